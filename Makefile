@@ -1,0 +1,56 @@
+# Reinstalls only when one of these changed.
+SETUP := pyproject.toml scripts/setup.sh
+VENV := .venv
+# redis-om pulls in types-redis, which hides redis-py's own types from mypy: benchmarks live apart.
+BENCH_VENV := .venv-bench
+# Extra arguments for pytest: make test ARGS="-k expired"
+ARGS ?=
+
+# The installed pyright and its own node decide: no advice about newer versions, no node of the machine.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export PYRIGHT_PYTHON_GLOBAL_NODE := 0
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint check format bench clean redis
+
+help:
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.ready ## take the tour
+	@$(VENV)/bin/keywright tour
+
+test: $(VENV)/.ready redis ## run the tests (ARGS="-k name" narrows)
+	@$(VENV)/bin/python -m pytest $(ARGS)
+
+lint: $(VENV)/.ready ## check style, types and import layers
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/pyright
+	@$(VENV)/bin/lint-imports --no-logo
+
+check: ## what CI runs: lint, then test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test
+
+format: $(VENV)/.ready ## rewrite the code in the house style
+	@$(VENV)/bin/ruff check --fix-only --quiet .
+	@$(VENV)/bin/ruff format .
+
+bench: $(BENCH_VENV)/.ready redis ## measure (own environment: .venv-bench)
+	@$(BENCH_VENV)/bin/python -m benchmarks $(ARGS)
+
+clean: ## remove environments, caches and build output
+	@rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+
+redis:
+	@scripts/setup.sh redis
+
+$(VENV)/.ready: $(SETUP)
+	@scripts/setup.sh venv $(VENV) dev
+	@touch $@
+
+$(BENCH_VENV)/.ready: $(SETUP)
+	@scripts/setup.sh venv $(BENCH_VENV) bench
+	@touch $@

@@ -1,0 +1,113 @@
+"""Keywright: the Redis data model as code.
+
+Declare a keyspace, open a database, run calls:
+
+    orders = Keyspace("orders", "What the shop knows of its orders.")
+
+    class Order(Record[OrderDetails], key="order:<order>", space=orders):
+        \"\"\"One order.\"\"\"
+        order: Id
+
+    with connect() as db:
+        db.run(Order("a1").put(details))
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from keywright.keyspace import *  # noqa: F403  # the declaration language, as its own __all__ lists it
+
+if TYPE_CHECKING:
+    from keywright.engine import *  # noqa: F403  # the same for the engine
+
+_ENGINE = (
+    "AsyncDatabase",
+    "Database",
+    "Durability",
+    "EmbeddedServer",
+    "Observer",
+    "Retry",
+    "RoundTrip",
+    "Server",
+    "Settings",
+    "aconnect",
+    "connect",
+)
+
+__all__ = [
+    "I64",
+    "U64",
+    "AsyncDatabase",
+    "Binding",
+    "Boolean",
+    "Call",
+    "Choice",
+    "Context",
+    "Counter",
+    "Database",
+    "Derived",
+    "Durability",
+    "EmbeddedServer",
+    "Entry",
+    "EpochMs",
+    "EpochSeconds",
+    "Expiry",
+    "Finding",
+    "Flag",
+    "FreeText",
+    "Hex",
+    "Id",
+    "Json",
+    "Key",
+    "Keyring",
+    "Keyspace",
+    "List",
+    "Map",
+    "MessagePack",
+    "Observer",
+    "OneOf",
+    "Plain",
+    "Prefixed",
+    "Record",
+    "RestOfName",
+    "Retry",
+    "RoundTrip",
+    "Sealed",
+    "Secret",
+    "Server",
+    "Set",
+    "Settings",
+    "Sha256",
+    "SnowflakeId",
+    "SnowflakeStr",
+    "SortedSet",
+    "Stream",
+    "Upgrade",
+    "Value",
+    "Zstd",
+    "aconnect",
+    "atomic",
+    "before_first",
+    "check",
+    "connect",
+    "erase",
+    "expires_at",
+    "expires_in",
+    "gather",
+    "gather_list",
+    "index",
+    "many_to_many",
+    "many_to_one",
+    "one_to_one",
+    "preview",
+    "recover",
+    "sha256_hex",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The engine, and redis-py with it, is imported when first used: a declaration needs neither."""
+    if name in _ENGINE:
+        from keywright import engine
+
+        return getattr(engine, name)
+    raise AttributeError(f"module 'keywright' has no attribute {name!r}")

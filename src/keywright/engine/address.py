@@ -1,0 +1,89 @@
+"""Where a database is: URLs of every kind, turned into what redis-py's connections take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from redis.connection import parse_url as _parse_url
+
+from keywright.errors import UsageError
+
+parse_url: Callable[[str], dict[str, Any]] = _parse_url  # redis-py leaves it untyped
+
+SCHEMES = {"redis": "redis", "rediss": "rediss", "unix": "unix", "valkey": "redis", "valkeys": "rediss"}
+
+
+class Sentinels(NamedTuple):
+    """The sentinels that know where a service's primary is."""
+
+    hosts: tuple[tuple[str, int], ...]
+    service: str
+
+
+class Address(NamedTuple):
+    """One parsed URL. `settings` may hold a password: it is never shown."""
+
+    scheme: str
+    settings: dict[str, Any]
+    sentinels: Sentinels | None
+    cluster: bool
+
+    @property
+    def shown(self) -> str:
+        """The address without user, password or options."""
+        if self.sentinels:
+            hosts = ",".join(f"{host}:{port}" for host, port in self.sentinels.hosts)
+            return f"sentinel {hosts}/{self.sentinels.service}"
+        if self.scheme == "unix":
+            return str(self.settings.get("path", "unix socket"))
+        return f"{self.settings.get('host', 'localhost')}:{self.settings.get('port', 6379)}"
+
+    def at(self, host: str, port: int) -> Address:
+        """The same settings for another node."""
+        return self._replace(settings={**self.settings, "host": host, "port": port})
+
+    def __repr__(self) -> str:
+        return f"Address({self.shown})"
+
+
+def parse_address(url: str) -> Address:
+    """Read `redis://`, `rediss://`, `unix://`, `valkey://`, and `+sentinel` and `+cluster` forms of them."""
+    parts = urlsplit(url)
+    base, _, mode = parts.scheme.partition("+")
+    if base not in SCHEMES or mode not in ("", "sentinel", "cluster"):
+        raise UsageError(
+            f"{parts.scheme or 'an empty scheme'!r} is not a way to reach Redis. Use redis://, rediss://, "
+            f"unix://, valkey://, redis+cluster:// or redis+sentinel://host:port,host:port/service/db."
+        )
+    scheme = SCHEMES[base]
+    if mode == "sentinel":
+        return _sentinel_address(scheme, url)
+    try:
+        settings = parse_url(scheme + url[len(parts.scheme) :])
+    except ValueError as error:
+        raise UsageError(f"the Redis URL cannot be read: {error}. Check host, port and options.") from None
+    settings.pop("connection_class", None)
+    return Address(scheme, settings, None, mode == "cluster")
+
+
+def _sentinel_address(scheme: str, url: str) -> Address:
+    parts = urlsplit(url)
+    credentials, _, hosts = parts.netloc.rpartition("@")
+    path = [part for part in parts.path.split("/") if part]
+    if not hosts or not path:
+        raise UsageError(
+            "a sentinel URL names hosts and a service: redis+sentinel://host:26379,host/service/0."
+        )
+    settings = parse_url(f"{scheme}://{credentials}@host/?{parts.query}")
+    settings.pop("host", None)
+    settings.pop("connection_class", None)
+    if len(path) > 1:
+        settings["db"] = int(path[1])
+    return Address(scheme, settings, Sentinels(tuple(map(_host, hosts.split(","))), unquote(path[0])), False)
+
+
+def _host(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return (host, int(port)) if host else (port, 26379)

@@ -1,0 +1,365 @@
+"""The asyncio engine: `await db.run(call)` is the only door to Redis.
+
+Calls issued in the same turn of the event loop share one batch: they are queued, and a callback at
+the end of the turn packs the queue into one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from keywright.engine.address import Address
+from keywright.engine.database import CLUSTER_SLOTS
+from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
+from keywright.engine.lines import BrokenLineError
+from keywright.engine.links import Answer, Link, Links
+from keywright.engine.packing import Packed
+from keywright.engine.probing import Server, probe_call, read_probe
+from keywright.engine.scanning import Page
+from keywright.engine.settings import Settings
+from keywright.engine.telemetry import Observer, report
+from keywright.engine.topology import Node, Topology
+from keywright.engine.waiting import check_durability, deadline_of, without_pauses
+from keywright.errors import ConnectionLostError, EngineError, KeywrightError
+from keywright.keyspace.call import Call, Command, Effect, Plain, Reply, Wire
+from keywright.keyspace.context import Context
+from keywright.keyspace.key import Key
+
+T = TypeVar("T")
+
+
+class AsyncDatabase:
+    """An open database for asyncio. One event loop; close it, or use it as an async context manager."""
+
+    def __init__(
+        self, address: Address, context: Context, settings: Settings, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.address = address
+        self.context = context
+        self.settings = settings
+        self._observers = tuple(observers)
+        self._loop = asyncio.get_running_loop()
+        self._home = Links(address, settings)
+        self._nodes: dict[Node, Links] = {}
+        self._topology: Topology | None = None
+        self._server: Server | None = None
+        self._queue: deque[tuple[list[Wire], asyncio.Future[list[Reply]]]] = deque()
+        self._flush_due = False
+        self._bytes_in_flight = 0
+        self._calls_in_flight = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._on_close: list[Any] = []
+
+    async def run(self, call: Call[T]) -> T:
+        """Send a call and return its value; raises what went wrong, translated.
+
+        Cancelling it stops the waiting; what was sent may still be applied.
+        """
+        context = self.context
+        if isinstance(call, Command):
+            command: Command[T] = call
+            replies = await self._enqueue([command.lower(context)])
+            return command.read(replies[0], context)
+        rounds = call.rounds(context)
+        try:
+            wires = next(rounds)
+            while True:
+                wires = rounds.send(await self._exchange(wires))
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+    async def scan(self, kind: type[Key], **variables: object) -> AsyncIterator[Key]:
+        """Every stored key of one class, page by page, optionally with some variables fixed."""
+        for node in await self._primaries():
+            cursor = 0
+            while True:
+                page = Page(kind, variables, cursor, self.context)
+                cursor, keys = page.read((await self._deliver_to(node, [page.wire]))[0])
+                for key in keys:
+                    yield key
+                if cursor == 0:
+                    break
+
+    async def server(self) -> Server:
+        """What the server is and can do; asked once."""
+        if self._server is None:
+            self._server = read_probe(await self.run(probe_call().attempt()))
+        return self._server
+
+    async def close(self) -> None:
+        """Close every connection, and the embedded server if one was started."""
+        for links in (self._home, *self._nodes.values()):
+            await links.close()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._on_close:
+            self._on_close.pop()()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncDatabase {self.address.shown}>"
+
+    async def _exchange(self, wires: list[Wire]) -> list[Reply]:
+        sent, pause, merge = without_pauses(wires)
+        if pause:
+            await asyncio.sleep(pause)
+        return merge(await self._enqueue(sent) if sent else [])
+
+    def _enqueue(self, wires: list[Wire]) -> asyncio.Future[list[Reply]]:
+        future: asyncio.Future[list[Reply]] = self._loop.create_future()
+        if any(wire.operation.blocking for wire in wires):
+            self._spawn(self._deliver_into([(wires, future)], wires, alone=True))
+            return future
+        self._queue.append((wires, future))
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+        return future
+
+    def _flush(self) -> None:
+        """Send what is queued, as far as the bounds on what is in flight allow."""
+        self._flush_due = False
+        while self._queue and self._has_room():
+            items, wires = self._next_batch()
+            link = self._home.ready
+            if link is None or self.context.sharded or self.settings.durability:
+                self._spawn(self._deliver_into(items, wires))
+            else:
+                self._send_now(link, items, wires)
+
+    def _has_room(self) -> bool:
+        return (
+            self._calls_in_flight < self.settings.most_calls_in_flight
+            and self._bytes_in_flight < self.settings.most_bytes_in_flight
+        )
+
+    def _next_batch(self) -> tuple[list[tuple[list[Wire], asyncio.Future[list[Reply]]]], list[Wire]]:
+        items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]] = []
+        wires: list[Wire] = []
+        while self._queue and (not wires or len(wires) + len(self._queue[0][0]) <= MOST_WIRES):
+            item = self._queue.popleft()
+            if item[1].cancelled():
+                continue
+            items.append(item)
+            wires += item[0]
+        return items, wires
+
+    def _send_now(
+        self, link: Link, items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], wires: list[Wire]
+    ) -> None:
+        """The common case: the link is open, so write at once and answer from its callback."""
+        packed = Packed(wires)
+        if len(packed.buffer) > MOST_BYTES:
+            self._spawn(self._deliver_into(items, wires))
+            return
+        size, count, start = len(packed.buffer), len(wires), time.perf_counter()
+        self._bytes_in_flight += size
+        self._calls_in_flight += count
+
+        def answered(future: asyncio.Future[Answer]) -> None:
+            self._bytes_in_flight -= size
+            self._calls_in_flight -= count
+            error = future.exception()
+            if error is None and packed.plain and not future.result()[1]:
+                replies = future.result()[0]
+                _hand_out(items, replies)
+                if self._observers:
+                    report(self._observers, wires, replies, time.perf_counter() - start)
+            else:
+                self._spawn(self._recover(items, wires, packed, future, start))
+            if self._queue and not self._flush_due:
+                self._flush()
+
+        link.send(packed.buffer, packed.count, self.settings.timeout_seconds).add_done_callback(answered)
+
+    async def _recover(
+        self,
+        items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]],
+        wires: list[Wire],
+        packed: Packed,
+        future: asyncio.Future[Answer],
+        start: float,
+    ) -> None:
+        """Go on with a batch that had errors, a transaction, or a connection that broke."""
+        delivery = self._delivery(wires)
+        self._take(Shipment(None, False, range(len(wires)), wires), packed, future, delivery)
+        await self._finish(delivery)
+        _hand_out(items, delivery.replies)
+        if self._observers:
+            report(self._observers, wires, delivery.replies, time.perf_counter() - start)
+
+    async def _deliver_into(
+        self,
+        items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]],
+        wires: list[Wire],
+        *,
+        alone: bool = False,
+    ) -> None:
+        start = time.perf_counter()
+        self._calls_in_flight += len(wires)
+        try:
+            await self._routes()
+            delivery = self._delivery(wires)
+            await self._finish(delivery, alone=alone)
+        except KeywrightError as error:
+            _fail(items, error)
+            return
+        except asyncio.CancelledError:
+            _fail(items, ConnectionLostError(self.address.shown, "the database was closed"))
+            raise
+        finally:
+            self._calls_in_flight -= len(wires)
+        _hand_out(items, delivery.replies)
+        if self._observers:
+            report(self._observers, wires, delivery.replies, time.perf_counter() - start)
+        if self._queue and not self._flush_due:
+            self._flush()
+
+    def _delivery(self, wires: list[Wire]) -> Delivery:
+        return Delivery(wires, self.settings.retry, self.address.shown, self._topology)
+
+    async def _finish(self, delivery: Delivery, *, alone: bool = False) -> None:
+        while delivery.pending:
+            pause = delivery.next_attempt()
+            if pause is None:
+                break
+            if pause:
+                await asyncio.sleep(pause)
+            if delivery.stale_topology:
+                await self._refresh(delivery)
+            await self._ship_all(delivery.shipments(), delivery, alone=alone)
+
+    async def _deliver_to(self, node: Node | None, wires: list[Wire]) -> list[Reply]:
+        delivery = Delivery(wires, self.settings.retry, str(node or self.address.shown), None)
+        while delivery.pending:
+            pause = delivery.next_attempt()
+            if pause is None:
+                break
+            await asyncio.sleep(pause)
+            await self._ship_all([s._replace(node=node) for s in delivery.shipments()], delivery)
+        return delivery.replies
+
+    async def _ship_all(self, shipments: list[Shipment], delivery: Delivery, *, alone: bool = False) -> None:
+        """Write to every node, then wait for all: the nodes work at the same time."""
+        await asyncio.gather(*(self._ship(shipment, delivery, alone=alone) for shipment in shipments))
+
+    async def _ship(self, shipment: Shipment, delivery: Delivery, *, alone: bool) -> None:
+        links = self._links_of(shipment.node)
+        try:
+            link = await (links.borrow() if alone else links.shared())
+        except KeywrightError as error:
+            delivery.refused(shipment, error)
+            return
+        durability = self.settings.durability
+        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
+        packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+        self._bytes_in_flight += len(packed.buffer)
+        future = link.send(packed.buffer, packed.count, deadline_of(shipment.wires, self.settings))
+        try:
+            await asyncio.wait([future])
+        finally:
+            self._bytes_in_flight -= len(packed.buffer)
+            if alone:
+                await links.give_back(link)
+        self._take(shipment, packed, future, delivery)
+
+    def _take(
+        self, shipment: Shipment, packed: Packed, future: asyncio.Future[Answer], delivery: Delivery
+    ) -> None:
+        error = future.exception()
+        if error is None:
+            raw = future.result()[0]
+            replies = packed.replies(raw, asking=shipment.asking)
+            if self.settings.durability and packed.extra:
+                replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
+            delivery.answered(shipment, replies)
+            return
+        assert isinstance(error, BrokenLineError)
+        replies = packed.replies(error.raw, asking=shipment.asking)
+        delivery.answered(shipment, replies)
+        if error.silent:
+            delivery.overdue(shipment, len(replies), deadline_of(shipment.wires, self.settings))
+        else:
+            delivery.lost(shipment, len(replies), error.reason, sent=error.sent)
+
+    def _links_of(self, node: Node | None) -> Links:
+        if node is None:
+            return self._home
+        links = self._nodes.get(node)
+        if links is None:
+            links = self._nodes[node] = Links(self.address.at(node.host, node.port), self.settings)
+        return links
+
+    async def _primaries(self) -> Iterable[Node | None]:
+        await self._routes()
+        return [None] if self._topology is None else self._topology.primaries
+
+    async def _routes(self) -> None:
+        if self.context.sharded and self._topology is None:
+            self._topology = await self._asked_topology([None])
+
+    async def _refresh(self, delivery: Delivery) -> None:
+        delivery.stale_topology = False
+        assert self._topology is not None
+        try:
+            fresh = await self._asked_topology([*self._topology.nodes, None])
+        except EngineError:
+            return
+        self._topology = delivery.topology = fresh
+
+    async def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
+        trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
+        for node in nodes:
+            wire = Plain(CLUSTER_SLOTS, (b"SLOTS",)).wire
+            delivery = Delivery([wire], self.settings.retry._replace(attempts=1), str(node), None)
+            await self._ship_all([Shipment(node, False, [0], [wire])], delivery)
+            delivery.next_attempt()
+            reply = delivery.replies[0]
+            if reply and not isinstance(reply, KeywrightError):
+                settings = self.address.settings
+                asked = node or Node(settings.get("host", "localhost"), settings.get("port", 6379))
+                return Topology.parse(reply, asked)
+            trouble = reply if isinstance(reply, KeywrightError) else trouble
+        raise trouble
+
+    def _spawn(self, work: Any) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _hand_out(items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], replies: list[Reply]) -> None:
+    if len(items) == 1:
+        if not items[0][1].done():
+            items[0][1].set_result(replies)
+        return
+    start = 0
+    for wires, future in items:
+        end = start + len(wires)
+        if not future.done():
+            future.set_result(replies[start:end])
+        start = end
+
+
+def _fail(items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], error: KeywrightError) -> None:
+    for _, future in items:
+        if not future.done():
+            future.set_exception(error)
+
+
+def _writes(wire: Wire) -> bool:
+    return wire.operation.effect is not Effect.READ

@@ -1,0 +1,241 @@
+"""The blocking engine: `db.run(call)` is the only door to Redis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from keywright.engine.address import Address
+from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
+from keywright.engine.lines import BrokenLineError, Lines
+from keywright.engine.packing import Packed
+from keywright.engine.probing import Server, probe_call, read_probe
+from keywright.engine.scanning import Page
+from keywright.engine.settings import Settings
+from keywright.engine.telemetry import Observer, observe
+from keywright.engine.topology import Node, Topology
+from keywright.engine.waiting import check_durability, deadline_of, without_pauses
+from keywright.errors import ConnectionLostError, EngineError, KeywrightError
+from keywright.keyspace.call import Call, Command, Effect, Operation, Plain, Reply, Wire
+from keywright.keyspace.context import Context
+from keywright.keyspace.key import Key
+
+T = TypeVar("T")
+
+CLUSTER_SLOTS = Operation("topology", b"CLUSTER", Effect.READ)
+
+
+class Database:
+    """An open database. Safe to share between threads; close it, or use it as a context manager."""
+
+    def __init__(
+        self, address: Address, context: Context, settings: Settings, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.address = address
+        self.context = context
+        self.settings = settings
+        self._observers = tuple(observers)
+        self._home = Lines(address, settings)
+        self._nodes: dict[Node, Lines] = {}
+        self._topology: Topology | None = None
+        self._server: Server | None = None
+        self._on_close: list[Any] = []
+
+    def run(self, call: Call[T]) -> T:
+        """Send a call and return its value; raises what went wrong, translated."""
+        context = self.context
+        if isinstance(call, Command):
+            command: Command[T] = call
+            return command.read(self._deliver([command.lower(context)])[0], context)
+        rounds = call.rounds(context)
+        try:
+            wires = next(rounds)
+            while True:
+                wires = rounds.send(self._exchange(wires))
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+    def scan(self, kind: type[Key], **variables: object) -> Iterator[Key]:
+        """Every stored key of one class, page by page, optionally with some variables fixed.
+
+        Never blocks the server (SCAN). A key that exists all along is seen at least once.
+        """
+        for node in self._primaries():
+            cursor = 0
+            while True:
+                page = Page(kind, variables, cursor, self.context)
+                cursor, keys = page.read(self._deliver_to(node, [page.wire])[0])
+                yield from keys
+                if cursor == 0:
+                    break
+
+    def server(self) -> Server:
+        """What the server is and can do; asked once."""
+        if self._server is None:
+            self._server = read_probe(self.run(probe_call().attempt()))
+        return self._server
+
+    def close(self) -> None:
+        """Close every connection, and the embedded server if one was started."""
+        for lines in (self._home, *self._nodes.values()):
+            lines.close()
+        while self._on_close:
+            self._on_close.pop()()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Database {self.address.shown}>"
+
+    def _exchange(self, wires: list[Wire]) -> list[Reply]:
+        sent, pause, merge = without_pauses(wires)
+        if pause:
+            time.sleep(pause)
+        return merge(self._deliver(sent) if sent else [])
+
+    def _deliver(self, wires: list[Wire]) -> list[Reply]:
+        if not self._observers:
+            return self._delivered(wires)
+        return observe(self._observers, wires, lambda: self._delivered(wires))
+
+    def _delivered(self, wires: list[Wire]) -> list[Reply]:
+        topology = self._routes()
+        delivery = Delivery(wires, self.settings.retry, self.address.shown, topology)
+        if topology is None and len(wires) <= MOST_WIRES:
+            self._ship_all([Shipment(None, False, range(len(wires)), wires)], delivery)
+        while delivery.pending:
+            pause = delivery.next_attempt()
+            if pause is None:
+                break
+            if pause:
+                time.sleep(pause)
+            if delivery.stale_topology:
+                self._refresh(delivery)
+            self._ship_all(delivery.shipments(), delivery)
+        return delivery.replies
+
+    def _deliver_to(self, node: Node | None, wires: list[Wire]) -> list[Reply]:
+        """Deliver to one node whatever the keys are, for commands that have none."""
+        delivery = Delivery(wires, self.settings.retry, str(node or self.address.shown), None)
+        while delivery.pending:
+            pause = delivery.next_attempt()
+            if pause is None:
+                break
+            time.sleep(pause)
+            self._ship_all([s._replace(node=node) for s in delivery.shipments()], delivery)
+        return delivery.replies
+
+    def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
+        """Write to every node first, then read from each: the nodes work at the same time."""
+        open_lines = [(shipment, *sent) for shipment in shipments if (sent := self._send(shipment, delivery))]
+        for shipment, lines, line, packed in open_lines:
+            self._receive(shipment, lines, line, packed, delivery)
+
+    def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[Lines, Any, Packed] | None:
+        lines = self._lines_of(shipment.node)
+        try:
+            line = lines.take()
+        except KeywrightError as error:
+            delivery.refused(shipment, error)
+            return None
+        durability = self.settings.durability
+        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
+        packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+        try:
+            line.transmit(packed.buffer)
+        except BrokenLineError as broken:
+            self._broken(shipment, lines, line, packed, delivery, broken)
+            return None
+        return lines, line, packed
+
+    def _receive(
+        self, shipment: Shipment, lines: Lines, line: Any, packed: Packed, delivery: Delivery
+    ) -> None:
+        try:
+            raw, errors = line.collect(packed.count, deadline_of(shipment.wires, self.settings))
+        except BrokenLineError as broken:
+            self._broken(shipment, lines, line, packed, delivery, broken)
+            return
+        except BaseException:
+            lines.drop(line)
+            raise
+        lines.give(line)
+        replies = packed.replies(raw, asking=shipment.asking)
+        if self.settings.durability and packed.extra:
+            replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
+        if packed.plain and not errors and len(replies) == len(delivery.replies):
+            delivery.replies, delivery.pending = replies, {}
+        else:
+            delivery.answered(shipment, replies)
+
+    def _broken(
+        self,
+        shipment: Shipment,
+        lines: Lines,
+        line: Any,
+        packed: Packed,
+        delivery: Delivery,
+        broken: BrokenLineError,
+    ) -> None:
+        lines.drop(line)
+        replies = packed.replies(broken.raw, asking=shipment.asking)
+        delivery.answered(shipment, replies)
+        if broken.silent:
+            delivery.overdue(shipment, len(replies), deadline_of(shipment.wires, self.settings))
+        else:
+            delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
+
+    def _lines_of(self, node: Node | None) -> Lines:
+        if node is None:
+            return self._home
+        lines = self._nodes.get(node)
+        if lines is None:
+            lines = self._nodes[node] = Lines(self.address.at(node.host, node.port), self.settings)
+        return lines
+
+    def _primaries(self) -> Iterable[Node | None]:
+        topology = self._routes()
+        return [None] if topology is None else topology.primaries
+
+    def _routes(self) -> Topology | None:
+        if self.context.sharded and self._topology is None:
+            self._topology = self._asked_topology([None])
+        return self._topology
+
+    def _refresh(self, delivery: Delivery) -> None:
+        """Ask any node that answers where the slots are now; keep what is known when none does."""
+        delivery.stale_topology = False
+        assert self._topology is not None
+        try:
+            fresh = self._asked_topology([*self._topology.nodes, None])
+        except EngineError:
+            return
+        self._topology = delivery.topology = fresh
+
+    def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
+        trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
+        for node in nodes:
+            wire = Plain(CLUSTER_SLOTS, (b"SLOTS",)).wire
+            delivery = Delivery([wire], self.settings.retry._replace(attempts=1), str(node), None)
+            self._ship_all([Shipment(node, False, [0], [wire])], delivery)
+            delivery.next_attempt()
+            reply = delivery.replies[0]
+            if reply and not isinstance(reply, KeywrightError):
+                settings = self.address.settings
+                asked = node or Node(settings.get("host", "localhost"), settings.get("port", 6379))
+                return Topology.parse(reply, asked)
+            trouble = reply if isinstance(reply, KeywrightError) else trouble
+        raise trouble
+
+
+def _writes(wire: Wire) -> bool:
+    return wire.operation.effect is not Effect.READ

@@ -1,0 +1,168 @@
+"""What of a batch is still unanswered, and what to do about each trouble. No I/O.
+
+The engines, blocking and asyncio, ask a delivery for the next shipments, send them, and tell it
+what came back: replies, a lost connection, a deadline. It decides what is sent again and where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keywright.engine.packing import ErrorReply
+from keywright.engine.retrying import Retry
+from keywright.engine.topology import Node, Topology, parse_redirection
+from keywright.engine.translate import refusal
+from keywright.errors import ConnectionLostError, DeadlineError, KeywrightError, OutcomeUnknownError
+from keywright.keyspace.call import Effect, Reply, Transacted, Wire
+from keywright.keyspace.slots import slot_of
+
+# Bounds on what one shipment holds, so that neither side buffers without end.
+MOST_WIRES = 10_000
+MOST_BYTES = 8 * 1024 * 1024
+
+
+class Shipment(NamedTuple):
+    """Wires for one node, sent in one write."""
+
+    node: Node | None
+    asking: bool
+    indexes: Sequence[int]
+    wires: Sequence[Wire]
+
+
+class Delivery:
+    """One batch on its way. `replies` is complete once `pending` is empty."""
+
+    def __init__(self, wires: Sequence[Wire], retry: Retry, server: str, topology: Topology | None) -> None:
+        self.wires = list(wires)
+        self.retry = retry
+        self.server = server
+        self.topology = topology
+        self.replies: list[Reply] = [None] * len(self.wires)
+        self.pending: dict[int, None] = dict.fromkeys(range(len(self.wires)))
+        self.attempt = 0
+        self.stale_topology = False
+        self._sent_to: dict[int, tuple[Node, bool]] = {}
+        self._trouble: dict[int, KeywrightError] = {}
+
+    def shipments(self) -> list[Shipment]:
+        """The next writes, at most one a node; what does not fit waits for the next round."""
+        groups: dict[tuple[Node | None, bool], list[int]] = {}
+        for index in self.pending:
+            groups.setdefault(self._target(index), []).append(index)
+        return [self._shipment(node, asking, indexes) for (node, asking), indexes in groups.items()]
+
+    def _target(self, index: int) -> tuple[Node | None, bool]:
+        if self.topology is None:
+            return None, False
+        if index in self._sent_to:
+            return self._sent_to[index]
+        name = self.wires[index].name
+        node = self.topology.owner(slot_of(name)) if name else None
+        return node or self.topology.primaries[0], False
+
+    def _shipment(self, node: Node | None, asking: bool, indexes: list[int]) -> Shipment:
+        indexes = indexes[:MOST_WIRES]
+        room = MOST_BYTES
+        for place, index in enumerate(indexes):
+            room -= _size(self.wires[index])
+            if room < 0 and place:
+                indexes = indexes[:place]
+                break
+        return Shipment(node, asking, indexes, [self.wires[index] for index in indexes])
+
+    def answered(self, shipment: Shipment, replies: Sequence[Reply]) -> None:
+        """Take the replies of the first wires of a shipment."""
+        for index, reply in zip(shipment.indexes, replies, strict=False):
+            settled = self._settle(index, reply, shipment)
+            if settled is not _AGAIN:
+                self._done(index, settled)
+
+    def lost(self, shipment: Shipment, answered: int, reason: Exception, *, sent: bool) -> None:
+        """The connection went away; the first `answered` wires have their replies already."""
+        self.stale_topology = self.topology is not None
+        for index in shipment.indexes[answered:]:
+            wire = self.wires[index]
+            self._sent_to.pop(index, None)
+            if sent and wire.operation.effect is Effect.ONCE:
+                self._done(index, OutcomeUnknownError(self._name(shipment), _verb(wire), wire.name))
+            else:
+                self._trouble[index] = ConnectionLostError(self._name(shipment), str(reason) or "it closed")
+
+    def refused(self, shipment: Shipment, error: KeywrightError) -> None:
+        """No connection could be made. Another try may help unless the server itself said no."""
+        if not isinstance(error, ConnectionLostError):
+            for index in shipment.indexes:
+                self._done(index, error)
+            return
+        self.lost(shipment, 0, Exception(error.reason), sent=False)
+
+    def overdue(self, shipment: Shipment, answered: int, seconds: float) -> None:
+        """No answer in time. Not sent again: the server may be at it still."""
+        for index in shipment.indexes[answered:]:
+            self._done(index, DeadlineError(self._name(shipment), seconds))
+
+    def next_attempt(self) -> float | None:
+        """Seconds to wait before trying again; None once attempts are used up and the rest has failed."""
+        if not self._trouble:
+            return 0.0
+        self.attempt += 1
+        if self.attempt < self.retry.attempts:
+            self._trouble.clear()
+            return self.retry.pause(self.attempt)
+        for index, error in self._trouble.items():
+            self._done(index, error)
+        self._trouble.clear()
+        return None
+
+    def _settle(self, index: int, reply: Reply, shipment: Shipment) -> Reply:
+        if isinstance(reply, ErrorReply):
+            return self._error(index, reply, shipment)
+        if type(reply) is Transacted:
+            failed = next((item for item in reply if isinstance(item, ErrorReply)), None)
+            if failed is not None:
+                return refusal(failed, self.wires[index], self._name(shipment))
+        return reply
+
+    def _error(self, index: int, reply: ErrorReply, shipment: Shipment) -> Reply:
+        code, wire = reply.code, self.wires[index]
+        if code in ("MOVED", "ASK") and shipment.node is not None and self.topology is not None:
+            target = parse_redirection(str(reply), shipment.node)
+            self._sent_to[index] = (target.node, target.asking)
+            if not target.asking:
+                self.topology.moved(target.slot, target.node)
+                self.stale_topology = True
+            return self._again(index, reply)
+        if code == "NOSCRIPT" and wire.operation.script is not None:
+            whole = (b"EVAL", wire.operation.script.source, *wire.arguments[2:])
+            self.wires[index] = wire._replace(arguments=whole)
+            return _AGAIN
+        if code in ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"):
+            self.stale_topology = self.topology is not None
+            return self._again(index, reply)
+        return refusal(reply, wire, self._name(shipment))
+
+    def _again(self, index: int, reply: ErrorReply) -> Reply:
+        self._trouble[index] = refusal(reply, self.wires[index], self.server)
+        return _AGAIN
+
+    def _done(self, index: int, reply: Reply) -> None:
+        self.replies[index] = reply
+        self._sent_to.pop(index, None)
+        del self.pending[index]
+
+    def _name(self, shipment: Shipment) -> str:
+        return str(shipment.node) if shipment.node is not None else self.server
+
+
+_AGAIN = object()
+
+
+def _size(wire: Wire) -> int:
+    return sum(len(part) if isinstance(part, bytes | str | tuple) else 8 for part in wire.arguments)
+
+
+def _verb(wire: Wire) -> str:
+    verb = wire.arguments[0]
+    return verb.decode() if isinstance(verb, bytes) else wire.operation.name

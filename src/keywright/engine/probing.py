@@ -1,0 +1,72 @@
+"""What a server is and what it can do, found by asking it for commands rather than by its version."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from keywright.errors import CapabilityError, KeywrightError
+from keywright.keyspace.call import Call, Effect, Operation, Plain, gather_list
+
+INFO = Operation("info", b"INFO", Effect.READ)
+COMMAND = Operation("capabilities", b"COMMAND", Effect.READ)
+
+# The feature, the command that shows it, and where it arrived.
+FEATURES = {
+    "getdel": (b"GETDEL", "Redis 6.2"),
+    "autoclaim": (b"XAUTOCLAIM", "Redis 6.2"),
+    "functions": (b"FCALL", "Redis 7.0"),
+    "sharded pub/sub": (b"SPUBLISH", "Redis 7.0"),
+    "expire time": (b"PEXPIRETIME", "Redis 7.0"),
+    "field expiry": (b"HPEXPIRE", "Redis 7.4 or Valkey 9"),
+    "field get and delete": (b"HGETDEL", "Redis 8.0"),
+}
+
+
+class Server(NamedTuple):
+    """A server as it describes itself."""
+
+    product: str
+    version: str
+    mode: str
+    features: frozenset[str]
+    role: str = ""
+
+    def can(self, feature: str) -> bool:
+        return feature in self.features
+
+    def require(self, feature: str) -> None:
+        """CapabilityError when the feature is missing."""
+        if feature not in self.features:
+            raise CapabilityError(feature, f"{self.product} {self.version}", FEATURES[feature][1])
+
+
+def probe_call() -> Call[list[Any]]:
+    """Ask for INFO and for the existence of each feature's command, in one round trip."""
+    commands = [verb for verb, _ in FEATURES.values()]
+    return gather_list(
+        [
+            Plain(INFO).map(_info).attempt(),
+            Plain(COMMAND, (b"INFO", *commands)).attempt(),
+        ]
+    )
+
+
+def read_probe(answers: Any) -> Server:
+    if isinstance(answers, KeywrightError):
+        raise answers
+    facts, commands = answers
+    if isinstance(facts, KeywrightError):
+        # A user who may not run INFO still gets a working database, of unknown make.
+        facts = {}
+    known = [] if isinstance(commands, KeywrightError) else commands
+    features = {name for name, entry in zip(FEATURES, known, strict=False) if entry}
+    product = "Valkey" if "valkey_version" in facts else "Redis"
+    version = facts.get("valkey_version") or facts.get("redis_version", "unknown")
+    return Server(
+        product, version, facts.get("redis_mode", "standalone"), frozenset(features), facts.get("role", "")
+    )
+
+
+def _info(reply: bytes) -> dict[str, str]:
+    lines = (line.partition(":") for line in reply.decode("utf-8", "replace").splitlines() if ":" in line)
+    return {name: value for name, _, value in lines}

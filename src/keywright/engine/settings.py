@@ -1,0 +1,29 @@
+"""How an opened database behaves: timeouts, retries, bounds, durability."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from keywright.engine.packing import pack_command
+from keywright.engine.retrying import Retry
+
+
+class Durability(NamedTuple):
+    """Ask that many replicas to have each write before it counts as done (WAIT)."""
+
+    replicas: int
+    within_ms: int = 1000
+
+    @property
+    def command(self) -> bytes:
+        return pack_command((b"WAIT", self.replicas, self.within_ms))
+
+
+class Settings(NamedTuple):
+    timeout_seconds: float = 5.0
+    connect_seconds: float = 5.0
+    retry: Retry = Retry()
+    most_connections: int = 64
+    most_bytes_in_flight: int = 64 * 1024 * 1024
+    most_calls_in_flight: int = 100_000
+    durability: Durability | None = None

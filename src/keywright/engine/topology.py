@@ -1,0 +1,70 @@
+"""Which node of a cluster serves which slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from keywright.keyspace.slots import SLOTS
+
+
+class Node(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Topology:
+    """The slots of a cluster as one node last described them; mended by redirections."""
+
+    def __init__(self, owners: list[Node | None], replicas: dict[Node, list[Node]]) -> None:
+        self._owners = owners
+        self.replicas = replicas
+
+    @classmethod
+    def parse(cls, reply: list[Any], asked: Node) -> Topology:
+        """Read CLUSTER SLOTS; a node that does not know its own address is the one that was asked."""
+        owners: list[Node | None] = [None] * SLOTS
+        replicas: dict[Node, list[Node]] = {}
+        for first, last, primary, *others in reply:
+            node = _node(primary, asked)
+            owners[first : last + 1] = [node] * (last - first + 1)
+            replicas[node] = [_node(other, asked) for other in others]
+        return cls(owners, replicas)
+
+    def owner(self, slot: int) -> Node | None:
+        return self._owners[slot]
+
+    def moved(self, slot: int, node: Node) -> None:
+        self._owners[slot] = node
+        self.replicas.setdefault(node, [])
+
+    @property
+    def primaries(self) -> list[Node]:
+        return sorted({node for node in self._owners if node is not None})
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        """Everyone who may be asked for the topology."""
+        return [*self.primaries, *(node for nodes in self.replicas.values() for node in nodes)]
+
+
+class Redirection(NamedTuple):
+    """A MOVED or ASK reply."""
+
+    slot: int
+    node: Node
+    asking: bool
+
+
+def parse_redirection(text: str, asked: Node) -> Redirection:
+    kind, slot, address = text.split(" ")[:3]
+    host, _, port = address.rpartition(":")
+    return Redirection(int(slot), Node(host or asked.host, int(port)), kind == "ASK")
+
+
+def _node(entry: list[Any], asked: Node) -> Node:
+    host = entry[0].decode() if entry[0] else ""
+    return Node(host or asked.host, entry[1])

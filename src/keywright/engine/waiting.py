@@ -1,0 +1,47 @@
+"""Time in a round trip: pauses between steps, deadlines, and waiting for replicas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from keywright.engine.settings import Durability, Settings
+from keywright.errors import UnderReplicatedError
+from keywright.keyspace.call import PAUSE, Effect, Reply, Wire
+
+
+def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list[Reply]], list[Reply]]]:
+    """The wires to send, the longest pause among them, and how to put the pauses' replies back."""
+    if not any(wire.operation is PAUSE for wire in wires):
+        return wires, 0.0, _unchanged
+    sent = [wire for wire in wires if wire.operation is not PAUSE]
+    pause = max(wire.arguments[0] for wire in wires if wire.operation is PAUSE)
+
+    def merge(replies: list[Reply]) -> list[Reply]:
+        answers = iter(replies)
+        return [None if wire.operation is PAUSE else next(answers) for wire in wires]
+
+    return sent, pause, merge
+
+
+def deadline_of(wires: Sequence[Wire], settings: Settings) -> float:
+    """Seconds until an answer is overdue, counting what the server was asked to wait."""
+    if len(wires) == 1:
+        return settings.timeout_seconds + wires[0].operation.blocking
+    return settings.timeout_seconds
+
+
+def check_durability(
+    replies: list[Reply], confirmed: Reply, wires: Sequence[Wire], durability: Durability
+) -> list[Reply]:
+    """The replies, with those of writes replaced by an error when too few replicas confirmed in time."""
+    if isinstance(confirmed, int) and confirmed >= durability.replicas:
+        return replies
+    error = UnderReplicatedError(durability.replicas, confirmed if isinstance(confirmed, int) else 0)
+    return [
+        reply if wire.operation.effect is Effect.READ else error
+        for reply, wire in zip(replies, wires, strict=True)
+    ]
+
+
+def _unchanged(replies: list[Reply]) -> list[Reply]:
+    return replies

@@ -1,0 +1,288 @@
+"""Every exception Keywright raises, split by who is wrong.
+
+    KeywrightError
+    ├── DeclarationError        the declaration itself, found at import or by check()
+    ├── UsageError              the caller of a sound declaration
+    │   ├── VariableError       a key variable is outside its alphabet
+    │   ├── ValueRefusedError   a value its codec cannot write
+    │   ├── UnknownKeyError     a key name that no template of the keyspace matches
+    │   ├── CrossSlotError      an atomic call whose keys live in several slots
+    │   └── TakenError          a relation that would break another one
+    ├── StoredDataError         what Redis holds disagrees with the declaration
+    │   ├── WrongTypeError      the key holds another Redis type
+    │   └── SealError           a sealed value that no key of the keyring opens
+    ├── EngineError             the server refused, or could not be reached
+    │   ├── ConnectionLostError nothing was applied: the server was not reached
+    │   ├── OutcomeUnknownError the connection was lost after sending; it may have been applied
+    │   ├── DeadlineError       the server did not answer in time
+    │   ├── ServerRefusedError  the server answered with an error
+    │   ├── ScriptError         a Lua script raised on the server
+    │   ├── CapabilityError     the server lacks a feature the call needs
+    │   ├── UnderReplicatedError  too few replicas confirmed a write in time
+    │   └── ConflictError       compare-and-set kept losing to other writers
+    └── BrokerError             a message broker refused, or could not be reached
+
+Errors carry fields, compose their own message and end with the remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = [
+    "BrokerError",
+    "CapabilityError",
+    "ConflictError",
+    "ConnectionLostError",
+    "CrossSlotError",
+    "DeadlineError",
+    "DeclarationError",
+    "EngineError",
+    "KeywrightError",
+    "OutcomeUnknownError",
+    "ScriptError",
+    "SealError",
+    "ServerRefusedError",
+    "StoredDataError",
+    "TakenError",
+    "UnderReplicatedError",
+    "UnknownKeyError",
+    "UsageError",
+    "ValueRefusedError",
+    "VariableError",
+    "WrongTypeError",
+]
+
+
+class KeywrightError(Exception):
+    """The base of every error raised on purpose by Keywright."""
+
+
+class DeclarationError(KeywrightError):
+    """A declaration that cannot mean anything sound."""
+
+    def __init__(self, subject: str, reason: str, remedy: str) -> None:
+        self.subject = subject
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{subject}: {reason}. {remedy}")
+
+
+class UsageError(KeywrightError):
+    """The caller asked a sound declaration for something it cannot do."""
+
+
+class VariableError(UsageError):
+    """A key variable outside its alphabet; no key was made."""
+
+    def __init__(self, template: str, variable: str, expected: str, found: object) -> None:
+        self.template = template
+        self.variable = variable
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"<{variable}> of {template!r} must be {expected}, not {_excerpt(found)}. "
+            f"Pass a value of that form, or widen the variable's type in the schema."
+        )
+
+
+class ValueRefusedError(UsageError):
+    """A value that its codec cannot write; nothing was sent."""
+
+    def __init__(self, template: str, expected: str, found: str) -> None:
+        self.template = template
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"{template!r} stores {expected}, not {found}. Convert the value, or declare another codec."
+        )
+
+
+class UnknownKeyError(UsageError):
+    """A key name that no template of the keyspace matches."""
+
+    def __init__(self, name: bytes, space: str, near: str | None = None) -> None:
+        self.name = name
+        self.space = space
+        self.near = near
+        hint = f"The closest template is {near!r}." if near else "Check the prefix the keyspace is bound to."
+        super().__init__(f"{_excerpt(name)} is not a key of {space!r}. {hint}")
+
+
+class CrossSlotError(UsageError):
+    """An atomic call whose keys live in several slots; nothing was sent."""
+
+    def __init__(self, keys: Sequence[tuple[bytes, int]]) -> None:
+        self.keys = tuple(keys)
+        listing = ", ".join(f"{_excerpt(name)} (slot {slot})" for name, slot in self.keys)
+        super().__init__(
+            f"one atomic call must stay in one slot, but its keys do not: {listing}. "
+            f"Give the templates a common hash tag, or use atomic(..., spread=True) to be atomic per slot."
+        )
+
+
+class TakenError(UsageError):
+    """A relation refused because one side has another partner; nothing was changed."""
+
+    def __init__(self, relation: str, holder: object, partner: object, wanted: object) -> None:
+        self.relation = relation
+        self.holder = holder
+        self.partner = partner
+        self.wanted = wanted
+        super().__init__(
+            f"{relation}: {holder!r} is related to {partner!r} already, so it cannot be to {wanted!r}. "
+            f"Clear that relation first, or use replace()."
+        )
+
+
+class StoredDataError(KeywrightError):
+    """A stored value that does not decode as declared; it was left as it is."""
+
+    def __init__(self, key: bytes, template: str, expected: str, found: str) -> None:
+        self.key = key
+        self.template = template
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"{_excerpt(key)} ({template!r}) should hold {expected}, but holds {found}. {self.remedy}"
+        )
+
+    @property
+    def remedy(self) -> str:
+        return "Correct the stored value, or declare the shape it has."
+
+
+class WrongTypeError(StoredDataError):
+    """The key holds another Redis type than the one declared."""
+
+    @property
+    def remedy(self) -> str:
+        return "Another writer uses this name: rename one of the two, or delete the stray key."
+
+
+class SealError(StoredDataError):
+    """A sealed value that no key of the bound keyring opens."""
+
+    @property
+    def remedy(self) -> str:
+        return "Bind a keyring that still holds the key that sealed it."
+
+
+class EngineError(KeywrightError):
+    """The server refused, or could not be reached."""
+
+
+class ConnectionLostError(EngineError):
+    """The server could not be reached; the commands were not sent, or are safe to repeat."""
+
+    def __init__(self, server: str, reason: str) -> None:
+        self.server = server
+        self.reason = reason
+        super().__init__(f"{server} cannot be reached: {reason}. Check that it runs, then call again.")
+
+
+class OutcomeUnknownError(EngineError):
+    """The connection was lost after sending a command that is not safe to repeat."""
+
+    def __init__(self, server: str, command: str, key: bytes) -> None:
+        self.server = server
+        self.command = command
+        self.key = key
+        super().__init__(
+            f"{server} went away after {command} {_excerpt(key)} was sent: it may or may not have been "
+            f"applied, and repeating it would not be safe. Read the key to find out, then decide."
+        )
+
+
+class DeadlineError(EngineError):
+    """The server did not answer in time; what was sent may still be applied."""
+
+    def __init__(self, server: str, seconds: float) -> None:
+        self.server = server
+        self.seconds = seconds
+        super().__init__(
+            f"{server} did not answer within {seconds:g} s. What was sent may still be applied; "
+            f"raise the timeout, or look for a slow command on the server."
+        )
+
+
+class ServerRefusedError(EngineError):
+    """The server answered a command with an error."""
+
+    def __init__(self, command: str, key: bytes, reply: str) -> None:
+        self.command = command
+        self.key = key
+        self.reply = reply
+        super().__init__(f"{command} {_excerpt(key)} was refused: {reply}. {_remedy_for(reply)}")
+
+
+class ScriptError(EngineError):
+    """A Lua script raised on the server; a script that raises may have written before it did."""
+
+    def __init__(self, script: str, reply: str) -> None:
+        self.script = script
+        self.reply = reply
+        super().__init__(f"script {script!r} failed: {reply}. Report it with the server's version.")
+
+
+class CapabilityError(EngineError):
+    """The server lacks a feature the call needs; nothing was sent."""
+
+    def __init__(self, feature: str, server: str, needs: str) -> None:
+        self.feature = feature
+        self.server = server
+        self.needs = needs
+        super().__init__(
+            f"{server} has no {feature}, which arrived in {needs}. Upgrade it, or avoid this call."
+        )
+
+
+class UnderReplicatedError(EngineError):
+    """A write was applied on the primary, but too few replicas confirmed it in time."""
+
+    def __init__(self, wanted: int, confirmed: int) -> None:
+        self.wanted = wanted
+        self.confirmed = confirmed
+        super().__init__(
+            f"the write was applied, but {confirmed} of {wanted} replicas confirmed it in time: it "
+            f"is lost if the primary dies now. Check the replicas, or ask for fewer."
+        )
+
+
+class ConflictError(EngineError):
+    """Compare-and-set kept losing to other writers; this call changed nothing."""
+
+    def __init__(self, operation: str, attempts: int) -> None:
+        self.operation = operation
+        self.attempts = attempts
+        super().__init__(
+            f"{operation} lost to other writers {attempts} times and changed nothing. "
+            f"Call again, or write this key from fewer places."
+        )
+
+
+class BrokerError(KeywrightError):
+    """A message broker refused, or could not be reached."""
+
+
+_REMEDIES = {
+    "NOAUTH": "Give the password in the URL.",
+    "WRONGPASS": "Check user and password in the URL.",
+    "NOPERM": "Grant this user the command and the key pattern.",
+    "READONLY": "This is a replica: connect to the primary.",
+    "OOM": "The server is at maxmemory: free memory or raise the limit.",
+    "LOADING": "The server is still loading its data: call again in a moment.",
+    "CLUSTERDOWN": "The cluster does not cover every slot: check CLUSTER INFO.",
+    "BUSYGROUP": "The consumer group is there already.",
+    "NOGROUP": "Create the consumer group first.",
+}
+
+
+def _remedy_for(reply: str) -> str:
+    code = reply.split(" ", 1)[0]
+    return _REMEDIES.get(code, "Look the reply up in the Redis documentation of the command.")
+
+
+def _excerpt(found: object, limit: int = 120) -> str:
+    text = repr(found)
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

@@ -1,0 +1,108 @@
+"""What every alphabet is: values, their texts, and a language for proofs."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from keywright.keyspace.languages import Language, regex
+
+__all__ = ["Alphabet", "Verbatim", "refuse_unwritable"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Alphabet(ABC, Generic[T_co]):
+    """The values of a key variable and their one text each.
+
+    ``parse(render(value)) == value`` and ``render(parse(text)) == text``. No text holds a brace, which would
+    move the hash tag, nor a control character. Instances are immutable, and equal by their parameters.
+    """
+
+    @property
+    @abstractmethod
+    def expected(self) -> str:
+        """What a value must be, in words that follow "must be"."""
+
+    @property
+    @abstractmethod
+    def python_type(self) -> type:
+        """The type of the values."""
+
+    @property
+    @abstractmethod
+    def language(self) -> Language:
+        """The texts, for proofs. Never fewer than there are; more only where ``pattern_decides`` is false."""
+
+    @property
+    @abstractmethod
+    def samples(self) -> tuple[T_co, ...]:
+        """A few valid values, extremes among them."""
+
+    @property
+    def pattern_decides(self) -> bool:
+        """False when a text may match ``pattern`` and still be refused, as a number beyond 64 bits is."""
+        return True
+
+    @abstractmethod
+    def render(self, value: object) -> str:
+        """The text of ``value``; ValueError when it is outside the alphabet."""
+
+    @abstractmethod
+    def read(self, text: str) -> T_co:
+        """The value of a text known to match ``pattern``; ValueError when it is refused all the same."""
+
+    def parse(self, text: str) -> T_co:
+        """The value of ``text``; ValueError unless it is the text that ``render`` gives that value."""
+        if self.matcher(text) is None:
+            raise self._refusal(text)
+        return self.read(text)
+
+    def inline(self, var: str, const: str) -> str | None:
+        """Source of a Python expression: ``var`` holds a valid value, and its text is ``f"{var}"``.
+
+        ``const`` is the global name of ``matcher`` in the generated code. None: call ``render`` instead.
+        """
+        return None
+
+    @cached_property
+    def pattern(self) -> str:
+        """A regular expression without capture groups that every text matches in full."""
+        return regex(self.language)
+
+    @cached_property
+    def matcher(self) -> Callable[[str], re.Match[str] | None]:
+        return re.compile(self.pattern).fullmatch
+
+    def _refusal(self, found: object) -> ValueError:
+        return ValueError(f"expected {self.expected}, found {found!r}")
+
+
+class Verbatim(Alphabet[str]):
+    """A str that is written as it is."""
+
+    @property
+    def python_type(self) -> type:
+        return str
+
+    def render(self, value: object) -> str:
+        if type(value) is str and self.matcher(value) is not None:
+            return self.read(value)
+        raise self._refusal(value)
+
+    def read(self, text: str) -> str:
+        return text
+
+    def inline(self, var: str, const: str) -> str | None:
+        return f"type({var}) is str and {const}({var}) is not None"
+
+
+def refuse_unwritable(text: str) -> None:
+    for char in text:
+        if char in "{}" or char.isspace() or not char.isprintable():
+            raise ValueError(
+                f"{char!r} cannot be part of a key name: no braces, spaces or control characters"
+            )

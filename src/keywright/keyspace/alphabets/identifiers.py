@@ -1,0 +1,107 @@
+"""Identifiers of a narrow set of characters, written as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from keywright.keyspace.alphabets.alphabet import Verbatim, refuse_unwritable
+from keywright.keyspace.languages import Language, characters, literal, one_of
+
+__all__ = ["Hex", "Plain", "Prefixed"]
+
+
+@dataclass(frozen=True)
+class Plain(Verbatim):
+    """An identifier: ASCII letters, digits, ``_``, ``-``, and what ``extra`` adds. No colon unless given."""
+
+    extra: str = ""
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        refuse_unwritable(self.extra)
+        _refuse_short(self.max_length)
+
+    @property
+    def expected(self) -> str:
+        also = "".join(f" {char}" for char in self.extra)
+        return f"an identifier (A-Z a-z 0-9 _ -{also}{_at_most(self.max_length)})"
+
+    @property
+    def language(self) -> Language:
+        identifier = characters(self.extra + "_-", (0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A))
+        return identifier.repeat(1, self.max_length)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        longest = ("aZ09_-" + self.extra) * 8
+        return ("a", "0", "-", *self.extra, longest[: self.max_length])
+
+
+@dataclass(frozen=True)
+class Hex(Verbatim):
+    """Exactly ``length`` lower-case hexadecimal digits."""
+
+    length: int
+
+    def __post_init__(self) -> None:
+        _refuse_short(self.length)
+
+    @property
+    def expected(self) -> str:
+        return f"{self.length} lower-case hexadecimal digits"
+
+    @property
+    def language(self) -> Language:
+        return one_of(b"0123456789abcdef").repeat(self.length, self.length)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return "0" * self.length, "f" * self.length
+
+
+_BODIES = {
+    "base36": b"0123456789abcdefghijklmnopqrstuvwxyz",
+    "decimal": b"0123456789",
+    "hex": b"0123456789abcdef",
+}
+
+
+@dataclass(frozen=True)
+class Prefixed(Verbatim):
+    """An id that opens with a fixed prefix, as Reddit's ``t3_1a2b``. The str includes the prefix.
+
+    ``max_length`` counts what follows the prefix.
+    """
+
+    prefix: str
+    body: Literal["base36", "decimal", "hex"] = "base36"
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.prefix or self.body not in _BODIES:
+            raise ValueError(f"Prefixed() needs a prefix, and a body out of {', '.join(_BODIES)}")
+        refuse_unwritable(self.prefix)
+        _refuse_short(self.max_length)
+
+    @property
+    def expected(self) -> str:
+        return f"{self.prefix} followed by {self.body}{_at_most(self.max_length)}"
+
+    @property
+    def language(self) -> Language:
+        return literal(self.prefix.encode()) + one_of(_BODIES[self.body]).repeat(1, self.max_length)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        digits = _BODIES[self.body].decode()
+        return f"{self.prefix}0", f"{self.prefix}{digits[-1]}", f"{self.prefix}{digits[: self.max_length]}"
+
+
+def _refuse_short(length: int | None) -> None:
+    if length is not None and length < 1:
+        raise ValueError(f"a length of {length} leaves no text")
+
+
+def _at_most(length: int | None) -> str:
+    return "" if length is None else f", at most {length} characters"

@@ -1,0 +1,42 @@
+"""How values become bytes and back: one class a form, `codec_of` from a type hint to one of them."""
+
+from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
+from keywright.keyspace.codecs.confidential import Sealed, SecretOf
+from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
+from keywright.keyspace.codecs.keyring import Keyring, Plaintext, is_sealed
+from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
+from keywright.keyspace.codecs.resolve import codec_of
+from keywright.keyspace.codecs.secret import Secret
+from keywright.keyspace.codecs.structured import Json, MessagePack
+from keywright.keyspace.codecs.text import IdOf, Raw, Text
+from keywright.keyspace.codecs.times import EpochMs, EpochSeconds, Rfc3339
+from keywright.keyspace.codecs.zstd import Zstd
+
+__all__ = [
+    "Boolean",
+    "Codec",
+    "CodecError",
+    "EnumOf",
+    "EpochMs",
+    "EpochSeconds",
+    "Flag",
+    "Float",
+    "IdOf",
+    "Int64",
+    "Json",
+    "Keyring",
+    "LiteralOf",
+    "MessagePack",
+    "Plaintext",
+    "Raw",
+    "Rfc3339",
+    "SealRefused",
+    "Sealed",
+    "Secret",
+    "SecretOf",
+    "Text",
+    "Uint64",
+    "Zstd",
+    "codec_of",
+    "is_sealed",
+]

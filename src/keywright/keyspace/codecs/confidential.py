@@ -1,0 +1,80 @@
+"""Values that must not be seen: kept from view by SecretOf, encrypted at rest by Sealed.
+
+Where an inner codec fails, its error quotes the plaintext. It is replaced here, outside the handler, so that
+it is not even chained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
+from keywright.keyspace.codecs.keyring import Plaintext, is_sealed
+from keywright.keyspace.codecs.secret import Secret
+
+__all__ = ["Sealed", "SecretOf"]
+
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+
+
+def _masked(codec: Codec[Any], convert: Callable[[A], B], argument: A) -> B:
+    try:
+        return convert(argument)
+    except SealRefused:
+        raise  # it names keys, never content
+    except CodecError:
+        pass
+    raise codec.refusal(argument)
+
+
+class SecretOf(Codec[Secret[T]]):
+    """A `Secret` around what another codec writes. What is stored is in clear, unless it is sealed too."""
+
+    secret = True
+
+    def __init__(self, inner: Codec[T]) -> None:
+        self.expected = f"a secret: {inner.expected}"
+        self.python_type = Secret[inner.python_type]  # type: ignore[name-defined]  # built at run time
+        self.sealed = inner.sealed
+        self.samples = tuple(Secret(sample) for sample in inner.samples)
+        self._encode = inner.encode
+        self._decode = inner.decode
+
+    def encode(self, value: Secret[T]) -> bytes:
+        if isinstance(value, Secret):
+            return _masked(self, self._encode, value.reveal())
+        raise self.refusal(value)
+
+    def decode(self, data: bytes) -> Secret[T]:
+        return Secret(_masked(self, self._decode, data))
+
+
+class Sealed(Codec[T]):
+    """What another codec writes, encrypted at rest.
+
+    The codec only marks the bytes as `Plaintext`; they are sealed on their way to the server and opened on
+    their way back, with the keyring that was bound when the database was opened. `allow_plaintext` reads
+    unsealed values while a keyspace is being sealed; until it is removed, whoever can write to Redis can
+    plant plaintext.
+    """
+
+    secret = True
+    sealed = True
+
+    def __init__(self, inner: Codec[T], *, allow_plaintext: bool = False) -> None:
+        self.expected = f"{inner.expected}, sealed"
+        self.python_type = inner.python_type
+        self.samples = inner.samples
+        self.allow_plaintext = allow_plaintext
+        self._inner = inner
+
+    def encode(self, value: T) -> bytes:
+        return Plaintext(_masked(self, self._inner.encode, value))
+
+    def decode(self, data: bytes) -> T:
+        if type(data) is Plaintext or (self.allow_plaintext and not is_sealed(data)):
+            return _masked(self, self._inner.decode, bytes(data))
+        raise SealRefused(self.expected, "a seal that was not opened" if is_sealed(data) else "plaintext")

@@ -1,0 +1,87 @@
+"""What every codec promises: bytes from a value, the value from the bytes, and one error for both.
+
+Codecs know nothing of keys. A kind catches `CodecError` and adds the key's name.
+A codec declared wrongly (an enum of floats, say) raises TypeError when it is made.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+__all__ = ["Codec", "CodecError", "SealRefused"]
+
+T = TypeVar("T")
+
+_EXCERPT = 80
+
+
+class CodecError(ValueError):
+    """A value that cannot be written, or bytes that cannot be read, as declared."""
+
+    def __init__(self, expected: str, found: str) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(expected, found)
+
+    def __str__(self) -> str:
+        return f"expected {self.expected}, found {self.found}"
+
+
+class SealRefused(CodecError):  # noqa: N818 - the seal is what was refused; SealError is the public name
+    """Bytes that no key of the bound keyring opens in this context."""
+
+
+class Codec(ABC, Generic[T]):
+    """How one value is written; instances are immutable and safe to share between threads."""
+
+    expected: str
+    """What the bytes are, in words for messages and documentation."""
+    python_type: object
+    secret: bool = False
+    """Neither values nor bytes may be shown."""
+    sealed: bool = False
+    samples: tuple[T, ...] = ()
+    """Values that must round-trip."""
+
+    @abstractmethod
+    def encode(self, value: T) -> bytes:
+        """The bytes to store; CodecError if the value is not of the declared type."""
+
+    @abstractmethod
+    def decode(self, data: bytes) -> T:
+        """The value; CodecError, and nothing else, if the bytes are not of the declared form."""
+
+    def decode_many(self, replies: Sequence[bytes | None]) -> list[T | None]:
+        decode = self.decode
+        return [None if data is None else decode(data) for data in replies]
+
+    def refusal(self, found: object, reason: object = "") -> CodecError:
+        """The error to raise; it shows nothing of a secret."""
+        if self.secret:
+            return CodecError(self.expected, "<secret>")
+        detail = f" ({_shortened(str(reason))})" if reason else ""
+        return CodecError(self.expected, _excerpt(found) + detail)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.expected}>"
+
+
+def _excerpt(found: object) -> str:
+    """Short, and never through a foreign __repr__, which may raise, recurse or tell too much."""
+    if isinstance(found, bytes):
+        return _shortened(repr(found[:_EXCERPT]), cut=len(found) > _EXCERPT)
+    if type(found) is str:
+        return _shortened(repr(found[:_EXCERPT]), cut=len(found) > _EXCERPT)
+    if type(found) is int and found.bit_length() > 4 * _EXCERPT:
+        return f"an int of {found.bit_length()} bits"
+    if found is None or type(found) in (bool, int, float):
+        return _shortened(repr(found))
+    return f"a value of type {type(found).__name__}"
+
+
+def _shortened(text: str, *, cut: bool = False) -> str:
+    if len(text) > _EXCERPT or cut:
+        return f"{text[: _EXCERPT - 1]}…"
+    return text

@@ -1,0 +1,101 @@
+"""Values with parts, written whole: JSON and MessagePack, both by msgspec."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Union, get_args, get_origin, is_typeddict
+
+import msgspec
+
+from keywright.keyspace.codecs.contract import Codec
+from keywright.keyspace.codecs.samples import samples_of
+
+__all__ = ["Json", "MessagePack"]
+
+
+class _Structured(Codec[Any]):
+    """Only the outermost type is checked on writing: what is inside is the type checker's business."""
+
+    def __init__(
+        self, form: str, hint: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]
+    ) -> None:
+        self.expected = form if hint in (Any, object) else f"{form} of {_name_of(hint)}"
+        self.python_type = hint
+        accepted = _accepted_classes(hint)
+        self._accepted = accepted[0] if len(accepted) == 1 else accepted  # a lone class is checked faster
+        self._encode = encode
+        self._decode = decode
+        self.samples = samples_of(hint)
+
+    def encode(self, value: Any) -> bytes:
+        if not isinstance(value, self._accepted):
+            raise self.refusal(value)
+        try:
+            return self._encode(value)
+        except Exception as exc:
+            raise self.refusal(value, exc) from exc
+
+    def decode(self, data: bytes) -> Any:
+        try:
+            return self._decode(data)
+        except Exception as exc:
+            raise self.refusal(data, exc) from exc
+
+    def decode_many(self, replies: Sequence[bytes | None]) -> list[Any]:
+        decode = self._decode
+        try:
+            return [None if data is None else decode(data) for data in replies]
+        except Exception:
+            super().decode_many(replies)  # raises for the first reply that is wrong
+            raise
+
+
+class Json(_Structured):
+    """Compact UTF-8 JSON. Integers stay exact, null stays null, an empty list stays a list.
+
+    JSON has no nan or infinity: msgspec writes them as null.
+    """
+
+    def __init__(self, hint: Any = Any, *, strict: bool = True) -> None:
+        encoder = msgspec.json.Encoder()
+        decoder = msgspec.json.Decoder(hint, strict=strict)
+        super().__init__("JSON", hint, encoder.encode, decoder.decode)
+
+
+class MessagePack(_Structured):
+    """MessagePack. Integers beyond 64 bits are refused."""
+
+    def __init__(self, hint: Any = Any, *, strict: bool = True) -> None:
+        encoder = msgspec.msgpack.Encoder()
+        decoder = msgspec.msgpack.Decoder(hint, strict=strict)
+        super().__init__("MessagePack", hint, encoder.encode, decoder.decode)
+
+
+def _accepted_classes(hint: Any) -> tuple[type, ...]:
+    """The classes a value of the hint may have; object where the hint does not say."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return tuple(found for arm in get_args(hint) for found in _accepted_classes(arm))
+    if get_origin(hint) is Annotated:
+        return _accepted_classes(hint.__origin__)
+    if hint is Any:
+        return (object,)
+    if hint is None:
+        return (type(None),)
+    if is_typeddict(hint):
+        return (dict,)
+    outer = get_origin(hint) or hint
+    if outer is float:
+        return (float, int)
+    return (outer,) if isinstance(outer, type) else (object,)
+
+
+def _name_of(hint: Any) -> str:
+    if hint is type(None):
+        return "None"
+    if isinstance(hint, type) and not get_args(hint):
+        return hint.__name__
+    if get_origin(hint) in (Union, types.UnionType):
+        return " | ".join(_name_of(arm) for arm in get_args(hint))
+    arms = ", ".join("…" if arm is Ellipsis else _name_of(arm) for arm in get_args(hint))
+    return f"{_name_of(get_origin(hint))}[{arms}]" if arms else str(hint).removeprefix("typing.")

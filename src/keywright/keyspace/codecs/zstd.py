@@ -1,0 +1,99 @@
+"""Compression around another codec."""
+
+from __future__ import annotations
+
+import threading
+from functools import cache, cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, TypeVar
+
+from keywright.keyspace.codecs.contract import Codec
+
+if TYPE_CHECKING:
+    import zstandard
+
+__all__ = ["Zstd"]
+
+T = TypeVar("T")
+
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_LARGEST = 64 * 1024 * 1024
+
+
+class Zstd(Codec[T]):
+    """Zstandard frames; values under `min_size` bytes are stored as they are.
+
+    A frame starts with its magic number, so reading needs no further mark: a small value that happens to
+    start with it is compressed all the same. Nothing larger than `max_size` is unpacked.
+    """
+
+    def __init__(
+        self, inner: Codec[T], *, level: int = 3, min_size: int = 64, max_size: int = _LARGEST
+    ) -> None:
+        if not 1 <= level <= 22:
+            raise TypeError(f"zstd levels run from 1 to 22, not {level}")
+        if inner.sealed:
+            raise TypeError("sealed bytes do not compress: put Zstd before Sealed")
+        self.expected = f"{inner.expected}, zstd-compressed"
+        self.python_type = inner.python_type
+        self.secret = inner.secret
+        self.samples = inner.samples
+        self._inner = inner
+        self._level = level
+        self._min_size = min_size
+        self._max_size = max_size
+        self._contexts = _Contexts(level)
+
+    def encode(self, value: T) -> bytes:
+        plain = self._inner.encode(value)
+        if len(plain) > self._max_size:
+            raise self.refusal(value, f"larger than {self._max_size} bytes")
+        if len(plain) < self._min_size and not plain.startswith(_MAGIC):
+            return plain
+        return self._contexts.compressor.compress(plain)
+
+    def decode(self, data: bytes) -> T:
+        if data.startswith(_MAGIC):
+            data = self._unpacked(data)
+        return self._inner.decode(data)
+
+    def _unpacked(self, data: bytes) -> bytes:
+        zstandard = _zstandard()
+        try:
+            # decompress() ignores max_output_size where the frame declares its own size.
+            size = zstandard.frame_content_size(data)
+            if size <= self._max_size:
+                return self._contexts.decompressor.decompress(
+                    data, max_output_size=self._max_size, allow_extra_data=False
+                )
+        except (zstandard.ZstdError, MemoryError) as exc:
+            raise self.refusal(data, exc) from exc
+        raise self.refusal(data, f"unpacks to {size} bytes, over the limit of {self._max_size}")
+
+
+class _Contexts(threading.local):
+    """A compressor and a decompressor per thread: zstandard's own are not safe to share."""
+
+    def __init__(self, level: int) -> None:
+        self._level = level
+
+    @cached_property
+    def compressor(self) -> zstandard.ZstdCompressor:
+        compressor: zstandard.ZstdCompressor = _zstandard().ZstdCompressor(level=self._level)
+        return compressor
+
+    @cached_property
+    def decompressor(self) -> zstandard.ZstdDecompressor:
+        decompressor: zstandard.ZstdDecompressor = _zstandard().ZstdDecompressor()
+        return decompressor
+
+
+@cache
+def _zstandard() -> ModuleType:
+    try:
+        import zstandard
+    except ModuleNotFoundError as exc:
+        raise ModuleNotFoundError(
+            "compressed values need the zstandard package: pip install 'keywright[zstd]'", name=exc.name
+        ) from exc
+    return zstandard

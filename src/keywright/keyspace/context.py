@@ -1,0 +1,140 @@
+"""What a call needs to know about the database it runs on: names, expiries, keyrings, slots.
+
+Bindings are made when a database is opened; a declaration holds only their defaults.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from keywright.errors import CrossSlotError, DeclarationError
+from keywright.keyspace.call import Call, Reply, Wire
+from keywright.keyspace.codecs import Keyring, Plaintext, is_sealed
+from keywright.keyspace.slots import slot_of
+
+if TYPE_CHECKING:
+    from keywright.keyspace.expiry import Expiry
+    from keywright.keyspace.key import Key
+    from keywright.keyspace.space import Keyspace
+
+
+class Binding:
+    """One keyspace as it is in one database: its prefix, version, expiry overrides and keyring."""
+
+    def __init__(
+        self,
+        space: Keyspace,
+        *,
+        prefix: str | None = None,
+        version: str | None = None,
+        expiry: Mapping[type[Key], Expiry | None] | None = None,
+        keyring: Keyring | None = None,
+    ) -> None:
+        self.space = space
+        self.prefix = space.prefix if prefix is None else prefix
+        self.version = space.version if version is None else version
+        self.expiry = dict(expiry or {})
+        self.keyring = keyring
+        for key in self.expiry:
+            if key._space is not space:
+                raise DeclarationError(
+                    key.__name__, f"is not a key of {space.name!r}", "Bind its expiry with its own keyspace."
+                )
+
+    @property
+    def lead(self) -> bytes:
+        """What every key name of this keyspace begins with."""
+        return b"".join(part.encode() + b":" for part in (self.prefix, self.version) if part)
+
+
+class _Leads(dict["Keyspace", bytes]):
+    """The leads of the bound keyspaces; an unbound one gets its declared default when first met."""
+
+    def __missing__(self, space: Keyspace) -> bytes:
+        lead = Binding(space).lead
+        self[space] = lead
+        return lead
+
+
+class Context:
+    """The bindings of one database, and what is known of its server."""
+
+    def __init__(
+        self,
+        bindings: Iterable[Binding] = (),
+        *,
+        sharded: bool = False,
+        now: Callable[[], datetime] | None = None,
+        randomness: random.Random | None = None,
+    ) -> None:
+        self.bindings = {binding.space: binding for binding in bindings}
+        self.prefixes = _Leads({space: binding.lead for space, binding in self.bindings.items()})
+        self.sharded = sharded
+        self.now = now or _utc_now
+        self.random = randomness or random.Random(time.time_ns())
+        self._expiries: dict[type[Key], Expiry | None] = {}
+        for binding in self.bindings.values():
+            self._expiries.update(binding.expiry)
+
+    def name(self, key: Key) -> bytes:
+        """The key's full name in this database."""
+        return self.prefixes[key._space] + key._name
+
+    def expiry_of(self, key: type[Key]) -> Expiry | None:
+        return self._expiries.get(key, key._expiry)
+
+    def now_ms(self) -> int:
+        return round(self.now().timestamp() * 1000)
+
+    def one_slot(self, names: Sequence[bytes]) -> bool:
+        """Whether one script may touch all of these names on this database."""
+        return not self.sharded or len({slot_of(name) for name in names}) <= 1
+
+    def require_one_slot(self, names: Sequence[bytes]) -> None:
+        if not self.sharded:
+            return
+        slots = {slot_of(name): name for name in names}
+        if len(slots) > 1:
+            raise CrossSlotError([(name, slot) for slot, name in slots.items()])
+
+    def seal(self, key: Key, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Encrypt what a sealed codec left as plaintext for this moment."""
+        if not any(type(operand) is Plaintext for operand in operands):
+            return operands
+        keyring, purpose = self._keyring(key), key._template.source.encode()
+        return tuple(
+            keyring.seal(operand, purpose) if type(operand) is Plaintext else operand for operand in operands
+        )
+
+    def unseal(self, key: Key | type[Key], reply: Reply) -> Reply:
+        """Decrypt every sealed value in a reply; what is not sealed stays as it is."""
+        if isinstance(reply, bytes):
+            if not is_sealed(reply):
+                return reply
+            return self._keyring(key).open(reply, key._template.source.encode())
+        if isinstance(reply, list):
+            return [self.unseal(key, item) for item in reply]
+        return reply
+
+    def _keyring(self, key: Key | type[Key]) -> Keyring:
+        binding = self.bindings.get(key._space)
+        if binding is None or binding.keyring is None:
+            raise DeclarationError(
+                key._template.source,
+                "stores sealed values, but no keyring is bound",
+                f"Open the database with {key._space.name}.bind(keyring=Keyring.from_env()).",
+            )
+        return binding.keyring
+
+
+def preview(call: Call[Any], context: Context | None = None) -> list[Wire]:
+    """What the first round trip of a call would send, for looking at it without a server."""
+    return next(call.rounds(context or Context()))
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)

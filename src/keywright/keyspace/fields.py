@@ -1,0 +1,232 @@
+"""The members of a record: from a struct, dataclass or union of them to hash fields and back."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from keywright.errors import DeclarationError, ValueRefusedError
+from keywright.keyspace.codecs import Codec, CodecError, codec_of
+
+if TYPE_CHECKING:
+    from keywright.keyspace.key import Key
+
+T = TypeVar("T")
+
+_REQUIRED: Any = object()
+
+
+class Member(NamedTuple):
+    """One hash field: its stored name, the attribute it fills, and what stands in when it is absent."""
+
+    stored: bytes
+    attribute: str
+    codec: Codec[Any]
+    default: Any
+    literals: tuple[str, ...]
+
+    @property
+    def required(self) -> bool:
+        return self.default is _REQUIRED
+
+
+class FieldSet(Generic[T]):
+    """The members of one shape, or of a union whose arms differ in the values of one member."""
+
+    codecs: tuple[Codec[Any], ...]
+    members: tuple[Member, ...]
+
+    @staticmethod
+    def of(owner: type[Key], hint: object) -> FieldSet[Any]:
+        arms = _arms(hint)
+        shapes = [Shape(owner, arm) for arm in arms]
+        return shapes[0] if len(shapes) == 1 else Union(owner, shapes)
+
+    def write(self, value: T) -> dict[bytes, bytes]:
+        """The stored members of a value; absent ones are left out."""
+        raise NotImplementedError
+
+    def read(self, stored: Mapping[bytes, bytes]) -> T:
+        """The value of stored members; CodecError names the member that is missing or wrong."""
+        raise NotImplementedError
+
+    def flat(self, value: T) -> tuple[bytes, ...]:
+        return tuple(x for pair in self.write(value).items() for x in pair)
+
+    def unflatten(self, reply: list[bytes]) -> T:
+        flat = iter(reply)
+        return self.read(dict(zip(flat, flat, strict=True)))
+
+
+class Shape(FieldSet[T]):
+    """One struct or dataclass."""
+
+    def __init__(self, owner: type[Key], hint: type[T]) -> None:
+        self.owner = owner
+        self.type = hint
+        self.members = tuple(_members(owner, hint))
+        self.codecs = tuple(member.codec for member in self.members)
+        self._readers = [
+            (member.stored, member.attribute, member.codec.decode, member.default) for member in self.members
+        ]
+
+    def member(self, attribute: str) -> Member:
+        for member in self.members:
+            if member.attribute == attribute:
+                return member
+        raise ValueRefusedError(
+            self.owner._template.source,
+            f"members {', '.join(m.attribute for m in self.members)}",
+            repr(attribute),
+        )
+
+    def write(self, value: T) -> dict[bytes, bytes]:
+        if not isinstance(value, self.type):
+            raise ValueRefusedError(
+                self.owner._template.source, f"a {self.type.__name__}", f"a {type(value).__name__}"
+            )
+        stored = {}
+        for member in self.members:
+            encoded = self.encode(member, getattr(value, member.attribute))
+            if encoded is not None:
+                stored[member.stored] = encoded
+        return stored
+
+    def encode(self, member: Member, value: object) -> bytes | None:
+        """The stored form of one member; None where it must be absent."""
+        if not member.required and (value is None or (value is False and _is_flag(member.codec))):
+            return None
+        try:
+            return member.codec.encode(value)
+        except CodecError as error:
+            expected = f"{error.expected} as {member.attribute!r}"
+            raise ValueRefusedError(self.owner._template.source, expected, error.found) from error
+
+    def read(self, stored: Mapping[bytes, bytes]) -> T:
+        values: dict[str, Any] = {}
+        get = stored.get
+        for name, attribute, decode, default in self._readers:
+            data = get(name)
+            if data is not None:
+                try:
+                    values[attribute] = decode(data)
+                except CodecError as error:
+                    raise type(error)(f"{error.expected} as member {name.decode()!r}", error.found) from error
+            elif default is _REQUIRED:
+                raise CodecError(f"the member {name.decode()!r}", f"only {_listed(stored)}")
+            else:
+                values[attribute] = default() if callable(default) else default
+        return self.type(**values)
+
+
+class Union(FieldSet[T]):
+    """Several shapes told apart by a member whose literal values belong to one shape each."""
+
+    def __init__(self, owner: type[Key], shapes: list[Shape[Any]]) -> None:
+        self.owner = owner
+        self.shapes = shapes
+        self.tag = _discriminator(owner, shapes)
+        self.arms: dict[bytes, Shape[Any]] = {
+            literal.encode(): shape
+            for shape in shapes
+            for member in shape.members
+            if member.stored == self.tag
+            for literal in member.literals
+        }
+        self.members = tuple({m.stored: m for shape in shapes for m in shape.members}.values())
+        self.codecs = tuple(codec for shape in shapes for codec in shape.codecs)
+
+    def write(self, value: T) -> dict[bytes, bytes]:
+        shape = next((shape for shape in self.shapes if isinstance(value, shape.type)), self.shapes[0])
+        return shape.write(value)
+
+    def read(self, stored: Mapping[bytes, bytes]) -> T:
+        tag = stored.get(self.tag)
+        shape = self.arms.get(tag) if tag is not None else None
+        if shape is None:
+            known = ", ".join(sorted(value.decode() for value in self.arms))
+            raise CodecError(f"one of {known} as member {self.tag.decode()!r}", repr(tag))
+        value: T = shape.read(stored)
+        return value
+
+
+def _arms(hint: object) -> list[Any]:
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return list(typing.get_args(hint))
+    return [hint]
+
+
+def _members(owner: type[Key], hint: type) -> Iterable[Member]:
+    for name, stored, default, kind in _declared(owner, hint):
+        inner, optional = _without_none(kind)
+        absent = None if optional and default is _REQUIRED else default
+        yield Member(stored.encode(), name, codec_of(inner), absent, _literals(inner))
+
+
+def _declared(owner: type[Key], hint: type) -> Iterable[tuple[str, str, Any, Any]]:
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        for field in msgspec.structs.fields(hint):
+            yield field.name, field.encode_name, _default(field, msgspec.NODEFAULT), hints[field.name]
+    elif dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        for entry in dataclasses.fields(hint):
+            yield entry.name, entry.name, _default(entry, dataclasses.MISSING), hints[entry.name]
+    else:
+        raise DeclarationError(
+            owner.__name__, f"{hint!r} has no fixed members", "Use a msgspec.Struct or a dataclass."
+        )
+
+
+def _default(field: Any, missing: object) -> Any:
+    if field.default is not missing:
+        return field.default
+    factory: Callable[[], Any] = field.default_factory
+    return _REQUIRED if factory is missing else factory
+
+
+def _without_none(hint: Any) -> tuple[Any, bool]:
+    arms = _arms(hint)
+    rest = [arm for arm in arms if arm is not type(None)]
+    if len(rest) == len(arms):
+        return hint, False
+    return rest[0] if len(rest) == 1 else typing.Union[tuple(rest)], True  # noqa: UP007  # built at run time
+
+
+def _literals(hint: Any) -> tuple[str, ...]:
+    if typing.get_origin(hint) is typing.Annotated:
+        hint = typing.get_args(hint)[0]
+    if typing.get_origin(hint) is Literal:
+        return tuple(v.value if isinstance(v, enum.Enum) else v for v in typing.get_args(hint))
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return tuple(str(v.value) for v in hint)
+    return ()
+
+
+def _discriminator(owner: type[Key], shapes: list[Shape[Any]]) -> bytes:
+    for member in shapes[0].members:
+        values = [m.literals for shape in shapes for m in shape.members if m.stored == member.stored]
+        every = [literal for literals in values for literal in literals]
+        if len(values) == len(shapes) and all(values) and len(set(every)) == len(every):
+            return member.stored
+    raise DeclarationError(
+        owner.__name__,
+        "nothing tells the shapes of its union apart",
+        "Give each shape a member of the same name with Literal values of its own.",
+    )
+
+
+def _is_flag(codec: Codec[Any]) -> bool:
+    return getattr(codec, "absent_when_false", False)
+
+
+def _listed(stored: Mapping[bytes, bytes]) -> str:
+    names = ", ".join(repr(name.decode("utf-8", "backslashreplace")) for name in list(stored)[:12])
+    return names or "no members"

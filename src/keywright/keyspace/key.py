@@ -1,0 +1,283 @@
+"""The key as a type: a class is a template, its instances are concrete keys.
+
+A subclass with `key=` gets a generated `__init__` that checks every variable against its alphabet
+and renders the name once; instances are immutable, hashable and compare by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, Self, TypeAlias, dataclass_transform
+
+from keywright.errors import DeclarationError, VariableError
+from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
+from keywright.keyspace.call import Call, Command, Effect, Operation, Reply
+from keywright.keyspace.codecs import Codec
+from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.space import Keyspace
+from keywright.keyspace.template import Template
+
+EXISTS = Operation("exists", b"EXISTS", Effect.READ)
+DELETE = Operation("delete", b"UNLINK", Effect.REPEATABLE)
+TTL = Operation("ttl", b"PTTL", Effect.READ)
+EXPIRE = Operation("expire", b"PEXPIRE", Effect.REPEATABLE)
+EXPIRE_AT = Operation("expire_at", b"PEXPIREAT", Effect.REPEATABLE)
+PERSIST = Operation("persist", b"PERSIST", Effect.REPEATABLE)
+TOUCH = Operation("touch", b"TOUCH", Effect.REPEATABLE)
+TYPE = Operation("type", b"TYPE", Effect.READ)
+MEMORY = Operation("memory", b"MEMORY", Effect.READ)
+DUMP = Operation("dump", b"DUMP", Effect.READ)
+
+
+# A function kept on a class; typed as a Callable it would be taken for a method.
+Unbound: TypeAlias = Any
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=False)
+class Key:
+    """Any declared key. Subclass one of its kinds: Value, Record, Set, …"""
+
+    redis_type: ClassVar[str] = "none"
+    kind: ClassVar[str] = "key"
+    _template: ClassVar[Template]
+    _space: ClassVar[Keyspace]
+    _expiry: ClassVar[Expiry | None] = None
+    _codecs: ClassVar[tuple[Codec[Any], ...]] = ()
+    _derived: ClassVar[dict[str, Derived]] = {}
+    _part_of: ClassVar[type[Key] | None] = None
+    _sealed: ClassVar[bool] = False
+    _secret: ClassVar[bool] = False
+    _render: ClassVar[Unbound]
+    _name: ClassVar[bytes]  # set per instance; a ClassVar so that it is no constructor argument
+
+    def __init_subclass__(
+        cls,
+        *,
+        key: str | None = None,
+        space: Keyspace | None = None,
+        expiry: Expiry | None = None,
+        part_of: type[Key] | None = None,
+    ) -> None:
+        super().__init_subclass__()
+        if key is None:
+            return
+        if space is None:
+            raise DeclarationError(cls.__name__, "belongs to no keyspace", "Add space=your_keyspace.")
+        alphabets = _variables(cls)
+        cls._template = Template(key, {name: alphabet for name, (alphabet, _) in alphabets.items()})
+        cls._derived = {name: derived for name, (_, derived) in alphabets.items() if derived}
+        cls._space = space
+        cls._expiry = expiry
+        cls._part_of = part_of
+        cls._codecs = tuple(cls._declare())
+        cls._sealed = any(codec.sealed for codec in cls._codecs)
+        cls._secret = any(codec.secret for codec in cls._codecs)
+        _generate(cls, list(alphabets), {name: alphabet for name, (alphabet, _) in alphabets.items()})
+        space.keys.append(cls)
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        """Resolve the type arguments of the kind; returns the codecs of what it stores."""
+        raise NotImplementedError
+
+    @classmethod
+    def parse(cls, name: bytes) -> Self | None:
+        """The key with this name (without the bound prefix), or None."""
+        values = cls._template.parse(name)
+        return None if values is None else cls(*values)
+
+    @classmethod
+    def of(cls, source: str) -> Self:
+        """The key whose derived variables are computed from `source`, for templates that have them."""
+        missing = [name for name in cls._template.variables if name not in cls._derived]
+        if missing or not cls._derived:
+            raise DeclarationError(
+                cls.__name__,
+                f"not every variable is derived ({', '.join(missing) or 'it has none'})",
+                "Annotate the variables with Derived, or call the constructor.",
+            )
+        return cls(*(cls._derived[name].by(source) for name in _arguments(cls)))
+
+    @classmethod
+    def names(cls, ids: Iterable[object]) -> list[bytes]:
+        """The names of many keys at once, from keys or from what the constructor takes."""
+        render = cls._render
+        return [
+            each._name if isinstance(each, Key) else render(*each) if type(each) is tuple else render(each)
+            for each in ids
+        ]
+
+    @classmethod
+    def made(cls, identity: object) -> Self:
+        """A key from a key, from its variable, or from a tuple of several."""
+        if isinstance(identity, cls):
+            return identity
+        make: Callable[..., Self] = cls
+        return make(*identity) if type(identity) is tuple else make(identity)
+
+    @property
+    def _values(self) -> tuple[Any, ...]:
+        return tuple(self.__dict__[name] for name in _arguments(type(self)))
+
+    def exists(self) -> Call[bool]:
+        return Command(EXISTS, self, (), bool)
+
+    def delete(self) -> Call[bool]:
+        """Remove the key without blocking the server (UNLINK); whether it was there."""
+        return Command(DELETE, self, (), bool)
+
+    def ttl(self) -> Call[timedelta | None]:
+        """How long the key still lives; None when it has no expiry or does not exist."""
+        return Command(TTL, self, (), _ttl)
+
+    def expire(self, after: timedelta) -> Call[bool]:
+        return Command(EXPIRE, self, (round(after / timedelta(milliseconds=1)),), bool)
+
+    def expire_at(self, moment: datetime) -> Call[bool]:
+        return Command(EXPIRE_AT, self, (round(moment.timestamp() * 1000),), bool)
+
+    def persist(self) -> Call[bool]:
+        """Remove the expiry; whether there was one."""
+        return Command(PERSIST, self, (), bool)
+
+    def touch(self) -> Call[bool]:
+        """Mark the key as used, for eviction; whether it exists."""
+        return Command(TOUCH, self, (), bool)
+
+    def stored_type(self) -> Call[str]:
+        """The Redis type the server holds under this name, or 'none'."""
+        return Command(TYPE, self, (), bytes.decode)
+
+    def memory(self) -> Call[int | None]:
+        """Bytes the key takes on the server, as the server estimates it."""
+        return _Memory(MEMORY, self, (), _same)
+
+    def dump(self) -> Call[bytes | None]:
+        """The server's own serialisation of the key."""
+        return Command(DUMP, self, (), _same)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} is immutable; make another key instead of setting {name!r}"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other._name == self._name
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._name))
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{name}={self.__dict__[name]!r}" for name in _arguments(type(self)))
+        return f"{type(self).__name__}({inner})"
+
+
+class _Memory(Command[int | None]):
+    """MEMORY USAGE has its subcommand before the key."""
+
+    __slots__ = ()
+
+    def lower(self, context: Any) -> Any:
+        wire = super().lower(context)
+        return wire._replace(arguments=(b"MEMORY", b"USAGE", wire.name, b"SAMPLES", 0))
+
+
+def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
+    """The arguments a declaration gave its kind: `Set[EventId]` gives (EventId,)."""
+    for base in getattr(cls, "__orig_bases__", ()):
+        origin = typing.get_origin(base)
+        if isinstance(origin, type) and issubclass(origin, kind):
+            return typing.get_args(base)
+    raise DeclarationError(
+        cls.__name__,
+        "does not say what it stores",
+        f"Write {kind.__name__}[...] with the type of its values.",
+    )
+
+
+def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]]:
+    own = inspect.get_annotations(cls)
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except NameError as error:
+        raise DeclarationError(
+            cls.__name__,
+            f"the type of a variable is not known here ({error})",
+            "Define the id types at module level, before the class.",
+        ) from error
+    variables = {}
+    for name in own:
+        if typing.get_origin(hints[name]) is ClassVar:
+            continue
+        if hasattr(Key, name) or any(name in base.__dict__ for base in cls.__mro__[1:]):
+            raise DeclarationError(
+                cls.__name__,
+                f"a variable cannot be called {name!r}: keys have an operation of that name",
+                "Give the variable another name.",
+            )
+        try:
+            variables[name] = alphabet_of(hints[name])
+        except TypeError as error:
+            raise DeclarationError(cls.__name__, f"variable <{name}>: {error}", "Use a typed id.") from error
+    return variables
+
+
+def _arguments(cls: type[Key]) -> list[str]:
+    names: list[str] = cls.__dict__["_argument_names"]
+    return names
+
+
+def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
+    """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
+    scope: dict[str, Any] = {"refuse": _refuse, "render": _rendered, "cls": cls, "put": object.__setattr__}
+    checks, shown = [], {}
+    for index, name in enumerate(names):
+        alphabet = alphabets[name]
+        scope[f"match_{index}"] = getattr(alphabet, "matcher", None)
+        condition = alphabet.inline(name, f"match_{index}")
+        scope[f"alphabet_{index}"] = alphabet
+        if condition is None:
+            checks.append(f"    text_{index} = render(cls, alphabet_{index}, {name!r}, {name})")
+            shown[name] = f"{{text_{index}}}"
+        else:
+            checks.append(f"    if not ({condition}): refuse(cls, {name!r}, alphabet_{index}, {name})")
+            shown[name] = f"{{{name}}}"
+    literal = "".join(
+        shown[part] if part in shown and is_variable else part.replace("{", "{{").replace("}", "}}")
+        for part, is_variable in cls._template.marked_parts
+    )
+    body = "\n".join(checks)
+    text = f"f{literal!r}.encode()"
+    puts = "\n".join(f"    put(self, {name!r}, {name})" for name in names)
+    source = (
+        f"def _render({', '.join(names)}):\n{body}\n    return {text}\n"
+        f"def __init__({', '.join(['self', *names])}):\n{body}\n{puts}\n    put(self, '_name', {text})\n"
+    )
+    exec(source, scope)
+    cls._argument_names = names  # type: ignore[attr-defined]  # read back by _arguments
+    cls._render = staticmethod(scope["_render"])
+    init = scope["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    cls.__init__ = init  # type: ignore[method-assign]  # the generated constructor
+
+
+def _refuse(kind: type[Key], name: str, alphabet: Alphabet[Any], value: object) -> typing.NoReturn:
+    raise VariableError(kind._template.source, name, alphabet.expected, value)
+
+
+def _rendered(kind: type[Key], alphabet: Alphabet[Any], name: str, value: object) -> str:
+    try:
+        return alphabet.render(value)
+    except ValueError as error:
+        raise VariableError(kind._template.source, name, alphabet.expected, value) from error
+
+
+def _ttl(reply: int) -> timedelta | None:
+    return None if reply < 0 else timedelta(milliseconds=reply)
+
+
+def _same(reply: Reply) -> Any:
+    return reply

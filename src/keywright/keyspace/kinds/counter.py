@@ -1,0 +1,65 @@
+"""Counter: a 64-bit signed integer that the server adds to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply
+from keywright.keyspace.codecs import Codec, Int64
+from keywright.keyspace.key import Key, Unbound
+from keywright.keyspace.kinds.bulk import BulkRead
+from keywright.keyspace.kinds.encoding import encoder, optional
+from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
+
+ADD = Operation("add", b"INCRBY", Effect.ONCE)
+
+
+class Counter(Key):
+    """A number that starts at 0 and is added to without a read."""
+
+    redis_type: ClassVar[str] = "string"
+    kind: ClassVar[str] = "counter"
+    _codec: ClassVar[Codec[int]]
+    _encode: ClassVar[Unbound]
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        cls._codec = Int64()
+        cls._encode = staticmethod(encoder(cls, cls._codec))
+        return (cls._codec,)
+
+    @classmethod
+    def get_many(cls, ids: Iterable[object]) -> Call[list[int]]:
+        """Many counters in one round trip; 0 for those that do not exist."""
+        return BulkRead(cls, cls.names(ids), cls._codec).map(lambda found: [value or 0 for value in found])
+
+    def get(self) -> Call[int]:
+        """The number; 0 when the key does not exist."""
+        return Command(GET, self, (), _or_zero)
+
+    def add(self, by: int = 1) -> Call[int]:
+        """Add to the number and return it; refused by the server beyond 64 bits, nothing is changed then."""
+        return Refreshing(ADD, self, (self._encode(by),), int)
+
+    def set(self, value: int) -> Call[None]:
+        return Refreshing(SET, self, (self._encode(value),), _nothing)
+
+    def take(self) -> Call[int]:
+        """Return the number and delete the key, in one command."""
+        return Command(TAKE, self, (), _or_zero)
+
+    def swap(self, value: int) -> Call[int]:
+        """Write a number and return the one before, in one command."""
+        return Refreshing(SET_ONCE, self, (self._encode(value), b"GET"), _or_zero)
+
+
+_decode = optional(Int64().decode)
+
+
+def _or_zero(reply: Reply) -> int:
+    return _decode(reply) or 0
+
+
+def _nothing(reply: Reply) -> None:
+    del reply

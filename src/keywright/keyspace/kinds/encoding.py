@@ -1,0 +1,70 @@
+"""How kinds turn codecs into encoders and decoders with errors that name the template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from keywright.errors import ValueRefusedError
+from keywright.keyspace.call import Reply
+from keywright.keyspace.codecs import Codec, CodecError
+
+if TYPE_CHECKING:
+    from keywright.keyspace.key import Key
+
+T = TypeVar("T")
+
+
+def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
+    """The codec's encoder; what it refuses becomes a ValueRefusedError of this template."""
+    encode = codec.encode
+
+    def encoded(value: T) -> bytes:
+        try:
+            return encode(value)
+        except CodecError as error:
+            raise ValueRefusedError(cls._template.source, error.expected, error.found) from error
+
+    return encoded
+
+
+def optional(decode: Callable[[bytes], T]) -> Callable[[Reply], T | None]:
+    """A decoder that lets an absent value through as None."""
+
+    def decoded(reply: bytes | None) -> T | None:
+        return None if reply is None else decode(reply)
+
+    return decoded
+
+
+def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
+    def decoded(reply: list[Any]) -> list[T]:
+        return [decode(item) for item in reply]
+
+    return decoded
+
+
+def each_optional(decode: Callable[[bytes], T]) -> Callable[[Reply], list[T | None]]:
+    def decoded(reply: list[bytes | None]) -> list[T | None]:
+        return [None if item is None else decode(item) for item in reply]
+
+    return decoded
+
+
+def unique(decode: Callable[[bytes], T]) -> Callable[[Reply], set[T]]:
+    def decoded(reply: list[bytes]) -> set[T]:
+        return {decode(item) for item in reply}
+
+    return decoded
+
+
+def paired(
+    decode_first: Callable[[bytes], Any], decode_second: Callable[[bytes], T]
+) -> Callable[[Reply], dict[Any, T]]:
+    """Decode a flat list of alternating fields and values."""
+
+    def decoded(reply: list[bytes]) -> dict[Any, T]:
+        flat = iter(reply)
+        return {decode_first(first): decode_second(second) for first, second in zip(flat, flat, strict=True)}
+
+    return decoded

@@ -1,0 +1,116 @@
+"""List: an ordered sequence, cheap at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply, Sliding, atomic
+from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.key import Key, Unbound, type_arguments
+from keywright.keyspace.kinds.encoding import each, encoder, optional
+from keywright.keyspace.kinds.several import Several
+
+M = TypeVar("M")
+End = Literal["left", "right"]
+
+PUSH = {end: Operation("push", verb, Effect.ONCE) for end, verb in (("left", b"LPUSH"), ("right", b"RPUSH"))}
+POP = {end: Operation("pop", verb, Effect.ONCE) for end, verb in (("left", b"LPOP"), ("right", b"RPOP"))}
+WAIT = {end: Operation("wait", verb, Effect.ONCE) for end, verb in (("left", b"BLPOP"), ("right", b"BRPOP"))}
+RANGE = Operation("range", b"LRANGE", Effect.READ)
+LENGTH = Operation("length", b"LLEN", Effect.READ)
+AT = Operation("at", b"LINDEX", Effect.READ)
+PUT_AT = Operation("put_at", b"LSET", Effect.REPEATABLE)
+TRIM = Operation("trim", b"LTRIM", Effect.ONCE)
+REMOVE = Operation("remove", b"LREM", Effect.ONCE)
+INSERT = Operation("insert", b"LINSERT", Effect.ONCE)
+FIND = Operation("find", b"LPOS", Effect.READ)
+MOVE = Operation("move", b"LMOVE", Effect.ONCE)
+
+
+class List(Key, Generic[M]):
+    """An ordered list; the same item may stand in it several times."""
+
+    redis_type: ClassVar[str] = "list"
+    kind: ClassVar[str] = "list"
+    _codec: ClassVar[Codec[Any]]
+    _encode: ClassVar[Unbound]
+    _decode: ClassVar[Unbound]
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        cls._codec = codec_of(type_arguments(cls, List)[0])
+        cls._encode = staticmethod(encoder(cls, cls._codec))
+        cls._decode = staticmethod(optional(cls._codec.decode))
+        return (cls._codec,)
+
+    def push(self, *items: M, end: End = "right") -> Call[int]:
+        """Add items at one end in one command; the new length."""
+        return Refreshing(PUSH[end], self, tuple(map(self._encode, items)), int) if items else self.length()
+
+    def pop(self, *, end: End = "left") -> Call[M | None]:
+        """Remove and return the item at one end."""
+        return Command(POP[end], self, (), self._decode)
+
+    def pop_many(self, count: int, *, end: End = "left") -> Call[list[M]]:
+        decode = each(self._codec.decode)
+        return Command(POP[end], self, (count,), lambda reply: decode(reply or []))
+
+    def wait(self, timeout: timedelta, *, end: End = "left") -> Call[M | None]:
+        """Like `pop`, but wait for an item up to `timeout`; uses a connection of its own."""
+        decode = self._codec.decode
+        seconds = timeout / timedelta(seconds=1)
+        operation = WAIT[end]._replace(blocking=seconds)
+        return Command(operation, self, (seconds,), lambda reply: None if reply is None else decode(reply[1]))
+
+    def range(self, first: int = 0, last: int = -1) -> Call[list[M]]:
+        """Items by place, both ends included, negative from the end."""
+        return Sliding(RANGE, self, (first, last), each(self._codec.decode))
+
+    def length(self) -> Call[int]:
+        return Sliding(LENGTH, self, (), int)
+
+    def at(self, place: int) -> Call[M | None]:
+        return Sliding(AT, self, (place,), self._decode)
+
+    def put_at(self, place: int, item: M) -> Call[None]:
+        """Write the item at a place that exists; ServerRefusedError when it does not."""
+        return Refreshing(PUT_AT, self, (place, self._encode(item)), _nothing)
+
+    def find(self, item: M) -> Call[int | None]:
+        """The first place of an item, or None."""
+        return Sliding(FIND, self, (self._encode(item),), _same)
+
+    def insert(self, item: M, *, before: M) -> Call[bool]:
+        """Insert before the first item equal to `before`; whether there was one."""
+        operands = (b"BEFORE", self._encode(before), self._encode(item))
+        return Refreshing(INSERT, self, operands, lambda reply: reply > 0)
+
+    def remove(self, item: M, *, count: int = 0) -> Call[int]:
+        """Remove items equal to `item`: all, or the first `count`, or the last where it is negative."""
+        return Refreshing(REMOVE, self, (count, self._encode(item)), int)
+
+    def trim(self, first: int, last: int) -> Call[None]:
+        """Keep only the items from first to last, both included."""
+        return Refreshing(TRIM, self, (first, last), _nothing)
+
+    def replace(self, items: Iterable[M]) -> Call[None]:
+        """Make these the only items, in one transaction."""
+        wanted = tuple(items)
+        if not wanted:
+            return self.delete().map(_nothing)
+        return atomic(self.delete(), self.push(*wanted)).map(_nothing)
+
+    def move(self, to: List[M], *, take: End = "left", put: End = "right") -> Call[M | None]:
+        """Move one item to another list of the same slot, in one command."""
+        sides = (take.upper().encode(), put.upper().encode())
+        return Several(MOVE, self, (to,), self._decode, sides)
+
+
+def _same(reply: Reply) -> Any:
+    return reply
+
+
+def _nothing(reply: object) -> None:
+    del reply

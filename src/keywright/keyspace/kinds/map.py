@@ -1,0 +1,130 @@
+"""Map: ids to values in one Redis hash."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Generic, TypeVar
+
+from keywright.keyspace.call import Call, Effect, Operation, Ready, Refreshing, Reply, Sliding, atomic
+from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.key import Key, Unbound, type_arguments
+from keywright.keyspace.kinds.encoding import each, encoder, optional, paired
+
+F = TypeVar("F")
+V = TypeVar("V")
+
+GET = Operation("get", b"HGET", Effect.READ)
+GET_MANY = Operation("get_many", b"HMGET", Effect.READ)
+ALL = Operation("all", b"HGETALL", Effect.READ)
+FIELDS = Operation("fields", b"HKEYS", Effect.READ)
+VALUES = Operation("values", b"HVALS", Effect.READ)
+SIZE = Operation("size", b"HLEN", Effect.READ)
+HAS = Operation("has", b"HEXISTS", Effect.READ)
+SAMPLE = Operation("sample", b"HRANDFIELD", Effect.READ)
+SCAN = Operation("scan", b"HSCAN", Effect.READ)
+PUT = Operation("put", b"HSET", Effect.REPEATABLE)
+PUT_IF_ABSENT = Operation("put_if_absent", b"HSETNX", Effect.ONCE)
+REMOVE = Operation("remove", b"HDEL", Effect.REPEATABLE)
+ADD = Operation("add", b"HINCRBY", Effect.ONCE)
+
+
+class Map(Key, Generic[F, V]):
+    """A hash from ids of type F to values of type V. An expiry covers the whole map."""
+
+    redis_type: ClassVar[str] = "hash"
+    kind: ClassVar[str] = "map"
+    _field: ClassVar[Codec[Any]]
+    _value: ClassVar[Codec[Any]]
+    _encode_field: ClassVar[Unbound]
+    _encode_value: ClassVar[Unbound]
+    _decode_value: ClassVar[Unbound]
+    _decode_pairs: ClassVar[Unbound]
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        field, value = type_arguments(cls, Map)
+        cls._field, cls._value = codec_of(field), codec_of(value)
+        cls._encode_field = staticmethod(encoder(cls, cls._field))
+        cls._encode_value = staticmethod(encoder(cls, cls._value))
+        cls._decode_value = staticmethod(optional(cls._value.decode))
+        cls._decode_pairs = staticmethod(paired(cls._field.decode, cls._value.decode))
+        return cls._field, cls._value
+
+    def get(self, field: F) -> Call[V | None]:
+        return Sliding(GET, self, (self._encode_field(field),), self._decode_value)
+
+    def get_many(self, fields: Iterable[F]) -> Call[dict[F, V]]:
+        """The values of these fields, those that exist, in one command."""
+        asked = list(fields)
+        if not asked:
+            return Ready({})
+        decode = self._value.decode
+
+        def found(reply: Reply) -> dict[F, V]:
+            return {f: decode(v) for f, v in zip(asked, reply, strict=True) if v is not None}
+
+        return Sliding(GET_MANY, self, tuple(map(self._encode_field, asked)), found)
+
+    def all(self) -> Call[dict[F, V]]:
+        """Every field and value. For maps of unknown size use `db.scan`."""
+        return Sliding(ALL, self, (), self._decode_pairs)
+
+    def fields(self) -> Call[list[F]]:
+        return Sliding(FIELDS, self, (), each(self._field.decode))
+
+    def values(self) -> Call[list[V]]:
+        return Sliding(VALUES, self, (), each(self._value.decode))
+
+    def size(self) -> Call[int]:
+        return Sliding(SIZE, self, (), int)
+
+    def has(self, field: F) -> Call[bool]:
+        return Sliding(HAS, self, (self._encode_field(field),), bool)
+
+    def sample(self, count: int) -> Call[list[F]]:
+        """Up to `count` different fields, chosen at random."""
+        return Sliding(SAMPLE, self, (count,), each(self._field.decode))
+
+    def put(self, field: F, value: V) -> Call[bool]:
+        """Write one field; whether it is new."""
+        return Refreshing(PUT, self, (self._encode_field(field), self._encode_value(value)), bool)
+
+    def put_many(self, entries: Mapping[F, V]) -> Call[int]:
+        """Write many fields in one command; how many are new. Other fields stay."""
+        return Refreshing(PUT, self, self._flat(entries), int) if entries else Ready(0)
+
+    def put_if_absent(self, field: F, value: V) -> Call[bool]:
+        return Refreshing(PUT_IF_ABSENT, self, (self._encode_field(field), self._encode_value(value)), bool)
+
+    def replace(self, entries: Mapping[F, V]) -> Call[None]:
+        """Make these the only entries: delete and write in one transaction, so no reader sees it empty."""
+        if not entries:
+            return self.delete().map(_nothing)
+        return atomic(self.delete(), self.put_many(entries)).map(_nothing)
+
+    def remove(self, *fields: F) -> Call[int]:
+        """Remove fields; how many there were."""
+        if not fields:
+            return Ready(0)
+        return Refreshing(REMOVE, self, tuple(map(self._encode_field, fields)), int)
+
+    def add(self: Map[F, int], field: F, by: int = 1) -> Call[int]:
+        """Add to a field that holds an integer, and return it."""
+        return Refreshing(ADD, self, (self._encode_field(field), by), int)
+
+    def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, dict[F, V]]]:
+        """One page: the next cursor (0 at the end) and some entries; an entry may come twice."""
+        pairs = self._decode_pairs
+
+        def page(reply: Reply) -> tuple[int, dict[F, V]]:
+            return int(reply[0]), pairs(reply[1])
+
+        return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
+
+    def _flat(self, entries: Mapping[F, V]) -> tuple[bytes, ...]:
+        encode_field, encode_value = self._encode_field, self._encode_value
+        return tuple(x for f, v in entries.items() for x in (encode_field(f), encode_value(v)))
+
+
+def _nothing(reply: object) -> None:
+    del reply

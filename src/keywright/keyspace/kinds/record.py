@@ -1,0 +1,174 @@
+"""Record: fixed members in one Redis hash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar, Generic, TypeVar
+
+from keywright.errors import DeclarationError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Refreshing,
+    Reply,
+    Sliding,
+    atomic,
+    gather_list,
+)
+from keywright.keyspace.codecs import Codec
+from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.fields import FieldSet, Shape, Union
+from keywright.keyspace.guard import absent, exists
+from keywright.keyspace.journal import commit
+from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.space import Keyspace
+from keywright.keyspace.versions import Upgrade, upgraded
+
+S = TypeVar("S")
+
+GET = Operation("get", b"HGETALL", Effect.READ)
+PICK = Operation("pick", b"HMGET", Effect.READ)
+WRITE = Operation("put", b"HSET", Effect.REPEATABLE)
+DROP = Operation("drop", b"HDEL", Effect.REPEATABLE)
+ADD = Operation("add", b"HINCRBY", Effect.ONCE)
+
+
+class Record(Key, Generic[S]):
+    """A hash whose fields are the members of the struct or dataclass S, or of a union of them.
+
+    An optional member (`X | None`, or one with a default) is left out of the hash when it is None.
+    Members that S does not know are ignored by reads and kept by `update`.
+    With `shape_by` the arm of a union follows from the prefix of a key variable instead of a member.
+    """
+
+    redis_type: ClassVar[str] = "hash"
+    kind: ClassVar[str] = "record"
+    _fields: ClassVar[FieldSet[Any]]
+    _by_prefix: ClassVar[tuple[str, dict[str, Shape[Any]]] | None] = None
+    _upgrades: ClassVar[tuple[Upgrade, ...]] = ()
+
+    def __init_subclass__(
+        cls,
+        *,
+        key: str | None = None,
+        space: Keyspace | None = None,
+        expiry: Expiry | None = None,
+        part_of: type[Key] | None = None,
+        shape_by: tuple[str, dict[str, type]] | None = None,
+        upgrades: Iterable[Upgrade] = (),
+    ) -> None:
+        if shape_by is not None:
+            variable, prefixes = shape_by
+            cls._by_prefix = variable, {prefix: Shape(cls, arm) for prefix, arm in prefixes.items()}
+        cls._upgrades = tuple(upgrades)
+        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of)
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        if cls._by_prefix is not None:
+            shapes = list(cls._by_prefix[1].values())
+            cls._fields = shapes[0]
+            if cls._by_prefix[0] not in cls._template.variables:
+                raise DeclarationError(
+                    cls.__name__, f"shape_by names no variable of the key: {cls._by_prefix[0]!r}", "Name one."
+                )
+            return tuple(codec for shape in shapes for codec in shape.codecs)
+        cls._fields = FieldSet.of(cls, type_arguments(cls, Record)[0])
+        return cls._fields.codecs
+
+    @classmethod
+    def shapes(cls) -> tuple[Shape[Any], ...]:
+        """Every shape this record may have."""
+        if cls._by_prefix is not None:
+            return tuple(cls._by_prefix[1].values())
+        if isinstance(cls._fields, Union):
+            return tuple(cls._fields.shapes)
+        assert isinstance(cls._fields, Shape)
+        return (cls._fields,)
+
+    @classmethod
+    def get_many(cls, ids: Iterable[object]) -> Call[list[S | None]]:
+        """Many records in one round trip, in the order asked; None for those that do not exist."""
+        return gather_list(cls.made(each).get() for each in ids)
+
+    def get(self) -> Call[S | None]:
+        """The record, or None; upgrades an older shape in place."""
+        read: Command[S | None] = Sliding(GET, self, (), self._decode)
+        return upgraded(self, read) if self._upgrades else read
+
+    def put(self, value: S) -> Call[None]:
+        """Make the record exactly this: delete and write in one transaction, so no reader sees half of it."""
+        return atomic(self.delete(), self._hset(self._members_of(value))).map(_nothing)
+
+    def create(self, value: S) -> Call[bool]:
+        """Write the record if there is none; whether it was written."""
+        return commit(
+            f"create {type(self).__name__}", [absent(self)], [self._hset(self._members_of(value))]
+        ).map(bool)
+
+    def update(self, **members: object) -> Call[bool]:
+        """Change members of a record that exists; None removes an optional one. Whether there was one."""
+        written, dropped = {}, []
+        for attribute, value in members.items():
+            shape = self._shape_with(attribute)
+            member = shape.member(attribute)
+            encoded = shape.encode(member, value)
+            if encoded is None:
+                dropped.append(member.stored)
+            else:
+                written[member.stored] = encoded
+        writes: list[Command[Any]] = [self._hset(written)] if written else []
+        if dropped:
+            writes.append(Refreshing(DROP, self, tuple(dropped), int))
+        return commit(f"update {type(self).__name__}", [exists(self)], writes).map(bool)
+
+    def pick(self, *members: str) -> Call[dict[str, Any]]:
+        """Some members by name, those that are stored, without reading the rest."""
+        asked = [self._shape_with(name).member(name) for name in members]
+
+        def found(reply: Reply) -> dict[str, Any]:
+            return {
+                m.attribute: m.codec.decode(v) for m, v in zip(asked, reply, strict=True) if v is not None
+            }
+
+        return Sliding(PICK, self, tuple(member.stored for member in asked), found)
+
+    def add(self, member: str, by: int = 1) -> Call[int]:
+        """Add to an integer member and return it. Makes the hash when there is none: create it first."""
+        return Refreshing(ADD, self, (self._shape_with(member).member(member).stored, by), int)
+
+    def _members_of(self, value: S) -> dict[bytes, bytes]:
+        return self._own_fields().write(value)
+
+    def _own_fields(self) -> FieldSet[Any]:
+        if self._by_prefix is None:
+            return self._fields
+        variable, shapes = self._by_prefix
+        text = str(self.__dict__[variable])
+        return next((shape for prefix, shape in shapes.items() if text.startswith(prefix)), self._fields)
+
+    def _shape_with(self, attribute: str) -> Shape[Any]:
+        shapes = self.shapes()
+        return next((s for s in shapes if any(m.attribute == attribute for m in s.members)), shapes[0])
+
+    def _hset(self, members: dict[bytes, bytes]) -> Command[int]:
+        return Refreshing(WRITE, self, tuple(x for pair in members.items() for x in pair), int)
+
+    @property
+    def _decode(self) -> Callable[[Reply], Any]:
+        return _optional_record(self._own_fields())
+
+
+def _optional_record(fields: FieldSet[Any]) -> Callable[[Reply], Any]:
+    unflatten = fields.unflatten
+
+    def decoded(reply: list[bytes]) -> Any:
+        return unflatten(reply) if reply else None
+
+    return decoded
+
+
+def _nothing(reply: object) -> None:
+    del reply

@@ -1,0 +1,132 @@
+"""Set: distinct members in one Redis set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, TypeVar
+
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Ready,
+    Refreshing,
+    Reply,
+    Sliding,
+    atomic,
+)
+from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.key import Key, Unbound, type_arguments
+from keywright.keyspace.kinds.encoding import each, encoder, optional, unique
+from keywright.keyspace.kinds.several import Several
+
+M = TypeVar("M")
+
+ADD = Operation("add", b"SADD", Effect.REPEATABLE)
+REMOVE = Operation("remove", b"SREM", Effect.REPEATABLE)
+MEMBERS = Operation("members", b"SMEMBERS", Effect.READ)
+HAS = Operation("has", b"SISMEMBER", Effect.READ)
+HAS_MANY = Operation("has_many", b"SMISMEMBER", Effect.READ)
+SIZE = Operation("size", b"SCARD", Effect.READ)
+POP = Operation("pop", b"SPOP", Effect.ONCE)
+SAMPLE = Operation("sample", b"SRANDMEMBER", Effect.READ)
+SCAN = Operation("scan", b"SSCAN", Effect.READ)
+UNION = Operation("union", b"SUNION", Effect.READ)
+INTERSECTION = Operation("intersection", b"SINTER", Effect.READ)
+DIFFERENCE = Operation("difference", b"SDIFF", Effect.READ)
+MOVE = Operation("move", b"SMOVE", Effect.ONCE)
+
+
+class Set(Key, Generic[M]):
+    """An unordered set of distinct members."""
+
+    redis_type: ClassVar[str] = "set"
+    kind: ClassVar[str] = "set"
+    _codec: ClassVar[Codec[Any]]
+    _encode: ClassVar[Unbound]
+    _decode: ClassVar[Unbound]
+    _decode_set: ClassVar[Unbound]
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        cls._codec = codec_of(type_arguments(cls, Set)[0])
+        cls._encode = staticmethod(encoder(cls, cls._codec))
+        cls._decode = staticmethod(optional(cls._codec.decode))
+        cls._decode_set = staticmethod(unique(cls._codec.decode))
+        return (cls._codec,)
+
+    def add(self, *members: M) -> Call[int]:
+        """Add members in one command; how many are new. No members: nothing is sent."""
+        return Refreshing(ADD, self, tuple(map(self._encode, members)), int) if members else Ready(0)
+
+    def remove(self, *members: M) -> Call[int]:
+        """Remove members in one command; how many there were."""
+        return Refreshing(REMOVE, self, tuple(map(self._encode, members)), int) if members else Ready(0)
+
+    def replace(self, members: Iterable[M]) -> Call[None]:
+        """Make these the only members, in one transaction."""
+        wanted = tuple(members)
+        if not wanted:
+            return self.delete().map(_nothing)
+        return atomic(self.delete(), self.add(*wanted)).map(_nothing)
+
+    def members(self) -> Call[set[M]]:
+        """Every member. For sets of unknown size use `db.scan`."""
+        return Sliding(MEMBERS, self, (), self._decode_set)
+
+    def has(self, member: M) -> Call[bool]:
+        return Sliding(HAS, self, (self._encode(member),), bool)
+
+    def has_many(self, members: Iterable[M]) -> Call[dict[M, bool]]:
+        asked = list(members)
+        if not asked:
+            return Ready({})
+
+        def answers(reply: Reply) -> dict[M, bool]:
+            return {member: bool(found) for member, found in zip(asked, reply, strict=True)}
+
+        return Sliding(HAS_MANY, self, tuple(map(self._encode, asked)), answers)
+
+    def size(self) -> Call[int]:
+        return Sliding(SIZE, self, (), int)
+
+    def pop(self) -> Call[M | None]:
+        """Remove and return some member."""
+        return Command(POP, self, (), self._decode)
+
+    def pop_many(self, count: int) -> Call[set[M]]:
+        return Command(POP, self, (count,), self._decode_set)
+
+    def sample(self, count: int) -> Call[list[M]]:
+        """Up to `count` different members, chosen at random."""
+        return Sliding(SAMPLE, self, (count,), each(self._codec.decode))
+
+    def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, list[M]]]:
+        """One page: the next cursor (0 at the end) and some members; a member may come twice."""
+        decode = each(self._codec.decode)
+
+        def page(reply: Reply) -> tuple[int, list[M]]:
+            return int(reply[0]), decode(reply[1])
+
+        return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
+
+    def union(self, *others: Set[M]) -> Call[set[M]]:
+        """The members of any of these sets; on a cluster all must share a slot."""
+        return Several(UNION, self, others, self._decode_set)
+
+    def intersection(self, *others: Set[M]) -> Call[set[M]]:
+        """The members of all of these sets; on a cluster all must share a slot."""
+        return Several(INTERSECTION, self, others, self._decode_set)
+
+    def difference(self, *others: Set[M]) -> Call[set[M]]:
+        """The members of this set that are in none of the others; on a cluster all must share a slot."""
+        return Several(DIFFERENCE, self, others, self._decode_set)
+
+    def move(self, member: M, to: Set[M]) -> Call[bool]:
+        """Move a member to another set of the same slot, in one command; whether it was here."""
+        return Several(MOVE, self, (to,), bool, (self._encode(member),))
+
+
+def _nothing(reply: object) -> None:
+    del reply

@@ -1,0 +1,256 @@
+"""SortedSet: members ordered by a score that means something."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from keywright.errors import DeclarationError, ValueRefusedError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Ready,
+    Refreshing,
+    Reply,
+    Sliding,
+    atomic,
+)
+from keywright.keyspace.codecs import Codec, CodecError, codec_of
+from keywright.keyspace.key import Key, Unbound, type_arguments
+from keywright.keyspace.kinds.encoding import each, encoder
+
+M = TypeVar("M")
+S = TypeVar("S", bound=int | float | datetime)
+
+ADD = Operation("add", b"ZADD", Effect.REPEATABLE)
+ADD_ONCE = Operation("add", b"ZADD", Effect.ONCE)
+INCREASE = Operation("increase", b"ZINCRBY", Effect.ONCE)
+REMOVE = Operation("remove", b"ZREM", Effect.REPEATABLE)
+REMOVE_BY_SCORE = Operation("remove_by_score", b"ZREMRANGEBYSCORE", Effect.REPEATABLE)
+REMOVE_BY_RANK = Operation("remove_by_rank", b"ZREMRANGEBYRANK", Effect.ONCE)
+SCORE = Operation("score", b"ZSCORE", Effect.READ)
+SCORES = Operation("scores", b"ZMSCORE", Effect.READ)
+RANK = Operation("rank", b"ZRANK", Effect.READ)
+REVERSE_RANK = Operation("rank", b"ZREVRANK", Effect.READ)
+SIZE = Operation("size", b"ZCARD", Effect.READ)
+COUNT = Operation("count", b"ZCOUNT", Effect.READ)
+RANGE = Operation("range", b"ZRANGE", Effect.READ)
+POP_MIN = Operation("pop_lowest", b"ZPOPMIN", Effect.ONCE)
+POP_MAX = Operation("pop_highest", b"ZPOPMAX", Effect.ONCE)
+SAMPLE = Operation("sample", b"ZRANDMEMBER", Effect.READ)
+SCAN = Operation("scan", b"ZSCAN", Effect.READ)
+
+EXACT = 2**53
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+
+AddWhen = Literal["absent", "present", "greater", "less"]
+_CONDITIONS: dict[str | None, tuple[bytes, ...]] = {
+    None: (),
+    "absent": (b"NX",),
+    "present": (b"XX",),
+    "greater": (b"GT",),
+    "less": (b"LT",),
+}
+
+
+class Score(Generic[S]):
+    """What a score means and how it is written; Redis keeps it as a 64-bit float."""
+
+    def __init__(
+        self, meaning: str, accepts: type, write: Callable[[S], int | float], read: Callable[[float], S]
+    ) -> None:
+        self.meaning = meaning
+        self.accepts = accepts
+        self.write = write
+        self.read = read
+
+
+def _exact(value: int) -> int:
+    if not -EXACT <= value <= EXACT:
+        raise CodecError("a score within ±2^53, beyond which a float loses digits", repr(value))
+    return value
+
+
+SCORES_BY_TYPE: dict[object, Score[Any]] = {
+    float: Score("a number", float, float, float),
+    int: Score("a whole number within ±2^53", int, _exact, int),
+    datetime: Score(
+        "a time, in ms since the epoch",
+        datetime,
+        lambda moment: (moment - EPOCH) // MILLISECOND,
+        lambda number: EPOCH + int(number) * MILLISECOND,
+    ),
+}
+
+
+class SortedSet(Key, Generic[M, S]):
+    """Distinct members with a score: a float, an int, or a datetime (kept as epoch milliseconds)."""
+
+    redis_type: ClassVar[str] = "zset"
+    kind: ClassVar[str] = "sorted set"
+    _codec: ClassVar[Codec[Any]]
+    _score: ClassVar[Score[Any]]
+    _encode: ClassVar[Unbound]
+    _decode_pairs: ClassVar[Unbound]
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        member, score = type_arguments(cls, SortedSet)
+        if score not in SCORES_BY_TYPE:
+            raise DeclarationError(
+                cls.__name__, f"a score cannot be {score!r}", "Use float, int or datetime as its second type."
+            )
+        cls._codec, cls._score = codec_of(member), SCORES_BY_TYPE[score]
+        cls._encode = staticmethod(encoder(cls, cls._codec))
+        cls._decode_pairs = staticmethod(_scored(cls._codec.decode, cls._score.read))
+        return (cls._codec,)
+
+    def add(self, member: M, score: S, *, when: AddWhen | None = None) -> Call[bool]:
+        """Add a member or move it; whether it changed anything. `when` limits it to new or moving ones."""
+        operation = ADD_ONCE if when == "absent" else ADD
+        operands = (*_CONDITIONS[when], b"CH", self._written(score), self._encode(member))
+        return Refreshing(operation, self, operands, bool)
+
+    def add_many(self, scores: Mapping[M, S], *, when: AddWhen | None = None) -> Call[int]:
+        """Add or move members in one command; how many changed."""
+        if not scores:
+            return Ready(0)
+        pairs = (x for member, score in scores.items() for x in (self._written(score), self._encode(member)))
+        return Refreshing(ADD, self, (*_CONDITIONS[when], b"CH", *pairs), int)
+
+    def replace(self, scores: Mapping[M, S]) -> Call[None]:
+        """Make these the only members, in one transaction."""
+        if not scores:
+            return self.delete().map(_nothing)
+        return atomic(self.delete(), self.add_many(scores)).map(_nothing)
+
+    def increase(self, member: M, by: float) -> Call[S]:
+        """Add to a score (in its stored unit) and return it."""
+        read = self._score.read
+        return Refreshing(INCREASE, self, (by, self._encode(member)), lambda reply: read(float(reply)))
+
+    def remove(self, *members: M) -> Call[int]:
+        return Refreshing(REMOVE, self, tuple(map(self._encode, members)), int) if members else Ready(0)
+
+    def remove_by_score(self, low: S | None = None, high: S | None = None) -> Call[int]:
+        """Remove members scored from low to high, both included; how many there were."""
+        return Refreshing(REMOVE_BY_SCORE, self, self._bounds(low, high), int)
+
+    def remove_by_rank(self, first: int, last: int) -> Call[int]:
+        return Refreshing(REMOVE_BY_RANK, self, (first, last), int)
+
+    def score(self, member: M) -> Call[S | None]:
+        return Sliding(SCORE, self, (self._encode(member),), self._read_score)
+
+    def scores(self, members: Iterable[M]) -> Call[dict[M, S]]:
+        """The scores of these members, those that are in it, in one command."""
+        asked = list(members)
+        if not asked:
+            return Ready({})
+        read = self._score.read
+
+        def found(reply: Reply) -> dict[M, S]:
+            return {m: read(float(s)) for m, s in zip(asked, reply, strict=True) if s is not None}
+
+        return Sliding(SCORES, self, tuple(map(self._encode, asked)), found)
+
+    def has(self, member: M) -> Call[bool]:
+        return Sliding(SCORE, self, (self._encode(member),), _present)
+
+    def rank(self, member: M, *, descending: bool = False) -> Call[int | None]:
+        """The member's place from 0, or None."""
+        operation = REVERSE_RANK if descending else RANK
+        return Sliding(operation, self, (self._encode(member),), _same)
+
+    def size(self) -> Call[int]:
+        return Sliding(SIZE, self, (), int)
+
+    def count(self, low: S | None = None, high: S | None = None) -> Call[int]:
+        """Members scored from low to high, both included."""
+        return Sliding(COUNT, self, self._bounds(low, high), int)
+
+    def range(self, first: int = 0, last: int = -1, *, descending: bool = False) -> Call[list[tuple[M, S]]]:
+        """Members and scores by place, both ends included, negative from the end."""
+        reverse = (b"REV",) if descending else ()
+        return Sliding(RANGE, self, (first, last, *reverse, b"WITHSCORES"), self._decode_pairs)
+
+    def range_by_score(
+        self,
+        low: S | None = None,
+        high: S | None = None,
+        *,
+        descending: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> Call[list[tuple[M, S]]]:
+        """Members and scores from low to high, both included; None is unbounded."""
+        ends = self._bounds(low, high)
+        order = (*reversed(ends), b"BYSCORE", b"REV") if descending else (*ends, b"BYSCORE")
+        page = (b"LIMIT", offset, -1 if limit is None else limit) if limit is not None or offset else ()
+        return Sliding(RANGE, self, (*order, *page, b"WITHSCORES"), self._decode_pairs)
+
+    def members(self) -> Call[list[M]]:
+        """Every member, lowest score first."""
+        return Sliding(RANGE, self, (0, -1), each(self._codec.decode))
+
+    def pop_lowest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
+        return Command(POP_MIN, self, (count,), self._decode_pairs)
+
+    def pop_highest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
+        return Command(POP_MAX, self, (count,), self._decode_pairs)
+
+    def sample(self, count: int) -> Call[list[M]]:
+        return Sliding(SAMPLE, self, (count,), each(self._codec.decode))
+
+    def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, list[tuple[M, S]]]]:
+        """One page: the next cursor (0 at the end) and some members; a member may come twice."""
+        pairs = self._decode_pairs
+
+        def page(reply: Reply) -> tuple[int, list[tuple[M, S]]]:
+            return int(reply[0]), pairs(reply[1])
+
+        return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
+
+    def _written(self, score: S) -> int | float:
+        accepted = (int, float) if self._score.accepts is float else self._score.accepts
+        if not isinstance(score, accepted) or isinstance(score, bool):
+            raise ValueRefusedError(self._template.source, self._score.meaning, repr(score))
+        try:
+            return self._score.write(score)
+        except (CodecError, TypeError) as error:
+            raise ValueRefusedError(self._template.source, self._score.meaning, repr(score)) from error
+
+    def _bounds(self, low: S | None, high: S | None) -> tuple[Any, Any]:
+        return (
+            b"-inf" if low is None else self._written(low),
+            b"+inf" if high is None else self._written(high),
+        )
+
+    def _read_score(self, reply: Reply) -> S | None:
+        return None if reply is None else self._score.read(float(reply))
+
+
+def _scored(
+    decode: Callable[[bytes], Any], read: Callable[[float], Any]
+) -> Callable[[Reply], list[tuple[Any, Any]]]:
+    def decoded(reply: list[bytes]) -> list[tuple[Any, Any]]:
+        flat = iter(reply)
+        return [(decode(member), read(float(score))) for member, score in zip(flat, flat, strict=True)]
+
+    return decoded
+
+
+def _present(reply: Reply) -> bool:
+    return reply is not None
+
+
+def _same(reply: Reply) -> Any:
+    return reply
+
+
+def _nothing(reply: object) -> None:
+    del reply

@@ -1,0 +1,236 @@
+"""Stream: an append-only log with consumer groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from keywright.keyspace.call import Call, Command, Effect, Operation, Ready, Refreshing, Reply, Sliding
+from keywright.keyspace.codecs import Codec
+from keywright.keyspace.fields import FieldSet
+from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.kinds.encoding import each
+
+E = TypeVar("E")
+MILLISECOND = timedelta(milliseconds=1)
+
+ADD = Operation("add", b"XADD", Effect.ONCE)
+ADD_AT = Operation("add", b"XADD", Effect.REPEATABLE)
+RANGE = Operation("range", b"XRANGE", Effect.READ)
+REVERSE = Operation("range", b"XREVRANGE", Effect.READ)
+LENGTH = Operation("length", b"XLEN", Effect.READ)
+REMOVE = Operation("remove", b"XDEL", Effect.REPEATABLE)
+TRIM = Operation("trim", b"XTRIM", Effect.REPEATABLE)
+READ = Operation("read", b"XREAD", Effect.READ)
+GROUP = Operation("group", b"XGROUP", Effect.REPEATABLE)
+CONSUME = Operation("consume", b"XREADGROUP", Effect.ONCE)
+ACKNOWLEDGE = Operation("acknowledge", b"XACK", Effect.REPEATABLE)
+RECLAIM = Operation("reclaim", b"XAUTOCLAIM", Effect.REPEATABLE)
+PENDING = Operation("pending", b"XPENDING", Effect.READ)
+INFO = Operation("info", b"XINFO", Effect.READ)
+
+
+class Entry(NamedTuple, Generic[E]):
+    """One entry: its id (`<ms>-<number>`) and what it holds."""
+
+    id: str
+    value: E
+
+
+class Pending(NamedTuple):
+    """An entry that was delivered and not acknowledged."""
+
+    id: str
+    consumer: str
+    idle: timedelta
+    deliveries: int
+
+
+class Reclaimed(NamedTuple, Generic[E]):
+    """One page of reclaimed entries; go on from `cursor` until it is `0-0`."""
+
+    cursor: str
+    entries: list[Entry[E]]
+    deleted: list[str]
+
+
+class Group(NamedTuple):
+    """A consumer group as the server describes it; `lag` is None where the server cannot tell."""
+
+    name: str
+    consumers: int
+    pending: int
+    last_delivered: str
+    lag: int | None
+
+
+class Stream(Key, Generic[E]):
+    """A log of entries whose fields are those of the struct or dataclass E."""
+
+    redis_type: ClassVar[str] = "stream"
+    kind: ClassVar[str] = "stream"
+    _fields: ClassVar[FieldSet[Any]]
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        cls._fields = FieldSet.of(cls, type_arguments(cls, Stream)[0])
+        return cls._fields.codecs
+
+    def add(
+        self, entry: E, *, entry_id: str = "*", max_length: int | None = None, min_id: str | None = None
+    ) -> Call[str]:
+        """Append an entry and return its id; trims roughly to `max_length` entries or below `min_id`.
+
+        An entry with an id of its own can be sent twice without harm; the second is refused.
+        """
+        trim = _trimming(max_length, min_id)
+        operation = ADD if entry_id == "*" else ADD_AT
+        return Refreshing(operation, self, (*trim, entry_id, *self._fields.flat(entry)), bytes.decode)
+
+    def range(self, start: str = "-", end: str = "+", *, count: int | None = None) -> Call[list[Entry[E]]]:
+        """Entries from start to end, both included; `(` before an id leaves it out."""
+        return Sliding(RANGE, self, (start, end, *_counted(count)), self._decode_entries)
+
+    def newest(self, count: int) -> Call[list[Entry[E]]]:
+        """The last entries, newest first."""
+        return Sliding(REVERSE, self, (b"+", b"-", b"COUNT", count), self._decode_entries)
+
+    def length(self) -> Call[int]:
+        return Sliding(LENGTH, self, (), int)
+
+    def remove(self, *ids: str) -> Call[int]:
+        return Refreshing(REMOVE, self, ids, int) if ids else Ready(0)
+
+    def trim(
+        self, *, max_length: int | None = None, min_id: str | None = None, exact: bool = False
+    ) -> Call[int]:
+        """Drop the oldest entries; how many. Roughly, unless `exact`."""
+        return Refreshing(TRIM, self, _trimming(max_length, min_id, exact=exact), int)
+
+    def read(
+        self, after: str = "0-0", *, count: int | None = None, wait: timedelta | None = None
+    ) -> Call[list[Entry[E]]]:
+        """Entries after an id (`$` for new ones only), waiting up to `wait` when there are none."""
+        operation = _patient(READ, wait)
+        lead = (*_counted(count), *_waiting(wait), b"STREAMS")
+        return _Placed(operation, self, (lead, (after,)), self._decode_read)
+
+    def create_group(self, group: str, *, start: str = "0") -> Call[bool]:
+        """Make a consumer group, and the stream with it; False when it was there already."""
+        return (
+            _Placed(GROUP, self, ((b"CREATE",), (group, start, b"MKSTREAM")), bool)
+            .attempt()
+            .map(_unless_there)
+        )
+
+    def delete_group(self, group: str) -> Call[bool]:
+        return _Placed(GROUP, self, ((b"DESTROY",), (group,)), bool)
+
+    def delete_consumer(self, group: str, consumer: str) -> Call[int]:
+        """Forget a consumer; its unacknowledged entries are lost to the group, so reclaim them first."""
+        return _Placed(GROUP, self, ((b"DELCONSUMER",), (group, consumer)), int)
+
+    def consume(
+        self,
+        group: str,
+        consumer: str,
+        *,
+        count: int | None = None,
+        wait: timedelta | None = None,
+        again_from: str | None = None,
+    ) -> Call[list[Entry[E]]]:
+        """New entries for one consumer of a group, or its unacknowledged ones after `again_from`."""
+        operation = _patient(CONSUME, wait)
+        lead = (b"GROUP", group, consumer, *_counted(count), *_waiting(wait), b"STREAMS")
+        return _Placed(operation, self, (lead, (again_from or b">",)), self._decode_read)
+
+    def acknowledge(self, group: str, *ids: str) -> Call[int]:
+        return Command(ACKNOWLEDGE, self, (group, *ids), int) if ids else Ready(0)
+
+    def reclaim(
+        self, group: str, consumer: str, *, idle: timedelta, cursor: str = "0-0", count: int = 100
+    ) -> Call[Reclaimed[E]]:
+        """Take over entries that others left unacknowledged for `idle`; one page."""
+        operands = (group, consumer, idle // MILLISECOND, cursor, b"COUNT", count)
+        return Command(RECLAIM, self, operands, self._decode_reclaimed)
+
+    def pending(self, group: str, *, count: int = 100, idle: timedelta = timedelta(0)) -> Call[list[Pending]]:
+        """Entries delivered to some consumer and not acknowledged."""
+        operands = (group, b"IDLE", idle // MILLISECOND, b"-", b"+", count)
+        return Command(PENDING, self, operands, each(_pending))
+
+    def groups(self) -> Call[list[Group]]:
+        return _Placed(INFO, self, ((b"GROUPS",), ()), each(_group))
+
+    @property
+    def _decode_entries(self) -> Callable[[Reply], list[Entry[E]]]:
+        unflatten = self._fields.unflatten
+
+        def decoded(reply: list[Any]) -> list[Entry[E]]:
+            # A deleted entry that is still pending comes back as [id, nil].
+            return [Entry(item[0].decode(), unflatten(item[1])) for item in reply if item[1] is not None]
+
+        return decoded
+
+    def _decode_read(self, reply: Reply) -> list[Entry[E]]:
+        return self._decode_entries(reply[0][1]) if reply else []
+
+    def _decode_reclaimed(self, reply: Reply) -> Reclaimed[E]:
+        # Redis 6.2 answers without the third element, and with nil for deleted entries.
+        present = [item for item in reply[1] if item is not None]
+        deleted = [item.decode() for item in reply[2]] if len(reply) > 2 else []
+        return Reclaimed(reply[0].decode(), self._decode_entries(present), deleted)
+
+
+class _Placed(Command[E]):
+    """A command whose key does not come first: operands are what stands before it and after it."""
+
+    __slots__ = ()
+
+    def lower(self, context: Any) -> Any:
+        wire = super().lower(context)
+        before, after = self.operands
+        return wire._replace(arguments=(self.operation.verb, *before, wire.name, *after))
+
+
+def _patient(operation: Operation, wait: timedelta | None) -> Operation:
+    return operation if wait is None else operation._replace(blocking=wait / timedelta(seconds=1))
+
+
+def _counted(count: int | None) -> tuple[Any, ...]:
+    return () if count is None else (b"COUNT", count)
+
+
+def _waiting(wait: timedelta | None) -> tuple[Any, ...]:
+    return () if wait is None else (b"BLOCK", max(1, wait // MILLISECOND))
+
+
+def _trimming(max_length: int | None, min_id: str | None, *, exact: bool = False) -> tuple[Any, ...]:
+    mark = b"=" if exact else b"~"
+    if max_length is not None:
+        return b"MAXLEN", mark, max_length
+    return () if min_id is None else (b"MINID", mark, min_id)
+
+
+def _unless_there(result: object) -> bool:
+    if isinstance(result, Exception):
+        if "BUSYGROUP" in str(result):
+            return False
+        raise result
+    return True
+
+
+def _pending(row: list[Any]) -> Pending:
+    return Pending(row[0].decode(), row[1].decode(), row[2] * MILLISECOND, row[3])
+
+
+def _group(row: list[Any]) -> Group:
+    facts = {row[i].decode(): row[i + 1] for i in range(0, len(row), 2)}
+    return Group(
+        facts["name"].decode(),
+        facts["consumers"],
+        facts["pending"],
+        facts["last-delivered-id"].decode(),
+        facts.get("lag"),
+    )

@@ -1,0 +1,508 @@
+"""Relations between keys: both directions and their indexes, written together or not at all.
+
+Each write reads what is there, then commits with a check that it still is; a commit that loses to
+another writer starts over, a bounded number of times. On a single server the commit is one script;
+across the slots of a cluster it goes through the journal. Ids are the variables of the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+from keywright.errors import ConflictError, DeclarationError, OutcomeUnknownError, TakenError
+from keywright.keyspace.call import Call, Command, Procedure, Ready, gather, gather_list
+from keywright.keyspace.codecs import Codec
+from keywright.keyspace.guard import Check, equals, has_member, owned
+from keywright.keyspace.journal import ATTEMPTS, commit, settled
+from keywright.keyspace.key import Key
+from keywright.keyspace.kinds.set import Set
+from keywright.keyspace.kinds.value import Value
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+
+Steps = Generator[Call[Any], Any, T]
+Writes = list[Call[Any]]
+Also = Sequence[Call[Any]]
+
+
+class Link:
+    """What every relation and index is: named, part of a keyspace, described by the keys it keeps."""
+
+    def __init__(self, name: str, keys: Sequence[type[Key]]) -> None:
+        self.name = name
+        self.keys = tuple(keys)
+        spaces = {key._space for key in keys}
+        if len(spaces) != 1:
+            raise DeclarationError(
+                name, "its keys belong to different keyspaces", "Relate keys of one keyspace."
+            )
+        spaces.pop().links.append(self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name})"
+
+
+class ManyToOne(Link, Generic[A, B]):
+    """Each A has at most one B (`forward`); each B knows all of its A (`inverse`)."""
+
+    def __init__(
+        self,
+        forward: type[Value[B]],
+        inverse: type[Set[A]],
+        index: type[Set[A]] | None,
+        other: type[Set[B]] | None,
+    ) -> None:
+        indexes = [key for key in (index, other) if key is not None]
+        super().__init__(f"{forward.__name__} ↔ {inverse.__name__}", [forward, inverse, *indexes])
+        _match(self.name, forward, inverse)
+        self.forward = forward
+        self.inverse = inverse
+        self.index = index
+        self.inverse_index = other
+
+    def of(self, a: A) -> Call[B | None]:
+        key = _key(self.forward, a)
+        return settled(key, key.get())
+
+    def inverse_of(self, b: B) -> Call[set[A]]:
+        return _key(self.inverse, b).members()
+
+    def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
+        """Relate a to b, with the writes in `also` in the same step; False when it was so already.
+
+        TakenError, and nothing changes, when a has another partner: `replace` moves it.
+        """
+        return self._move(a, b, also, may_move=False)
+
+    def replace(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
+        """Relate a to b, leaving whatever a was related to; False when it was so already."""
+        return self._move(a, b, also, may_move=True)
+
+    def clear(self, a: A, *, also: Also = ()) -> Call[bool]:
+        """End a's relation; whether it had one."""
+        forward = _key(self.forward, a)
+
+        def attempt() -> Steps[bool | None]:
+            old = yield forward.get()
+            if old is None:
+                return (yield from _only(self.name, also))
+            return (yield from _try(self.name, [_is(forward, old)], [*self._unlink(a, old), *also]))
+
+        return _until_settled(f"clear {self.name}", attempt)
+
+    def clear_inverse(self, b: B) -> Call[int]:
+        """End every relation of b; how many there were."""
+
+        def steps(context: Context) -> Steps[int]:
+            members: set[A] = yield _key(self.inverse, b).members()
+            ended = yield gather_list(self._clear_from(a, b) for a in members)
+            return sum(ended)
+
+        return Procedure(steps, f"clear {self.name}")
+
+    def _clear_from(self, a: A, b: B) -> Call[bool]:
+        forward = _key(self.forward, a)
+
+        def attempt() -> Steps[bool | None]:
+            old = yield forward.get()
+            if old != b:
+                # The set names an a that belongs elsewhere: leave the forward side, mend the set.
+                yield from _try(self.name, [_is(forward, old)], [_key(self.inverse, b).remove(a)])
+                return False
+            return (yield from _try(self.name, [_is(forward, old)], self._unlink(a, b)))
+
+        return _until_settled(f"clear {self.name}", attempt)
+
+    def _move(self, a: A, b: B, also: Also, *, may_move: bool) -> Call[bool]:
+        forward = _key(self.forward, a)
+
+        def attempt() -> Steps[bool | None]:
+            old = yield forward.get()
+            if old == b:
+                return (yield from _only(self.name, also))
+            if old is not None and not may_move:
+                raise TakenError(self.name, a, old, b)
+            writes = [*self._unlink(a, old, keep_index=True), *self._link(a, b), *also]
+            return (yield from _try(self.name, [_is(forward, old)], writes))
+
+        return _until_settled(f"assign {self.name}", attempt)
+
+    def _link(self, a: A, b: B) -> Writes:
+        writes: Writes = [_key(self.forward, a).set(b), _key(self.inverse, b).add(a)]
+        return [*writes, *_indexed(self.index, a), *_indexed(self.inverse_index, b)]
+
+    def _unlink(self, a: A, old: B | None, *, keep_index: bool = False) -> Writes:
+        if old is None:
+            return []
+        writes: Writes = [_key(self.inverse, old).remove(a)]
+        if keep_index:
+            return writes
+        dropped = [] if self.index is None else [_key(self.index).remove(a)]
+        return [_key(self.forward, a).delete(), *writes, *dropped]
+
+
+class OneToOne(Link, Generic[A, B]):
+    """Each A has at most one B and each B at most one A."""
+
+    def __init__(
+        self,
+        forward: type[Value[B]],
+        inverse: type[Value[A]],
+        index: type[Set[A]] | None,
+        other: type[Set[B]] | None,
+    ) -> None:
+        indexes = [key for key in (index, other) if key is not None]
+        super().__init__(f"{forward.__name__} ↔ {inverse.__name__}", [forward, inverse, *indexes])
+        _match(self.name, forward, inverse)
+        self.forward = forward
+        self.inverse = inverse
+        self.index = index
+        self.inverse_index = other
+
+    def of(self, a: A) -> Call[B | None]:
+        key = _key(self.forward, a)
+        return settled(key, key.get())
+
+    def inverse_of(self, b: B) -> Call[A | None]:
+        key = _key(self.inverse, b)
+        return settled(key, key.get())
+
+    def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
+        """Relate a and b, with the writes in `also` in the same step; False when they were already.
+
+        TakenError, and nothing changes, when either has another partner: `replace` ends those first.
+        """
+        return self._join(a, b, also, may_move=False)
+
+    def replace(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
+        """Relate a and b, ending what either was part of, in one step; False when they were already."""
+        return self._join(a, b, also, may_move=True)
+
+    def clear(self, a: A, *, also: Also = ()) -> Call[bool]:
+        """End a's relation; whether it had one."""
+        forward = _key(self.forward, a)
+
+        def attempt() -> Steps[bool | None]:
+            b = yield forward.get()
+            if b is None:
+                return (yield from _only(self.name, also))
+            checks = [_is(forward, b)]
+            back = yield _key(self.inverse, b).get()
+            # A half link: the partner belongs to another, whose relation must stay.
+            writes = self._unlink(a, b) if back == a else [forward.delete(), *_unindexed(self.index, a)]
+            checks.append(_is(_key(self.inverse, b), back))
+            return (yield from _try(self.name, checks, [*writes, *also]))
+
+        return _until_settled(f"clear {self.name}", attempt)
+
+    def clear_inverse(self, b: B, *, also: Also = ()) -> Call[bool]:
+        """End b's relation; whether it had one."""
+        return self.reversed().clear(b, also=also)
+
+    def reversed(self) -> OneToOne[B, A]:
+        """The same relation seen from the other side; not another declaration."""
+        mirror = cast("OneToOne[B, A]", object.__new__(OneToOne))
+        mirror.name, mirror.keys = self.name, self.keys
+        mirror.forward, mirror.inverse = self.inverse, self.forward
+        mirror.index, mirror.inverse_index = self.inverse_index, self.index
+        return mirror
+
+    def _join(self, a: A, b: B, also: Also, *, may_move: bool) -> Call[bool]:
+        forward, inverse = _key(self.forward, a), _key(self.inverse, b)
+
+        def attempt() -> Steps[bool | None]:
+            old_b, old_a = yield gather(forward.get(), inverse.get())
+            if old_b == b and old_a == a:
+                return (yield from _only(self.name, also))
+            if not may_move and old_b not in (None, b):
+                raise TakenError(self.name, a, old_b, b)
+            if not may_move and old_a not in (None, a):
+                raise TakenError(self.name, b, old_a, a)
+            checks = [_is(forward, old_b), _is(inverse, old_a)]
+            writes: Writes = []
+            if old_b not in (None, b):
+                checks.append(owned(_key(self.inverse, old_b)))
+                writes += [_key(self.inverse, old_b).delete(), *_unindexed(self.inverse_index, old_b)]
+            if old_a not in (None, a):
+                checks.append(owned(_key(self.forward, old_a)))
+                writes += [_key(self.forward, old_a).delete(), *_unindexed(self.index, old_a)]
+            return (yield from _try(self.name, checks, [*writes, *self._link(a, b), *also]))
+
+        return _until_settled(f"assign {self.name}", attempt)
+
+    def _link(self, a: A, b: B) -> Writes:
+        writes: Writes = [_key(self.forward, a).set(b), _key(self.inverse, b).set(a)]
+        return [*writes, *_indexed(self.index, a), *_indexed(self.inverse_index, b)]
+
+    def _unlink(self, a: A, b: B) -> Writes:
+        writes: Writes = [_key(self.forward, a).delete(), _key(self.inverse, b).delete()]
+        return [*writes, *_unindexed(self.index, a), *_unindexed(self.inverse_index, b)]
+
+
+class ManyToMany(Link, Generic[A, B]):
+    """Each A has a set of B and each B the set of its A."""
+
+    def __init__(self, forward: type[Set[B]], inverse: type[Set[A]]) -> None:
+        super().__init__(f"{forward.__name__} ↔ {inverse.__name__}", [forward, inverse])
+        _match(self.name, forward, inverse)
+        self.forward = forward
+        self.inverse = inverse
+
+    def of(self, a: A) -> Call[set[B]]:
+        key = _key(self.forward, a)
+        return settled(key, key.members())
+
+    def inverse_of(self, b: B) -> Call[set[A]]:
+        return _key(self.inverse, b).members()
+
+    def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
+        """Relate a and b; False when they were already."""
+        return self._set(a, b, also, present=True)
+
+    def clear(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
+        """End the relation of a and b; whether there was one."""
+        return self._set(a, b, also, present=False)
+
+    def replace(self, a: A, partners: Iterable[B], *, also: Also = ()) -> Call[bool]:
+        """Make these a's only partners, in one step; False when they were already."""
+        wanted = set(partners)
+        forward = _key(self.forward, a)
+
+        def attempt() -> Steps[bool | None]:
+            old: set[B] = yield forward.members()
+            if old == wanted:
+                return (yield from _only(self.name, also))
+            gone, new = old - wanted, wanted - old
+            checks = [has_member(forward, forward._encode(b)) for b in gone]
+            checks += [has_member(forward, forward._encode(b), present=False) for b in new]
+            writes: Writes = [_key(self.inverse, b).remove(a) for b in gone]
+            writes += [_key(self.inverse, b).add(a) for b in new]
+            writes += [change for change in (_some(forward.remove, gone), _some(forward.add, new)) if change]
+            return (yield from _try(self.name, checks, [*writes, *also]))
+
+        return _until_settled(f"replace {self.name}", attempt)
+
+    def clear_all(self, a: A, *, also: Also = ()) -> Call[bool]:
+        """End every relation of a; whether there were any."""
+        return self.replace(a, (), also=also)
+
+    def _set(self, a: A, b: B, also: Also, *, present: bool) -> Call[bool]:
+        forward, inverse = _key(self.forward, a), _key(self.inverse, b)
+
+        def attempt() -> Steps[bool | None]:
+            there = yield forward.has(b)
+            if there == present:
+                return (yield from _only(self.name, also))
+            checks = [has_member(forward, forward._encode(b), present=there)]
+            change: Writes = (
+                [forward.add(b), inverse.add(a)] if present else [forward.remove(b), inverse.remove(a)]
+            )
+            return (yield from _try(self.name, checks, [*change, *also]))
+
+        return _until_settled(f"assign {self.name}", attempt)
+
+
+class Index(Link, Generic[A]):
+    """A set that names every existing key of one kind, kept with it."""
+
+    def __init__(self, of: type[Key], by: type[Set[A]]) -> None:
+        super().__init__(f"{of.__name__} in {by.__name__}", [of, by])
+        if len(of._template.variables) != 1 or by._template.variables:
+            raise DeclarationError(
+                self.name, "an index lists keys of one variable in one set", "Use such keys."
+            )
+        if not _same_ids(by._codec, _variable(of)):
+            raise DeclarationError(
+                self.name,
+                f"{by.__name__} holds {by._codec.expected}, "
+                f"but {of.__name__} is named by {_variable(of).expected}",
+                "Give both the same id type.",
+            )
+        self.of = of
+        self.by = by
+
+    def put(self, key: Key, write: Call[Any], *, also: Also = ()) -> Call[None]:
+        """Write a key and name it in the index, in one step. `write` is a single command on the key."""
+        member = key._values[0]
+        return commit(self.name, [owned(key)], [write, _key(self.by).add(member), *also]).map(_nothing)
+
+    def delete(self, key: Key, *, also: Also = ()) -> Call[bool]:
+        """Delete a key and drop it from the index, in one step; whether the index named it."""
+        member = key._values[0]
+
+        def steps(context: Context) -> Steps[bool]:
+            there = yield _key(self.by).has(member)
+            yield commit(self.name, [owned(key)], [key.delete(), _key(self.by).remove(member), *also])
+            return bool(there)
+
+        return Procedure(steps, f"delete {self.name}")
+
+    def members(self) -> Call[set[A]]:
+        return _key(self.by).members()
+
+
+def many_to_one(
+    forward: type[Value[B]],
+    *,
+    inverse: type[Set[A]],
+    index: type[Set[A]] | None = None,
+    inverse_index: type[Set[B]] | None = None,
+) -> ManyToOne[A, B]:
+    """Relate many to one: `forward` holds the one, `inverse` the many; index sets move with them."""
+    return ManyToOne(forward, inverse, index, inverse_index)
+
+
+def one_to_one(
+    forward: type[Value[B]],
+    *,
+    inverse: type[Value[A]],
+    index: type[Set[A]] | None = None,
+    inverse_index: type[Set[B]] | None = None,
+) -> OneToOne[A, B]:
+    """Relate one to one: each side holds the other; index sets move with them."""
+    return OneToOne(forward, inverse, index, inverse_index)
+
+
+def many_to_many(forward: type[Set[B]], *, inverse: type[Set[A]]) -> ManyToMany[A, B]:
+    """Relate many to many: each side holds the set of the others."""
+    return ManyToMany(forward, inverse)
+
+
+def index(of: type[Key], *, by: type[Set[A]]) -> Index[A]:
+    """Keep a set that names every existing key of one kind."""
+    return Index(of, by)
+
+
+def erase(key: Key) -> Call[bool]:
+    """Delete a key with all that is part of it: its parts, its relations on both sides, its index entries.
+
+    What is part of it are the keys declared `part_of` its class. Relations of those parts are ended
+    first, each in a step of its own; then the key, its parts and its index entry go in one step. A
+    process that dies in between leaves a key with fewer relations, and erasing it again finishes.
+    """
+    kind, identity = type(key), key._values
+    family = [kind, *(part for part in kind._space.keys if part._part_of is kind)]
+    links = kind._space.links
+
+    def steps(context: Context) -> Steps[bool]:
+        there = yield key.exists()
+        yield gather_list(_ended(link, family, identity[0]) for link in links)
+        also: Writes = [part(*identity).delete() for part in family]
+        also += [
+            _key(link.by).remove(identity[0])
+            for link in links
+            if isinstance(link, Index) and link.of in family
+        ]
+        yield commit(f"erase {key!r}", [owned(key)], also)
+        return bool(there)
+
+    return Procedure(steps, f"erase {key!r}")
+
+
+def _ended(link: Link, family: list[type[Key]], identity: Any) -> Call[Any]:
+    if isinstance(link, ManyToOne):
+        if link.forward in family:
+            return link.clear(identity)
+        return link.clear_inverse(identity) if link.inverse in family else Ready(None)
+    if isinstance(link, OneToOne):
+        if link.forward in family:
+            return link.clear(identity)
+        return link.clear_inverse(identity) if link.inverse in family else Ready(None)
+    if isinstance(link, ManyToMany):
+        if link.forward in family:
+            return link.clear_all(identity)
+        return _from_the_other_side(link, identity) if link.inverse in family else Ready(None)
+    return Ready(None)
+
+
+def _from_the_other_side(link: ManyToMany[Any, Any], b: Any) -> Call[Any]:
+    def steps(context: Context) -> Steps[None]:
+        members = yield _key(link.inverse, b).members()
+        yield gather_list(link.clear(a, b) for a in members)
+
+    return Procedure(steps, f"clear {link.name}")
+
+
+def _until_settled(label: str, attempt: Callable[[], Steps[bool | None]]) -> Call[bool]:
+    """Repeat an attempt until it says yes or no; None means that another writer was faster."""
+
+    def steps(context: Context) -> Steps[bool]:
+        for _ in range(ATTEMPTS):
+            try:
+                done = yield from attempt()
+            except OutcomeUnknownError:
+                continue  # what was sent may have been applied: the next attempt reads and knows
+            if done is not None:
+                return done
+        raise ConflictError(label, ATTEMPTS)
+
+    return Procedure(steps, label)
+
+
+def _try(name: str, checks: list[Check], writes: Writes) -> Steps[bool | None]:
+    outcome = yield commit(name, checks, [write for write in writes if isinstance(write, Command)])
+    return True if outcome else None
+
+
+def _only(name: str, also: Also) -> Steps[bool]:
+    """Nothing to relate; what was to be written with it still is."""
+    if also:
+        yield commit(name, [], also)
+    return False
+
+
+def _key(kind: Callable[..., T], *identity: Any) -> T:
+    return kind(*identity)
+
+
+def _is(key: Value[T], value: T | None) -> Check:
+    return equals(key, None if value is None else key._encode(value))
+
+
+def _indexed(kind: type[Set[T]] | None, member: T) -> Writes:
+    return [] if kind is None else [_key(kind).add(member)]
+
+
+def _unindexed(kind: type[Set[T]] | None, member: T) -> Writes:
+    return [] if kind is None else [_key(kind).remove(member)]
+
+
+def _some(change: Callable[..., Call[int]], members: set[T]) -> Call[int] | None:
+    return change(*members) if members else None
+
+
+def _match(name: str, forward: type[Key], inverse: type[Key]) -> None:
+    for holder, named in ((forward, inverse), (inverse, forward)):
+        if len(named._template.variables) != 1:
+            raise DeclarationError(
+                name, f"{named.__name__} has not exactly one variable", "Relate such keys."
+            )
+        held = holder._codecs[0]
+        if not _same_ids(held, _variable(named)):
+            raise DeclarationError(
+                name,
+                f"{holder.__name__} holds {held.expected}, but {named.__name__} is named by "
+                f"{_variable(named).expected}",
+                "Give both the same id type.",
+            )
+
+
+def _variable(kind: type[Key]) -> Any:
+    return kind._template.alphabets[kind._template.variables[0]]
+
+
+def _same_ids(held: Codec[Any], alphabet: Any) -> bool:
+    """Whether what one side holds is exactly what names the other."""
+    return getattr(held, "alphabet", None) == alphabet or (
+        getattr(held, "alphabet", None) is None and held.python_type is alphabet.python_type
+    )
+
+
+def _nothing(reply: object) -> None:
+    del reply

@@ -1,0 +1,81 @@
+"""A keyspace: the keys, relations and rules that belong together, and their defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from keywright.errors import DeclarationError, UnknownKeyError
+from keywright.keyspace.codecs import Keyring
+from keywright.keyspace.context import Binding, Context
+
+if TYPE_CHECKING:
+    from keywright.keyspace.expiry import Expiry
+    from keywright.keyspace.key import Key
+    from keywright.keyspace.relations import Link
+
+
+class Keyspace:
+    """A named set of key declarations.
+
+    `prefix` and `version` are what key names begin with (`<prefix>:<version>:<template>`); both are
+    defaults that `bind` overrides when a database is opened. A prefix may hold colons, and may hold
+    a hash tag, which then keeps the whole keyspace in one slot of a cluster.
+    """
+
+    def __init__(
+        self, name: str, description: str, *, prefix: str | None = None, version: str | None = None
+    ) -> None:
+        if not name:
+            raise DeclarationError("Keyspace", "has no name", "Give it one: Keyspace('orders', '…').")
+        self.name = name
+        self.description = description
+        self.prefix = prefix
+        self.version = version
+        self.keys: list[type[Key]] = []
+        self.links: list[Link] = []
+
+    def bind(
+        self,
+        *,
+        prefix: str | None = None,
+        version: str | None = None,
+        expiry: Mapping[type[Key], Expiry | None] | None = None,
+        keyring: Keyring | None = None,
+    ) -> Binding:
+        """This keyspace as one database has it; pass the result to `connect`."""
+        return Binding(self, prefix=prefix, version=version, expiry=expiry, keyring=keyring)
+
+    def parse(self, name: bytes, context: Context | None = None) -> Key:
+        """The key that has this name, or UnknownKeyError."""
+        key = self.find(name, context)
+        if key is None:
+            raise UnknownKeyError(name, self.name, self._nearest(name))
+        return key
+
+    def find(self, name: bytes, context: Context | None = None) -> Key | None:
+        """The key that has this name, or None."""
+        lead = (context or Context()).prefixes[self]
+        if not name.startswith(lead):
+            return None
+        rest = name[len(lead) :]
+        return next((key for kind in self.keys if (key := kind.parse(rest)) is not None), None)
+
+    def __iter__(self) -> Iterator[type[Key]]:
+        return iter(self.keys)
+
+    def __repr__(self) -> str:
+        return f"Keyspace({self.name!r}, {len(self.keys)} keys)"
+
+    def _nearest(self, name: bytes) -> str | None:
+        """The template that shares the longest literal beginning with a name."""
+
+        def shared(kind: type[Key]) -> int:
+            prefix = kind._template.literal_prefix
+            return next(
+                (i for i, (a, b) in enumerate(zip(prefix, name, strict=False)) if a != b),
+                min(len(prefix), len(name)),
+            )
+
+        best = max(self.keys, key=shared, default=None)
+        return best._template.source if best is not None and shared(best) else None

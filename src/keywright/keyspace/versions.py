@@ -1,0 +1,128 @@
+"""Older shapes and older places of a value: recognised on read, upgraded atomically, swept by `migrate`.
+
+A shape upgrade stays under the same key; a move comes from the key of an older template. Both
+write with compare-and-set, so two readers that upgrade at once agree, and a writer in between wins.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from keywright.errors import ConflictError
+from keywright.keyspace.call import Call, Command, Effect, Operation, Procedure, Reply
+from keywright.keyspace.guard import Check, absent, equals, hash_is
+from keywright.keyspace.journal import commit
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+    from keywright.keyspace.key import Key
+
+T = TypeVar("T")
+ATTEMPTS = 8
+
+RAW = {
+    "string": Operation("get", b"GET", Effect.READ),
+    "hash": Operation("get", b"HGETALL", Effect.READ),
+}
+SET_KEEPING = Operation("upgrade", b"SET", Effect.REPEATABLE)
+HSET = Operation("upgrade", b"HSET", Effect.REPEATABLE)
+HDEL = Operation("upgrade", b"HDEL", Effect.REPEATABLE)
+
+Stored = bytes | Mapping[bytes, bytes]
+
+
+class Upgrade(NamedTuple):
+    """One step from an older version to the present one.
+
+    `applies` looks at the stored form (bytes of a value, members of a record). `convert` gets it and
+    the key, and returns the new value, or is a generator of calls that returns it. With `moved_from`
+    the older version lives under another key, which the function gives for a key.
+    """
+
+    version: str
+    applies: Callable[[Any], bool]
+    convert: Callable[[Any, Any], Any]
+    moved_from: Callable[[Any], Key] | None = None
+
+
+def upgraded(key: Key, read: Command[T]) -> Call[T]:
+    """The read of a key that has upgrades: one round trip when there is nothing old, else a few."""
+    upgrades: tuple[Upgrade, ...] = type(key)._upgrades  # type: ignore[attr-defined]  # kinds with upgrades
+
+    def steps(context: Context) -> Generator[Call[Any], Any, Any]:
+        for _ in range(ATTEMPTS):
+            stored = yield _raw(key)
+            upgrade = next((u for u in upgrades if not u.moved_from and stored and u.applies(stored)), None)
+            if upgrade is None and stored is None:
+                moved = yield from _move(key, upgrades)
+                if moved is None:
+                    return None
+                if moved:
+                    continue
+            elif upgrade is None:
+                return (yield read)
+            elif (yield from _reshape(key, upgrade, stored)):
+                continue
+        raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
+
+    return Procedure(steps, f"get {key!r}")
+
+
+def _reshape(key: Key, upgrade: Upgrade, stored: Stored) -> Generator[Call[Any], Any, bool]:
+    value = yield from _converted(upgrade, stored, key)
+    return bool((yield commit(f"upgrade {key!r}", [_unchanged(key, stored)], _rewrites(key, stored, value))))
+
+
+def _move(key: Key, upgrades: tuple[Upgrade, ...]) -> Generator[Call[Any], Any, bool | None]:
+    """None when there is nothing to move, else whether the move was written."""
+    for upgrade in upgrades:
+        if upgrade.moved_from is None:
+            continue
+        old = upgrade.moved_from(key)
+        stored = yield _raw(old)
+        if stored is None or not upgrade.applies(stored):
+            continue
+        value = yield from _converted(upgrade, stored, key)
+        writes = [*_rewrites(key, None, value), old.delete()]
+        return bool((yield commit(f"move {old!r}", [absent(key), _unchanged(old, stored)], writes)))
+    return None
+
+
+def _converted(upgrade: Upgrade, stored: Stored, key: Key) -> Generator[Call[Any], Any, Any]:
+    value: Any = upgrade.convert(stored, key)
+    if inspect.isgenerator(value):
+        steps: Generator[Call[Any], Any, Any] = value
+        return (yield from steps)
+    return value
+
+
+def _raw(key: Key) -> Command[Stored | None]:
+    return Command(RAW[key.redis_type], key, (), _pairs if key.redis_type == "hash" else _bytes)
+
+
+def _unchanged(key: Key, stored: Stored) -> Check:
+    return equals(key, stored) if isinstance(stored, bytes) else hash_is(key, stored)
+
+
+def _rewrites(key: Any, stored: Stored | None, value: Any) -> list[Command[Any]]:
+    """The commands that leave exactly `value`, and the expiry as it was."""
+    if key.redis_type == "string":
+        keep = () if stored is None else (b"KEEPTTL",)
+        return [Command(SET_KEEPING, key, (key._encode(value), *keep), _bytes)]
+    members: dict[bytes, bytes] = key._members_of(value)
+    obsolete = [name for name in stored or () if name not in members]
+    writes = [Command(HSET, key, tuple(x for pair in members.items() for x in pair), _bytes)]
+    if obsolete:
+        writes.append(Command(HDEL, key, tuple(obsolete), _bytes))
+    return writes
+
+
+def _pairs(reply: Reply) -> dict[bytes, bytes] | None:
+    flat = iter(reply)
+    return dict(zip(flat, flat, strict=True)) or None
+
+
+def _bytes(reply: Reply) -> Any:
+    return reply

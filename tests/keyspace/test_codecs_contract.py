@@ -1,0 +1,175 @@
+"""What holds for every codec, whatever it writes."""
+
+from __future__ import annotations
+
+import enum
+import pickle
+from dataclasses import dataclass
+from typing import Any, TypedDict
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keywright.keyspace import codecs
+from keywright.keyspace.alphabets import Plain, Snowflake
+from keywright.keyspace.codecs import (
+    Boolean,
+    Codec,
+    CodecError,
+    EnumOf,
+    EpochMs,
+    EpochSeconds,
+    Flag,
+    Float,
+    IdOf,
+    Int64,
+    Json,
+    Keyring,
+    LiteralOf,
+    MessagePack,
+    Raw,
+    Rfc3339,
+    Sealed,
+    SecretOf,
+    Text,
+    Uint64,
+    Zstd,
+)
+from sealing import Bound
+
+
+class Colour(enum.StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = -2
+
+
+class Order(msgspec.Struct):
+    name: str
+    total: int
+    lines: list[str] = []
+
+
+@dataclass
+class Point:
+    x: int
+    y: float
+
+
+class Row(TypedDict):
+    name: str
+
+
+KEYRING = Keyring("k1", {"k1": b"1" * 32})
+CODECS: list[Codec[Any]] = [
+    Text(),
+    Int64(),
+    Uint64(),
+    Float(),
+    Boolean(),
+    Boolean(true="true", false="false"),
+    Rfc3339(),
+    EpochMs(),
+    EpochSeconds(),
+    EnumOf(Colour),
+    EnumOf(Level),
+    LiteralOf("a", "b"),
+    Flag("admin"),
+    Raw(),
+    Json(),
+    Json(Order),
+    Json(Point),
+    Json(Row),
+    Json(list[Order] | None),
+    MessagePack(),
+    MessagePack(Order),
+    IdOf(Plain()),
+    IdOf(Snowflake()),
+    Zstd(Text()),
+    Zstd(Json(Order), min_size=0),
+    SecretOf(Text()),
+    Bound(Sealed(SecretOf(Text())), KEYRING, b"a:<b>"),
+    Bound(Sealed(Int64(), allow_plaintext=True), KEYRING, b"a:<b>"),
+    Bound(SecretOf(Sealed(Zstd(MessagePack(Order)))), KEYRING, b"a:<b>"),
+]
+
+every_codec = pytest.mark.parametrize("codec", CODECS, ids=repr)
+
+
+@every_codec
+def test_its_samples_round_trip(codec: Codec[Any]) -> None:
+    assert codec.samples
+    for sample in codec.samples:
+        assert codec.decode(codec.encode(sample)) == sample
+
+
+@every_codec
+def test_any_bytes_are_a_value_or_a_codec_error(codec: Codec[Any]) -> None:
+    written = [codec.encode(sample) for sample in codec.samples]
+    told: list[str] = []
+
+    @settings(max_examples=50)
+    @given(
+        st.one_of(
+            st.binary(max_size=80), st.builds(_damaged, st.sampled_from(written), st.binary(max_size=3))
+        )
+    )
+    def check(data: bytes) -> None:
+        try:
+            codec.decode(data)
+        except CodecError as error:
+            told.append(error.found)
+
+    check()
+    assert all(len(found) < 200 for found in told)
+
+
+@every_codec
+@pytest.mark.parametrize(
+    "stranger", [object(), ..., 1j, 10**5000, "\ud800"], ids=lambda value: type(value).__name__
+)
+def test_what_it_cannot_write_is_a_codec_error(codec: Codec[Any], stranger: object) -> None:
+    with pytest.raises(CodecError):
+        codec.encode(stranger)
+
+
+@every_codec
+def test_many_replies_decode_like_one_and_keep_the_gaps(codec: Codec[Any]) -> None:
+    sample = codec.samples[0]
+    assert codec.decode_many([codec.encode(sample), None]) == [sample, None]
+
+
+@pytest.mark.parametrize("codec", [Text(), Json(Order), Int64()], ids=repr)
+def test_one_bad_reply_among_many_is_the_one_named(codec: Codec[Any]) -> None:
+    with pytest.raises(CodecError) as caught:
+        codec.decode_many([codec.encode(codec.samples[0]), None, b"\xff"])
+    assert caught.value.found.startswith(r"b'\xff'")
+
+
+def test_an_excerpt_is_short() -> None:
+    with pytest.raises(CodecError) as caught:
+        Int64().decode(b"x" * 10_000)
+    assert len(caught.value.found) <= 80
+    assert caught.value.found.endswith("…")
+
+
+def test_a_codec_error_says_what_it_expected_and_found_and_survives_pickling() -> None:
+    error = pickle.loads(pickle.dumps(CodecError("UTF-8 text", "5")))
+    assert (error.expected, error.found) == ("UTF-8 text", "5")
+    assert str(error) == "expected UTF-8 text, found 5"
+
+
+def test_the_exported_names_are_sorted_and_there() -> None:
+    assert codecs.__all__ == sorted(codecs.__all__, key=lambda name: (not name[0].isupper(), name))
+    assert all(hasattr(codecs, name) for name in codecs.__all__)
+
+
+def _damaged(data: bytes, patch: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + patch + data[middle + 1 :]

@@ -1,0 +1,197 @@
+"""JSON, MessagePack and compression."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, TypedDict
+
+import msgspec
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keywright.keyspace.codecs import CodecError, Json, MessagePack, Raw, Text, Zstd
+
+MAGIC = b"\x28\xb5\x2f\xfd"
+
+
+class Tier(enum.StrEnum):
+    FREE = "free"
+
+
+class Address(msgspec.Struct):
+    street: str
+    parent: Address | None = None
+
+
+class Order(msgspec.Struct):
+    name: str
+    total: int
+    placed: datetime
+    tier: Tier
+    address: Address
+    tags: list[str] = []
+
+
+class Cat(msgspec.Struct, tag="cat"):
+    lives: int
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    name: str
+
+
+@dataclass
+class Point:
+    x: int
+    y: float
+
+
+class Row(TypedDict):
+    name: str
+    size: int
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str
+
+
+class Endless(msgspec.Struct):
+    again: Endless
+
+
+plain = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=8,
+)
+both = pytest.mark.parametrize("form", [Json, MessagePack])
+
+
+@given(plain)
+def test_plain_data_round_trips(value: Any) -> None:
+    assert Json().decode(Json().encode(value)) == value
+    assert MessagePack().decode(MessagePack().encode(value)) == value
+
+
+@given(st.builds(Point, st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False, allow_infinity=False)))
+def test_dataclasses_round_trip(point: Point) -> None:
+    assert Json(Point).decode(Json(Point).encode(point)) == point
+    assert MessagePack(Point).decode(MessagePack(Point).encode(point)) == point
+
+
+@both
+@pytest.mark.parametrize(
+    "hint", [Order, Point, Row, Pair, Cat | Dog, list[Order], dict[str, Any], Order | None, Any]
+)
+def test_a_simple_type_has_a_sample_that_round_trips(form: type[Json], hint: Any) -> None:
+    codec = form(hint)
+    assert [codec.decode(codec.encode(sample)) for sample in codec.samples] == list(codec.samples) != []
+
+
+@both
+def test_a_type_without_a_finite_value_has_no_sample(form: type[Json]) -> None:
+    assert form(Endless).samples == ()
+
+
+@both
+@pytest.mark.parametrize("value", [2**53 + 1, 2**63 - 1, 2**64 - 1, -(2**63)])
+def test_integers_stay_exact(form: type[Json], value: int) -> None:
+    assert form().decode(form().encode({"id": value})) == {"id": value}
+
+
+def test_json_is_compact_and_keeps_null_and_empty_lists() -> None:
+    assert Json().encode({"a": None, "b": [], "c": "é"}) == '{"a":null,"b":[],"c":"é"}'.encode()
+
+
+def test_lax_json_reads_numbers_written_as_text() -> None:
+    assert Json(Point, strict=False).decode(b'{"x":"1","y":2}') == Point(1, 2.0)
+    with pytest.raises(CodecError):
+        Json(Point).decode(b'{"x":"1","y":2}')
+
+
+@both
+@pytest.mark.parametrize("value", ["text", None, {"x": 1, "y": 2.0}, Cat(9)])
+def test_a_value_of_another_type_is_refused(form: type[Json], value: object) -> None:
+    with pytest.raises(CodecError):
+        form(Point).encode(value)
+
+
+@both
+def test_bottomless_data_is_refused(form: type[Json]) -> None:
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(CodecError):
+        form().encode(nested)
+    with pytest.raises(CodecError):
+        form().decode(b"[" * 100_000 if form is Json else b"\x91" * 100_000)
+
+
+def test_a_refusal_tells_which_field_was_wrong() -> None:
+    with pytest.raises(CodecError, match=r"JSON of Point, found .*missing required field `y`"):
+        Json(Point).decode(b'{"x":1}')
+
+
+def test_the_expectation_names_the_type() -> None:
+    assert Json().expected == "JSON"
+    assert Json(list[Order]).expected == "JSON of list[Order]"
+    assert MessagePack(Cat | Dog).expected == "MessagePack of Cat | Dog"
+
+
+@given(st.text() | st.text(alphabet="ab", min_size=60, max_size=300))
+def test_compressed_text_round_trips(value: str) -> None:
+    assert Zstd(Text()).decode(Zstd(Text()).encode(value)) == value
+
+
+@given(st.binary(max_size=20).map(lambda rest: MAGIC + rest))
+def test_bytes_that_look_compressed_round_trip(value: bytes) -> None:
+    stored = Zstd(Raw()).encode(value)
+    assert stored.startswith(MAGIC)
+    assert Zstd(Raw()).decode(stored) == value
+
+
+def test_small_values_stay_plain_and_large_ones_shrink() -> None:
+    assert Zstd(Text()).encode("small") == b"small"
+    assert len(Zstd(Text()).encode("large" * 1000)) < 100
+
+
+@pytest.mark.parametrize("declares_size", [True, False])
+def test_a_bomb_is_refused(declares_size: bool) -> None:
+    bomb = zstandard.ZstdCompressor(write_content_size=declares_size).compress(bytes(2_000_000))
+    with pytest.raises(CodecError):
+        Zstd(Raw(), max_size=1_000_000).decode(bomb)
+    assert Zstd(Raw(), max_size=2_000_000).decode(bomb) == bytes(2_000_000)
+
+
+def test_a_frame_that_only_claims_to_be_huge_is_refused_unopened() -> None:
+    claims_a_terabyte = MAGIC + b"\xe0" + (2**40).to_bytes(8, "little") + b"\x01\x00\x00"
+    with pytest.raises(CodecError, match="over the limit"):
+        Zstd(Raw()).decode(claims_a_terabyte)
+
+
+def test_a_cut_or_lengthened_frame_is_refused() -> None:
+    frame = Zstd(Text()).encode("abc" * 100)
+    for damaged in (frame[:-1], frame + b"x", frame + frame, MAGIC):
+        with pytest.raises(CodecError):
+            Zstd(Text()).decode(damaged)
+
+
+def test_what_would_not_be_read_back_is_not_written() -> None:
+    with pytest.raises(CodecError, match="larger than 10 bytes"):
+        Zstd(Text(), max_size=10).encode("a" * 11)
+
+
+def test_times_inside_json_keep_their_zone() -> None:
+    codec = Json(list[datetime])
+    assert codec.decode(codec.encode([datetime(2019, 8, 8, tzinfo=UTC)])) == [
+        datetime(2019, 8, 8, tzinfo=UTC)
+    ]

@@ -1,0 +1,31 @@
+"""A codec with a keyring, as a bound database has it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from keywright.keyspace.codecs import Codec, Keyring, Plaintext, is_sealed
+
+T = TypeVar("T")
+
+
+class Bound(Codec[T]):
+    """Seals what the codec marks as plaintext and opens what is sealed, like the engine does."""
+
+    def __init__(self, codec: Codec[T], keyring: Keyring, template: bytes) -> None:
+        self.codec = codec
+        self.keyring = keyring
+        self.template = template
+        self.expected = codec.expected
+        self.python_type = codec.python_type
+        self.secret = codec.secret
+        self.sealed = codec.sealed
+        self.samples = codec.samples
+
+    def encode(self, value: T) -> bytes:
+        written = self.codec.encode(value)
+        return self.keyring.seal(written, self.template) if type(written) is Plaintext else written
+
+    def decode(self, data: bytes) -> T:
+        opened: Any = self.keyring.open(data, self.template) if is_sealed(data) else data
+        return self.codec.decode(opened)
