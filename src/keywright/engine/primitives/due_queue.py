@@ -1,0 +1,114 @@
+"""DueQueue: what to do when, claimed by moving its time forward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
+
+from keywright.engine.primitives.hold import hold_ms
+from keywright.errors import DeclarationError, UsageError
+from keywright.keyspace.call import Call, Effect, Procedure, Reply
+from keywright.keyspace.codecs import Codec
+from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.script import Script
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+CLAIM_DUE = Script("keywright.engine", "claim_due", Effect.ONCE)
+COUNT_DUE = Script("keywright.engine", "count_due", Effect.READ)
+# Sent twice it would leave the same state, but answer that the claim had run out.
+SETTLE_DUE = Script("keywright.engine", "settle_due", Effect.ONCE)
+
+
+class Claimed(NamedTuple, Generic[M]):
+    """A member that is ours until then; others do not get it before."""
+
+    member: M
+    until: datetime
+
+
+class DueQueue(SortedSet[M, datetime], Generic[M]):
+    """Members with the time they are due; "now" is the server's, unless the database was given a clock.
+
+    A claim hides a member by moving its time to the end of the hold: a worker that dies does nothing,
+    and the member is due again then. Every claim gives a later time than the one before, so a time
+    names one claim, and `finish` and `reschedule` do nothing once the member was claimed again.
+    Scheduling a member that is claimed overrides the claim. Work is done at least once: make it
+    repeatable, or guard it with a Claim.
+    """
+
+    kind: ClassVar[str] = "due queue"
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        codecs = super()._declare()
+        if cls._expiry is not None:
+            raise DeclarationError(
+                cls.__name__, "a queue that expires loses what it holds", "Drop expiry=; finish() members."
+            )
+        if cls._codec.sealed:
+            raise DeclarationError(
+                cls.__name__, "a sealed member never equals itself", "Queue an id and seal what it names."
+            )
+        return codecs
+
+    def schedule(self, member: M, at: datetime, *, keep_earlier: bool = False) -> Call[bool]:
+        """Make a member due at a time, which replaces the one it had; whether anything changed.
+
+        With `keep_earlier` a member that is due earlier stays so.
+        """
+        return self.add(member, at, when="less" if keep_earlier else None)
+
+    def schedule_many(self, times: Mapping[M, datetime], *, keep_earlier: bool = False) -> Call[int]:
+        """Schedule members in one command; how many changed."""
+        return self.add_many(times, when="less" if keep_earlier else None)
+
+    def claim_due(self, limit: int, hold: timedelta) -> Call[list[Claimed[M]]]:
+        """Take up to `limit` members that are due, longest due first, and hide them for `hold`.
+
+        One script: two claimers never get the same member. Where a reply is lost the members come back
+        when the hold ends; so do the others of a batch in which one member does not decode.
+        """
+        if limit < 1:
+            raise UsageError(f"a limit of {limit} claims nothing. Give at least 1.")
+        held = hold_ms(hold)
+        return self._at_now(lambda now: CLAIM_DUE.call([self], (now, held, limit), self._read_claimed))
+
+    def finish(self, claimed: Claimed[M]) -> Call[bool]:
+        """Remove a member; False, and it stays, when another claimed or scheduled it meanwhile."""
+        return self._settle(claimed, b"")
+
+    def reschedule(self, claimed: Claimed[M], at: datetime) -> Call[bool]:
+        """Make a member due again at a time; False, and nothing changes, when the claim is over.
+
+        A worker that needs longer moves the end of its hold so, and goes on with `Claimed(member, at)`.
+        """
+        return self._settle(claimed, self._written(at))
+
+    def due_count(self) -> Call[int]:
+        """How many members are due now."""
+        return self._at_now(lambda now: COUNT_DUE.call([self], (now,), int))
+
+    def next_due(self) -> Call[datetime | None]:
+        """When the next member is due, which may be past; None when the queue is empty."""
+        return self.range(0, 0).map(lambda found: found[0][1] if found else None)
+
+    def _settle(self, claimed: Claimed[M], then: int | float | bytes) -> Call[bool]:
+        operands = (self._encode(claimed.member), self._written(claimed.until), then)
+        return SETTLE_DUE.call([self], operands, bool)
+
+    def _at_now(self, call: Callable[[int | bytes], Call[T]]) -> Call[T]:
+        def steps(context: Context) -> Generator[Call[Any], Any, T]:
+            value: T = yield call(context.now_ms() if context.injected_clock else b"")
+            return value
+
+        return Procedure(steps, f"due in {self!r}")
+
+    def _read_claimed(self, reply: Reply) -> list[Claimed[M]]:
+        until: datetime = self._score.read(float(reply[0]))
+        return [Claimed(self._codec.decode(member), until) for member in reply[1:]]

@@ -1,0 +1,52 @@
+"""Holding a string for a time: who holds it is what is stored, and the server's expiry ends it.
+
+Owns the scripts that compare before they write. What a stamp looks like is the kind's: a lease stores
+the bare token, a claim marks it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from keywright.errors import UsageError
+from keywright.keyspace.call import Call, Effect
+from keywright.keyspace.key import Key
+from keywright.keyspace.script import Script
+
+# Each leaves the same state when it is sent twice, so a lost reply is asked for again.
+ACQUIRE = Script("keywright.engine", "acquire", Effect.REPEATABLE)
+EXTEND = Script("keywright.engine", "extend", Effect.REPEATABLE)
+RELEASE = Script("keywright.engine", "release", Effect.REPEATABLE)
+
+MILLISECOND = timedelta(milliseconds=1)
+
+
+def new_token() -> str:
+    """A token that nobody else has: 16 random bytes, unpadded URL-safe base64."""
+    return secrets.token_urlsafe(16)
+
+
+def acquire(key: Key, stamp: bytes, hold: timedelta) -> Call[bool]:
+    return ACQUIRE.call([key], (stamp, hold_ms(hold)), bool)
+
+
+def extend(key: Key, stamp: bytes, hold: timedelta) -> Call[bool]:
+    return EXTEND.call([key], (stamp, hold_ms(hold)), bool)
+
+
+def release(key: Key, stamp: bytes) -> Call[bool]:
+    return RELEASE.call([key], (stamp,), bool)
+
+
+def hold_ms(hold: timedelta) -> int:
+    milliseconds = round(hold / MILLISECOND)
+    if milliseconds < 1:
+        raise UsageError(f"nothing can be held for {hold}. Give at least 1 ms.")
+    return milliseconds
+
+
+def token_bytes(token: str) -> bytes:
+    if not token:
+        raise UsageError("a token cannot be empty. Make one with new_token().")
+    return token.encode()

@@ -1,0 +1,59 @@
+"""Lease: one holder at a time, for as long as it keeps extending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from keywright.engine.primitives import hold as holding
+from keywright.errors import DeclarationError
+from keywright.keyspace.call import Call, Command
+from keywright.keyspace.codecs import Codec, Text
+from keywright.keyspace.guard import Check, equals
+from keywright.keyspace.key import Key
+from keywright.keyspace.kinds.encoding import optional
+from keywright.keyspace.kinds.value import GET
+
+
+class Lease(Key):
+    """A string that holds the token of whoever has the lease, until the hold runs out.
+
+    The server's expiry ends a hold, so a holder that dies or stalls loses it without anyone's help. A
+    holder that stalls does not notice: protect what it writes with `held_by`, or check `extend` first.
+    A failover to a replica that had not received the lease yet may give it to a second holder.
+    """
+
+    redis_type: ClassVar[str] = "string"
+    kind: ClassVar[str] = "lease"
+
+    @classmethod
+    def _declare(cls) -> Iterable[Codec[Any]]:
+        if cls._expiry is not None:
+            raise DeclarationError(
+                cls.__name__, "a lease lives as long as it is held", "Drop expiry=; pass hold to acquire()."
+            )
+        return (Text(),)
+
+    def acquire(self, token: str, hold: timedelta) -> Call[bool]:
+        """Take the lease if it is free, or renew it if this token has it; whether it is held now."""
+        return holding.acquire(self, holding.token_bytes(token), hold)
+
+    def extend(self, token: str, hold: timedelta) -> Call[bool]:
+        """Hold for this long from now; False when it ran out or is someone else's: stop then."""
+        return holding.extend(self, holding.token_bytes(token), hold)
+
+    def release(self, token: str) -> Call[bool]:
+        """Free the lease; False when this token did not have it (any more)."""
+        return holding.release(self, holding.token_bytes(token))
+
+    def holder(self) -> Call[str | None]:
+        """The token that has the lease, or None."""
+        return Command(GET, self, (), _read_token)
+
+    def held_by(self, token: str) -> Check:
+        """A check for `commit`: its writes happen only while this token has the lease."""
+        return equals(self, holding.token_bytes(token))
+
+
+_read_token = optional(Text())

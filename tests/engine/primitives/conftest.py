@@ -1,0 +1,22 @@
+"""Databases for what must hold on one server and on a cluster alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from keywright import Database, connect
+
+
+@pytest.fixture(params=["redis_url", pytest.param("cluster_url", marks=pytest.mark.cluster)])
+def url(request: pytest.FixtureRequest) -> str:
+    """An empty server, then an empty cluster."""
+    address: str = request.getfixturevalue(request.param)
+    return address
+
+
+@pytest.fixture
+def db(url: str) -> Iterator[Database]:
+    with connect(url) as database:
+        yield database
