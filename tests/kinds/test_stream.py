@@ -1,0 +1,223 @@
+"""Stream: an append-only log with consumer groups."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from keywright import Entry, Id, Keyspace, SnowflakeId, Stream, preview
+from keywright.errors import ServerRefusedError, StoredDataError, ValueRefusedError, WrongTypeError
+from running import Raw, Run
+
+space = Keyspace("weather", "What stations report.")
+
+ABOVE_DOUBLES = 2**53 + 1
+NOW = timedelta(0)
+
+
+class Report(msgspec.Struct):
+    station: SnowflakeId
+    degrees: float
+    remark: str | None = None
+
+
+class Remark(msgspec.Struct):
+    text: str | None = None
+
+
+class Remarks(Stream[Remark], key="remarks", space=space):
+    """Remarks, which may be empty, though not in Redis."""
+
+
+class Reports(Stream[Report], key="reports:<region>", space=space):
+    """The reports of a region, in the order they came."""
+
+    region: Id
+
+
+COLD, WARM, HOT = Report(ABOVE_DOUBLES, -4.5), Report(2, 18.0, "sunny"), Report(3, 31.0)
+
+
+def _filled(run: Run) -> Reports:
+    reports = Reports("alps")
+    for number, report in enumerate((COLD, WARM, HOT), start=1):
+        run(reports.add(report, entry_id=f"{number}-0"))
+    return reports
+
+
+def test_add_returns_the_id_and_leaves_out_absent_members(run: Run, raw: Raw) -> None:
+    entry_id = run(Reports("alps").add(COLD))
+    ((stored_id, members),) = raw("XRANGE", "reports:alps", "-", "+")
+    assert stored_id.decode() == entry_id
+    assert members == {b"station": b"9007199254740993", b"degrees": b"-4.5"}
+
+
+def test_an_entry_with_its_own_id_is_refused_the_second_time(run: Run) -> None:
+    assert run(Reports("alps").add(COLD, entry_id="5-1")) == "5-1"
+    with pytest.raises(ServerRefusedError):
+        run(Reports("alps").add(COLD, entry_id="5-1"))
+    assert run(Reports("alps").length()) == 1
+
+
+def test_add_trims_what_is_old(run: Run) -> None:
+    reports = _filled(run)
+    (wire,) = preview(reports.add(COLD, max_length=2))
+    assert wire.arguments[2:5] == (b"MAXLEN", b"~", 2)
+    (wire,) = preview(reports.add(COLD, min_id="2-0"))
+    assert wire.arguments[2:5] == (b"MINID", b"~", "2-0")
+    run(reports.add(COLD, max_length=1000))
+    assert run(reports.length()) == 4
+
+
+def test_entries_are_read_in_order(run: Run) -> None:
+    reports = _filled(run)
+    assert run(reports.range()) == [Entry("1-0", COLD), Entry("2-0", WARM), Entry("3-0", HOT)]
+    assert run(reports.range("2-0", "2-0")) == [Entry("2-0", WARM)]
+    assert run(reports.range("(1-0", count=1)) == [Entry("2-0", WARM)]
+    assert run(reports.newest(2)) == [Entry("3-0", HOT), Entry("2-0", WARM)]
+    assert run(reports.length()) == 3
+
+
+def test_read_gives_what_came_after(run: Run) -> None:
+    reports = _filled(run)
+    assert run(reports.read("2-0")) == [Entry("3-0", HOT)]
+    assert run(reports.read(count=1)) == [Entry("1-0", COLD)]
+    assert run(reports.read("3-0")) == []
+    assert run(reports.read("1-0", wait=timedelta(seconds=5))) == [Entry("2-0", WARM), Entry("3-0", HOT)]
+    assert run(reports.read("$", wait=timedelta(milliseconds=20))) == []
+
+
+def test_remove_and_trim_drop_entries(run: Run, raw: Raw) -> None:
+    reports = _filled(run)
+    assert run(reports.remove("1-0", "9-9")) == 1
+    assert run(reports.trim(max_length=1, exact=True)) == 1
+    assert raw("XLEN", "reports:alps") == 1
+    run(reports.add(COLD, entry_id="4-0"))
+    assert run(reports.trim(min_id="4-0", exact=True)) == 1
+    assert run(reports.range()) == [Entry("4-0", COLD)]
+
+
+def test_calls_without_ids_send_nothing(run: Run) -> None:
+    assert preview(Reports("alps").remove()) == []
+    assert preview(Reports("alps").acknowledge("g")) == []
+    assert run(Reports("alps").remove()) == 0
+    assert run(Reports("alps").acknowledge("g")) == 0
+
+
+def test_a_group_is_made_once_and_with_its_stream(run: Run, raw: Raw) -> None:
+    assert run(Reports("alps").create_group("archive")) is True
+    assert run(Reports("alps").create_group("archive")) is False
+    assert raw("TYPE", "reports:alps") == b"stream"
+    assert [group.name for group in run(Reports("alps").groups())] == ["archive"]
+
+
+def test_creating_a_group_on_another_type_is_an_error(run: Run, raw: Raw) -> None:
+    raw("SET", "reports:alps", "x")
+    with pytest.raises(WrongTypeError):
+        run(Reports("alps").create_group("archive"))
+
+
+def test_a_group_hands_each_entry_to_one_consumer(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("archive"))
+    assert run(reports.consume("archive", "ann", count=1)) == [Entry("1-0", COLD)]
+    assert run(reports.consume("archive", "bob")) == [Entry("2-0", WARM), Entry("3-0", HOT)]
+    assert run(reports.consume("archive", "bob", wait=timedelta(milliseconds=20))) == []
+    assert run(reports.consume("archive", "bob", again_from="2-0")) == [Entry("3-0", HOT)]
+
+
+def test_a_late_group_starts_where_it_is_told(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("late", start="2-0"))
+    assert run(reports.consume("late", "ann")) == [Entry("3-0", HOT)]
+
+
+def test_acknowledged_entries_are_not_pending(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("archive"))
+    run(reports.consume("archive", "ann"))
+    assert run(reports.acknowledge("archive", "1-0", "2-0", "9-9")) == 2
+    (pending,) = run(reports.pending("archive"))
+    assert (pending.id, pending.consumer, pending.deliveries) == ("3-0", "ann", 1)
+    assert run(reports.pending("archive", idle=timedelta(hours=1))) == []
+    (group,) = run(reports.groups())
+    assert (group.consumers, group.pending, group.last_delivered, group.lag) == (1, 1, "3-0", 0)
+
+
+def test_reclaim_takes_over_what_another_left(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("archive"))
+    run(reports.consume("archive", "ann"))
+    run(reports.remove("2-0"))
+    page = run(reports.reclaim("archive", "bob", idle=NOW))
+    assert page.cursor == "0-0"
+    assert page.entries == [Entry("1-0", COLD), Entry("3-0", HOT)]
+    assert page.deleted == ["2-0"]
+    assert {entry.consumer for entry in run(reports.pending("archive"))} == {"bob"}
+
+
+def test_reclaim_goes_on_from_its_cursor(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("archive"))
+    run(reports.consume("archive", "ann"))
+    page = run(reports.reclaim("archive", "bob", idle=NOW, count=2))
+    assert (page.cursor, len(page.entries)) == ("3-0", 2)
+    rest = run(reports.reclaim("archive", "bob", idle=NOW, cursor=page.cursor))
+    assert rest.entries == [Entry("3-0", HOT)]
+
+
+def test_a_deleted_entry_that_is_pending_is_left_out_of_rereads(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("archive"))
+    run(reports.consume("archive", "ann"))
+    run(reports.remove("1-0"))
+    again = run(reports.consume("archive", "ann", again_from="0"))
+    assert again == [Entry("2-0", WARM), Entry("3-0", HOT)]
+
+
+def test_consumers_and_groups_are_forgotten(run: Run) -> None:
+    reports = _filled(run)
+    run(reports.create_group("archive"))
+    run(reports.consume("archive", "ann"))
+    assert run(reports.delete_consumer("archive", "ann")) == 3
+    assert run(reports.delete_group("archive")) is True
+    assert run(reports.delete_group("archive")) is False
+    assert run(reports.groups()) == []
+
+
+def test_consuming_without_a_group_names_the_remedy(run: Run) -> None:
+    _filled(run)
+    with pytest.raises(ServerRefusedError, match="Create the consumer group first"):
+        run(Reports("alps").consume("nobody", "ann"))
+
+
+def test_an_entry_of_another_type_is_not_sent() -> None:
+    with pytest.raises(ValueRefusedError) as refused:
+        Reports("alps").add(Report(-1, 0.0))
+    assert refused.value.template == "reports:<region>"
+    assert "'station'" in refused.value.expected
+
+
+def test_an_entry_of_nothing_is_not_sent() -> None:
+    with pytest.raises(ValueRefusedError) as refused:
+        Remarks().add(Remark())
+    assert refused.value.expected == "at least one member"
+
+
+def test_a_stored_entry_without_a_member_names_the_key(run: Run, raw: Raw) -> None:
+    raw("XADD", "reports:alps", "1-0", "station", "7")
+    with pytest.raises(StoredDataError) as wrong:
+        run(Reports("alps").range())
+    assert wrong.value.key == b"reports:alps"
+    assert wrong.value.expected == "the member 'degrees'"
+    assert wrong.value.found == "only 'station'"
+
+
+def test_groups_work_on_a_cluster(cluster_run: Run) -> None:
+    reports = _filled(cluster_run)
+    cluster_run(reports.create_group("archive"))
+    assert len(cluster_run(reports.consume("archive", "ann"))) == 3
+    assert cluster_run(reports.acknowledge("archive", "1-0")) == 1
+    assert cluster_run(reports.read("2-0", wait=timedelta(seconds=1))) == [Entry("3-0", HOT)]
