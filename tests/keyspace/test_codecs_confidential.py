@@ -118,7 +118,7 @@ def test_an_error_about_a_secret_does_not_tell_it(fail: Any) -> None:
 def test_sealed_values_round_trip_unreadably(value: str) -> None:
     stored = sealed_under(old_ring).encode(value)
     assert is_sealed(stored)
-    assert len(value) < 4 or value.encode() not in stored
+    assert len(value) < 4 or value.encode() not in stored[len(b"kw1\x042024") :]
     assert sealed_under(old_ring).decode(stored) == value
 
 

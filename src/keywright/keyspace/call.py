@@ -14,16 +14,20 @@ import enum
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, ParamSpec, TypeAlias, TypeVar, overload
 
+import msgspec
+
 from keywright.errors import CrossSlotError, KeywrightError, SealError, StoredDataError, UsageError
 from keywright.keyspace.codecs import CodecError, Plaintext, SealRefused
 from keywright.keyspace.slots import slot_of
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
+    from keywright.keyspace.expiry import Expiry
     from keywright.keyspace.key import Key
     from keywright.keyspace.script import Script
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
 P = ParamSpec("P")
 T1 = TypeVar("T1")
@@ -55,13 +59,24 @@ class Operation(NamedTuple):
     blocking: float = 0.0
 
 
-class Wire(NamedTuple):
-    """One command with its bound names, ready to be packed; it has exactly one reply."""
+class Wire(msgspec.Struct, gc=False, eq=False, frozen=True):
+    """One command with its bound names, ready to be packed; it has exactly one reply.
+
+    Wires and commands are made once a call and thrown away, so both are structs: the cheapest objects
+    there are, and not tracked by the garbage collector, since they cannot be part of a cycle.
+    """
 
     arguments: Arguments
     name: bytes
     operation: Operation
     source: type[Key] | None
+
+    def with_arguments(self, arguments: Arguments) -> Wire:
+        return Wire(arguments, self.name, self.operation, self.source)
+
+
+class Transaction(Wire, frozen=True):
+    """Several commands between MULTI and EXEC; `arguments` holds those of each."""
 
 
 Rounds: TypeAlias = Generator[list[Wire], list[Reply], T]
@@ -75,19 +90,28 @@ class Transacted(list[Reply]):
     """The replies of one MULTI … EXEC, in the order of its commands."""
 
 
-class Call(Generic[T]):
+class Sound(list[Reply]):
+    """Replies among which there is neither an error nor a transaction."""
+
+
+class Call(Generic[T_co]):
     """What to send and how to read the answer. Sends nothing until a database runs it."""
 
     __slots__ = ()
 
-    def rounds(self, context: Context) -> Rounds[T]:
+    @property
+    def one_round(self) -> bool:
+        """Whether one round trip is enough, so that it can be part of a transaction."""
+        return True
+
+    def rounds(self, context: Context) -> Rounds[T_co]:
         raise NotImplementedError
 
-    def map(self, change: Callable[[T], U]) -> Call[U]:
+    def map(self, change: Callable[[T_co], U]) -> Call[U]:
         """The same call, with its value passed through `change`."""
         return Mapped(self, change)
 
-    def attempt(self) -> Call[T | KeywrightError]:
+    def attempt(self) -> Call[T_co | KeywrightError]:
         """The same call, with a failure returned instead of raised."""
         return Attempt(self)
 
@@ -95,31 +119,24 @@ class Call(Generic[T]):
         return f"<{type(self).__name__}>"
 
 
-class Command(Call[T]):
+class Command(Call[T], msgspec.Struct, gc=False, eq=False):
     """One command on one key."""
 
-    __slots__ = ("decode", "key", "operands", "operation")
+    operation: Operation
+    key: Key
+    operands: Arguments
+    decode: Callable[[Reply], T]
 
-    def __init__(
-        self,
-        operation: Operation,
-        key: Key,
-        operands: Arguments,
-        decode: Callable[[Reply], T],
-    ) -> None:
-        self.operation = operation
-        self.key = key
-        self.operands = operands
-        self.decode = decode
+    @property
+    def other_keys(self) -> tuple[Key, ...]:
+        """The keys it touches beside its own."""
+        return ()
 
     def lower(self, context: Context) -> Wire:
         key = self.key
         name = context.prefixes[key._space] + key._name
-        operation = self.operation
-        if key._sealed:
-            return Wire((operation.verb, name, *context.seal(key, self.operands)), name, operation, type(key))
-        # tuple.__new__ skips the named tuple's Python constructor: this runs once a command.
-        return _wire(Wire, ((operation.verb, name, *self.operands), name, operation, type(key)))
+        operands = context.seal(key, self.operands) if key._sealed else self.operands
+        return Wire((self.operation.verb, name, *operands), name, self.operation, key.__class__)
 
     def read(self, reply: Reply, context: Context) -> T:
         """The value in a reply; raises what the reply says went wrong."""
@@ -141,19 +158,16 @@ class Command(Call[T]):
         return f"<{self.operation.verb.decode()} {self.key!r} {shown}>".replace(" >", ">")
 
 
-_wire = tuple.__new__
-
-
 class Refreshing(Command[T]):
     """A command on a key whose expiry must be renewed with it, in one transaction."""
 
-    __slots__ = ()
-    sliding_only = False
+    def expiry(self, context: Context) -> Expiry | None:
+        return context.expiry_of(type(self.key))
 
     def lower(self, context: Context) -> Wire:
-        wire = super().lower(context)
-        expiry = context.expiry_of(type(self.key))
-        if expiry is None or (self.sliding_only and not expiry.sliding):
+        wire = Command.lower(self, context)
+        expiry = self.expiry(context)
+        if expiry is None:
             return wire
         return transaction(
             [wire.arguments, expiry.command(wire.name, context)], wire.name, wire.operation, wire.source
@@ -168,8 +182,9 @@ class Refreshing(Command[T]):
 class Sliding(Refreshing[T]):
     """A read that renews the expiry when the key's expiry slides."""
 
-    __slots__ = ()
-    sliding_only = True
+    def expiry(self, context: Context) -> Expiry | None:
+        expiry = context.expiry_of(type(self.key))
+        return expiry if expiry is not None and expiry.sliding else None
 
 
 class Plain(Call[Reply]):
@@ -194,6 +209,10 @@ class Mapped(Call[U]):
         self.call: Call[Any] = call
         self.change: Callable[[Any], U] = change
 
+    @property
+    def one_round(self) -> bool:
+        return self.call.one_round
+
     def rounds(self, context: Context) -> Rounds[U]:
         value = yield from self.call.rounds(context)
         return self.change(value)
@@ -207,6 +226,10 @@ class Attempt(Call[T | KeywrightError]):
 
     def __init__(self, call: Call[T]) -> None:
         self.call = call
+
+    @property
+    def one_round(self) -> bool:
+        return self.call.one_round
 
     def rounds(self, context: Context) -> Rounds[T | KeywrightError]:
         try:
@@ -224,15 +247,25 @@ class Gather(Call[Any]):
         self.calls = calls
         self.shape = shape
 
+    @property
+    def one_round(self) -> bool:
+        return all(call.one_round for call in self.calls)
+
     def rounds(self, context: Context) -> Rounds[Any]:
-        calls = self.calls
-        if all(isinstance(call, Command) for call in calls):
+        if all(issubclass(kind, Command) for kind in set(map(type, self.calls))):
             return (yield from self._one_round(context))
-        return (yield from _in_step([call.rounds(context) for call in calls], self.shape))
+        return (yield from _in_step([call.rounds(context) for call in self.calls], self.shape))
 
     def _one_round(self, context: Context) -> Rounds[Any]:
         commands: Sequence[Command[Any]] = self.calls  # type: ignore[assignment]  # checked by rounds
         replies = yield [command.lower(context) for command in commands]
+        if type(replies) is Sound:
+            try:
+                return self.shape(
+                    [command.decode(reply) for command, reply in zip(commands, replies, strict=True)]
+                )
+            except CodecError:
+                pass  # sealed, or wrong: reading one by one opens it, or names it
         return self.shape(
             [command.read(reply, context) for command, reply in zip(commands, replies, strict=True)]
         )
@@ -280,6 +313,12 @@ class Atomic(Call[Any]):
         self.spread = spread
 
     def rounds(self, context: Context) -> Rounds[Any]:
+        for call in self.calls:
+            if not call.one_round:
+                raise UsageError(
+                    f"{call!r} reads before it writes, so it needs several round trips and cannot be part of "
+                    f"atomic(). Run it by itself: it keeps its own guarantees."
+                )
         tracks = [call.rounds(context) for call in self.calls]
         planned = [next(track) for track in tracks]
         wires = [wire for wires in planned for wire in wires]
@@ -301,10 +340,7 @@ def _finish(track: Rounds[Any], replies: list[Reply]) -> Any:
         track.send(replies)
     except StopIteration as stop:
         return stop.value
-    raise UsageError(
-        "a call that reads before it writes needs several round trips and cannot be part of atomic(). "
-        "Run it by itself: it keeps its own guarantees."
-    )
+    raise AssertionError("a call of one round asked for another")
 
 
 def _by_slot(wires: list[Wire]) -> list[list[Wire]]:
@@ -320,7 +356,7 @@ def _grouped(wires: list[Wire]) -> Wire:
         inner += inside(wire)
     once = any(wire.operation.effect is Effect.ONCE for wire in wires)
     operation = TRANSACTION_ONCE if once else TRANSACTION
-    return Wire(tuple(inner), wires[0].name, operation, wires[0].source)
+    return Transaction(tuple(inner), wires[0].name, operation, wires[0].source)
 
 
 def _ungrouped(groups: list[list[Wire]], answers: list[Reply]) -> Iterable[tuple[int, Reply]]:
@@ -331,14 +367,14 @@ def _ungrouped(groups: list[list[Wire]], answers: list[Reply]) -> Iterable[tuple
         start = 0
         for wire in group:
             count = len(inside(wire))
-            nested = is_transaction(wire)
+            nested = isinstance(wire, Transaction)
             yield id(wire), Transacted(answer[start : start + count]) if nested else answer[start]
             start += count
 
 
 def inside(wire: Wire) -> list[Arguments]:
     """The commands a wire stands for: several for a transaction, with scripts sent whole."""
-    if is_transaction(wire):
+    if isinstance(wire, Transaction):
         return list(wire.arguments)
     if wire.operation.script is not None:
         # NOSCRIPT inside EXEC could not be repaired without running the rest twice.
@@ -346,15 +382,11 @@ def inside(wire: Wire) -> list[Arguments]:
     return [wire.arguments]
 
 
-def is_transaction(wire: Wire) -> bool:
-    return wire.operation.verb == b"MULTI"
-
-
 def transaction(
     commands: list[Arguments], name: bytes, operation: Operation, source: type[Key] | None
 ) -> Wire:
     outer = TRANSACTION_ONCE if operation.effect is Effect.ONCE else TRANSACTION
-    return Wire(tuple(commands), name, outer._replace(name=operation.name), source)
+    return Transaction(tuple(commands), name, outer._replace(name=operation.name), source)
 
 
 class Procedure(Call[T]):
@@ -365,6 +397,10 @@ class Procedure(Call[T]):
     def __init__(self, steps: Callable[[Context], Generator[Call[Any], Any, T]], label: str) -> None:
         self.steps = steps
         self.label = label
+
+    @property
+    def one_round(self) -> bool:
+        return False
 
     def rounds(self, context: Context) -> Rounds[T]:
         track = self.steps(context)

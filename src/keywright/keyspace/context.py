@@ -75,17 +75,18 @@ class Context:
         self.prefixes = _Leads({space: binding.lead for space, binding in self.bindings.items()})
         self.sharded = sharded
         self.now = now or _utc_now
+        self.injected_clock = now is not None
         self.random = randomness or random.Random(time.time_ns())
-        self._expiries: dict[type[Key], Expiry | None] = {}
+        self.overrides: dict[type[Key], Expiry | None] = {}
         for binding in self.bindings.values():
-            self._expiries.update(binding.expiry)
+            self.overrides.update(binding.expiry)
 
     def name(self, key: Key) -> bytes:
         """The key's full name in this database."""
         return self.prefixes[key._space] + key._name
 
     def expiry_of(self, key: type[Key]) -> Expiry | None:
-        return self._expiries.get(key, key._expiry)
+        return self.overrides.get(key, key._expiry)
 
     def now_ms(self) -> int:
         return round(self.now().timestamp() * 1000)

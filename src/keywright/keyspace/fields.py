@@ -56,6 +56,10 @@ class FieldSet(Generic[T]):
         """The value of stored members; CodecError names the member that is missing or wrong."""
         raise NotImplementedError
 
+    def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
+        """The shape that stored members have; CodecError when none is told by them."""
+        raise NotImplementedError
+
     def flat(self, value: T) -> tuple[bytes, ...]:
         return tuple(x for pair in self.write(value).items() for x in pair)
 
@@ -75,6 +79,9 @@ class Shape(FieldSet[T]):
         self._readers = [
             (member.stored, member.attribute, member.codec.decode, member.default) for member in self.members
         ]
+
+    def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
+        return self
 
     def member(self, attribute: str) -> Member:
         for member in self.members:
@@ -147,13 +154,16 @@ class Union(FieldSet[T]):
         return shape.write(value)
 
     def read(self, stored: Mapping[bytes, bytes]) -> T:
+        value: T = self.shape_of(stored).read(stored)
+        return value
+
+    def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
         tag = stored.get(self.tag)
         shape = self.arms.get(tag) if tag is not None else None
         if shape is None:
             known = ", ".join(sorted(value.decode() for value in self.arms))
             raise CodecError(f"one of {known} as member {self.tag.decode()!r}", repr(tag))
-        value: T = shape.read(stored)
-        return value
+        return shape
 
 
 def _arms(hint: object) -> list[Any]:
@@ -166,8 +176,15 @@ def _arms(hint: object) -> list[Any]:
 def _members(owner: type[Key], hint: type) -> Iterable[Member]:
     for name, stored, default, kind in _declared(owner, hint):
         inner, optional = _without_none(kind)
-        absent = None if optional and default is _REQUIRED else default
-        yield Member(stored.encode(), name, codec_of(inner), absent, _literals(inner))
+        codec = codec_of(inner)
+        absent = _when_absent(codec, optional=optional) if default is _REQUIRED else default
+        yield Member(stored.encode(), name, codec, absent, _literals(inner))
+
+
+def _when_absent(codec: Codec[Any], *, optional: bool) -> Any:
+    if _is_flag(codec):
+        return False
+    return None if optional else _REQUIRED
 
 
 def _declared(owner: type[Key], hint: type) -> Iterable[tuple[str, str, Any, Any]]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Command, Effect, Wire, inside
+from keywright.errors import UsageError, WrongTypeError
+from keywright.keyspace.call import Atomic, Call, Command, Effect, Gather, Mapped, Ready, Wire, inside
 from keywright.keyspace.script import BoundScript, Script
 
 if TYPE_CHECKING:
@@ -22,6 +22,20 @@ COMMIT_AGAIN = Script("keywright.keyspace", "commit", Effect.REPEATABLE)
 
 # The server's Lua takes at most about 8,000 values in one unpack.
 LARGEST_WRITE = 4000
+
+# The type a command needs. Met in mid-script, a key of another type would leave half a commit.
+NEEDS = {
+    verb: kind
+    for kind, verbs in {
+        "set": (b"SADD", b"SREM", b"SPOP"),
+        "hash": (b"HSET", b"HDEL", b"HSETNX", b"HINCRBY"),
+        "zset": (b"ZADD", b"ZREM", b"ZINCRBY", b"ZREMRANGEBYSCORE", b"ZREMRANGEBYRANK", b"ZPOPMIN"),
+        "list": (b"LPUSH", b"RPUSH", b"LPOP", b"RPOP", b"LSET", b"LREM", b"LTRIM", b"LINSERT"),
+        "stream": (b"XADD", b"XDEL", b"XTRIM", b"XACK"),
+        "string": (b"INCRBY", b"APPEND", b"GETEX"),
+    }.items()
+    for verb in verbs
+}
 
 
 class Check(NamedTuple):
@@ -85,14 +99,28 @@ class Work(NamedTuple):
     names: list[bytes]
     checks: list[tuple[int, str, list[bytes]]]
     writes: list[tuple[int, list[bytes]]]
+    later: Sequence[tuple[int, list[bytes]]] = ()  # not written yet, but it must be possible
 
     def arguments(self) -> tuple[Any, ...]:
-        flat: list[Any] = [len(self.checks), len(self.writes)]
-        for index, kind, arguments in self.checks:
+        fits = [(index, "fits", [needed.encode()]) for index, needed in self.needs().items()]
+        checks = [*self.checks, *fits]
+        flat: list[Any] = [len(checks), len(self.writes)]
+        for index, kind, arguments in checks:
             flat += (kind, index + 1, len(arguments), *arguments)
         for index, (verb, *arguments) in self.writes:
             flat += (verb, index + 1, len(arguments), *arguments)
         return tuple(flat)
+
+    def needs(self) -> dict[int, str]:
+        """The Redis type that each name must have, where it exists, for every write to succeed."""
+        needed: dict[int, str] = {}
+        replaced = set()
+        for index, (verb, *_) in (*self.writes, *self.later):
+            if verb in (b"UNLINK", b"SET"):
+                replaced.add(index)
+            elif verb in NEEDS and index not in replaced:
+                needed.setdefault(index, NEEDS[verb])
+        return needed
 
 
 def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Work:
@@ -115,12 +143,26 @@ def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]])
     return Work(list(names), bound_checks, bound_writes)
 
 
+def repeatable(context: Context, writes: Sequence[Call[Any]]) -> bool:
+    """Whether writing all of this twice is the same as writing it once."""
+    wires = (wire for write in writes for wire in _wires(write, context))
+    return all(wire.operation.effect is not Effect.ONCE for wire in wires)
+
+
 def _wires(write: Call[Any], context: Context) -> list[Wire]:
     if isinstance(write, Command):
+        if write.other_keys:
+            raise UsageError(
+                f"{write!r} writes several keys at once, so it cannot be part of a commit. Split it."
+            )
         return [write.lower(context)]
-    raise UsageError(
-        f"{write!r} is not a single command, so it cannot be part of a commit. Run it by itself."
-    )
+    if isinstance(write, Mapped):
+        return _wires(write.call, context)
+    if isinstance(write, Atomic | Gather):
+        return [wire for call in write.calls for wire in _wires(call, context)]
+    if isinstance(write, Ready):
+        return []
+    raise UsageError(f"{write!r} reads before it writes, so it cannot be part of a commit. Run it by itself.")
 
 
 def _parts(verb: bytes, arguments: list[Any]) -> list[list[Any]]:
@@ -131,13 +173,17 @@ def _parts(verb: bytes, arguments: list[Any]) -> list[list[Any]]:
 
 def run_work(script: Script, work: Work) -> Call[Outcome]:
     """The commit as one script; its names must share a slot on a cluster."""
-    return BoundScript(script, work.names, work.arguments()).map(_outcome)
 
+    def outcome(reply: list[Any]) -> Outcome:
+        if reply[0] == 1:
+            return Outcome(applied=True, failed=-1, replies=reply[1:])
+        failed = reply[1] - 1
+        if failed >= len(work.checks):
+            index, needed = list(work.needs().items())[failed - len(work.checks)]
+            raise WrongTypeError(work.names[index], "no template", f"a {needed}", "another Redis type")
+        return Outcome(applied=False, failed=failed, replies=[])
 
-def _outcome(reply: list[Any]) -> Outcome:
-    if reply[0] == 1:
-        return Outcome(applied=True, failed=-1, replies=reply[1:])
-    return Outcome(applied=False, failed=reply[1] - 1, replies=[])
+    return BoundScript(script, work.names, work.arguments()).map(outcome)
 
 
 def _plain(argument: Any) -> bytes:

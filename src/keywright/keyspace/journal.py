@@ -4,7 +4,7 @@ No server can write two slots atomically, so a commit whose keys live in several
 
 1. its plan is written to the journal, as an intent in state P (preparing);
 2. in every slot one script tests that slot's checks and leaves a marker beside its keys;
-3. the intent moves from P to C (committed): this one write decides;
+3. the intent moves from P to C (committed), or to A (aborted): this one write decides;
 4. in every slot one script applies the writes and removes the marker, in that order of nothing
    or both, so that a process which wakes up late finds no marker and changes nothing;
 5. the intent is dropped.
@@ -24,7 +24,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
-from keywright.errors import ConflictError
+from keywright.errors import (
+    ConflictError,
+    ConnectionLostError,
+    DeadlineError,
+    KeywrightError,
+    OutcomeUnknownError,
+)
 from keywright.keyspace.alphabets import Hex, TagText
 from keywright.keyspace.call import (
     Call,
@@ -60,13 +66,15 @@ journal = Keyspace(
 
 GET = Operation("journal", b"HGET", Effect.READ)
 ALL = Operation("journal", b"HGETALL", Effect.READ)
-PUT = Operation("journal", b"HSET", Effect.REPEATABLE)
+# Never over an intent that is there: a copy that arrives late must not make a decided one undecided.
+PUT = Operation("journal", b"HSETNX", Effect.REPEATABLE)
 DROP = Operation("journal", b"HDEL", Effect.REPEATABLE)
 DECIDE = Script("keywright.keyspace", "decide", Effect.REPEATABLE)
+DECIDE_ONCE = Script("keywright.keyspace", "decide", Effect.ONCE)
 
 
 class Intents(Key, key="intents:<shard>", space=journal):
-    """The intents that are under way, by id: a state letter (P, C) and the plan in MessagePack."""
+    """The intents that are under way, by id: a state letter (P, C, A) and the plan in MessagePack."""
 
     redis_type: ClassVar[str] = "hash"
     kind: ClassVar[str] = "map"
@@ -166,15 +174,38 @@ def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
     plan = _write_plan(Plan(context.now_ms(), parts))
     intents = Intents.holding(intent)
     yield Command(PUT, intents, (intent, b"P" + plan), _same)
-    prepared: list[Outcome] = yield gather_list(_prepare(part, intent, context) for part in parts)
+    try:
+        prepared: list[Outcome] = yield gather_list(_prepare(part, intent, context) for part in parts)
+    except (ConnectionLostError, DeadlineError):
+        raise  # a node is away, so undoing would fail too: whoever meets the markers does it
+    except KeywrightError as error:
+        yield from _undo(parts, intent, context)
+        if isinstance(error, OutcomeUnknownError):
+            return Outcome(applied=False, failed=BUSY, replies=[])
+        raise
     if not all(prepared):
         yield from _undo(parts, intent, context)
         return (yield from _refusal(parts, prepared, context))
-    if (yield _decide(intent, b"P", b"C")) != b"C":
-        yield gather_list(_release(part, intent, context) for part in parts)
+    if (yield from _commit_intent(intent)) != b"C":
+        yield from _undo(parts, intent, context)
         return Outcome(applied=False, failed=BUSY, replies=[])
     yield from _finish(parts, intent, context)
     return Outcome(applied=True, failed=-1, replies=[])
+
+
+def _commit_intent(intent: bytes) -> Steps[bytes]:
+    """Decide for an intent; the state it has then."""
+    intents = Intents.holding(intent)
+    call: Call[bytes] = DECIDE_ONCE.call([intents], (intent, b"P", b"C"), _same)
+    state: bytes
+    try:
+        state = yield call
+    except OutcomeUnknownError:
+        # Once it is gone nobody can tell whether it was committed and finished, or aborted.
+        if (yield Command(GET, intents, (intent,), _same)) is None:
+            raise
+        state = yield call
+    return state
 
 
 def _refusal(parts: list[Part], prepared: list[Outcome], context: Context) -> Steps[Outcome]:
@@ -201,36 +232,39 @@ def _share(work: Work, indexes: list[int]) -> Part:
 
 
 def _prepare(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
-    """Test the checks and leave the marker. The marker's own check comes first, as number 0."""
+    """Test the checks and leave the marker. The marker's own check comes first, as number 0.
+
+    Sent once only: a copy that arrives after the intent was applied would have it applied again.
+    """
     field, value = _held(part, intent)
     vacant = [(0, "field-vacant", [field, value])] if part.exclusive else []
-    return _on_part(part, vacant, shifted=True, writes=[(0, [b"HSET", field, value])], context=context)
+    checks = [*vacant, *((index + 1, kind, arguments) for index, kind, arguments in part.checks)]
+    later = [(index + 1, arguments) for index, arguments in part.writes]
+    names = [context.name(part.marker), *part.names]
+    return run_work(COMMIT, Work(names, checks, [(0, [b"HSET", field, value])], later))
 
 
 def _apply(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
     field, value = _held(part, intent)
     writes = [(index + 1, arguments) for index, arguments in part.writes]
     mine = [(0, "field", [field, value])]
-    return _on_part(part, mine, shifted=False, writes=[*writes, (0, [b"HDEL", field])], context=context)
+    return _on_part(part, mine, [*writes, (0, [b"HDEL", field])], context)
 
 
 def _release(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
     field, value = _held(part, intent)
     mine = [(0, "field", [field, value])]
-    return _on_part(part, mine, shifted=False, writes=[(0, [b"HDEL", field])], context=context)
+    return _on_part(part, mine, [(0, [b"HDEL", field])], context)
 
 
 def _on_part(
     part: Part,
-    own: list[tuple[int, str, list[bytes]]],
-    *,
-    shifted: bool,
+    checks: list[tuple[int, str, list[bytes]]],
     writes: list[tuple[int, list[bytes]]],
     context: Context,
 ) -> Call[Outcome]:
-    checks = [(index + 1, kind, arguments) for index, kind, arguments in part.checks] if shifted else []
     names = [context.name(part.marker), *part.names]
-    return run_work(COMMIT_AGAIN, Work(names, [*own, *checks], writes))
+    return run_work(COMMIT_AGAIN, Work(names, checks, writes))
 
 
 def _held(part: Part, intent: bytes) -> tuple[bytes, bytes]:
@@ -246,10 +280,11 @@ def _finish(parts: list[Part], intent: bytes, context: Context) -> Steps[None]:
 
 
 def _undo(parts: list[Part], intent: bytes, context: Context) -> Steps[bool]:
-    """Drop an intent that was not committed, then its markers; False when it was committed after all."""
-    if (yield _decide(intent, b"P", b"")) == b"C":
+    """Abort an intent, remove its markers, then drop it; False when it was committed after all."""
+    if (yield _decide(intent, b"P", b"A")) == b"C":
         return False
     yield gather_list(_release(part, intent, context) for part in parts)
+    yield _decide(intent, b"A", b"")
     return True
 
 
@@ -276,7 +311,7 @@ def _settle(intent: bytes, stored: bytes, grace: timedelta, context: Context) ->
     if stored[:1] == b"C":
         yield from _finish(plan.parts, intent, context)
         return "finished"
-    if context.now_ms() - plan.at_ms < grace / timedelta(milliseconds=1):
+    if stored[:1] == b"P" and context.now_ms() - plan.at_ms < grace / timedelta(milliseconds=1):
         return "waiting"
     if (yield from _undo(plan.parts, intent, context)):
         return "undone"
@@ -295,15 +330,22 @@ class Recovered(NamedTuple):
 def recover(grace: timedelta = GRACE) -> Call[Recovered]:
     """Finish or undo every commit that some process left behind; safe to run anywhere, any time.
 
-    Undecided intents younger than `grace` are left alone: their process may still be at work.
+    Undecided intents younger than `grace` are left alone: their process may still be at work. One that
+    cannot be settled does not keep the others from it; its error is raised at the end.
     On a single server there is never anything to do.
     """
 
     def steps(context: Context) -> Steps[Recovered]:
         pages = yield gather_list(Command(ALL, Intents(shard), (), _pairs) for shard in SHARDS)
         results = []
+        failure: KeywrightError | None = None
         for intent, stored in (item for page in pages for item in page.items()):
-            results.append((yield from _settle(intent, stored, grace, context)))
+            try:
+                results.append((yield from _settle(intent, stored, grace, context)))
+            except KeywrightError as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
         return Recovered(*(results.count(word) for word in ("finished", "undone", "waiting")))
 
     return Procedure(steps, "recover")

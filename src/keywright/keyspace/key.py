@@ -10,7 +10,7 @@ import inspect
 import typing
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self, TypeAlias, dataclass_transform
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
 
 from keywright.errors import DeclarationError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
@@ -34,6 +34,7 @@ DUMP = Operation("dump", b"DUMP", Effect.READ)
 
 # A function kept on a class; typed as a Callable it would be taken for a method.
 Unbound: TypeAlias = Any
+K = TypeVar("K")
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=False)
@@ -51,7 +52,9 @@ class Key:
     _sealed: ClassVar[bool] = False
     _secret: ClassVar[bool] = False
     _render: ClassVar[Unbound]
-    _name: ClassVar[bytes]  # set per instance; a ClassVar so that it is no constructor argument
+    # Set per instance; ClassVars so that they are no constructor arguments.
+    _name: ClassVar[bytes]
+    _values: ClassVar[tuple[Any, ...]]
 
     def __init_subclass__(
         cls,
@@ -70,7 +73,7 @@ class Key:
         cls._template = Template(key, {name: alphabet for name, (alphabet, _) in alphabets.items()})
         cls._derived = {name: derived for name, (_, derived) in alphabets.items() if derived}
         cls._space = space
-        cls._expiry = expiry
+        cls._expiry = _fitting(cls, expiry)
         cls._part_of = part_of
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
@@ -87,7 +90,10 @@ class Key:
     def parse(cls, name: bytes) -> Self | None:
         """The key with this name (without the bound prefix), or None."""
         values = cls._template.parse(name)
-        return None if values is None else cls(*values)
+        if values is None:
+            return None
+        # The template may name its variables in another order than the class does.
+        return cls(**dict(zip(cls._template.variables, values, strict=True)))
 
     @classmethod
     def of(cls, source: str) -> Self:
@@ -99,7 +105,7 @@ class Key:
                 f"not every variable is derived ({', '.join(missing) or 'it has none'})",
                 "Annotate the variables with Derived, or call the constructor.",
             )
-        return cls(*(cls._derived[name].by(source) for name in _arguments(cls)))
+        return cls.made(tuple(cls._derived[name].by(source) for name in _arguments(cls)))
 
     @classmethod
     def names(cls, ids: Iterable[object]) -> list[bytes]:
@@ -115,12 +121,7 @@ class Key:
         """A key from a key, from its variable, or from a tuple of several."""
         if isinstance(identity, cls):
             return identity
-        make: Callable[..., Self] = cls
-        return make(*identity) if type(identity) is tuple else make(identity)
-
-    @property
-    def _values(self) -> tuple[Any, ...]:
-        return tuple(self.__dict__[name] for name in _arguments(type(self)))
+        return _make(cls, identity if type(identity) is tuple else (identity,))
 
     def exists(self) -> Call[bool]:
         return Command(EXISTS, self, (), bool)
@@ -159,11 +160,6 @@ class Key:
         """The server's own serialisation of the key."""
         return Command(DUMP, self, (), _same)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(
-            f"{type(self).__name__} is immutable; make another key instead of setting {name!r}"
-        )
-
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._name == self._name
 
@@ -171,18 +167,17 @@ class Key:
         return hash((type(self), self._name))
 
     def __repr__(self) -> str:
-        inner = ", ".join(f"{name}={self.__dict__[name]!r}" for name in _arguments(type(self)))
+        named = zip(_arguments(type(self)), self._values, strict=True)
+        inner = ", ".join(f"{name}={value!r}" for name, value in named)
         return f"{type(self).__name__}({inner})"
 
 
 class _Memory(Command[int | None]):
     """MEMORY USAGE has its subcommand before the key."""
 
-    __slots__ = ()
-
     def lower(self, context: Any) -> Any:
         wire = super().lower(context)
-        return wire._replace(arguments=(b"MEMORY", b"USAGE", wire.name, b"SAMPLES", 0))
+        return wire.with_arguments((b"MEMORY", b"USAGE", wire.name, b"SAMPLES", 0))
 
 
 def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
@@ -190,12 +185,19 @@ def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
     for base in getattr(cls, "__orig_bases__", ()):
         origin = typing.get_origin(base)
         if isinstance(origin, type) and issubclass(origin, kind):
-            return typing.get_args(base)
+            given = typing.get_args(base)
+            return given if origin is kind else _passed_on(origin, given, kind)
     raise DeclarationError(
         cls.__name__,
         "does not say what it stores",
         f"Write {kind.__name__}[...] with the type of its values.",
     )
+
+
+def _passed_on(middle: type[Key], given: tuple[object, ...], kind: type[Key]) -> tuple[object, ...]:
+    """What a generic kind between the two hands up: `DueQueue[M]` gives its SortedSet (M, datetime)."""
+    values = dict(zip(middle.__parameters__, given, strict=True))  # type: ignore[attr-defined]  # Generic has it
+    return tuple(values.get(argument, argument) for argument in type_arguments(middle, kind))
 
 
 def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]]:
@@ -212,6 +214,10 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
     for name in own:
         if typing.get_origin(hints[name]) is ClassVar:
             continue
+        if name.startswith("_"):
+            raise DeclarationError(
+                cls.__name__, f"a variable cannot begin with an underscore: {name!r}", "Give it another name."
+            )
         if hasattr(Key, name) or any(name in base.__dict__ for base in cls.__mro__[1:]):
             raise DeclarationError(
                 cls.__name__,
@@ -225,6 +231,21 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
     return variables
 
 
+def _fitting(cls: type[Key], expiry: Expiry | None) -> Expiry | None:
+    if expiry is not None and callable(expiry.moment) and cls.kind not in ("value", "record"):
+        raise DeclarationError(
+            cls.__name__,
+            f"a {cls.kind} is not written as a whole, so no value tells when it expires",
+            "Use expires_in, or expires_at with a fixed moment.",
+        )
+    return expiry
+
+
+def _make(kind: Callable[..., K], arguments: tuple[object, ...]) -> K:
+    # As a Callable: what a constructor takes is known of each declared class, not of Key.
+    return kind(*arguments)
+
+
 def _arguments(cls: type[Key]) -> list[str]:
     names: list[str] = cls.__dict__["_argument_names"]
     return names
@@ -232,36 +253,61 @@ def _arguments(cls: type[Key]) -> list[str]:
 
 def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
-    scope: dict[str, Any] = {"refuse": _refuse, "render": _rendered, "cls": cls, "put": object.__setattr__}
-    checks, shown = [], {}
+    scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_cls": cls}
+    places = [f"_v{index}" for index in range(len(names))]
     for index, name in enumerate(names):
-        alphabet = alphabets[name]
-        scope[f"match_{index}"] = getattr(alphabet, "matcher", None)
-        condition = alphabet.inline(name, f"match_{index}")
-        scope[f"alphabet_{index}"] = alphabet
-        if condition is None:
-            checks.append(f"    text_{index} = render(cls, alphabet_{index}, {name!r}, {name})")
-            shown[name] = f"{{text_{index}}}"
-        else:
-            checks.append(f"    if not ({condition}): refuse(cls, {name!r}, alphabet_{index}, {name})")
-            shown[name] = f"{{{name}}}"
-    literal = "".join(
-        shown[part] if part in shown and is_variable else part.replace("{", "{{").replace("}", "}}")
-        for part, is_variable in cls._template.marked_parts
-    )
-    body = "\n".join(checks)
-    text = f"f{literal!r}.encode()"
-    puts = "\n".join(f"    put(self, {name!r}, {name})" for name in names)
+        scope[f"_alphabet{index}"] = alphabets[name]
+        scope[f"_match{index}"] = getattr(alphabets[name], "matcher", None)
+    render_checks, rendered = _checked_text(cls, alphabets, dict(zip(names, places, strict=True)))
+    if _INLINE_USES.isdisjoint(names):
+        checks, text = _checked_text(cls, alphabets, {name: name for name in names})
+    else:
+        checks, text = "", f"_render({', '.join(names)})"
+    values = "".join(f"{name}, " for name in names)
     source = (
-        f"def _render({', '.join(names)}):\n{body}\n    return {text}\n"
-        f"def __init__({', '.join(['self', *names])}):\n{body}\n{puts}\n    put(self, '_name', {text})\n"
+        f"def _render({', '.join(places)}):\n{render_checks}    return {rendered}\n"
+        f"def __init__({', '.join(['_self', *names])}):\n{checks}"
+        f"    _self._name = {text}\n    _self._values = ({values})\n"
     )
     exec(source, scope)
+    for index, name in enumerate(names):
+        setattr(cls, name, _variable(index))
     cls._argument_names = names  # type: ignore[attr-defined]  # read back by _arguments
     cls._render = staticmethod(scope["_render"])
     init = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = init  # type: ignore[method-assign]  # the generated constructor
+
+
+def _variable(index: int) -> property:
+    """One variable of a key, to be read; plain attributes are faster to make, but could be set."""
+    return property(lambda self: self._values[index])
+
+
+# A variable of such a name would hide what the alphabets' inline checks call.
+_INLINE_USES = frozenset({"type", "str", "int", "len"})
+
+
+def _checked_text(
+    cls: type[Key], alphabets: dict[str, Alphabet[Any]], variables: dict[str, str]
+) -> tuple[str, str]:
+    """Source that checks the variables, and of the expression that is then the name."""
+    checks, shown = [], {}
+    for index, (name, variable) in enumerate(variables.items()):
+        condition = alphabets[name].inline(variable, f"_match{index}")
+        if condition is None:
+            checks.append(f"    _text{index} = _rendered(_cls, _alphabet{index}, {name!r}, {variable})\n")
+            shown[name] = f"{{_text{index}}}"
+        else:
+            checks.append(
+                f"    if not ({condition}): _refuse(_cls, {name!r}, _alphabet{index}, {variable})\n"
+            )
+            shown[name] = f"{{{variable}}}"
+    literal = "".join(
+        shown[part] if is_variable else part.replace("{", "{{").replace("}", "}}")
+        for part, is_variable in cls._template.marked_parts
+    )
+    return "".join(checks), f"f{literal!r}.encode()"
 
 
 def _refuse(kind: type[Key], name: str, alphabet: Alphabet[Any], value: object) -> typing.NoReturn:

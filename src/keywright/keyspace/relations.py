@@ -11,9 +11,9 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from keywright.errors import ConflictError, DeclarationError, OutcomeUnknownError, TakenError
-from keywright.keyspace.call import Call, Command, Procedure, Ready, gather, gather_list
+from keywright.keyspace.call import Call, Procedure, Ready, gather, gather_list
 from keywright.keyspace.codecs import Codec
-from keywright.keyspace.guard import Check, equals, has_member, owned
+from keywright.keyspace.guard import Check, equals, has_member, owned, repeatable
 from keywright.keyspace.journal import ATTEMPTS, commit, settled
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
@@ -51,20 +51,13 @@ class Link:
 class ManyToOne(Link, Generic[A, B]):
     """Each A has at most one B (`forward`); each B knows all of its A (`inverse`)."""
 
-    def __init__(
-        self,
-        forward: type[Value[B]],
-        inverse: type[Set[A]],
-        index: type[Set[A]] | None,
-        other: type[Set[B]] | None,
-    ) -> None:
-        indexes = [key for key in (index, other) if key is not None]
-        super().__init__(f"{forward.__name__} ↔ {inverse.__name__}", [forward, inverse, *indexes])
-        _match(self.name, forward, inverse)
+    def __init__(self, forward: type[Value[B]], inverse: type[Set[A]], index: type[Set[A]] | None) -> None:
+        indexes = [] if index is None else [index]
+        name = _match(forward, inverse)
+        super().__init__(name, [forward, inverse, *indexes])
         self.forward = forward
         self.inverse = inverse
         self.index = index
-        self.inverse_index = other
 
     def of(self, a: A) -> Call[B | None]:
         key = _key(self.forward, a)
@@ -94,7 +87,7 @@ class ManyToOne(Link, Generic[A, B]):
                 return (yield from _only(self.name, also))
             return (yield from _try(self.name, [_is(forward, old)], [*self._unlink(a, old), *also]))
 
-        return _until_settled(f"clear {self.name}", attempt)
+        return _until_settled(f"clear {self.name}", attempt, also)
 
     def clear_inverse(self, b: B) -> Call[int]:
         """End every relation of b; how many there were."""
@@ -131,11 +124,10 @@ class ManyToOne(Link, Generic[A, B]):
             writes = [*self._unlink(a, old, keep_index=True), *self._link(a, b), *also]
             return (yield from _try(self.name, [_is(forward, old)], writes))
 
-        return _until_settled(f"assign {self.name}", attempt)
+        return _until_settled(f"assign {self.name}", attempt, also)
 
     def _link(self, a: A, b: B) -> Writes:
-        writes: Writes = [_key(self.forward, a).set(b), _key(self.inverse, b).add(a)]
-        return [*writes, *_indexed(self.index, a), *_indexed(self.inverse_index, b)]
+        return [_key(self.forward, a).set(b), _key(self.inverse, b).add(a), *_indexed(self.index, a)]
 
     def _unlink(self, a: A, old: B | None, *, keep_index: bool = False) -> Writes:
         if old is None:
@@ -143,8 +135,7 @@ class ManyToOne(Link, Generic[A, B]):
         writes: Writes = [_key(self.inverse, old).remove(a)]
         if keep_index:
             return writes
-        dropped = [] if self.index is None else [_key(self.index).remove(a)]
-        return [_key(self.forward, a).delete(), *writes, *dropped]
+        return [_key(self.forward, a).delete(), *writes, *_unindexed(self.index, a)]
 
 
 class OneToOne(Link, Generic[A, B]):
@@ -158,8 +149,8 @@ class OneToOne(Link, Generic[A, B]):
         other: type[Set[B]] | None,
     ) -> None:
         indexes = [key for key in (index, other) if key is not None]
-        super().__init__(f"{forward.__name__} ↔ {inverse.__name__}", [forward, inverse, *indexes])
-        _match(self.name, forward, inverse)
+        name = _match(forward, inverse)
+        super().__init__(name, [forward, inverse, *indexes])
         self.forward = forward
         self.inverse = inverse
         self.index = index
@@ -199,7 +190,7 @@ class OneToOne(Link, Generic[A, B]):
             checks.append(_is(_key(self.inverse, b), back))
             return (yield from _try(self.name, checks, [*writes, *also]))
 
-        return _until_settled(f"clear {self.name}", attempt)
+        return _until_settled(f"clear {self.name}", attempt, also)
 
     def clear_inverse(self, b: B, *, also: Also = ()) -> Call[bool]:
         """End b's relation; whether it had one."""
@@ -227,14 +218,20 @@ class OneToOne(Link, Generic[A, B]):
             checks = [_is(forward, old_b), _is(inverse, old_a)]
             writes: Writes = []
             if old_b not in (None, b):
-                checks.append(owned(_key(self.inverse, old_b)))
-                writes += [_key(self.inverse, old_b).delete(), *_unindexed(self.inverse_index, old_b)]
+                yield from self.reversed()._leave(old_b, a, checks, writes)
             if old_a not in (None, a):
-                checks.append(owned(_key(self.forward, old_a)))
-                writes += [_key(self.forward, old_a).delete(), *_unindexed(self.index, old_a)]
+                yield from self._leave(old_a, b, checks, writes)
             return (yield from _try(self.name, checks, [*writes, *self._link(a, b), *also]))
 
-        return _until_settled(f"assign {self.name}", attempt)
+        return _until_settled(f"assign {self.name}", attempt, also)
+
+    def _leave(self, former: A, b: B, checks: list[Check], writes: Writes) -> Steps[None]:
+        """End what a former partner of b has, unless that is with someone else by now."""
+        forward = _key(self.forward, former)
+        held = yield forward.get()
+        checks.append(_is(forward, held))
+        if held == b:
+            writes += [forward.delete(), *_unindexed(self.index, former)]
 
     def _link(self, a: A, b: B) -> Writes:
         writes: Writes = [_key(self.forward, a).set(b), _key(self.inverse, b).set(a)]
@@ -249,8 +246,8 @@ class ManyToMany(Link, Generic[A, B]):
     """Each A has a set of B and each B the set of its A."""
 
     def __init__(self, forward: type[Set[B]], inverse: type[Set[A]]) -> None:
-        super().__init__(f"{forward.__name__} ↔ {inverse.__name__}", [forward, inverse])
-        _match(self.name, forward, inverse)
+        name = _match(forward, inverse)
+        super().__init__(name, [forward, inverse])
         self.forward = forward
         self.inverse = inverse
 
@@ -286,11 +283,23 @@ class ManyToMany(Link, Generic[A, B]):
             writes += [change for change in (_some(forward.remove, gone), _some(forward.add, new)) if change]
             return (yield from _try(self.name, checks, [*writes, *also]))
 
-        return _until_settled(f"replace {self.name}", attempt)
+        return _until_settled(f"replace {self.name}", attempt, also)
 
     def clear_all(self, a: A, *, also: Also = ()) -> Call[bool]:
         """End every relation of a; whether there were any."""
         return self.replace(a, (), also=also)
+
+    def _clear_from(self, a: A, b: B) -> Call[bool]:
+        """End a relation that b knows of; where a does not, b's side is mended."""
+        forward, inverse = _key(self.forward, a), _key(self.inverse, b)
+
+        def attempt() -> Steps[bool | None]:
+            there = yield forward.has(b)
+            checks = [has_member(forward, forward._encode(b), present=there)]
+            forget: Writes = [forward.remove(b)] if there else []
+            return (yield from _try(self.name, checks, [*forget, inverse.remove(a)]))
+
+        return _until_settled(f"clear {self.name}", attempt)
 
     def _set(self, a: A, b: B, also: Also, *, present: bool) -> Call[bool]:
         forward, inverse = _key(self.forward, a), _key(self.inverse, b)
@@ -305,25 +314,24 @@ class ManyToMany(Link, Generic[A, B]):
             )
             return (yield from _try(self.name, checks, [*change, *also]))
 
-        return _until_settled(f"assign {self.name}", attempt)
+        return _until_settled(f"assign {self.name}", attempt, also)
 
 
 class Index(Link, Generic[A]):
     """A set that names every existing key of one kind, kept with it."""
 
     def __init__(self, of: type[Key], by: type[Set[A]]) -> None:
-        super().__init__(f"{of.__name__} in {by.__name__}", [of, by])
+        name = f"{of.__name__} in {by.__name__}"
         if len(of._template.variables) != 1 or by._template.variables:
+            raise DeclarationError(name, "an index lists keys of one variable in one set", "Use such keys.")
+        if not same_ids(by._codec, _variable(of)):
             raise DeclarationError(
-                self.name, "an index lists keys of one variable in one set", "Use such keys."
-            )
-        if not _same_ids(by._codec, _variable(of)):
-            raise DeclarationError(
-                self.name,
+                name,
                 f"{by.__name__} holds {by._codec.expected}, "
                 f"but {of.__name__} is named by {_variable(of).expected}",
                 "Give both the same id type.",
             )
+        super().__init__(name, [of, by])
         self.of = of
         self.by = by
 
@@ -352,10 +360,9 @@ def many_to_one(
     *,
     inverse: type[Set[A]],
     index: type[Set[A]] | None = None,
-    inverse_index: type[Set[B]] | None = None,
 ) -> ManyToOne[A, B]:
-    """Relate many to one: `forward` holds the one, `inverse` the many; index sets move with them."""
-    return ManyToOne(forward, inverse, index, inverse_index)
+    """Relate many to one: `forward` holds the one, `inverse` the many; `index` names all that have one."""
+    return ManyToOne(forward, inverse, index)
 
 
 def one_to_one(
@@ -385,21 +392,26 @@ def erase(key: Key) -> Call[bool]:
     What is part of it are the keys declared `part_of` its class. Relations of those parts are ended
     first, each in a step of its own; then the key, its parts and its index entry go in one step. A
     process that dies in between leaves a key with fewer relations, and erasing it again finishes.
+    What another writer relates meanwhile stays related, on both sides.
     """
     kind, identity = type(key), key._values
     family = [kind, *(part for part in kind._space.keys if part._part_of is kind)]
     links = kind._space.links
+    related = {side for link in links if not isinstance(link, Index) for side in link.keys}
 
     def steps(context: Context) -> Steps[bool]:
         there = yield key.exists()
         yield gather_list(_ended(link, family, identity[0]) for link in links)
-        also: Writes = [part(*identity).delete() for part in family]
-        also += [
+        # The sides of relations are gone by now, or belong to a writer who came in between.
+        parts = [part(*identity) for part in family if part not in related]
+        writes: Writes = [part.delete() for part in parts]
+        writes += [
             _key(link.by).remove(identity[0])
             for link in links
             if isinstance(link, Index) and link.of in family
         ]
-        yield commit(f"erase {key!r}", [owned(key)], also)
+        if writes:
+            yield commit(f"erase {key!r}", [owned(part) for part in parts], writes)
         return bool(there)
 
     return Procedure(steps, f"erase {key!r}")
@@ -424,12 +436,12 @@ def _ended(link: Link, family: list[type[Key]], identity: Any) -> Call[Any]:
 def _from_the_other_side(link: ManyToMany[Any, Any], b: Any) -> Call[Any]:
     def steps(context: Context) -> Steps[None]:
         members = yield _key(link.inverse, b).members()
-        yield gather_list(link.clear(a, b) for a in members)
+        yield gather_list(link._clear_from(a, b) for a in members)
 
     return Procedure(steps, f"clear {link.name}")
 
 
-def _until_settled(label: str, attempt: Callable[[], Steps[bool | None]]) -> Call[bool]:
+def _until_settled(label: str, attempt: Callable[[], Steps[bool | None]], also: Also = ()) -> Call[bool]:
     """Repeat an attempt until it says yes or no; None means that another writer was faster."""
 
     def steps(context: Context) -> Steps[bool]:
@@ -437,6 +449,8 @@ def _until_settled(label: str, attempt: Callable[[], Steps[bool | None]]) -> Cal
             try:
                 done = yield from attempt()
             except OutcomeUnknownError:
+                if not repeatable(context, also):
+                    raise
                 continue  # what was sent may have been applied: the next attempt reads and knows
             if done is not None:
                 return done
@@ -446,7 +460,7 @@ def _until_settled(label: str, attempt: Callable[[], Steps[bool | None]]) -> Cal
 
 
 def _try(name: str, checks: list[Check], writes: Writes) -> Steps[bool | None]:
-    outcome = yield commit(name, checks, [write for write in writes if isinstance(write, Command)])
+    outcome = yield commit(name, checks, writes)
     return True if outcome else None
 
 
@@ -477,27 +491,34 @@ def _some(change: Callable[..., Call[int]], members: set[T]) -> Call[int] | None
     return change(*members) if members else None
 
 
-def _match(name: str, forward: type[Key], inverse: type[Key]) -> None:
+def _match(forward: type[Key], inverse: type[Key]) -> str:
+    """Whether each side holds what names the other, before the relation is part of its keyspace; its name."""
+    name = f"{forward.__name__} ↔ {inverse.__name__}"
     for holder, named in ((forward, inverse), (inverse, forward)):
         if len(named._template.variables) != 1:
             raise DeclarationError(
                 name, f"{named.__name__} has not exactly one variable", "Relate such keys."
             )
         held = holder._codecs[0]
-        if not _same_ids(held, _variable(named)):
+        if held.sealed:
+            raise DeclarationError(
+                name, f"{holder.__name__} is sealed, so its value cannot be compared", "Do not seal ids."
+            )
+        if not same_ids(held, _variable(named)):
             raise DeclarationError(
                 name,
                 f"{holder.__name__} holds {held.expected}, but {named.__name__} is named by "
                 f"{_variable(named).expected}",
                 "Give both the same id type.",
             )
+    return name
 
 
 def _variable(kind: type[Key]) -> Any:
     return kind._template.alphabets[kind._template.variables[0]]
 
 
-def _same_ids(held: Codec[Any], alphabet: Any) -> bool:
+def same_ids(held: Codec[Any], alphabet: Any) -> bool:
     """Whether what one side holds is exactly what names the other."""
     return getattr(held, "alphabet", None) == alphabet or (
         getattr(held, "alphabet", None) is None and held.python_type is alphabet.python_type

@@ -50,7 +50,10 @@ class Keyspace:
         """The key that has this name, or UnknownKeyError."""
         key = self.find(name, context)
         if key is None:
-            raise UnknownKeyError(name, self.name, self._nearest(name))
+            lead = (context or Context()).prefixes[self]
+            # Outside the prefix nothing is near: the error then points to the prefix.
+            near = self._nearest(name[len(lead) :]) if name.startswith(lead) else None
+            raise UnknownKeyError(name, self.name, near)
         return key
 
     def find(self, name: bytes, context: Context | None = None) -> Key | None:

@@ -6,12 +6,21 @@ write with compare-and-set, so two readers that upgrade at once agree, and a wri
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from keywright.errors import ConflictError
-from keywright.keyspace.call import Call, Command, Effect, Operation, Procedure, Reply
+from keywright.errors import ConflictError, KeywrightError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Procedure,
+    Reply,
+    gather,
+    undecodable,
+)
+from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.guard import Check, absent, equals, hash_is
 from keywright.keyspace.journal import commit
 
@@ -53,66 +62,102 @@ def upgraded(key: Key, read: Command[T]) -> Call[T]:
 
     def steps(context: Context) -> Generator[Call[Any], Any, Any]:
         for _ in range(ATTEMPTS):
-            stored = yield _raw(key)
-            upgrade = next((u for u in upgrades if not u.moved_from and stored and u.applies(stored)), None)
+            # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
+            stored, value = yield gather(_raw(key), read.attempt())
+            opened = _opened(key, stored, context)
+            upgrade = next((u for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
             if upgrade is None and stored is None:
-                moved = yield from _move(key, upgrades)
+                moved = yield from _move(key, upgrades, context)
                 if moved is None:
                     return None
                 if moved:
                     continue
             elif upgrade is None:
-                return (yield read)
-            elif (yield from _reshape(key, upgrade, stored)):
+                if isinstance(value, KeywrightError):
+                    raise value
+                return value
+            elif (yield from _reshape(key, upgrade, stored, opened)):
                 continue
         raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
 
     return Procedure(steps, f"get {key!r}")
 
 
-def _reshape(key: Key, upgrade: Upgrade, stored: Stored) -> Generator[Call[Any], Any, bool]:
-    value = yield from _converted(upgrade, stored, key)
+def _reshape(key: Key, upgrade: Upgrade, stored: Stored, opened: Stored) -> Generator[Call[Any], Any, bool]:
+    value = yield from _converted(upgrade, opened, key)
     return bool((yield commit(f"upgrade {key!r}", [_unchanged(key, stored)], _rewrites(key, stored, value))))
 
 
-def _move(key: Key, upgrades: tuple[Upgrade, ...]) -> Generator[Call[Any], Any, bool | None]:
+def _move(
+    key: Key, upgrades: tuple[Upgrade, ...], context: Context
+) -> Generator[Call[Any], Any, bool | None]:
     """None when there is nothing to move, else whether the move was written."""
     for upgrade in upgrades:
         if upgrade.moved_from is None:
             continue
         old = upgrade.moved_from(key)
         stored = yield _raw(old)
-        if stored is None or not upgrade.applies(stored):
+        opened = _opened(old, stored, context)
+        if opened is None or not upgrade.applies(opened):
             continue
-        value = yield from _converted(upgrade, stored, key)
-        writes = [*_rewrites(key, None, value), old.delete()]
+        value = yield from _converted(upgrade, opened, key)
+        writes = [_first_write(key, value), old.delete()]
         return bool((yield commit(f"move {old!r}", [absent(key), _unchanged(old, stored)], writes)))
     return None
 
 
 def _converted(upgrade: Upgrade, stored: Stored, key: Key) -> Generator[Call[Any], Any, Any]:
-    value: Any = upgrade.convert(stored, key)
-    if inspect.isgenerator(value):
-        steps: Generator[Call[Any], Any, Any] = value
-        return (yield from steps)
+    value = upgrade.convert(stored, key)
+    if isinstance(value, Generator):
+        return (yield from _run(value))
     return value
 
 
+def _run(steps: Generator[Call[Any], Any, Any]) -> Generator[Call[Any], Any, Any]:
+    return (yield from steps)
+
+
+class _Raw(Command[T]):
+    """What is stored to the byte, seals unopened: a check compares with it."""
+
+    def read(self, reply: Reply, context: Context) -> T:
+        if isinstance(reply, KeywrightError):
+            raise reply
+        return self.decode(reply)
+
+
+def _opened(key: Key, stored: Any, context: Context) -> Any:
+    """What is stored, as `applies` and `convert` see it."""
+    if not key._sealed or stored is None:
+        return stored
+    try:
+        if isinstance(stored, bytes):
+            return context.unseal(key, stored)
+        return {name: context.unseal(key, value) for name, value in stored.items()}
+    except CodecError as error:
+        raise undecodable(key, context, error) from error
+
+
 def _raw(key: Key) -> Command[Stored | None]:
-    return Command(RAW[key.redis_type], key, (), _pairs if key.redis_type == "hash" else _bytes)
+    return _Raw(RAW[key.redis_type], key, (), _pairs if key.redis_type == "hash" else _bytes)
 
 
 def _unchanged(key: Key, stored: Stored) -> Check:
     return equals(key, stored) if isinstance(stored, bytes) else hash_is(key, stored)
 
 
-def _rewrites(key: Any, stored: Stored | None, value: Any) -> list[Command[Any]]:
+def _first_write(key: Any, value: Any) -> Call[Any]:
+    """The command that writes a value where there is none, with the declared expiry."""
+    write: Call[Any] = key.set(value) if key.redis_type == "string" else key._written(value)
+    return write
+
+
+def _rewrites(key: Any, stored: Stored, value: Any) -> list[Command[Any]]:
     """The commands that leave exactly `value`, and the expiry as it was."""
     if key.redis_type == "string":
-        keep = () if stored is None else (b"KEEPTTL",)
-        return [Command(SET_KEEPING, key, (key._encode(value), *keep), _bytes)]
+        return [Command(SET_KEEPING, key, (key._encode(value), b"KEEPTTL"), _bytes)]
     members: dict[bytes, bytes] = key._members_of(value)
-    obsolete = [name for name in stored or () if name not in members]
+    obsolete = [name for name in stored if name not in members]
     writes = [Command(HSET, key, tuple(x for pair in members.items() for x in pair), _bytes)]
     if obsolete:
         writes.append(Command(HDEL, key, tuple(obsolete), _bytes))

@@ -37,6 +37,12 @@ class Plain(Verbatim):
         longest = ("aZ09_-" + self.extra) * 8
         return ("a", "0", "-", *self.extra, longest[: self.max_length])
 
+    def inline(self, var: str, const: str) -> str | None:
+        if self.max_length is not None:
+            return super().inline(var, const)
+        # Most ids are letters and digits, and str tells that in a third of the time.
+        return f"type({var}) is str and ({var}.isascii() and {var}.isalnum() or {const}({var}) is not None)"
+
 
 @dataclass(frozen=True)
 class Hex(Verbatim):

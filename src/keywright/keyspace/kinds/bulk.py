@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keywright.errors import KeywrightError, StoredDataError
+from keywright.errors import KeywrightError, SealError, StoredDataError
 from keywright.keyspace.call import Call, Effect, Operation, Reply, Rounds, Wire
-from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.codecs import Codec, CodecError, SealRefused
 from keywright.keyspace.slots import slot_of
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
+    from keywright.keyspace.expiry import Expiry
     from keywright.keyspace.key import Key
 
 T = TypeVar("T")
 
 GET_MANY = Operation("get_many", b"MGET", Effect.READ)
+GET_RENEWING = Operation("get_many", b"GETEX", Effect.REPEATABLE)
 
 
 class BulkRead(Call[list[T | None]]):
@@ -32,10 +34,14 @@ class BulkRead(Call[list[T | None]]):
     def rounds(self, context: Context) -> Rounds[list[T | None]]:
         lead = context.prefixes[self.kind._space]
         names = [lead + name for name in self.names] if lead else self.names
-        if context.sharded:
+        expiry = context.expiry_of(self.kind)
+        if expiry is not None and expiry.sliding:
+            replies = yield [self._renewing(name, expiry, context) for name in names]
+            found: list[Any] = [_checked(reply) for reply in replies]
+        elif context.sharded:
             groups = _by_slot(names)
             replies = yield [wire for group in groups for wire in self._wires([names[i] for i in group])]
-            found: list[Any] = [None] * len(names)
+            found = [None] * len(names)
             values = (value for reply in replies for value in _checked(reply))
             for group in groups:
                 for index in group:
@@ -45,6 +51,10 @@ class BulkRead(Call[list[T | None]]):
             found = [value for reply in replies for value in _checked(reply)]
         return self._decoded(found, names, context)
 
+    def _renewing(self, name: bytes, expiry: Expiry, context: Context) -> Wire:
+        """MGET renews nothing, so where the expiry slides each value is read by a command of its own."""
+        return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, self.kind)
+
     def _wires(self, names: list[bytes]) -> list[Wire]:
         return [
             Wire((b"MGET", *names[start : start + self.CHUNK]), names[start], GET_MANY, self.kind)
@@ -53,27 +63,26 @@ class BulkRead(Call[list[T | None]]):
 
     def _decoded(self, found: list[Any], names: list[bytes], context: Context) -> list[T | None]:
         if self.kind._sealed:
-            found = [context.unseal(self.kind, value) for value in found]
+            return [self._decode_one(*pair, context) for pair in zip(names, found, strict=True)]
         try:
             return self.codec.decode_many(found)
         except CodecError:
             for name, value in zip(names, found, strict=True):
-                self._decode_one(name, value)
+                self._decode_one(name, value, context)
             raise
 
-    def _decode_one(self, name: bytes, value: bytes | None) -> None:
+    def _decode_one(self, name: bytes, value: bytes | None, context: Context) -> T | None:
         try:
-            if value is not None:
-                self.codec.decode(value)
+            return None if value is None else self.codec.decode(context.unseal(self.kind, value))
         except CodecError as error:
-            raise StoredDataError(name, self.kind._template.source, error.expected, error.found) from error
+            kind = SealError if isinstance(error, SealRefused) else StoredDataError
+            raise kind(name, self.kind._template.source, error.expected, error.found) from error
 
 
-def _checked(reply: Reply) -> list[Any]:
+def _checked(reply: Reply) -> Any:
     if isinstance(reply, KeywrightError):
         raise reply
-    values: list[Any] = reply
-    return values
+    return reply
 
 
 def _by_slot(names: list[bytes]) -> list[list[int]]:

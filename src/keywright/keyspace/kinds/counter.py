@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply
+from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply, Sliding
 from keywright.keyspace.codecs import Codec, Int64
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
@@ -36,7 +36,7 @@ class Counter(Key):
 
     def get(self) -> Call[int]:
         """The number; 0 when the key does not exist."""
-        return Command(GET, self, (), _or_zero)
+        return Sliding(GET, self, (), _or_zero)
 
     def add(self, by: int = 1) -> Call[int]:
         """Add to the number and return it; refused by the server beyond 64 bits, nothing is changed then."""
@@ -54,7 +54,7 @@ class Counter(Key):
         return Refreshing(SET_ONCE, self, (self._encode(value), b"GET"), _or_zero)
 
 
-_decode = optional(Int64().decode)
+_decode = optional(Int64())
 
 
 def _or_zero(reply: Reply) -> int:

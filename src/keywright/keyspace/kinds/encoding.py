@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keywright.errors import ValueRefusedError
+from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Reply
-from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.codecs import Codec, CodecError, Text
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
@@ -15,8 +15,19 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
+    """The codec of what the server itself compares; a seal differs each time, so it is refused."""
+    if codec.sealed:
+        raise DeclarationError(
+            cls.__name__, "a sealed member never equals itself, so it is never found", "Seal values only."
+        )
+    return codec
+
+
 def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
     """The codec's encoder; what it refuses becomes a ValueRefusedError of this template."""
+    if isinstance(codec, Text):
+        return _text_encoder(cls, codec)  # type: ignore[return-value]  # T is str here
     encode = codec.encode
 
     def encoded(value: T) -> bytes:
@@ -28,11 +39,40 @@ def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
     return encoded
 
 
-def optional(decode: Callable[[bytes], T]) -> Callable[[Reply], T | None]:
+def _text_encoder(cls: type[Key], codec: Text) -> Callable[[str], bytes]:
+    """Text is what most values are, so it is encoded without a call in between."""
+
+    def encoded(value: str) -> bytes:
+        try:
+            return str.encode(value)
+        except (TypeError, UnicodeEncodeError):
+            refused = codec
+        try:
+            return refused.encode(value)
+        except CodecError as error:
+            raise ValueRefusedError(cls._template.source, error.expected, error.found) from error
+
+    return encoded
+
+
+def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
     """A decoder that lets an absent value through as None."""
+    decode = codec.decode
+    if isinstance(codec, Text):
+        return _optional_text(decode)  # type: ignore[arg-type,return-value]  # T is str here
 
     def decoded(reply: bytes | None) -> T | None:
         return None if reply is None else decode(reply)
+
+    return decoded
+
+
+def _optional_text(decode: Callable[[bytes], str]) -> Callable[[Reply], str | None]:
+    def decoded(reply: bytes | None) -> str | None:
+        try:
+            return None if reply is None else reply.decode()
+        except UnicodeDecodeError:
+            return decode(reply or b"")
 
     return decoded
 

@@ -10,7 +10,7 @@ from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoding import each, encoder, optional
-from keywright.keyspace.kinds.several import Several
+from keywright.keyspace.kinds.several import Moving
 
 M = TypeVar("M")
 End = Literal["left", "right"]
@@ -42,7 +42,7 @@ class List(Key, Generic[M]):
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._codec = codec_of(type_arguments(cls, List)[0])
         cls._encode = staticmethod(encoder(cls, cls._codec))
-        cls._decode = staticmethod(optional(cls._codec.decode))
+        cls._decode = staticmethod(optional(cls._codec))
         return (cls._codec,)
 
     def push(self, *items: M, end: End = "right") -> Call[int]:
@@ -51,11 +51,11 @@ class List(Key, Generic[M]):
 
     def pop(self, *, end: End = "left") -> Call[M | None]:
         """Remove and return the item at one end."""
-        return Command(POP[end], self, (), self._decode)
+        return Refreshing(POP[end], self, (), self._decode)
 
     def pop_many(self, count: int, *, end: End = "left") -> Call[list[M]]:
         decode = each(self._codec.decode)
-        return Command(POP[end], self, (count,), lambda reply: decode(reply or []))
+        return Refreshing(POP[end], self, (count,), lambda reply: decode(reply or []))
 
     def wait(self, timeout: timedelta, *, end: End = "left") -> Call[M | None]:
         """Like `pop`, but wait for an item up to `timeout`; uses a connection of its own."""
@@ -105,7 +105,7 @@ class List(Key, Generic[M]):
     def move(self, to: List[M], *, take: End = "left", put: End = "right") -> Call[M | None]:
         """Move one item to another list of the same slot, in one command."""
         sides = (take.upper().encode(), put.upper().encode())
-        return Several(MOVE, self, (to,), self._decode, sides)
+        return Moving(MOVE, self, sides, self._decode, (to,))
 
 
 def _same(reply: Reply) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 from keywright.keyspace.call import Call, Effect, Operation, Ready, Refreshing, Reply, Sliding, atomic
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import each, encoder, optional, paired
+from keywright.keyspace.kinds.encoding import comparable, each, encoder, optional, paired
 
 F = TypeVar("F")
 V = TypeVar("V")
@@ -43,10 +43,10 @@ class Map(Key, Generic[F, V]):
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
         field, value = type_arguments(cls, Map)
-        cls._field, cls._value = codec_of(field), codec_of(value)
+        cls._field, cls._value = comparable(cls, codec_of(field)), codec_of(value)
         cls._encode_field = staticmethod(encoder(cls, cls._field))
         cls._encode_value = staticmethod(encoder(cls, cls._value))
-        cls._decode_value = staticmethod(optional(cls._value.decode))
+        cls._decode_value = staticmethod(optional(cls._value))
         cls._decode_pairs = staticmethod(paired(cls._field.decode, cls._value.decode))
         return cls._field, cls._value
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from keywright.errors import DeclarationError
+from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import (
     Call,
     Command,
     Effect,
     Operation,
+    Ready,
     Refreshing,
     Reply,
     Sliding,
@@ -25,6 +26,9 @@ from keywright.keyspace.journal import commit
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions import Upgrade, upgraded
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
 
 S = TypeVar("S")
 
@@ -100,13 +104,11 @@ class Record(Key, Generic[S]):
 
     def put(self, value: S) -> Call[None]:
         """Make the record exactly this: delete and write in one transaction, so no reader sees half of it."""
-        return atomic(self.delete(), self._hset(self._members_of(value))).map(_nothing)
+        return atomic(self.delete(), self._written(value)).map(_nothing)
 
     def create(self, value: S) -> Call[bool]:
         """Write the record if there is none; whether it was written."""
-        return commit(
-            f"create {type(self).__name__}", [absent(self)], [self._hset(self._members_of(value))]
-        ).map(bool)
+        return commit(f"create {type(self).__name__}", [absent(self)], [self._written(value)]).map(bool)
 
     def update(self, **members: object) -> Call[bool]:
         """Change members of a record that exists; None removes an optional one. Whether there was one."""
@@ -119,13 +121,17 @@ class Record(Key, Generic[S]):
                 dropped.append(member.stored)
             else:
                 written[member.stored] = encoded
-        writes: list[Command[Any]] = [self._hset(written)] if written else []
+        writes: list[Command[Any]] = []
+        if written:
+            writes.append(RefreshingUnlessByValue(WRITE, self, _flat(written), int))
         if dropped:
-            writes.append(Refreshing(DROP, self, tuple(dropped), int))
+            writes.append(RefreshingUnlessByValue(DROP, self, tuple(dropped), int))
         return commit(f"update {type(self).__name__}", [exists(self)], writes).map(bool)
 
     def pick(self, *members: str) -> Call[dict[str, Any]]:
         """Some members by name, those that are stored, without reading the rest."""
+        if not members:
+            return Ready({})
         asked = [self._shape_with(name).member(name) for name in members]
 
         def found(reply: Reply) -> dict[str, Any]:
@@ -146,19 +152,47 @@ class Record(Key, Generic[S]):
         if self._by_prefix is None:
             return self._fields
         variable, shapes = self._by_prefix
-        text = str(self.__dict__[variable])
+        text = str(getattr(self, variable))
         return next((shape for prefix, shape in shapes.items() if text.startswith(prefix)), self._fields)
 
     def _shape_with(self, attribute: str) -> Shape[Any]:
-        shapes = self.shapes()
+        own = self._own_fields()
+        shapes = (own,) if isinstance(own, Shape) else self.shapes()
         return next((s for s in shapes if any(m.attribute == attribute for m in s.members)), shapes[0])
 
-    def _hset(self, members: dict[bytes, bytes]) -> Command[int]:
-        return Refreshing(WRITE, self, tuple(x for pair in members.items() for x in pair), int)
+    def _written(self, value: S) -> Command[int]:
+        members = self._members_of(value)
+        if not members:
+            raise ValueRefusedError(
+                self._template.source, "at least one member", "a record whose members are all absent"
+            )
+        return _RefreshingAs(WRITE, self, _flat(members), int, value)
 
     @property
     def _decode(self) -> Callable[[Reply], Any]:
         return _optional_record(self._own_fields())
+
+
+class RefreshingUnlessByValue(Refreshing[S]):
+    """A write of some members: an expiry that follows from the whole value stays as it is."""
+
+    def expiry(self, context: Context) -> Expiry | None:
+        declared = super().expiry(context)
+        return None if declared is not None and callable(declared.moment) else declared
+
+
+class _RefreshingAs(Refreshing[S]):
+    """A write of a whole value, whose expiry may follow from it."""
+
+    value: Any
+
+    def expiry(self, context: Context) -> Expiry | None:
+        declared = super().expiry(context)
+        return declared and declared.resolved(self.value)
+
+
+def _flat(members: dict[bytes, bytes]) -> tuple[bytes, ...]:
+    return tuple(x for pair in members.items() for x in pair)
 
 
 def _optional_record(fields: FieldSet[Any]) -> Callable[[Reply], Any]:

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from keywright.keyspace.call import (
     Call,
-    Command,
     Effect,
     Operation,
     Ready,
@@ -18,8 +17,8 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import each, encoder, optional, unique
-from keywright.keyspace.kinds.several import Several
+from keywright.keyspace.kinds.encoding import comparable, each, encoder, optional, unique
+from keywright.keyspace.kinds.several import Moving, Several
 
 M = TypeVar("M")
 
@@ -50,9 +49,9 @@ class Set(Key, Generic[M]):
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
-        cls._codec = codec_of(type_arguments(cls, Set)[0])
+        cls._codec = comparable(cls, codec_of(type_arguments(cls, Set)[0]))
         cls._encode = staticmethod(encoder(cls, cls._codec))
-        cls._decode = staticmethod(optional(cls._codec.decode))
+        cls._decode = staticmethod(optional(cls._codec))
         cls._decode_set = staticmethod(unique(cls._codec.decode))
         return (cls._codec,)
 
@@ -93,10 +92,10 @@ class Set(Key, Generic[M]):
 
     def pop(self) -> Call[M | None]:
         """Remove and return some member."""
-        return Command(POP, self, (), self._decode)
+        return Refreshing(POP, self, (), self._decode)
 
     def pop_many(self, count: int) -> Call[set[M]]:
-        return Command(POP, self, (count,), self._decode_set)
+        return Refreshing(POP, self, (count,), self._decode_set)
 
     def sample(self, count: int) -> Call[list[M]]:
         """Up to `count` different members, chosen at random."""
@@ -113,19 +112,19 @@ class Set(Key, Generic[M]):
 
     def union(self, *others: Set[M]) -> Call[set[M]]:
         """The members of any of these sets; on a cluster all must share a slot."""
-        return Several(UNION, self, others, self._decode_set)
+        return Several(UNION, self, (), self._decode_set, others)
 
     def intersection(self, *others: Set[M]) -> Call[set[M]]:
         """The members of all of these sets; on a cluster all must share a slot."""
-        return Several(INTERSECTION, self, others, self._decode_set)
+        return Several(INTERSECTION, self, (), self._decode_set, others)
 
     def difference(self, *others: Set[M]) -> Call[set[M]]:
         """The members of this set that are in none of the others; on a cluster all must share a slot."""
-        return Several(DIFFERENCE, self, others, self._decode_set)
+        return Several(DIFFERENCE, self, (), self._decode_set, others)
 
     def move(self, member: M, to: Set[M]) -> Call[bool]:
         """Move a member to another set of the same slot, in one command; whether it was here."""
-        return Several(MOVE, self, (to,), bool, (self._encode(member),))
+        return Moving(MOVE, self, (self._encode(member),), bool, (to,))
 
 
 def _nothing(reply: object) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from keywright.keyspace.call import Command, Operation, Reply, Wire
+from keywright.keyspace.call import Command, Reply, Transacted, Wire, transaction
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -17,21 +16,32 @@ T = TypeVar("T")
 class Several(Command[T]):
     """A command over several keys, which must live in one slot on a cluster."""
 
-    __slots__ = ("others",)
+    others: tuple[Key, ...]
 
-    def __init__(
-        self,
-        operation: Operation,
-        key: Key,
-        others: tuple[Key, ...],
-        decode: Callable[[Reply], T],
-        operands: tuple[Any, ...] = (),
-    ) -> None:
-        super().__init__(operation, key, operands, decode)
-        self.others = others
+    @property
+    def other_keys(self) -> tuple[Key, ...]:
+        return self.others
 
     def lower(self, context: Context) -> Wire:
         names = [context.name(key) for key in (self.key, *self.others)]
         context.require_one_slot(names)
         arguments = (self.operation.verb, *names, *self.operands)
         return Wire(arguments, names[0], self.operation, type(self.key))
+
+
+class Moving(Several[T]):
+    """A move from one key to another; both get their expiry renewed, in the same transaction."""
+
+    def lower(self, context: Context) -> Wire:
+        wire = super().lower(context)
+        renewals = [
+            expiry.command(context.name(key), context)
+            for key in (self.key, *self.others)
+            if (expiry := context.expiry_of(type(key))) is not None
+        ]
+        if not renewals:
+            return wire
+        return transaction([wire.arguments, *renewals], wire.name, wire.operation, wire.source)
+
+    def read(self, reply: Reply, context: Context) -> T:
+        return super().read(reply[0] if type(reply) is Transacted else reply, context)

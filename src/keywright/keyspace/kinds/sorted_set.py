@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import (
     Call,
-    Command,
     Effect,
     Operation,
     Ready,
@@ -20,7 +19,7 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import each, encoder
+from keywright.keyspace.kinds.encoding import comparable, each, encoder
 
 M = TypeVar("M")
 S = TypeVar("S", bound=int | float | datetime)
@@ -75,14 +74,33 @@ def _exact(value: int) -> int:
     return value
 
 
+def _whole(number: float) -> int:
+    if not number.is_integer():
+        raise CodecError("a whole number within ±2^53", repr(number))
+    return int(number)
+
+
+def _number(value: float) -> float:
+    if value != value:
+        raise CodecError("a number", "nan, which has no place in an order")
+    return float(value)
+
+
+def _moment(number: float) -> datetime:
+    try:
+        return EPOCH + int(number) * MILLISECOND
+    except OverflowError as error:
+        raise CodecError("a time, in ms since the epoch", repr(number)) from error
+
+
 SCORES_BY_TYPE: dict[object, Score[Any]] = {
-    float: Score("a number", float, float, float),
-    int: Score("a whole number within ±2^53", int, _exact, int),
+    float: Score("a number", float, _number, float),
+    int: Score("a whole number within ±2^53", int, _exact, _whole),
     datetime: Score(
         "a time, in ms since the epoch",
         datetime,
         lambda moment: (moment - EPOCH) // MILLISECOND,
-        lambda number: EPOCH + int(number) * MILLISECOND,
+        _moment,
     ),
 }
 
@@ -104,7 +122,7 @@ class SortedSet(Key, Generic[M, S]):
             raise DeclarationError(
                 cls.__name__, f"a score cannot be {score!r}", "Use float, int or datetime as its second type."
             )
-        cls._codec, cls._score = codec_of(member), SCORES_BY_TYPE[score]
+        cls._codec, cls._score = comparable(cls, codec_of(member)), SCORES_BY_TYPE[score]
         cls._encode = staticmethod(encoder(cls, cls._codec))
         cls._decode_pairs = staticmethod(_scored(cls._codec.decode, cls._score.read))
         return (cls._codec,)
@@ -120,7 +138,8 @@ class SortedSet(Key, Generic[M, S]):
         if not scores:
             return Ready(0)
         pairs = (x for member, score in scores.items() for x in (self._written(score), self._encode(member)))
-        return Refreshing(ADD, self, (*_CONDITIONS[when], b"CH", *pairs), int)
+        operation = ADD_ONCE if when == "absent" else ADD
+        return Refreshing(operation, self, (*_CONDITIONS[when], b"CH", *pairs), int)
 
     def replace(self, scores: Mapping[M, S]) -> Call[None]:
         """Make these the only members, in one transaction."""
@@ -198,10 +217,10 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(RANGE, self, (0, -1), each(self._codec.decode))
 
     def pop_lowest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
-        return Command(POP_MIN, self, (count,), self._decode_pairs)
+        return Refreshing(POP_MIN, self, (count,), self._decode_pairs)
 
     def pop_highest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
-        return Command(POP_MAX, self, (count,), self._decode_pairs)
+        return Refreshing(POP_MAX, self, (count,), self._decode_pairs)
 
     def sample(self, count: int) -> Call[list[M]]:
         return Sliding(SAMPLE, self, (count,), each(self._codec.decode))

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
+from keywright.errors import ValueRefusedError
 from keywright.keyspace.call import Call, Command, Effect, Operation, Ready, Refreshing, Reply, Sliding
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.fields import FieldSet
@@ -84,9 +85,13 @@ class Stream(Key, Generic[E]):
 
         An entry with an id of its own can be sent twice without harm; the second is refused.
         """
-        trim = _trimming(max_length, min_id)
+        trim, members = _trimming(max_length, min_id), self._fields.flat(entry)
+        if not members:
+            raise ValueRefusedError(
+                self._template.source, "at least one member", "an entry whose members are all absent"
+            )
         operation = ADD if entry_id == "*" else ADD_AT
-        return Refreshing(operation, self, (*trim, entry_id, *self._fields.flat(entry)), bytes.decode)
+        return Refreshing(operation, self, (*trim, entry_id, *members), bytes.decode)
 
     def range(self, start: str = "-", end: str = "+", *, count: int | None = None) -> Call[list[Entry[E]]]:
         """Entries from start to end, both included; `(` before an id leaves it out."""
@@ -186,12 +191,10 @@ class Stream(Key, Generic[E]):
 class _Placed(Command[E]):
     """A command whose key does not come first: operands are what stands before it and after it."""
 
-    __slots__ = ()
-
     def lower(self, context: Any) -> Any:
         wire = super().lower(context)
         before, after = self.operands
-        return wire._replace(arguments=(self.operation.verb, *before, wire.name, *after))
+        return wire.with_arguments((self.operation.verb, *before, wire.name, *after))
 
 
 def _patient(operation: Operation, wait: timedelta | None) -> Operation:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
-from keywright.keyspace.call import Call, Command, Effect, Operation, Reply, Rounds, Wire
-from keywright.keyspace.codecs import Codec, codec_of
+from keywright.errors import UsageError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Refreshing,
+    Reply,
+    Rounds,
+    Sliding,
+    Wire,
+    gather_list,
+)
+from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.bulk import BulkRead
@@ -41,6 +53,7 @@ class Value(Key, Generic[T]):
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
     _decode: ClassVar[Unbound]
+    _expires_by_value: ClassVar[bool] = False
     _upgrades: ClassVar[tuple[Upgrade, ...]] = ()
 
     def __init_subclass__(
@@ -59,7 +72,8 @@ class Value(Key, Generic[T]):
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._codec = codec_of(type_arguments(cls, Value)[0])
         cls._encode = staticmethod(encoder(cls, cls._codec))
-        cls._decode = staticmethod(optional(cls._codec.decode))
+        cls._decode = staticmethod(optional(cls._codec))
+        cls._expires_by_value = cls._expiry is not None and callable(cls._expiry.moment)
         return (cls._codec,)
 
     @classmethod
@@ -69,6 +83,8 @@ class Value(Key, Generic[T]):
         `ids` are keys of this class, or what its constructor takes: a value, a tuple for several.
         MGET answers None for a key of another Redis type where `get` raises; `audit` finds those.
         """
+        if cls._upgrades:
+            return gather_list(cls.made(each).get() for each in ids)
         return BulkRead(cls, cls.names(ids), cls._codec)
 
     @classmethod
@@ -93,27 +109,17 @@ class Value(Key, Generic[T]):
 
         Returns whether it was written, which `when` may prevent. One command: it happens or it does not.
         """
-        return _Set(
-            SET if when is None else SET_ONCE,
-            self,
-            (self._encode(value), *_CONDITIONS[when]),
-            _written,
-            value=value,
-            expiry=None if keep_ttl else expiry,
-            keep_ttl=keep_ttl,
-        )
+        if when is None and not keep_ttl and expiry is UNSET and not self._expires_by_value:
+            return Expiring(SET, self, (self._encode(value),), _written)
+        operation = SET if when is None else SET_ONCE
+        operands = (self._encode(value), *_CONDITIONS[when])
+        if keep_ttl:
+            return Command(operation, self, (*operands, b"KEEPTTL"), _written)
+        return _ExpiringAs(operation, self, operands, _written, value, expiry)
 
     def swap(self, value: T, *, expiry: Expiry | Unset | None = UNSET) -> Call[T | None]:
         """Write the value and return the one before, in one command."""
-        return _Set(
-            SET_ONCE,
-            self,
-            (self._encode(value), b"GET"),
-            self._decode,
-            value=value,
-            expiry=expiry,
-            keep_ttl=False,
-        )
+        return _ExpiringAs(SET_ONCE, self, (self._encode(value), b"GET"), self._decode, value, expiry)
 
     def take(self) -> Call[T | None]:
         """Return the value and delete the key, in one command: of two takers one gets it."""
@@ -121,61 +127,70 @@ class Value(Key, Generic[T]):
 
     def length(self) -> Call[int]:
         """Stored bytes."""
-        return Command(LENGTH, self, (), int)
+        return Sliding(LENGTH, self, (), int)
 
     def append(self: Value[str] | Value[bytes], more: str | bytes) -> Call[int]:
         """Add to the end of a text or byte value; the new length in bytes."""
-        return Command(APPEND, self, (more,), int)
+        self._refuse_parts()
+        return Refreshing(APPEND, self, (more,), int)
 
     def slice(self: Value[bytes], start: int, end: int) -> Call[bytes]:
         """Bytes from start to end, both included, negative from the end."""
-        return Command(SLICE, self, (start, end), bytes)
+        self._refuse_parts()
+        return Sliding(SLICE, self, (start, end), bytes)
+
+    def _refuse_parts(self) -> None:
+        # A part of what is compressed or sealed means nothing, and appending would leave plaintext behind.
+        if not isinstance(self._codec, Text | Raw):
+            raise UsageError(
+                f"{self._template.source!r} stores {self._codec.expected}, which has no parts. "
+                f"Read and write it whole."
+            )
 
 
 class _Get(Command[T]):
     """GET, or GETEX where the expiry slides."""
 
-    __slots__ = ()
-
     def lower(self, context: Context) -> Wire:
-        expiry = context.expiry_of(type(self.key))
+        key = self.key
+        name = context.prefixes[key._space] + key._name
+        expiry = key._expiry if not context.overrides else context.expiry_of(key.__class__)
         if expiry is None or not expiry.sliding:
-            return super().lower(context)
-        name = context.name(self.key)
+            return Wire((b"GET", name), name, GET, key.__class__)
         return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, type(self.key))
 
 
-class _Set(Command[T]):
-    __slots__ = ("expiry", "keep_ttl", "value")
-
-    def __init__(
-        self,
-        operation: Operation,
-        key: Key,
-        operands: tuple[Any, ...],
-        decode: Callable[[Reply], T],
-        *,
-        value: object,
-        expiry: Expiry | Unset | None,
-        keep_ttl: bool,
-    ) -> None:
-        super().__init__(operation, key, operands, decode)
-        self.value = value
-        self.expiry = expiry
-        self.keep_ttl = keep_ttl
+class Expiring(Command[T]):
+    """SET with the expiry that the key has in this database."""
 
     def lower(self, context: Context) -> Wire:
-        wire = super().lower(context)
-        if self.keep_ttl:
-            return wire._replace(arguments=(*wire.arguments, b"KEEPTTL"))
-        expiry = context.expiry_of(type(self.key)) if self.expiry is UNSET else self.expiry
-        if expiry is None:
-            return wire
-        assert isinstance(expiry, Expiry)
-        fixed = expiry.resolved(self.value)
-        if fixed is None:
-            return wire
-        return wire._replace(arguments=(*wire.arguments, *fixed.arguments(context)))
+        wire = Command.lower(self, context)
+        expiry = self.key._expiry if not context.overrides else context.expiry_of(self.key.__class__)
+        if expiry is not None and callable(expiry.moment):
+            # Bound to a moment in the value where the declaration is not: rare, so the value is read back.
+            expiry = expiry.resolved(self.decode_written())
+        return wire if expiry is None else _with(wire, expiry, context)
+
+    def decode_written(self) -> Any:
+        kind: type[Value[Any]] = self.key.__class__  # type: ignore[assignment]  # only values are set
+        return kind._codec.decode(self.operands[0])
+
+
+class _ExpiringAs(Command[T]):
+    """SET with an expiry of its own, or one that depends on the value."""
+
+    value: Any
+    expiry: Expiry | Unset | None
+
+    def lower(self, context: Context) -> Wire:
+        wire = Command.lower(self, context)
+        chosen = context.expiry_of(type(self.key)) if isinstance(self.expiry, Unset) else self.expiry
+        expiry = chosen and chosen.resolved(self.value)
+        return wire if expiry is None else _with(wire, expiry, context)
+
+
+def _with(wire: Wire, expiry: Expiry, context: Context) -> Wire:
+    return wire.with_arguments((*wire.arguments, *expiry.arguments(context)))
 
 
 class _SetMany(Call[None]):

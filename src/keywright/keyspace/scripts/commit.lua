@@ -31,6 +31,10 @@ local holds = {
   end,
   ['member'] = function(key, a) return redis.call('SISMEMBER', key, a[1]) == 1 end,
   ['no-member'] = function(key, a) return redis.call('SISMEMBER', key, a[1]) == 0 end,
+  ['fits'] = function(key, a)
+    local found = redis.call('TYPE', key).ok
+    return found == 'none' or found == a[1]
+  end,
   ['hash'] = function(key, a)
     if redis.call('HLEN', key) * 2 ~= #a then
       return false

@@ -1,0 +1,217 @@
+"""Every proof finds the fault planted for it, and nothing in a sound keyspace."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+import pytest
+
+from declaring import key_class
+from keywright import (
+    Finding,
+    Id,
+    Keyspace,
+    Plain,
+    Set,
+    Value,
+    check,
+    expires_in,
+    index,
+    many_to_one,
+    one_to_one,
+)
+from keywright.errors import DeclarationError
+from keywright.keyspace.codecs import Codec
+
+Colons = Annotated[str, Plain(extra=":")]
+Tagged = Annotated[str, Plain(max_length=8)]
+
+
+def codes(space: Keyspace) -> list[str]:
+    return [finding.code for finding in check(space)]
+
+
+def errors(space: Keyspace) -> list[Finding]:
+    return [finding for finding in check(space) if finding.severity == "error"]
+
+
+class Forgetful(Codec[str]):
+    """Writes less than it was given."""
+
+    expected = "text, shortened"
+    python_type = str
+    samples = ("whole",)
+
+    def encode(self, value: str) -> bytes:
+        return value[:-1].encode()
+
+    def decode(self, data: bytes) -> str:
+        return data.decode()
+
+
+class Stubborn(Forgetful):
+    """Refuses its own sample."""
+
+    def encode(self, value: str) -> bytes:
+        raise self.refusal(value)
+
+
+def related(space: Keyspace, **forward: Any) -> tuple[type[Any], type[Any]]:
+    holder = key_class(space, "event:<event>:series", {"event": Id}, base=Value[Id], name="Holder", **forward)
+    items = key_class(space, "series:<series>:events", {"series": Id}, base=Set[Id], name="Items")
+    return holder, items
+
+
+def test_a_sound_keyspace_has_no_findings() -> None:
+    space = Keyspace("sound", "Nothing is wrong.")
+    event = key_class(space, "event:<event>", {"event": Id})
+    key_class(space, "event:<event>:series", {"event": Id}, part_of=event)
+    key_class(space, "slot:{<event>}:a", {"event": Id})
+    assert check(space) == []
+
+
+def test_an_empty_keyspace_is_sound() -> None:
+    assert check(Keyspace("empty", "Nothing yet.")) == []
+
+
+def test_overlapping_templates_are_found_with_a_name_that_both_make() -> None:
+    space = Keyspace("s", "d")
+    one = key_class(space, "event:<event>", {"event": Colons}, name="One")
+    other = key_class(space, "event:<event>:series", {"event": Id}, name="Other")
+    (finding,) = check(space)
+    assert finding.code == "overlapping-templates"
+    assert finding.counterexample is not None
+    name = finding.counterexample.split("'")[1].encode()
+    assert one.parse(name) is not None
+    assert other.parse(name) is not None
+    assert finding.counterexample.endswith("is a One and a Other")
+
+
+def test_the_same_template_twice_overlaps() -> None:
+    space = Keyspace("s", "d")
+    key_class(space, "event", {})
+    key_class(space, "event", {})
+    assert codes(space) == ["overlapping-templates"]
+
+
+def test_an_ambiguous_template_is_found_with_both_readings() -> None:
+    space = Keyspace("s", "d")
+    made = key_class(space, "path:<a>:<b>", {"a": Colons, "b": Colons})
+    (finding,) = check(space)
+    assert finding.code == "ambiguous-template"
+    assert finding.counterexample is not None
+    name = finding.counterexample.split("'")[1].encode()
+    assert made.parse(name) is not None
+    assert finding.counterexample.count("a=") == 2
+
+
+@pytest.mark.parametrize(
+    ("codec", "reason"),
+    [(Forgetful, "reads back 'whol'"), (Stubborn, "fails on its own sample")],
+)
+def test_a_codec_that_does_not_round_trip_is_found(codec: type[Codec[str]], reason: str) -> None:
+    space = Keyspace("s", "d")
+    key_class(space, "k", {}, base=Value[Annotated[str, codec()]])
+    (finding,) = check(space)
+    assert finding.code == "codec-does-not-round-trip"
+    assert reason in finding.reason
+    assert finding.counterexample == "'whole'"
+
+
+@pytest.mark.parametrize("doc", [None, "", "   "])
+def test_a_missing_docstring_is_found(doc: str | None) -> None:
+    space = Keyspace("s", "d")
+    key_class(space, "k", {}, doc=doc)
+    assert codes(space) == ["missing-docstring"]
+
+
+def test_a_docstring_of_the_kind_does_not_count() -> None:
+    space = Keyspace("s", "d")
+
+    class Silent(Value[int], key="silent", space=space):
+        pass
+
+    assert Silent.__mro__[1].__doc__
+    assert codes(space) == ["missing-docstring"]
+
+
+def test_a_missing_description_is_found() -> None:
+    assert codes(Keyspace("s", " ")) == ["missing-description"]
+
+
+def test_a_part_that_cannot_be_named_from_its_whole_is_found() -> None:
+    space = Keyspace("s", "d")
+    whole = key_class(space, "event:<event>", {"event": Id})
+    key_class(space, "event:<event>:guest:<guest>", {"event": Id, "guest": Id}, part_of=whole)
+    assert codes(space) == ["unreachable-part"]
+
+
+def test_a_part_of_another_keyspace_is_found() -> None:
+    space = Keyspace("s", "d")
+    whole = key_class(Keyspace("other", "d"), "event:<event>", {"event": Id})
+    key_class(space, "event:<event>:series", {"event": Id}, part_of=whole)
+    assert codes(space) == ["foreign-part"]
+
+
+def test_sides_that_expire_at_different_times_are_found() -> None:
+    space = Keyspace("s", "d")
+    holder, items = related(space, expiry=expires_in(timedelta(hours=1)))
+    many_to_one(holder, inverse=items)
+    (finding,) = errors(space)
+    assert finding.code == "expiries-differ"
+    assert finding.counterexample == "Holder expires in 3600 s, Items never expires"
+
+
+def test_sides_that_expire_together_are_sound() -> None:
+    space = Keyspace("s", "d")
+    hour = expires_in(timedelta(hours=1))
+    one = key_class(space, "a:<v>", {"v": Id}, base=Value[Id], expiry=hour)
+    other = key_class(space, "b:<v>", {"v": Id}, base=Value[Id], expiry=hour)
+    one_to_one(one, inverse=other)
+    assert errors(space) == []
+
+
+def test_a_relation_across_slots_is_noted_and_one_in_a_slot_is_not() -> None:
+    spread, together = Keyspace("s", "d"), Keyspace("t", "d")
+    holder, items = related(spread)
+    many_to_one(holder, inverse=items)
+    assert codes(spread) == ["several-slots"]
+    assert errors(spread) == []
+    holder = key_class(together, "{t}:event:<event>", {"event": Id}, base=Value[Id])
+    items = key_class(together, "{t}:series:<series>", {"series": Id}, base=Set[Id])
+    many_to_one(holder, inverse=items)
+    assert codes(together) == []
+
+
+def test_an_inverse_of_other_ids_is_refused_at_once() -> None:
+    space = Keyspace("s", "d")
+    holder = key_class(space, "event:<event>", {"event": Tagged}, base=Value[Id], name="Holder")
+    items = key_class(space, "series:<series>", {"series": Id}, base=Set[Id], name="Items")
+    with pytest.raises(
+        DeclarationError, match=r"Items holds .*, but Holder is named by .*Give both the same id"
+    ):
+        many_to_one(holder, inverse=items)
+
+
+def test_an_index_of_other_ids_is_refused_at_once() -> None:
+    space = Keyspace("s", "d")
+    event = key_class(space, "event:<event>", {"event": Tagged}, name="Event")
+    every = key_class(space, "events", {}, base=Set[Id], name="Every")
+    with pytest.raises(DeclarationError, match=r"Every holds .*, but Event is named by"):
+        index(event, by=every)
+
+
+def test_a_refused_relation_is_not_part_of_the_keyspace() -> None:
+    space = Keyspace("s", "d")
+    holder = key_class(space, "event:<event>", {"event": Tagged}, base=Value[Id])
+    items = key_class(space, "series:<series>", {"series": Id}, base=Set[Id])
+    with pytest.raises(DeclarationError):
+        many_to_one(holder, inverse=items)
+    assert space.links == []
+
+
+def test_a_finding_prints_its_code_template_reason_and_example() -> None:
+    finding = Finding("some-code", "k:<v>", "it is wrong", "'k:1'")
+    assert str(finding) == "some-code k:<v>: it is wrong\n    for example 'k:1'"
+    assert "for example" not in str(finding._replace(counterexample=None))

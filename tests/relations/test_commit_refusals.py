@@ -1,0 +1,27 @@
+"""What cannot be part of a commit is refused before anything is sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from keywright import Context, Id, Keyspace, Set, erase
+from keywright.errors import UsageError
+from keywright.keyspace.guard import bind
+
+space = Keyspace("refusals", "Keys of this test.")
+
+
+class Basket(Set[Id], key="basket:<owner>", space=space):
+    """Things in a basket."""
+
+    owner: Id
+
+
+def test_a_command_on_several_keys_is_no_part_of_a_commit() -> None:
+    with pytest.raises(UsageError, match="several keys"):
+        bind(Context(), [], [Basket("a").move("apple", Basket("b"))])
+
+
+def test_a_call_that_reads_before_it_writes_is_no_part_of_a_commit() -> None:
+    with pytest.raises(UsageError, match="reads before it writes"):
+        bind(Context(), [], [erase(Basket("a"))])
