@@ -104,10 +104,12 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """The engine, and redis-py with it, is imported when first used: a declaration needs neither."""
-    if name in _ENGINE:
-        from keywright import engine
+if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
 
-        return getattr(engine, name)
-    raise AttributeError(f"module 'keywright' has no attribute {name!r}")
+    def __getattr__(name: str) -> Any:
+        """The engine, and redis-py with it, is imported when first used: a declaration needs neither."""
+        if name in _ENGINE:
+            from keywright import engine
+
+            return getattr(engine, name)
+        raise AttributeError(f"module 'keywright' has no attribute {name!r}")

@@ -28,6 +28,7 @@ Errors carry fields, compose their own message and end with the remedy.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 __all__ = [
     "BrokerError",
@@ -57,6 +58,9 @@ __all__ = [
 class KeywrightError(Exception):
     """The base of every error raised on purpose by Keywright."""
 
+    exit_code: ClassVar[int] = 1
+    """What the command line ends with: 1 the data or the declaration, 2 the caller, 3 the server."""
+
 
 class DeclarationError(KeywrightError):
     """A declaration that cannot mean anything sound."""
@@ -70,6 +74,8 @@ class DeclarationError(KeywrightError):
 
 class UsageError(KeywrightError):
     """The caller asked a sound declaration for something it cannot do."""
+
+    exit_code = 2
 
 
 class VariableError(UsageError):
@@ -171,6 +177,8 @@ class SealError(StoredDataError):
 class EngineError(KeywrightError):
     """The server refused, or could not be reached."""
 
+    exit_code = 3
+
 
 class ConnectionLostError(EngineError):
     """The server could not be reached; the commands were not sent, or are safe to repeat."""
@@ -263,6 +271,8 @@ class ConflictError(EngineError):
 
 class BrokerError(KeywrightError):
     """A message broker refused, or could not be reached."""
+
+    exit_code = 3
 
 
 _REMEDIES = {

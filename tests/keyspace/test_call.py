@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from declaring import key_class
 from keywright import (
     Call,
     Context,
@@ -17,9 +18,11 @@ from keywright import (
     Set,
     Value,
     atomic,
+    erase,
     expires_in,
     gather,
     gather_list,
+    many_to_one,
     preview,
 )
 from keywright.errors import (
@@ -303,3 +306,23 @@ def test_wires_carry_what_the_engine_needs() -> None:
     (wire,) = preview(Number("a").get())
     assert isinstance(wire, Wire)
     assert (wire.name, wire.source, wire.operation.effect) == (b"number:a", Number, Effect.READ)
+
+
+def test_erasing_names_each_part_by_its_variables_whatever_their_order() -> None:
+    seats = Keyspace("seats", "Who sits where.")
+    seat = key_class(seats, "seat:<row>:<place>", {"row": Id, "place": Id})
+    key_class(seats, "seat:<row>:<place>:guest", {"place": Id, "row": Id}, part_of=seat)
+    sent, there = drive(erase(seat("1", "b")), [1], [], [[1]])
+    assert there is True
+    assert {b"seat:1:b", b"seat:1:b:guest"} <= set(sent[2][0])
+
+
+def test_a_key_without_variables_is_erased_beside_relations_of_others() -> None:
+    shop = Keyspace("shop", "Prices and shelves.")
+    total = key_class(shop, "total", {})
+    shelf = key_class(shop, "shelf:<book>", {"book": Id}, base=Value[Id])
+    books = key_class(shop, "books:<shelf>", {"shelf": Id}, base=Set[Id])
+    many_to_one(shelf, inverse=books)
+    sent, there = drive(erase(total()), [0], [], [[1]])
+    assert there is False
+    assert b"total" in sent[2][0]

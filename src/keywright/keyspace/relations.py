@@ -394,21 +394,22 @@ def erase(key: Key) -> Call[bool]:
     process that dies in between leaves a key with fewer relations, and erasing it again finishes.
     What another writer relates meanwhile stays related, on both sides.
     """
-    kind, identity = type(key), key._values
+    kind = type(key)
+    # By name: a part may declare the variables in another order.
+    variables = {name: getattr(key, name) for name in kind._template.variables}
+    identity = next(iter(variables.values()), None)
     family = [kind, *(part for part in kind._space.keys if part._part_of is kind)]
     links = kind._space.links
     related = {side for link in links if not isinstance(link, Index) for side in link.keys}
 
     def steps(context: Context) -> Steps[bool]:
         there = yield key.exists()
-        yield gather_list(_ended(link, family, identity[0]) for link in links)
+        yield gather_list(_ended(link, family, identity) for link in links)
         # The sides of relations are gone by now, or belong to a writer who came in between.
-        parts = [part(*identity) for part in family if part not in related]
+        parts = [part(**variables) for part in family if part not in related]
         writes: Writes = [part.delete() for part in parts]
         writes += [
-            _key(link.by).remove(identity[0])
-            for link in links
-            if isinstance(link, Index) and link.of in family
+            _key(link.by).remove(identity) for link in links if isinstance(link, Index) and link.of in family
         ]
         if writes:
             yield commit(f"erase {key!r}", [owned(part) for part in parts], writes)

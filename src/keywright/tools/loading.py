@@ -1,0 +1,53 @@
+"""From `MODULE:ATTRIBUTE` to the keyspace it names. Importing a module runs it: name only your own."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from keywright.errors import KeywrightError, UsageError
+from keywright.keyspace import Keyspace
+
+__all__ = ["load_keyspace"]
+
+
+def load_keyspace(name: str) -> Keyspace:
+    """The keyspace of that name; UsageError says what is not there and what is."""
+    module_name, colon, attribute = name.partition(":")
+    if not (module_name and colon and attribute):
+        raise UsageError(f"{name!r} names no keyspace. Write MODULE:ATTRIBUTE, as in shop.schema:shop.")
+    module = _imported(module_name)
+    found = getattr(module, attribute, None)
+    if isinstance(found, Keyspace):
+        return found
+    what = "has nothing of that name" if found is None else f"holds a {type(found).__name__} there"
+    raise UsageError(f"{name!r} names no keyspace: the module {what}. {_remedy(module_name, module)}")
+
+
+def _imported(name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        # It stays: a module may import its neighbours later than at its own import.
+        sys.path.insert(0, here)
+    try:
+        return import_module(name)
+    except KeywrightError:
+        raise
+    except ModuleNotFoundError as error:
+        if error.name and (name == error.name or name.startswith(f"{error.name}.")):
+            raise UsageError(
+                f"there is no module {name!r}. Install it, or run this in the folder that holds it."
+            ) from error
+        raise UsageError(f"{name!r} imports {error.name!r}, which is not installed here.") from error
+    except Exception as error:
+        raise UsageError(
+            f"{name!r} cannot be imported: {type(error).__name__}: {error}. Run it with python to see where."
+        ) from error
+
+
+def _remedy(name: str, module: ModuleType) -> str:
+    here = [attribute for attribute, value in vars(module).items() if isinstance(value, Keyspace)]
+    listing = " or ".join(f"{name}:{attribute}" for attribute in sorted(here))
+    return f"Use {listing}." if here else "It declares no keyspace at all."

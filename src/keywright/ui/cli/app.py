@@ -1,0 +1,178 @@
+"""The commands of `keywright`, their options and exit codes.
+
+0 is success, 1 a finding or something wrong with the data, 2 a wrong invocation, 3 an unreachable server:
+each KeywrightError carries its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from enum import Enum
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from keywright.engine import connect
+from keywright.errors import DeclarationError, KeywrightError, UsageError
+from keywright.keyspace import Finding, Keyring, Keyspace
+from keywright.keyspace.inspection import LIMIT, Inspection, inspect
+from keywright.tools.check import Proof, Report, prove
+from keywright.tools.loading import load_keyspace
+from keywright.tools.plain import inspected
+from keywright.ui.cli.tour import take_tour
+
+__all__ = ["app", "main"]
+
+SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
+
+
+class _Commands(TyperGroup):
+    """Ends with the exit code an error carries, and its message instead of a traceback."""
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer makes no other contexts
+        try:
+            return super().invoke(ctx)
+        except KeywrightError as error:
+            if ctx.params.get("debug"):
+                traceback.print_exception(error)
+            else:
+                typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(error.exit_code) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+SpaceName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE:ATTRIBUTE",
+        help="Where the Keyspace is, as in shop.schema:shop. The current folder is searched too.",
+        show_default=False,
+    ),
+]
+
+
+class Format(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def main() -> None:
+    """The entry point of the `keywright` program."""
+    app(prog_name="keywright")
+
+
+def _print_version(wanted: bool) -> None:  # typer calls it with the flag's value
+    if wanted:
+        typer.echo(f"keywright {version('keywright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def keywright(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error was raised.")] = False,
+) -> None:
+    """The Redis data model as code: prove a keyspace, look at what it stores."""
+
+
+@app.command()
+def check(
+    space: SpaceName,
+    output: Annotated[
+        Format, typer.Option("--format", help="How to print: for people, or for programs.")
+    ] = Format.TEXT,
+) -> None:
+    """Prove that a keyspace is sound. Needs no server.
+
+    Prints what was proved, or each finding with its template, the reason and a counterexample.
+    Exits with 0 when all is proved, 1 when something was found, 2 when no keyspace can be loaded.
+    """
+    try:
+        report = prove(load_keyspace(space))
+    except DeclarationError as error:
+        report = _refused(space, error)
+    typer.echo(_as_json(report.as_data()) if output is Format.JSON else report.as_text())
+    if not report.proved:
+        raise typer.Exit(1)
+
+
+@app.command()
+def get(
+    space: SpaceName,
+    key: Annotated[
+        str,
+        typer.Argument(metavar="KEY", help="The full name of the key, as Redis has it.", show_default=False),
+    ],
+    url: Annotated[
+        str | None, typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="What the names begin with, if not as declared.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most entries of a collection to read.")] = LIMIT,
+) -> None:
+    """Print what a key stores, decoded as declared, as JSON. Only reads.
+
+    Nothing on the server changes: no expiry is renewed, no older shape is upgraded. Secrets are printed
+    as "(secret)", and sealed values as "(sealed)" unless KEYWRIGHT_SEAL_KEYS opens them; they stay hidden
+    then too. Times are RFC 3339, bytes are {"base64": …}, integers are exact.
+
+    Exits with 1 when the key is missing or not stored as declared, 2 when no template has that name, 3 when
+    the server cannot be reached.
+    """
+    declared = load_keyspace(space)
+    server = url or os.environ.get("REDIS_URL")
+    if not server:
+        raise UsageError("there is no server to read from. Give --url redis://…, or set REDIS_URL.")
+    found = _look(declared, server, os.fsencode(key), prefix, limit)
+    if found is None:
+        typer.echo(f"{key} does not exist.", err=True)
+        raise typer.Exit(1)
+    if found.truncated:
+        typer.echo(f"truncated: {limit} of {found.size} entries are shown. Raise --limit for more.", err=True)
+    if found.older:
+        typer.echo(f"stored in the older shape {found.older!r}; shown as it is stored.", err=True)
+    typer.echo(_as_json(inspected(found)))
+
+
+@app.command()
+def tour() -> None:
+    """Walk through Keywright on a small sample, with a server of its own that leaves nothing behind."""
+    take_tour()
+
+
+def _look(space: Keyspace, url: str, name: bytes, prefix: str | None, limit: int) -> Inspection | None:
+    keyring = Keyring.from_env(SEAL_KEYS) if os.environ.get(SEAL_KEYS) else None
+    binding = space.bind(prefix=prefix, keyring=keyring)
+    with connect(url, binding) as db:
+        return db.run(inspect(space.parse(name, db.context), limit))
+
+
+def _refused(space: str, error: DeclarationError) -> Report:
+    """A declaration that could not even be made, as a report with one finding."""
+    finding = Finding("refused-declaration", error.subject, f"{error.reason}. {error.remedy}")
+    return Report(
+        space, 0, 0, (Proof("declarations hold", "Every declaration means something.", (finding,)),)
+    )
+
+
+def _as_json(data: Any) -> str:
+    return json.dumps(data, indent=2, ensure_ascii=not _prints_unicode(), allow_nan=False)
+
+
+def _prints_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

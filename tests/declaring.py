@@ -1,0 +1,113 @@
+"""Key classes made at run time, and values for every type of variable."""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NewType
+
+from hypothesis import strategies as st
+
+from keywright import (
+    I64,
+    U64,
+    Choice,
+    FreeText,
+    Hex,
+    Id,
+    Key,
+    Keyspace,
+    OneOf,
+    Plain,
+    Prefixed,
+    RestOfName,
+    Sha256,
+    SnowflakeId,
+    SnowflakeStr,
+    Value,
+)
+
+UserId = NewType("UserId", str)
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    DEEP_BLUE = "blue:deep"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 10
+
+
+_identifiers = st.text("aZ09_-", min_size=1, max_size=4)
+_unsigned = st.integers(0, 2**64 - 1)
+_things = st.sampled_from(["t1_", "t3_"]).flatmap(
+    lambda lead: st.text("az09", min_size=1, max_size=3).map(lead.__add__)
+)
+
+VARIABLES: dict[Any, st.SearchStrategy[Any]] = {
+    str: _identifiers,
+    int: st.integers(-(2**63), 2**63 - 1),
+    Id: _identifiers,
+    UserId: _identifiers,
+    I64: st.integers(-(2**63), 2**63 - 1),
+    U64: _unsigned,
+    SnowflakeId: _unsigned,
+    SnowflakeStr: _unsigned.map(str),
+    Sha256: st.text("0123456789abcdef", min_size=64, max_size=64),
+    FreeText: st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4),
+    Colour: st.sampled_from(Colour),
+    Level: st.sampled_from(Level),
+    Literal["a", "b:c"]: st.sampled_from(["a", "b:c"]),
+    Annotated[str, Choice("on", "off")]: st.sampled_from(["on", "off"]),
+    Annotated[str, Plain(extra=":")]: st.text("a:", min_size=1, max_size=4),
+    Annotated[str, Hex(2)]: st.text("0123456789abcdef", min_size=2, max_size=2),
+    Annotated[str, Prefixed("t3_")]: st.text("az09", min_size=1, max_size=3).map("t3_".__add__),
+    Annotated[str, OneOf(Prefixed("t1_"), Prefixed("t3_"))]: _things,
+}
+LAST: dict[Any, st.SearchStrategy[Any]] = {
+    **VARIABLES,
+    RestOfName: st.text("a: %é", min_size=1, max_size=4),
+}
+
+
+def key_class(
+    space: Keyspace,
+    template: str,
+    variables: Mapping[str, Any],
+    *,
+    base: Any = Value[int],
+    name: str = "Made",
+    doc: str | None = "Made at run time.",
+    **options: Any,
+) -> type[Any]:
+    """The class that `class Made(Value[int], key=template, space=space)` would declare."""
+    body = {"__annotations__": dict(variables), "__doc__": doc, "__module__": __name__}
+    return types.new_class(name, (base,), {"key": template, "space": space, **options}, body_filled(body))
+
+
+def body_filled(body: Mapping[str, Any]) -> Any:
+    def fill(namespace: dict[str, Any]) -> None:
+        namespace.update(body)
+
+    return fill
+
+
+@st.composite
+def key_classes(draw: st.DrawFn, space: Keyspace) -> tuple[type[Key], dict[str, st.SearchStrategy[Any]]]:
+    """A class with up to three variables, declared in any order, and what each may be."""
+    count = draw(st.integers(0, 3))
+    literals = st.sampled_from([":", "a", "a:", ":b:", "é/"])
+    hints: dict[str, Any] = {}
+    pieces = [draw(st.sampled_from(["a", "b", "a:b", "k"]))]
+    for number in range(count):
+        table = LAST if number == count - 1 else VARIABLES
+        hints[f"v{number}"] = draw(st.sampled_from(list(table)))
+        pieces += [draw(literals), f"<v{number}>"]
+    if count and hints[f"v{count - 1}"] is not RestOfName:
+        pieces.append(draw(st.sampled_from(["", ":z", ":a"])))
+    declared = draw(st.permutations(list(hints)))
+    made = key_class(space, "".join(pieces), {name: hints[name] for name in declared})
+    return made, {name: LAST[hints[name]] for name in declared}

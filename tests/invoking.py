@@ -1,0 +1,15 @@
+"""The command line in this process, as typer's runner calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from typer.testing import CliRunner, Result
+
+from keywright.ui.cli import app
+
+Invoke = Callable[..., Result]
+
+
+def invoke_keywright(*arguments: str) -> Result:
+    return CliRunner().invoke(app, arguments, prog_name="keywright")

@@ -1,0 +1,40 @@
+"""The names that users import."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import keywright
+import keywright.engine
+import keywright.keyspace
+
+
+def _sorted_as_ruff_does(names: list[str]) -> list[str]:
+    constants = [name for name in names if name.isupper()]
+    classes = [name for name in names if name[0].isupper() and not name.isupper()]
+    rest = [name for name in names if name[0].islower()]
+    return [*sorted(constants), *sorted(classes), *sorted(rest)]
+
+
+def test_every_exported_name_can_be_imported() -> None:
+    assert [name for name in keywright.__all__ if not hasattr(keywright, name)] == []
+
+
+def test_exports_are_those_of_the_keyspace_and_the_engine() -> None:
+    assert set(keywright.__all__) == {*keywright.keyspace.__all__, *keywright.engine.__all__}
+    assert len(keywright.__all__) == len(set(keywright.__all__))
+
+
+def test_exports_are_sorted() -> None:
+    for package in (keywright, keywright.keyspace, keywright.engine):
+        assert list(package.__all__) == _sorted_as_ruff_does(list(package.__all__))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(keywright, "nonsense")
+
+
+def test_a_declaration_does_not_import_the_client() -> None:
+    script = "import sys, keywright; keywright.Keyspace('a', 'b'); sys.exit('redis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
