@@ -58,9 +58,11 @@ def parse_address(url: str) -> Address:
             f"unix://, valkey://, redis+cluster:// or redis+sentinel://host:port,host:port/service/db."
         )
     scheme = SCHEMES[base]
-    if mode == "sentinel":
-        return _sentinel_address(scheme, url)
     try:
+        if mode == "sentinel":
+            return _sentinel_address(scheme, url)
+        if scheme != "unix":
+            int(parts.path.strip("/") or 0)  # redis-py would take anything else for database 0
         settings = parse_url(scheme + url[len(parts.scheme) :])
     except ValueError as error:
         raise UsageError(f"the Redis URL cannot be read: {error}. Check host, port and options.") from None

@@ -9,28 +9,36 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar
 
 from keywright.engine.address import Address
 from keywright.engine.database import CLUSTER_SLOTS
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
 from keywright.engine.lines import BrokenLineError
-from keywright.engine.links import Answer, Link, Links
+from keywright.engine.links import CLOSED, Link, Links, Outcome
 from keywright.engine.packing import Packed
 from keywright.engine.probing import Server, probe_call, read_probe
-from keywright.engine.scanning import Page
+from keywright.engine.retrying import NEVER
+from keywright.engine.scanning import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
-from keywright.engine.topology import Node, Topology
+from keywright.engine.topology import Node, Topology, described
 from keywright.engine.waiting import check_durability, deadline_of, without_pauses
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
-from keywright.keyspace.call import Call, Command, Effect, Plain, Reply, Wire
+from keywright.keyspace.call import Call, Command, Effect, Plain, Reply, Sound, Wire
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
+from keywright.keyspace.space import Keyspace
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Key)
+
+CLOSING_SECONDS = 0.1
+
+Item: TypeAlias = tuple[list[Wire], asyncio.Future[list[Reply]]]
+Items: TypeAlias = list[Item]
 
 
 class AsyncDatabase:
@@ -48,12 +56,13 @@ class AsyncDatabase:
         self._nodes: dict[Node, Links] = {}
         self._topology: Topology | None = None
         self._server: Server | None = None
-        self._queue: deque[tuple[list[Wire], asyncio.Future[list[Reply]]]] = deque()
+        self._queue: deque[Item] = deque()
         self._flush_due = False
         self._bytes_in_flight = 0
         self._calls_in_flight = 0
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Delivery]] = set()
         self._on_close: list[Any] = []
+        self._closed = False
 
     async def run(self, call: Call[T]) -> T:
         """Send a call and return its value; raises what went wrong, translated.
@@ -74,17 +83,13 @@ class AsyncDatabase:
             value: T = stop.value
             return value
 
-    async def scan(self, kind: type[Key], **variables: object) -> AsyncIterator[Key]:
+    def scan(self, kind: type[K], **variables: object) -> AsyncIterator[K]:
         """Every stored key of one class, page by page, optionally with some variables fixed."""
-        for node in await self._primaries():
-            cursor = 0
-            while True:
-                page = Page(kind, variables, cursor, self.context)
-                cursor, keys = page.read((await self._deliver_to(node, [page.wire]))[0])
-                for key in keys:
-                    yield key
-                if cursor == 0:
-                    break
+        return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
+
+    def names(self, space: Keyspace) -> AsyncIterator[bytes]:
+        """Every stored name that begins as those of a keyspace do here, declared or not, page by page."""
+        return self._pages(lambda cursor: NamePage(space, cursor, self.context))
 
     async def server(self) -> Server:
         """What the server is and can do; asked once."""
@@ -93,12 +98,21 @@ class AsyncDatabase:
         return self._server
 
     async def close(self) -> None:
-        """Close every connection, and the embedded server if one was started."""
+        """Close every connection, and the embedded server if one was started.
+
+        Calls that are under way fail: with OutcomeUnknownError where a command may have been applied.
+        """
+        self._closed = True
         for links in (self._home, *self._nodes.values()):
             await links.close()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
+        self._queue.clear()
+        await asyncio.sleep(0)  # those who wait for a connection learn that it is gone
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSING_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         while self._on_close:
             self._on_close.pop()()
 
@@ -113,6 +127,17 @@ class AsyncDatabase:
     def __repr__(self) -> str:
         return f"<AsyncDatabase {self.address.shown}>"
 
+    async def _pages(self, make: Callable[[int], Page[T]]) -> AsyncIterator[T]:
+        for node in await self._primaries():
+            cursor = 0
+            while True:
+                page = make(cursor)
+                cursor, found = page.read((await self._deliver_to(node, [page.wire]))[0])
+                for each in found:
+                    yield each
+                if cursor == 0:
+                    break
+
     async def _exchange(self, wires: list[Wire]) -> list[Reply]:
         sent, pause, merge = without_pauses(wires)
         if pause:
@@ -121,8 +146,13 @@ class AsyncDatabase:
 
     def _enqueue(self, wires: list[Wire]) -> asyncio.Future[list[Reply]]:
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(ConnectionLostError(self.address.shown, CLOSED))
+            return future
         if any(wire.operation.blocking for wire in wires):
-            self._spawn(self._deliver_into([(wires, future)], wires, alone=True))
+            task = self._spawn([(wires, future)], wires, self._from_the_start(wires, alone=True))
+            # Nobody would take the item that a forgotten wait still pops.
+            future.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
             return future
         self._queue.append((wires, future))
         if not self._flush_due:
@@ -135,9 +165,11 @@ class AsyncDatabase:
         self._flush_due = False
         while self._queue and self._has_room():
             items, wires = self._next_batch()
+            if not wires:
+                return  # all of them were cancelled
             link = self._home.ready
             if link is None or self.context.sharded or self.settings.durability:
-                self._spawn(self._deliver_into(items, wires))
+                self._spawn(items, wires, self._from_the_start(wires))
             else:
                 self._send_now(link, items, wires)
 
@@ -147,8 +179,8 @@ class AsyncDatabase:
             and self._bytes_in_flight < self.settings.most_bytes_in_flight
         )
 
-    def _next_batch(self) -> tuple[list[tuple[list[Wire], asyncio.Future[list[Reply]]]], list[Wire]]:
-        items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]] = []
+    def _next_batch(self) -> tuple[Items, list[Wire]]:
+        items: Items = []
         wires: list[Wire] = []
         while self._queue and (not wires or len(wires) + len(self._queue[0][0]) <= MOST_WIRES):
             item = self._queue.popleft()
@@ -158,82 +190,55 @@ class AsyncDatabase:
             wires += item[0]
         return items, wires
 
-    def _send_now(
-        self, link: Link, items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], wires: list[Wire]
-    ) -> None:
+    def _send_now(self, link: Link, items: Items, wires: list[Wire]) -> None:
         """The common case: the link is open, so write at once and answer from its callback."""
-        packed = Packed(wires)
+        try:
+            packed = Packed(wires)
+        except Exception as error:  # noqa: BLE001  # raised in whoever made the calls
+            _fail(items, error)
+            return
         if len(packed.buffer) > MOST_BYTES:
-            self._spawn(self._deliver_into(items, wires))
+            self._spawn(items, wires, self._from_the_start(wires))
             return
         size, count, start = len(packed.buffer), len(wires), time.perf_counter()
         self._bytes_in_flight += size
         self._calls_in_flight += count
 
-        def answered(future: asyncio.Future[Answer]) -> None:
+        def answered(outcome: Outcome) -> None:
             self._bytes_in_flight -= size
             self._calls_in_flight -= count
-            error = future.exception()
-            if error is None and packed.plain and not future.result()[1]:
-                replies = future.result()[0]
+            if packed.plain and not isinstance(outcome, BrokenLineError) and not outcome[1]:
+                replies = Sound(outcome[0])
                 _hand_out(items, replies)
                 if self._observers:
                     report(self._observers, wires, replies, time.perf_counter() - start)
             else:
-                self._spawn(self._recover(items, wires, packed, future, start))
+                self._spawn(items, wires, self._from_here(wires, packed, outcome))
             if self._queue and not self._flush_due:
                 self._flush()
 
-        link.send(packed.buffer, packed.count, self.settings.timeout_seconds).add_done_callback(answered)
+        link.post(packed.buffer, packed.count, self.settings.timeout_seconds, answered)
 
-    async def _recover(
-        self,
-        items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]],
-        wires: list[Wire],
-        packed: Packed,
-        future: asyncio.Future[Answer],
-        start: float,
-    ) -> None:
+    async def _from_the_start(self, wires: list[Wire], *, alone: bool = False) -> Delivery:
+        await self._routes()
+        delivery = self._delivery(wires)
+        await self._finish(delivery, alone=alone)
+        return delivery
+
+    async def _from_here(self, wires: list[Wire], packed: Packed, outcome: Outcome) -> Delivery:
         """Go on with a batch that had errors, a transaction, or a connection that broke."""
         delivery = self._delivery(wires)
-        self._take(Shipment(None, False, range(len(wires)), wires), packed, future, delivery)
+        self._take(Shipment(None, False, range(len(wires)), wires), packed, outcome, delivery)
         await self._finish(delivery)
-        _hand_out(items, delivery.replies)
-        if self._observers:
-            report(self._observers, wires, delivery.replies, time.perf_counter() - start)
-
-    async def _deliver_into(
-        self,
-        items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]],
-        wires: list[Wire],
-        *,
-        alone: bool = False,
-    ) -> None:
-        start = time.perf_counter()
-        self._calls_in_flight += len(wires)
-        try:
-            await self._routes()
-            delivery = self._delivery(wires)
-            await self._finish(delivery, alone=alone)
-        except KeywrightError as error:
-            _fail(items, error)
-            return
-        except asyncio.CancelledError:
-            _fail(items, ConnectionLostError(self.address.shown, "the database was closed"))
-            raise
-        finally:
-            self._calls_in_flight -= len(wires)
-        _hand_out(items, delivery.replies)
-        if self._observers:
-            report(self._observers, wires, delivery.replies, time.perf_counter() - start)
-        if self._queue and not self._flush_due:
-            self._flush()
+        return delivery
 
     def _delivery(self, wires: list[Wire]) -> Delivery:
         return Delivery(wires, self.settings.retry, self.address.shown, self._topology)
 
     async def _finish(self, delivery: Delivery, *, alone: bool = False) -> None:
         while delivery.pending:
+            if self._closed:
+                delivery.retry = NEVER
             pause = delivery.next_attempt()
             if pause is None:
                 break
@@ -273,28 +278,24 @@ class AsyncDatabase:
             await asyncio.wait([future])
         finally:
             self._bytes_in_flight -= len(packed.buffer)
+            future.cancel()  # of interest to nobody, unless it is done
             if alone:
                 await links.give_back(link)
-        self._take(shipment, packed, future, delivery)
+        self._take(shipment, packed, future.result(), delivery)
 
-    def _take(
-        self, shipment: Shipment, packed: Packed, future: asyncio.Future[Answer], delivery: Delivery
-    ) -> None:
-        error = future.exception()
-        if error is None:
-            raw = future.result()[0]
-            replies = packed.replies(raw, asking=shipment.asking)
-            if self.settings.durability and packed.extra:
-                replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
-            delivery.answered(shipment, replies)
-            return
-        assert isinstance(error, BrokenLineError)
-        replies = packed.replies(error.raw, asking=shipment.asking)
+    def _take(self, shipment: Shipment, packed: Packed, outcome: Outcome, delivery: Delivery) -> None:
+        broken = outcome if isinstance(outcome, BrokenLineError) else None
+        raw = outcome.raw if isinstance(outcome, BrokenLineError) else outcome[0]
+        replies = packed.replies(raw, asking=shipment.asking)
+        if broken is None and self.settings.durability and packed.extra:
+            replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
         delivery.answered(shipment, replies)
-        if error.silent:
+        if broken is None:
+            return
+        if broken.silent:
             delivery.overdue(shipment, len(replies), deadline_of(shipment.wires, self.settings))
         else:
-            delivery.lost(shipment, len(replies), error.reason, sent=error.sent)
+            delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 
     def _links_of(self, node: Node | None) -> Links:
         if node is None:
@@ -328,21 +329,41 @@ class AsyncDatabase:
             delivery = Delivery([wire], self.settings.retry._replace(attempts=1), str(node), None)
             await self._ship_all([Shipment(node, False, [0], [wire])], delivery)
             delivery.next_attempt()
-            reply = delivery.replies[0]
-            if reply and not isinstance(reply, KeywrightError):
-                settings = self.address.settings
-                asked = node or Node(settings.get("host", "localhost"), settings.get("port", 6379))
-                return Topology.parse(reply, asked)
-            trouble = reply if isinstance(reply, KeywrightError) else trouble
+            answer = described(delivery.replies[0], node, self.address)
+            if isinstance(answer, Topology):
+                return answer
+            trouble = answer or trouble
         raise trouble
 
-    def _spawn(self, work: Any) -> None:
+    def _spawn(
+        self, items: Items, wires: list[Wire], work: Coroutine[Any, Any, Delivery]
+    ) -> asyncio.Task[Delivery]:
+        """Answer a batch from its delivery. Whatever happens, nobody is left waiting."""
+        start = time.perf_counter()
+        self._calls_in_flight += len(wires)
         task = self._loop.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+
+        def over(task: asyncio.Task[Delivery]) -> None:
+            self._tasks.discard(task)
+            self._calls_in_flight -= len(wires)
+            if task.cancelled():
+                _fail(items, ConnectionLostError(self.address.shown, CLOSED))
+            elif error := task.exception():
+                _fail(items, error)
+            else:
+                replies = task.result().replies
+                _hand_out(items, replies)
+                if self._observers:
+                    report(self._observers, wires, replies, time.perf_counter() - start)
+            if self._queue and not self._flush_due:
+                self._flush()
+
+        task.add_done_callback(over)
+        return task
 
 
-def _hand_out(items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], replies: list[Reply]) -> None:
+def _hand_out(items: Items, replies: list[Reply]) -> None:
     if len(items) == 1:
         if not items[0][1].done():
             items[0][1].set_result(replies)
@@ -355,7 +376,7 @@ def _hand_out(items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], repli
         start = end
 
 
-def _fail(items: list[tuple[list[Wire], asyncio.Future[list[Reply]]]], error: KeywrightError) -> None:
+def _fail(items: Items, error: BaseException) -> None:
     for _, future in items:
         if not future.done():
             future.set_exception(error)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -12,17 +13,19 @@ from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
 from keywright.engine.lines import BrokenLineError, Lines
 from keywright.engine.packing import Packed
 from keywright.engine.probing import Server, probe_call, read_probe
-from keywright.engine.scanning import Page
+from keywright.engine.scanning import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
-from keywright.engine.topology import Node, Topology
+from keywright.engine.topology import Node, Topology, described
 from keywright.engine.waiting import check_durability, deadline_of, without_pauses
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Effect, Operation, Plain, Reply, Wire
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
+from keywright.keyspace.space import Keyspace
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Key)
 
 CLUSTER_SLOTS = Operation("topology", b"CLUSTER", Effect.READ)
 
@@ -58,19 +61,19 @@ class Database:
             value: T = stop.value
             return value
 
-    def scan(self, kind: type[Key], **variables: object) -> Iterator[Key]:
+    def scan(self, kind: type[K], **variables: object) -> Iterator[K]:
         """Every stored key of one class, page by page, optionally with some variables fixed.
 
         Never blocks the server (SCAN). A key that exists all along is seen at least once.
         """
-        for node in self._primaries():
-            cursor = 0
-            while True:
-                page = Page(kind, variables, cursor, self.context)
-                cursor, keys = page.read(self._deliver_to(node, [page.wire])[0])
-                yield from keys
-                if cursor == 0:
-                    break
+        return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
+
+    def names(self, space: Keyspace) -> Iterator[bytes]:
+        """Every stored name that begins as those of a keyspace do here, declared or not, page by page.
+
+        A keyspace bound without prefix and version has no such beginning: then it is every name.
+        """
+        return self._pages(lambda cursor: NamePage(space, cursor, self.context))
 
     def server(self) -> Server:
         """What the server is and can do; asked once."""
@@ -95,6 +98,16 @@ class Database:
 
     def __repr__(self) -> str:
         return f"<Database {self.address.shown}>"
+
+    def _pages(self, make: Callable[[int], Page[T]]) -> Iterator[T]:
+        for node in self._primaries():
+            cursor = 0
+            while True:
+                page = make(cursor)
+                cursor, found = page.read(self._deliver_to(node, [page.wire])[0])
+                yield from found
+                if cursor == 0:
+                    break
 
     def _exchange(self, wires: list[Wire]) -> list[Reply]:
         sent, pause, merge = without_pauses(wires)
@@ -136,9 +149,13 @@ class Database:
 
     def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
         """Write to every node first, then read from each: the nodes work at the same time."""
-        open_lines = [(shipment, *sent) for shipment in shipments if (sent := self._send(shipment, delivery))]
-        for shipment, lines, line, packed in open_lines:
-            self._receive(shipment, lines, line, packed, delivery)
+        sent = deque((shipment, *way) for shipment in shipments if (way := self._send(shipment, delivery)))
+        try:
+            while sent:
+                self._receive(*sent.popleft(), delivery)
+        finally:
+            for _, lines, line, _ in sent:
+                lines.drop(line)
 
     def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[Lines, Any, Packed] | None:
         lines = self._lines_of(shipment.node)
@@ -172,8 +189,8 @@ class Database:
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
-        if packed.plain and not errors and len(replies) == len(delivery.replies):
-            delivery.replies, delivery.pending = replies, {}
+        if packed.plain and not errors and len(replies) == len(delivery.wires):
+            delivery.complete(replies)
         else:
             delivery.answered(shipment, replies)
 
@@ -228,12 +245,10 @@ class Database:
             delivery = Delivery([wire], self.settings.retry._replace(attempts=1), str(node), None)
             self._ship_all([Shipment(node, False, [0], [wire])], delivery)
             delivery.next_attempt()
-            reply = delivery.replies[0]
-            if reply and not isinstance(reply, KeywrightError):
-                settings = self.address.settings
-                asked = node or Node(settings.get("host", "localhost"), settings.get("port", 6379))
-                return Topology.parse(reply, asked)
-            trouble = reply if isinstance(reply, KeywrightError) else trouble
+            answer = described(delivery.replies[0], node, self.address)
+            if isinstance(answer, Topology):
+                return answer
+            trouble = answer or trouble
         raise trouble
 
 

@@ -14,7 +14,7 @@ from keywright.engine.retrying import Retry
 from keywright.engine.topology import Node, Topology, parse_redirection
 from keywright.engine.translate import refusal
 from keywright.errors import ConnectionLostError, DeadlineError, KeywrightError, OutcomeUnknownError
-from keywright.keyspace.call import Effect, Reply, Transacted, Wire
+from keywright.keyspace.call import Effect, Reply, Sound, Transacted, Wire
 from keywright.keyspace.slots import slot_of
 
 # Bounds on what one shipment holds, so that neither side buffers without end.
@@ -34,24 +34,42 @@ class Shipment(NamedTuple):
 class Delivery:
     """One batch on its way. `replies` is complete once `pending` is empty."""
 
-    def __init__(self, wires: Sequence[Wire], retry: Retry, server: str, topology: Topology | None) -> None:
-        self.wires = list(wires)
+    def __init__(self, wires: list[Wire], retry: Retry, server: str, topology: Topology | None) -> None:
+        self.wires = wires
         self.retry = retry
         self.server = server
         self.topology = topology
-        self.replies: list[Reply] = [None] * len(self.wires)
-        self.pending: dict[int, None] = dict.fromkeys(range(len(self.wires)))
+        self.replies: list[Reply] = []
         self.attempt = 0
         self.stale_topology = False
         self._sent_to: dict[int, tuple[Node, bool]] = {}
         self._trouble: dict[int, KeywrightError] = {}
+        self._pending: dict[int, None] | None = None
+
+    @property
+    def pending(self) -> dict[int, None]:
+        """The indexes that have no reply yet. Most batches go through at once and never ask."""
+        if self._pending is None:
+            self.replies = [None] * len(self.wires)
+            self._pending = dict.fromkeys(range(len(self.wires)))
+        return self._pending
+
+    def complete(self, replies: list[Reply]) -> None:
+        """Take the replies of the whole batch, none of which is an error or a transaction."""
+        self.replies = Sound(replies)
+        self._pending = {}
 
     def shipments(self) -> list[Shipment]:
         """The next writes, at most one a node; what does not fit waits for the next round."""
         groups: dict[tuple[Node | None, bool], list[int]] = {}
         for index in self.pending:
             groups.setdefault(self._target(index), []).append(index)
-        return [self._shipment(node, asking, indexes) for (node, asking), indexes in groups.items()]
+        chosen: dict[Node | None, Shipment] = {}
+        for (node, asking), indexes in groups.items():
+            if node not in chosen:
+                chosen[node] = self._shipment(node, asking, indexes)
+        # One order for everybody: threads that each hold a connection the other needs would wait forever.
+        return [chosen[node] for node in sorted(chosen, key=str)]
 
     def _target(self, index: int) -> tuple[Node | None, bool]:
         if self.topology is None:
@@ -104,7 +122,7 @@ class Delivery:
             self._done(index, DeadlineError(self._name(shipment), seconds))
 
     def next_attempt(self) -> float | None:
-        """Seconds to wait before trying again; None once attempts are used up and the rest has failed."""
+        """Seconds to wait before the next shipments; None once everything is answered or has failed."""
         if not self._trouble:
             return 0.0
         self.attempt += 1
@@ -114,7 +132,7 @@ class Delivery:
         for index, error in self._trouble.items():
             self._done(index, error)
         self._trouble.clear()
-        return None
+        return 0.0 if self.pending else None  # what did not fit into the last shipments was never tried
 
     def _settle(self, index: int, reply: Reply, shipment: Shipment) -> Reply:
         if isinstance(reply, ErrorReply):
@@ -136,7 +154,7 @@ class Delivery:
             return self._again(index, reply)
         if code == "NOSCRIPT" and wire.operation.script is not None:
             whole = (b"EVAL", wire.operation.script.source, *wire.arguments[2:])
-            self.wires[index] = wire._replace(arguments=whole)
+            self.wires[index] = wire.with_arguments(whole)
             return _AGAIN
         if code in ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"):
             self.stale_topology = self.topology is not None
@@ -148,9 +166,9 @@ class Delivery:
         return _AGAIN
 
     def _done(self, index: int, reply: Reply) -> None:
+        del self.pending[index]
         self.replies[index] = reply
         self._sent_to.pop(index, None)
-        del self.pending[index]
 
     def _name(self, shipment: Shipment) -> str:
         return str(shipment.node) if shipment.node is not None else self.server

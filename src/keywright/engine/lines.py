@@ -11,6 +11,7 @@ import threading
 from collections import deque
 from typing import Any, cast
 
+from hiredis import HiredisError
 from redis import exceptions
 from redis.backoff import NoBackoff
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
@@ -23,7 +24,7 @@ from redis.sentinel import (
 )
 
 from keywright.engine.address import Address
-from keywright.engine.packing import Packed, Parser
+from keywright.engine.packing import Incoming, Packed, Parser
 from keywright.engine.settings import Settings
 from keywright.engine.translate import unreachable
 from keywright.keyspace.call import Reply
@@ -59,23 +60,19 @@ class _Batching:
     def collect(self, count: int, seconds: float) -> tuple[list[Reply], bool]:
         """Read as many raw replies, and say whether errors are among them."""
         sock = self._sock
-        parser = self._parser_of(sock)
-        errors = parser.errors
-        replies: list[Reply] = []
+        incoming = Incoming(self._parser_of(sock), count)
         try:
-            sock.settimeout(seconds)
-            while True:
-                parser.take(replies, count)
-                if len(replies) == count:
-                    return replies, parser.errors != errors
+            if sock.gettimeout() != seconds:
+                sock.settimeout(seconds)
+            while not incoming.complete():
                 received = sock.recv(READ_SIZE)
                 if not received:
                     raise ConnectionError("the server closed the connection")
-                parser.feed(received)
-        except OSError as error:
-            raise BrokenLineError(
-                replies, error, sent=True, silent=isinstance(error, TimeoutError)
-            ) from error
+                incoming.feed(received)
+        except (OSError, HiredisError) as error:
+            silent = isinstance(error, TimeoutError)
+            raise BrokenLineError(incoming.before_break(), error, sent=True, silent=silent) from error
+        return incoming.replies, incoming.had_errors()
 
     def usable(self) -> bool:
         """Whether an idle line is still open and has nothing unread."""
@@ -126,7 +123,7 @@ class Lines:
         self.settings = settings
         self._idle: deque[Any] = deque()
         self._room = threading.BoundedSemaphore(settings.most_connections)
-        self._make = _maker(address, settings)
+        self._make, self._sentinels = _maker(address, settings)
         self._pid = os.getpid()
 
     def take(self) -> Any:
@@ -158,6 +155,8 @@ class Lines:
     def close(self) -> None:
         while self._idle:
             self._idle.pop().disconnect()
+        for client in self._sentinels:
+            client.close()
 
     def _opened(self) -> Any:
         line = self._make()
@@ -174,11 +173,12 @@ class Lines:
         self._pid = os.getpid()
 
 
-def _maker(address: Address, settings: Settings) -> Any:
+def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
+    """What makes a connection, and the clients it asks where to."""
     options = connection_options(address, settings)
     if address.sentinels is None:
         kind = LINES[address.scheme]
-        return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options)
+        return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     secure = address.scheme == "rediss"
     known = {k: v for k, v in options.items() if k in ("socket_timeout", "socket_connect_timeout")}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
@@ -191,7 +191,8 @@ def _maker(address: Address, settings: Settings) -> Any:
         retry=ConnectRetry(NoBackoff(), 0),
         **options,
     )
-    return pool.make_connection
+    # Not pool.make_connection: it counts what it made, never what was closed, and ends at 100.
+    return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels
 
 
 def connection_options(address: Address, settings: Settings) -> dict[str, Any]:

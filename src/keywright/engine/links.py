@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from redis import exceptions
 from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection
@@ -23,37 +24,29 @@ from redis.backoff import NoBackoff
 
 from keywright.engine.address import Address
 from keywright.engine.lines import BrokenLineError, connection_options
-from keywright.engine.packing import Parser
+from keywright.engine.packing import Incoming, Parser
 from keywright.engine.settings import Settings
 from keywright.engine.translate import unreachable
+from keywright.errors import ConnectionLostError
 from keywright.keyspace.call import Reply
 
 Answer = tuple[list[Reply], bool]
+Outcome: TypeAlias = Answer | BrokenLineError
+CLOSED = "the database was closed"
 
 
-class _Expected:
+class _Expected(NamedTuple):
     """A batch that was written and waits for its raw replies."""
 
-    __slots__ = ("count", "errors", "future", "replies", "timer")
+    incoming: Incoming
+    deadline: float
+    done: Callable[[Outcome], None]
 
-    def __init__(self, count: int, errors: int, future: asyncio.Future[Answer]) -> None:
-        self.count = count
-        self.errors = errors
-        self.future = future
-        self.replies: list[Reply] = []
-        self.timer: asyncio.TimerHandle | None = None
-
-    def resolve(self, errors: int) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-        if not self.future.done():
-            self.future.set_result((self.replies, errors != self.errors))
+    def resolve(self) -> None:
+        self.done((self.incoming.replies, self.incoming.had_errors()))
 
     def fail(self, reason: Exception, *, silent: bool) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
-        if not self.future.done():
-            self.future.set_exception(BrokenLineError(self.replies, reason, sent=True, silent=silent))
+        self.done(BrokenLineError(self.incoming.before_break(), reason, sent=True, silent=silent))
 
 
 class Link(asyncio.Protocol):
@@ -66,35 +59,49 @@ class Link(asyncio.Protocol):
         self.parser = Parser()
         self.waiting: deque[_Expected] = deque()
         self.open = True
+        self._alarm: asyncio.TimerHandle | None = None
 
-    def send(self, buffer: bytes, count: int, seconds: float) -> asyncio.Future[Answer]:
-        """Write a batch; the future gets its raw replies and whether errors are among them."""
-        future: asyncio.Future[Answer] = self.loop.create_future()
+    def post(self, buffer: bytes, count: int, seconds: float, done: Callable[[Outcome], None]) -> None:
+        """Write a batch; `done` gets its raw replies and whether errors are among them, or how it broke."""
         if not self.open:
-            future.set_exception(BrokenLineError([], OSError("it closed"), sent=False, silent=False))
-            return future
-        last = self.waiting[-1] if self.waiting else None
-        expected = _Expected(count, self.parser.errors if last is None else -1, future)
-        expected.timer = self.loop.call_later(seconds, self._overdue, expected)
-        self.waiting.append(expected)
+            done(BrokenLineError([], OSError("it closed"), sent=False, silent=False))
+            return
+        incoming = Incoming(self.parser, count, first=not self.waiting)
+        deadline = self.loop.time() + seconds
+        self.waiting.append(_Expected(incoming, deadline, done))
+        # One timer a link, set again when it rings too early: one a batch would cost more than its GET.
+        if self._alarm is None or self._alarm.when() > deadline:
+            self._set_alarm(deadline)
         self.transport.write(buffer)
+
+    def send(self, buffer: bytes, count: int, seconds: float) -> asyncio.Future[Outcome]:
+        """Write a batch; the future gets what `post` gives to `done`."""
+        future: asyncio.Future[Outcome] = self.loop.create_future()
+
+        def done(outcome: Outcome) -> None:
+            if not future.done():
+                future.set_result(outcome)
+
+        self.post(buffer, count, seconds, done)
         return future
 
     def data_received(self, data: bytes) -> None:
-        parser, waiting = self.parser, self.waiting
-        parser.feed(data)
+        waiting = self.waiting
+        if not waiting:
+            self.parser.feed(data)
+            return
+        waiting[0].incoming.feed(data)
         while waiting:
-            expected = waiting[0]
-            if expected.errors < 0:
-                expected.errors = parser.errors
-            parser.take(expected.replies, expected.count)
-            if len(expected.replies) < expected.count:
+            incoming = waiting[0].incoming
+            if not incoming.started:
+                incoming.start()
+            if not incoming.complete():
                 return
-            waiting.popleft()
-            expected.resolve(parser.errors)
+            waiting.popleft().resolve()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
+        self._silence()
         self._give_up(exc or OSError("the server closed the connection"), silent=False)
         self.former.connection_lost(exc)
 
@@ -109,16 +116,30 @@ class Link(asyncio.Protocol):
 
     def close(self) -> None:
         self.open = False
+        self._silence()
+        self._give_up(OSError("it was closed"), silent=False)
         self.transport.abort()
 
-    def _overdue(self, expected: _Expected) -> None:
+    def _set_alarm(self, deadline: float) -> None:
+        self._silence()
+        self._alarm = self.loop.call_at(deadline, self._ring)
+
+    def _silence(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
         """Replies come in order, so one that is late holds up all behind it: give the connection up."""
+        self._alarm = None
+        if not self.waiting:
+            return
+        first = self.waiting[0]
+        if first.deadline > self.loop.time():
+            self._set_alarm(first.deadline)
+            return
         self.open = False
-        while self.waiting:
-            late = self.waiting.popleft()
-            late.fail(TimeoutError("no answer in time"), silent=True)
-            if late is expected:
-                break
+        self.waiting.popleft().fail(TimeoutError("no answer in time"), silent=True)
         self._give_up(OSError("the connection was given up after a deadline"), silent=False)
         self.transport.abort()
 
@@ -173,11 +194,13 @@ class Links:
     def __init__(self, address: Address, settings: Settings) -> None:
         self.address = address
         self.settings = settings
-        self._make = _maker(address, settings)
+        self._make, self._sentinels = _maker(address, settings)
         self._shared: Link | None = None
         self._opening: asyncio.Lock = asyncio.Lock()
         self._idle: list[Link] = []
         self._connections: dict[Link, Any] = {}
+        self._room = asyncio.Semaphore(settings.most_connections)
+        self._closed = False
 
     @property
     def ready(self) -> Link | None:
@@ -194,25 +217,34 @@ class Links:
             return self._shared
 
     async def borrow(self) -> Link:
-        """A link of one's own, for a command that makes the server wait."""
-        while self._idle:
-            link = self._idle.pop()
-            if link.open:
-                return link
-            await self._forget(link)
-        return await self._opened()
+        """A link of one's own, for a command that makes the server wait; their number is bounded."""
+        await self._room.acquire()
+        try:
+            while self._idle:
+                link = self._idle.pop()
+                if link.open:
+                    return link
+                await self._forget(link)
+            return await self._opened()
+        except BaseException:
+            self._room.release()
+            raise
 
     async def give_back(self, link: Link) -> None:
+        self._room.release()
         if link.open and not link.waiting:
             self._idle.append(link)
         else:
             await self._forget(link)
 
     async def close(self) -> None:
+        self._closed = True
         for link in list(self._connections):
             await self._forget(link)
         self._idle.clear()
         self._shared = None
+        for client in self._sentinels:
+            await client.aclose()
 
     async def _opened(self) -> Link:
         connection = self._make()
@@ -221,6 +253,9 @@ class Links:
         except (exceptions.RedisError, OSError) as error:
             raise unreachable(error, self.address.shown) from error
         self._connections[link] = connection
+        if self._closed:
+            await self._forget(link)
+            raise ConnectionLostError(self.address.shown, CLOSED)
         return link
 
     async def _forget(self, link: Link) -> None:
@@ -230,11 +265,12 @@ class Links:
             await connection.disconnect(nowait=True)
 
 
-def _maker(address: Address, settings: Settings) -> Any:
+def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
+    """What makes a connection, and the clients it asks where to."""
     options = connection_options(address, settings)
     if address.sentinels is None:
         kind = KINDS[address.scheme]
-        return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options)
+        return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     known = {k: v for k, v in options.items() if k in ("socket_timeout", "socket_connect_timeout")}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         list(address.sentinels.hosts), sentinel_kwargs=known
@@ -247,4 +283,5 @@ def _maker(address: Address, settings: Settings) -> Any:
         retry=ConnectRetry(NoBackoff(), 0),
         **options,
     )
-    return pool.make_connection
+    # Not pool.make_connection: it counts what it made, never what was closed, and ends at 100.
+    return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import hiredis
 
-from keywright.keyspace.call import Reply, Transacted, Wire
+from keywright.keyspace.call import Arguments, Reply, Transacted, Transaction, Wire
 
 # hiredis declares a tuple of one element; it takes any number.
 pack_command: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command
@@ -31,29 +32,16 @@ class Packed:
     __slots__ = ("buffer", "count", "extra", "plain", "wires")
 
     def __init__(self, wires: Sequence[Wire], *, asking: bool = False, extra: bytes = b"") -> None:
-        pieces: list[bytes] = []
-        add = pieces.append
-        count = 0
-        for wire in wires:
-            if asking:
-                add(ASKING)
-                count += 1
-            if wire[2][1] == b"MULTI":
-                add(MULTI)
-                pieces.extend(map(pack_command, wire[0]))
-                add(EXEC)
-                count += len(wire[0]) + 2
-            else:
-                add(pack_command(wire[0]))
-                count += 1
-        if extra:
-            add(extra)
-            count += 1
         self.wires = wires
         self.extra = bool(extra)
-        self.buffer = b"".join(pieces)
-        self.count = count
-        self.plain = count == len(wires)
+        self.plain = not asking and not extra and Transaction not in set(map(type, wires))
+        if self.plain:
+            self.buffer = _joined(wires)
+            self.count = len(wires)
+        else:
+            pieces = [piece for wire in wires for piece in _pieces(wire, asking=asking)]
+            self.buffer = b"".join([*pieces, extra])
+            self.count = len(pieces) + self.extra
 
     def replies(self, raw: list[Reply], *, asking: bool = False) -> list[Reply]:
         """One reply a wire, for as many wires as were answered whole."""
@@ -63,13 +51,73 @@ class Packed:
         place = 0
         for wire in self.wires:
             place += asking
-            size = len(wire[0]) + 2 if wire[2][1] == b"MULTI" else 1
+            size = len(wire.arguments) + 2 if isinstance(wire, Transaction) else 1
             if place + size > len(raw):
                 break
             answers = raw[place : place + size]
             replies.append(answers[0] if size == 1 else _executed(answers))
             place += size
         return replies
+
+
+def _joined(wires: Sequence[Wire]) -> bytes:
+    """One buffer for many commands.
+
+    hiredis packs one command at a time. The short shapes that make up most batches are cheaper as pieces
+    of one join: 0.10 against 0.26 µs for a GET, 0.17 against 0.37 µs for a SET of 250 bytes.
+    """
+    pieces: list[bytes] = []
+    add, extend = pieces.append, pieces.extend
+    separators, most = _SEPARATORS, len(_SEPARATORS)
+    for wire in wires:
+        arguments = wire.arguments
+        if len(arguments) == 2:
+            verb, name = arguments
+            if len(name) < most:
+                extend((_HEADS_OF_2[verb], separators[len(name)], name, b"\r\n"))
+                continue
+        elif len(arguments) == 3:
+            verb, name, value = arguments
+            if type(value) is bytes and type(name) is bytes and len(value) < most and len(name) < most:
+                extend(
+                    (_HEADS_OF_3[verb], separators[len(name)], name, separators[len(value)], value, b"\r\n")
+                )
+                continue
+        add(pack(arguments))
+    return b"".join(pieces)
+
+
+def pack(arguments: Arguments) -> bytes:
+    """One command. Long ones (MSET of a thousand keys) are joined too: a third of hiredis's time."""
+    if len(arguments) < 64 or set(map(type, arguments)) != {bytes} or max(map(len, arguments)) >= 4096:
+        return pack_command(arguments)
+    pieces = [b""] * (2 * len(arguments))
+    pieces[::2] = [_SEPARATORS[len(argument)] for argument in arguments]
+    pieces[1::2] = arguments
+    return b"*%d%b\r\n" % (len(arguments), b"".join(pieces))
+
+
+class _Heads(dict[bytes, bytes]):
+    """How a command of that many arguments begins, by its verb."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def __missing__(self, verb: bytes) -> bytes:
+        head = self[verb] = b"*%d\r\n$%d\r\n%b" % (self.count, len(verb), verb)
+        return head
+
+
+_HEADS_OF_2 = _Heads(2)
+_HEADS_OF_3 = _Heads(3)
+_SEPARATORS = [b"\r\n$%d\r\n" % length for length in range(4096)]
+
+
+def _pieces(wire: Wire, *, asking: bool) -> list[bytes]:
+    lead = [ASKING] if asking else []
+    if isinstance(wire, Transaction):
+        return [*lead, MULTI, *map(pack, wire.arguments), EXEC]
+    return [*lead, pack(wire.arguments)]
 
 
 def _executed(answers: list[Reply]) -> Reply:
@@ -92,23 +140,83 @@ NOTHING = _Nothing()
 class Parser:
     """Raw replies out of received bytes; errors come as values and are counted."""
 
-    __slots__ = ("errors", "feed", "gets")
+    __slots__ = ("errors", "feed", "gets", "has_data")
 
     def __init__(self) -> None:
         parser = hiredis.Reader(replyError=self._error, notEnoughData=NOTHING)
         self.errors = 0
         self.feed = parser.feed
         self.gets = parser.gets
-
-    def take(self, into: list[Reply], most: int) -> None:
-        """Move complete replies into a list, until it holds `most`."""
-        gets, nothing, add = self.gets, NOTHING, into.append
-        for _ in range(most - len(into)):
-            reply = gets()
-            if reply is nothing:
-                return
-            add(reply)
+        self.has_data = parser.has_data
 
     def _error(self, text: str) -> ErrorReply:
         self.errors += 1
         return ErrorReply(text)
+
+
+class Incoming:
+    """The raw replies of one batch, as they come in.
+
+    Where the parser has nothing left to read, it is told that the replies are one array, so that a whole
+    batch is one call of it: 0.04 against 0.12 to 0.49 µs a reply. What came before a broken connection is
+    then found by parsing it again, one by one.
+    """
+
+    __slots__ = ("_errors", "_parser", "_received", "_whole", "count", "replies", "started")
+
+    def __init__(self, parser: Parser, count: int, *, first: bool = True) -> None:
+        self.count = count
+        self.replies: list[Reply] = []
+        self.started = False
+        self._parser = parser
+        self._received: list[bytes] = []
+        self._whole = False
+        if first:
+            self.start()
+
+    def start(self) -> None:
+        """All that was asked before is answered: what comes now is this."""
+        self.started = True
+        self._errors = self._parser.errors
+        self._whole = self.count > 1 and not self._parser.has_data()
+        if self._whole:
+            self._parser.feed(b"*%d\r\n" % self.count)
+
+    def feed(self, data: bytes) -> None:
+        self._parser.feed(data)
+        if self._whole:
+            self._received.append(data)
+
+    def complete(self) -> bool:
+        """Whether every reply is there; then `replies` has them."""
+        if not self._whole:
+            _take(self._parser, self.replies, self.count)
+            return len(self.replies) == self.count
+        replies = self._parser.gets()
+        if replies is NOTHING:
+            return False
+        self.replies = replies
+        return True
+
+    def had_errors(self) -> bool:
+        return self._parser.errors != self._errors
+
+    def before_break(self) -> list[Reply]:
+        """The replies that came before the connection broke."""
+        if self._whole:
+            again = Parser()
+            for data in self._received:
+                again.feed(data)
+            with contextlib.suppress(hiredis.HiredisError):
+                _take(again, self.replies, self.count)
+        return self.replies
+
+
+def _take(parser: Parser, into: list[Reply], most: int) -> None:
+    """Move complete replies into a list, until it holds `most`."""
+    gets, nothing, add = parser.gets, NOTHING, into.append
+    for _ in range(most - len(into)):
+        reply = gets()
+        if reply is nothing:
+            return
+        add(reply)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from keywright.errors import CapabilityError, KeywrightError
+from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
 from keywright.keyspace.call import Call, Effect, Operation, Plain, gather_list
 
 INFO = Operation("info", b"INFO", Effect.READ)
@@ -57,6 +57,8 @@ def read_probe(answers: Any) -> Server:
     facts, commands = answers
     if isinstance(facts, KeywrightError):
         # A user who may not run INFO still gets a working database, of unknown make.
+        if not isinstance(facts, ServerRefusedError) or not facts.reply.startswith("NOPERM"):
+            raise facts
         facts = {}
     known = [] if isinstance(commands, KeywrightError) else commands
     features = {name for name, entry in zip(FEATURES, known, strict=False) if entry}

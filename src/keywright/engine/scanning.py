@@ -1,20 +1,33 @@
-"""Pages of SCAN, matched and parsed by a declared template."""
+"""Pages of SCAN: keys of a declared template, or all names of a keyspace."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from keywright.errors import KeywrightError
 from keywright.keyspace.call import Effect, Operation, Reply, Wire
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
+from keywright.keyspace.space import Keyspace
+
+T = TypeVar("T")
 
 SCAN = Operation("scan", b"SCAN", Effect.READ)
+COUNT = 1000
 
 
-class Page:
-    """One SCAN command and how to read its reply."""
+class Page(Protocol[T]):
+    """One SCAN command, and how to read its reply: the next cursor, and what was found."""
+
+    @property
+    def wire(self) -> Wire: ...
+
+    def read(self, reply: Reply) -> tuple[int, list[T]]: ...
+
+
+class KeyPage:
+    """The keys of one class."""
 
     def __init__(
         self, kind: type[Key], variables: Mapping[str, object], cursor: int, context: Context
@@ -23,19 +36,35 @@ class Page:
         self.variables = variables
         self.lead = context.prefixes[kind._space]
         pattern = escaped(self.lead) + kind._template.glob(variables)
-        arguments = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", 1000, b"TYPE", kind.redis_type)
+        arguments = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", COUNT, b"TYPE", kind.redis_type)
         self.wire = Wire(arguments, b"", SCAN, kind)
 
     def read(self, reply: Reply) -> tuple[int, list[Any]]:
-        if isinstance(reply, KeywrightError):
-            raise reply
-        cursor, names = reply
+        cursor, names = _checked(reply)
         found = (self.kind.parse(name[len(self.lead) :]) for name in names)
         # A glob is wider than a template: what it matches and the template does not is another key.
-        return int(cursor), [key for key in found if key is not None and self._wanted(key)]
+        return cursor, [key for key in found if key is not None and self._wanted(key)]
 
     def _wanted(self, key: Key) -> bool:
         return all(getattr(key, name) == value for name, value in self.variables.items())
+
+
+class NamePage:
+    """The names of a keyspace, whether one of its templates matches them or not."""
+
+    def __init__(self, space: Keyspace, cursor: int, context: Context) -> None:
+        arguments = (b"SCAN", cursor, b"MATCH", escaped(context.prefixes[space]) + b"*", b"COUNT", COUNT)
+        self.wire = Wire(arguments, b"", SCAN, None)
+
+    def read(self, reply: Reply) -> tuple[int, list[bytes]]:
+        return _checked(reply)
+
+
+def _checked(reply: Reply) -> tuple[int, list[bytes]]:
+    if isinstance(reply, KeywrightError):
+        raise reply
+    cursor, names = reply
+    return int(cursor), names
 
 
 def escaped(text: bytes) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from keywright.engine.address import Address
+from keywright.errors import KeywrightError
 from keywright.keyspace.slots import SLOTS
 
 
@@ -49,6 +51,14 @@ class Topology:
     def nodes(self) -> Iterable[Node]:
         """Everyone who may be asked for the topology."""
         return [*self.primaries, *(node for nodes in self.replicas.values() for node in nodes)]
+
+
+def described(reply: Any, node: Node | None, address: Address) -> Topology | KeywrightError | None:
+    """What a node's answer to CLUSTER SLOTS says; None when it knows of no slots."""
+    if isinstance(reply, KeywrightError) or not reply:
+        return reply or None
+    settings = address.settings
+    return Topology.parse(reply, node or Node(settings.get("host", "localhost"), settings.get("port", 6379)))
 
 
 class Redirection(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from keywright.engine.packing import ErrorReply
 from keywright.engine.settings import Durability, Settings
 from keywright.errors import UnderReplicatedError
 from keywright.keyspace.call import PAUSE, Effect, Reply, Wire
@@ -25,9 +26,8 @@ def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list
 
 def deadline_of(wires: Sequence[Wire], settings: Settings) -> float:
     """Seconds until an answer is overdue, counting what the server was asked to wait."""
-    if len(wires) == 1:
-        return settings.timeout_seconds + wires[0].operation.blocking
-    return settings.timeout_seconds
+    seconds = settings.timeout_seconds + sum(wire.operation.blocking for wire in wires)
+    return seconds if settings.durability is None else seconds + settings.durability.within_ms / 1000
 
 
 def check_durability(
@@ -38,7 +38,7 @@ def check_durability(
         return replies
     error = UnderReplicatedError(durability.replicas, confirmed if isinstance(confirmed, int) else 0)
     return [
-        reply if wire.operation.effect is Effect.READ else error
+        reply if wire.operation.effect is Effect.READ or isinstance(reply, ErrorReply) else error
         for reply, wire in zip(replies, wires, strict=True)
     ]
 

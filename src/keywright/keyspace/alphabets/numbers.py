@@ -119,4 +119,6 @@ class SnowflakeText(Verbatim):
 
     def inline(self, var: str, const: str) -> str:
         largest = str(_LARGEST_UNSIGNED)
-        return f"{super().inline(var, const)} and (len({var}) < {len(largest)} or {var} <= '{largest}')"
+        plain = f"{var}.isascii() and {var}.isdigit() and {var}[0] != '0' and len({var}) < {len(largest)}"
+        careful = f"{const}({var}) is not None and (len({var}) < {len(largest)} or {var} <= '{largest}')"
+        return f"type({var}) is str and ({plain} or {careful})"

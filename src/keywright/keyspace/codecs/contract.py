@@ -7,7 +7,7 @@ A codec declared wrongly (an enum of floats, say) raises TypeError when it is ma
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 __all__ = ["Codec", "CodecError", "SealRefused"]
@@ -42,6 +42,10 @@ class Codec(ABC, Generic[T]):
     secret: bool = False
     """Neither values nor bytes may be shown."""
     sealed: bool = False
+    quick_encode: Callable[[T], bytes] | None = None
+    """The bare function behind `encode`, where there is one; it may raise anything when `encode` would."""
+    quick_decode: Callable[[bytes], T] | None = None
+    """The same for `decode`."""
     samples: tuple[T, ...] = ()
     """Values that must round-trip."""
 

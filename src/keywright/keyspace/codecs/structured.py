@@ -26,6 +26,7 @@ class _Structured(Codec[Any]):
         self._accepted = accepted[0] if len(accepted) == 1 else accepted  # a lone class is checked faster
         self._encode = encode
         self._decode = decode
+        self.quick_decode = decode
         self.samples = samples_of(hint)
 
     def encode(self, value: Any) -> bytes:

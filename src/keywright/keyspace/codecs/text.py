@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from keywright.keyspace.alphabets import Alphabet
@@ -19,6 +19,8 @@ class Text(Codec[str]):
     expected = "UTF-8 text"
     python_type = str
     samples = ("", "plain", "naïve café ☕ 𝄞", "\x00\r\n")
+    quick_encode = staticmethod(str.encode)
+    quick_decode = staticmethod(bytes.decode)
 
     def encode(self, value: str) -> bytes:
         try:
@@ -63,6 +65,7 @@ class IdOf(Codec[Any]):
         self.python_type = alphabet.python_type
         self.samples = tuple(alphabet.samples)
         self.alphabet = alphabet
+        self.quick_encode = _quick_encoder(alphabet)
         self._render = alphabet.render
         self._parse = alphabet.parse
 
@@ -77,3 +80,17 @@ class IdOf(Codec[Any]):
             return self._parse(data.decode())
         except Exception as exc:
             raise self.refusal(data) from exc
+
+
+def _quick_encoder(alphabet: Alphabet[Any]) -> Callable[[Any], bytes] | None:
+    """The encoder of an alphabet that writes its values as they are, with its check in line."""
+    condition = alphabet.inline("value", "match")
+    if condition is None:
+        return None
+    scope: dict[str, Any] = {"match": alphabet.matcher}
+    exec(
+        f"def encode(value):\n    if {condition}:\n        return f'{{value}}'.encode()\n    raise ValueError",
+        scope,
+    )
+    encode: Callable[[Any], bytes] = scope["encode"]
+    return encode

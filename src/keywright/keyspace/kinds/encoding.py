@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Reply
-from keywright.keyspace.codecs import Codec, CodecError, Text
+from keywright.keyspace.codecs import Codec, CodecError
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
@@ -26,11 +26,13 @@ def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
 
 def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
     """The codec's encoder; what it refuses becomes a ValueRefusedError of this template."""
-    if isinstance(codec, Text):
-        return _text_encoder(cls, codec)  # type: ignore[return-value]  # T is str here
-    encode = codec.encode
+    quick, encode = codec.quick_encode or codec.encode, codec.encode
 
     def encoded(value: T) -> bytes:
+        try:
+            return quick(value)
+        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+            pass
         try:
             return encode(value)
         except CodecError as error:
@@ -39,40 +41,17 @@ def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
     return encoded
 
 
-def _text_encoder(cls: type[Key], codec: Text) -> Callable[[str], bytes]:
-    """Text is what most values are, so it is encoded without a call in between."""
-
-    def encoded(value: str) -> bytes:
-        try:
-            return str.encode(value)
-        except (TypeError, UnicodeEncodeError):
-            refused = codec
-        try:
-            return refused.encode(value)
-        except CodecError as error:
-            raise ValueRefusedError(cls._template.source, error.expected, error.found) from error
-
-    return encoded
-
-
 def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
     """A decoder that lets an absent value through as None."""
-    decode = codec.decode
-    if isinstance(codec, Text):
-        return _optional_text(decode)  # type: ignore[arg-type,return-value]  # T is str here
+    quick, decode = codec.quick_decode or codec.decode, codec.decode
 
     def decoded(reply: bytes | None) -> T | None:
-        return None if reply is None else decode(reply)
-
-    return decoded
-
-
-def _optional_text(decode: Callable[[bytes], str]) -> Callable[[Reply], str | None]:
-    def decoded(reply: bytes | None) -> str | None:
+        if reply is None:
+            return None
         try:
-            return None if reply is None else reply.decode()
-        except UnicodeDecodeError:
-            return decode(reply or b"")
+            return quick(reply)
+        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+            return decode(reply)
 
     return decoded
 

@@ -206,12 +206,15 @@ class _SetMany(Call[None]):
             yield from self._one_by_one(context)
             return
         lead = context.prefixes[kind._space]
-        names = kind.names(key for key, _ in self.values)
-        wires = []
-        for start in range(0, len(names), BulkRead.CHUNK):
-            chunk = range(start, min(start + BulkRead.CHUNK, len(names)))
-            pairs = [x for i in chunk for x in (lead + names[i], kind._encode(self.values[i][1]))]
-            wires.append(Wire((b"MSET", *pairs), pairs[0], SET_MANY, kind))
+        encode = kind._encode
+        flat = [b""] * (2 * len(self.values))
+        flat[::2] = [lead + name for name in kind.names([key for key, _ in self.values])]
+        flat[1::2] = [encode(value) for _, value in self.values]
+        size = 2 * BulkRead.CHUNK
+        wires = [
+            Wire((b"MSET", *flat[start : start + size]), flat[start], SET_MANY, kind)
+            for start in range(0, len(flat), size)
+        ]
         for reply in (yield wires):
             if isinstance(reply, Exception):
                 raise reply

@@ -1,0 +1,226 @@
+"""What callers, servers and stored data get wrong: each a documented error that names it and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from engines import Engine, Group, Log, Number, Queue, Tally, Word, bench
+from keywright import Call, Retry, Settings, atomic, connect, gather
+from keywright.errors import (
+    CapabilityError,
+    ConnectionLostError,
+    CrossSlotError,
+    KeywrightError,
+    ScriptError,
+    ServerRefusedError,
+    StoredDataError,
+    UnknownKeyError,
+    UsageError,
+    ValueRefusedError,
+    VariableError,
+    WrongTypeError,
+)
+from keywright.keyspace.call import Command, Effect, Operation
+from keywright.keyspace.script import Script
+from keywright.testing import Proxy, RedisServer
+from kinship import home
+from running import Raw
+
+OpenEngine = Callable[..., Engine]
+
+SECRET = "correct horse battery"
+HASTY = Settings(retry=Retry(attempts=2, first_seconds=0.001))
+
+
+@pytest.fixture
+def engine(open_engine: OpenEngine, redis_url: str) -> Engine:
+    return open_engine(redis_url)
+
+
+@pytest.mark.parametrize("value", [7, None, b"a", "", "a b", "a{b}", ["a"], 1.5])
+def test_a_variable_outside_its_alphabet_makes_no_key(value: object) -> None:
+    with pytest.raises(VariableError, match=r"<word> of 'word:<word>' must be .*Pass a value of that form"):
+        Word(value)  # type: ignore[arg-type]  # what a program without a type checker does
+
+
+@pytest.mark.parametrize("value", [7, None, b"x", ["x"]])
+def test_a_value_of_another_type_is_not_sent(value: object) -> None:
+    with pytest.raises(ValueRefusedError, match=r"'word:<word>' stores .*Convert the value"):
+        Word("a").set(value)  # type: ignore[arg-type]  # what a program without a type checker does
+
+
+def test_an_unknown_name_is_reported_with_the_nearest_template() -> None:
+    with pytest.raises(UnknownKeyError, match=r"'tally:a:b'.*closest template is 'tally:<tally>'"):
+        bench.parse(b"tally:a:b")
+
+
+def test_an_unknown_name_that_resembles_nothing_hints_at_the_prefix() -> None:
+    with pytest.raises(UnknownKeyError, match="Check the prefix"):
+        bench.parse(b"zzz")
+
+
+def test_a_stored_value_that_does_not_decode_is_named_and_left(engine: Engine, raw: Raw) -> None:
+    raw("SET", "number:a", "many")
+    with pytest.raises(StoredDataError, match=r"number:a.*'number:<number>'.*Correct the stored value"):
+        engine.run(Number("a").get())
+    assert raw("GET", "number:a") == b"many"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [Word("a").get(), Tally("a").add(1), Queue("a").push("x"), Log("a").length()],
+    ids=["GET", "INCRBY", "RPUSH", "XLEN"],
+)
+def test_a_key_of_another_type_is_named(call: Call[object], engine: Engine, raw: Raw) -> None:
+    for name in ("word:a", "tally:a", "queue:a", "log:a"):
+        raw("SADD", name, "stray")
+    with pytest.raises(WrongTypeError, match=r":a.*should hold.*rename one of the two"):
+        engine.run(call)
+
+
+def test_a_failure_does_not_hide_the_answers_of_others(engine: Engine, raw: Raw) -> None:
+    raw("SADD", "word:a", "stray")
+    first, second = engine.run(gather(Word("a").get().attempt(), Word("b").set("x").attempt()))
+    assert isinstance(first, WrongTypeError)
+    assert second is True
+
+
+def test_a_script_that_fails_is_named(engine: Engine) -> None:
+    broken = Script("keywright.keyspace", "commit", Effect.ONCE)
+    with pytest.raises(ScriptError, match=r"'commit' failed.*Report it"):
+        engine.run(broken.call([Word("a")], ("1", "0", "no such check", "1", "0"), bytes))
+
+
+def test_a_command_that_the_server_does_not_know_is_a_missing_capability(engine: Engine) -> None:
+    unheard = Operation("unheard", b"UNHEARDOF", Effect.READ)
+    with pytest.raises(CapabilityError, match=r"UNHEARDOF.*Upgrade it"):
+        engine.run(Command(unheard, Word("a"), (), bytes))
+
+
+def test_an_atomic_call_over_several_slots_sends_nothing(
+    open_engine: OpenEngine, redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+    engine = open_engine(proxy.url)
+    sent = proxy.commands
+    with pytest.raises(CrossSlotError, match=r"word:a.*slot \d+.*common hash tag"):
+        engine.run(atomic(Word("a").set("x"), Word("b").set("x")))
+    assert proxy.commands == sent
+
+
+def test_an_atomic_call_over_several_slots_may_be_spread(engine: Engine) -> None:
+    assert engine.run(atomic(Word("a").set("x"), Word("b").set("x"), spread=True)) == (True, True)
+
+
+def test_a_relation_inside_an_atomic_call_sends_nothing(
+    open_engine: OpenEngine, redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+    engine = open_engine(proxy.url)
+    sent = proxy.commands
+    with pytest.raises(UsageError, match=r"cannot be part of atomic\(\).*Run it by itself"):
+        engine.run(atomic(Group("r", "a").add("x"), home.assign("ann", "one")))
+    assert proxy.commands == sent
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://localhost",
+        "localhost:6379",
+        "redis+ring://localhost",
+        "redis://localhost:port",
+        "redis://localhost:99999",
+        "redis://localhost/zero",
+        "redis+sentinel://localhost",
+        "redis+sentinel://localhost:x/service",
+        "redis+sentinel://localhost/service/zero",
+        "redis://localhost?socket_timeout=soon",
+    ],
+)
+def test_a_url_that_cannot_be_read_is_refused_with_the_remedy(url: str) -> None:
+    with pytest.raises(UsageError, match=r"[.]$"):
+        connect(url, settings=HASTY)
+
+
+def test_a_url_that_cannot_be_read_does_not_show_its_password() -> None:
+    with pytest.raises(UsageError) as caught:
+        connect("redis://:hunter2@localhost:port")
+    assert "hunter2" not in _all_texts(caught.value)
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[RedisServer]:
+    """A server with a password, and a user who may read the words and nothing else."""
+    with RedisServer(tcp=True, password=SECRET) as server:
+        server.call("ACL", "SETUSER", "reader", "on", ">letmein", "~word:*", "+get", "+client", "+ping")
+        yield server
+
+
+def _url(server: RedisServer, credentials: str) -> str:
+    return f"redis://{credentials}127.0.0.1:{server.port}/0"
+
+
+def _refused(open_engine: OpenEngine, url: str, call: Call[object]) -> ServerRefusedError:
+    with pytest.raises(ServerRefusedError) as caught:
+        open_engine(url, HASTY).run(call)
+    return caught.value
+
+
+def test_a_wrong_password_is_refused_and_not_shown(open_engine: OpenEngine, locked: RedisServer) -> None:
+    error = _refused(open_engine, _url(locked, ":hunter2@"), Word("a").get())
+    assert "Check user and password" in str(error)
+    assert "hunter2" not in _all_texts(error)
+
+
+def test_a_missing_password_is_asked_for(open_engine: OpenEngine, locked: RedisServer) -> None:
+    error = _refused(open_engine, _url(locked, ""), Word("a").get())
+    assert "Give the password in the URL" in str(error)
+
+
+def test_a_user_without_the_right_is_told_which_to_grant(
+    open_engine: OpenEngine, locked: RedisServer
+) -> None:
+    url = _url(locked, "reader:letmein@")
+    assert open_engine(url).run(Word("a").get()) is None
+    for call in (Word("a").set("x"), Tally("a").get()):
+        error = _refused(open_engine, url, call)
+        assert "NOPERM" in str(error)
+        assert "Grant this user" in str(error)
+
+
+def test_no_text_of_a_database_holds_its_password(open_engine: OpenEngine, locked: RedisServer) -> None:
+    engine = open_engine(locked.tcp_url)
+    assert engine.run(Word("a").set("x")) is True
+    assert SECRET not in repr(engine)
+    assert "correct" not in repr(engine)
+
+
+def test_no_error_of_a_lost_server_holds_its_password(
+    open_engine: OpenEngine, locked: RedisServer, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(locked.tcp_url)
+    engine = open_engine(proxy.url, HASTY)
+    proxy.refuse()
+    proxy.cut()
+    with pytest.raises(ConnectionLostError) as caught:
+        engine.run(Word("a").get())
+    assert "correct" not in _all_texts(caught.value)
+
+
+def test_a_server_that_is_not_there_is_reported_when_the_database_is_opened(open_engine: OpenEngine) -> None:
+    with pytest.raises(ConnectionLostError, match="Check that it runs"):
+        open_engine("redis://127.0.0.1:1", HASTY)
+
+
+def _all_texts(error: BaseException) -> str:
+    """Everything that a traceback would print of an error and of what caused it."""
+    texts = []
+    shown: BaseException | None = error
+    while shown is not None:
+        fields = shown.__dict__ if isinstance(shown, KeywrightError) else {}
+        texts.append(f"{shown} {shown!r} {fields}")
+        shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
+    return "\n".join(texts)

@@ -1,0 +1,95 @@
+"""The error tree: drawn as it is, each message ends with the remedy, foreign errors are mapped."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+import redis.exceptions
+
+from keywright import errors
+from keywright.engine.translate import unreachable
+from keywright.errors import KeywrightError, ServerRefusedError, UsageError
+
+CLASSES = [getattr(errors, name) for name in errors.__all__]
+
+EXAMPLES: list[KeywrightError] = [
+    errors.DeclarationError("Order", "has no key", "Give it one."),
+    errors.VariableError("a:<b>", "b", "digits", "x"),
+    errors.ValueRefusedError("a:<b>", "a number", "str"),
+    errors.UnknownKeyError(b"a", "shop"),
+    errors.UnknownKeyError(b"a", "shop", "a:<b>"),
+    errors.CrossSlotError([(b"a", 1), (b"b", 2)]),
+    errors.TakenError("home", "ann", "one", "two"),
+    errors.StoredDataError(b"a", "a", "a number", "text"),
+    errors.WrongTypeError(b"a", "a", "a set", "a hash"),
+    errors.SealError(b"a", "a", "a sealed value", "other bytes"),
+    errors.ConnectionLostError("here", "it closed"),
+    errors.OutcomeUnknownError("here", "INCRBY", b"a"),
+    errors.DeadlineError("here", 1.5),
+    errors.ServerRefusedError("SET", b"a", "OOM command not allowed"),
+    errors.ServerRefusedError("SET", b"a", "ERR something new"),
+    errors.ScriptError("commit", "ERR"),
+    errors.CapabilityError("functions", "Redis 6.2", "Redis 7.0"),
+    errors.UnderReplicatedError(2, 1),
+    errors.ConflictError("assign", 24),
+]
+
+FOREIGN = [
+    kind
+    for _, kind in inspect.getmembers(redis.exceptions, inspect.isclass)
+    if issubclass(kind, redis.exceptions.RedisError)
+]
+
+
+def _drawn() -> list[tuple[int, str]]:
+    """Depth and name of every class in the docstring's tree."""
+    tree = re.findall(r"^    ([│ ├└─]*)(\w+Error)\b", errors.__doc__ or "", re.MULTILINE)
+    return [(len(branches) // 4, name) for branches, name in tree]
+
+
+def test_every_error_is_in_the_drawn_tree_and_the_other_way_round() -> None:
+    assert sorted(name for _, name in _drawn()) == sorted(errors.__all__)
+
+
+def test_the_tree_is_drawn_as_it_is() -> None:
+    path: list[str] = []
+    for depth, name in _drawn():
+        path[depth:] = [name]
+        if depth:
+            assert getattr(errors, name).__bases__ == (getattr(errors, path[depth - 1]),)
+
+
+def test_every_class_of_the_module_is_public() -> None:
+    own = [
+        name
+        for name, kind in inspect.getmembers(errors, inspect.isclass)
+        if kind.__module__ == errors.__name__
+    ]
+    assert sorted(own) == sorted(errors.__all__)
+
+
+def test_every_error_that_composes_its_message_has_an_example_here() -> None:
+    composing = {kind for kind in CLASSES if "__init__" in kind.__dict__}
+    assert composing <= {type(example) for example in EXAMPLES}
+
+
+@pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
+def test_a_message_ends_with_a_sentence_that_is_the_remedy(error: KeywrightError) -> None:
+    assert re.search(r"[.:;] [A-Za-z][^.]*(\.\.\.[^.]*)?\.$", str(error)), str(error)
+
+
+@pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: kind.__name__)
+def test_whatever_redis_raises_on_connecting_becomes_an_error_of_ours(kind: type[Exception]) -> None:
+    arguments = {"MovedError": "1 h:1", "AskError": "1 h:1"}.get(kind.__name__, "what it says")
+    translated = unreachable(kind(arguments), "here:6379")
+    assert isinstance(translated, KeywrightError)
+    assert str(translated).endswith(".")
+
+
+def test_a_refused_password_and_a_refused_setting_are_told_apart() -> None:
+    refused = unreachable(redis.exceptions.AuthenticationError("invalid username-password pair"), "here")
+    assert isinstance(refused, ServerRefusedError)
+    assert "Check user and password" in str(refused)
+    assert isinstance(unreachable(redis.exceptions.DataError("no"), "here"), UsageError)
