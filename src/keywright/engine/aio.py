@@ -25,7 +25,7 @@ from keywright.engine.scanning import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, described
-from keywright.engine.waiting import check_durability, deadline_of, without_pauses
+from keywright.engine.waiting import check_durability, deadline_of, makes_wait, without_pauses
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Effect, Plain, Reply, Sound, Wire
 from keywright.keyspace.context import Context
@@ -149,7 +149,7 @@ class AsyncDatabase:
         if self._closed:
             future.set_exception(ConnectionLostError(self.address.shown, CLOSED))
             return future
-        if any(wire.operation.blocking for wire in wires):
+        if makes_wait(wires):
             task = self._spawn([(wires, future)], wires, self._from_the_start(wires, alone=True))
             # Nobody would take the item that a forgotten wait still pops.
             future.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)

@@ -7,26 +7,33 @@ from collections.abc import Callable, Sequence
 from keywright.engine.packing import ErrorReply
 from keywright.engine.settings import Durability, Settings
 from keywright.errors import UnderReplicatedError
-from keywright.keyspace.call import PAUSE, Effect, Reply, Wire
+from keywright.keyspace.call import Effect, Reply, Resting, Waiting, Wire
 
 
 def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list[Reply]], list[Reply]]]:
     """The wires to send, the longest pause among them, and how to put the pauses' replies back."""
-    if not any(wire.operation is PAUSE for wire in wires):
+    if Resting not in set(map(type, wires)):
         return wires, 0.0, _unchanged
-    sent = [wire for wire in wires if wire.operation is not PAUSE]
-    pause = max(wire.arguments[0] for wire in wires if wire.operation is PAUSE)
+    sent = [wire for wire in wires if not isinstance(wire, Resting)]
+    pause = max(wire.arguments[0] for wire in wires if isinstance(wire, Resting))
 
     def merge(replies: list[Reply]) -> list[Reply]:
         answers = iter(replies)
-        return [None if wire.operation is PAUSE else next(answers) for wire in wires]
+        return [None if isinstance(wire, Resting) else next(answers) for wire in wires]
 
     return sent, pause, merge
 
 
+def makes_wait(wires: Sequence[Wire]) -> bool:
+    """Whether the server may wait before it answers."""
+    return Waiting in set(map(type, wires))
+
+
 def deadline_of(wires: Sequence[Wire], settings: Settings) -> float:
     """Seconds until an answer is overdue, counting what the server was asked to wait."""
-    seconds = settings.timeout_seconds + sum(wire.operation.blocking for wire in wires)
+    seconds = settings.timeout_seconds
+    if makes_wait(wires):
+        seconds += sum(wire.operation.blocking for wire in wires)
     return seconds if settings.durability is None else seconds + settings.durability.within_ms / 1000
 
 

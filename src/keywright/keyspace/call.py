@@ -75,6 +75,14 @@ class Wire(msgspec.Struct, gc=False, eq=False, frozen=True):
         return Wire(arguments, self.name, self.operation, self.source)
 
 
+class Waiting(Wire, frozen=True):
+    """A command that makes the server wait, `operation.blocking` seconds at most."""
+
+
+class Resting(Wire, frozen=True):
+    """No command at all: a pause of so many seconds."""
+
+
 class Transaction(Wire, frozen=True):
     """Several commands between MULTI and EXEC; `arguments` holds those of each."""
 
@@ -156,6 +164,21 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
     def __repr__(self) -> str:
         shown = " ".join(_shown(operand) for operand in self.operands) if not self.key._secret else "…"
         return f"<{self.operation.verb.decode()} {self.key!r} {shown}>".replace(" >", ">")
+
+
+class Patient(Command[T]):
+    """A command that may make the server wait."""
+
+    def lower(self, context: Context) -> Wire:
+        wire = Command.lower(self, context)
+        return patient(wire)
+
+
+def patient(wire: Wire) -> Wire:
+    """A wire that says so when its operation waits."""
+    if not wire.operation.blocking:
+        return wire
+    return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
 
 
 class Refreshing(Command[T]):
@@ -430,7 +453,7 @@ class Pause(Call[None]):
         self.seconds = seconds
 
     def rounds(self, context: Context) -> Rounds[None]:
-        yield [Wire((self.seconds,), b"", PAUSE, None)]
+        yield [Resting((self.seconds,), b"", PAUSE, None)]
 
 
 class Ready(Call[T]):

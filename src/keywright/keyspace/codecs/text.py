@@ -88,9 +88,7 @@ def _quick_encoder(alphabet: Alphabet[Any]) -> Callable[[Any], bytes] | None:
     if condition is None:
         return None
     scope: dict[str, Any] = {"match": alphabet.matcher}
-    exec(
-        f"def encode(value):\n    if {condition}:\n        return f'{{value}}'.encode()\n    raise ValueError",
-        scope,
-    )
+    body = f"if {condition}:\n        return f'{{value}}'.encode()\n    raise ValueError"
+    exec(f"def encode(value):\n    {body}", scope)
     encode: Callable[[Any], bytes] = scope["encode"]
     return encode

@@ -6,7 +6,16 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply, Sliding, atomic
+from keywright.keyspace.call import (
+    Call,
+    Effect,
+    Operation,
+    Patient,
+    Refreshing,
+    Reply,
+    Sliding,
+    atomic,
+)
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoding import each, encoder, optional
@@ -62,7 +71,7 @@ class List(Key, Generic[M]):
         decode = self._codec.decode
         seconds = timeout / timedelta(seconds=1)
         operation = WAIT[end]._replace(blocking=seconds)
-        return Command(operation, self, (seconds,), lambda reply: None if reply is None else decode(reply[1]))
+        return Patient(operation, self, (seconds,), lambda reply: None if reply is None else decode(reply[1]))
 
     def range(self, first: int = 0, last: int = -1) -> Call[list[M]]:
         """Items by place, both ends included, negative from the end."""

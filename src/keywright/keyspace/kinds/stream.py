@@ -7,7 +7,17 @@ from datetime import timedelta
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from keywright.errors import ValueRefusedError
-from keywright.keyspace.call import Call, Command, Effect, Operation, Ready, Refreshing, Reply, Sliding
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Ready,
+    Refreshing,
+    Reply,
+    Sliding,
+    patient,
+)
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.key import Key, type_arguments
@@ -194,7 +204,7 @@ class _Placed(Command[E]):
     def lower(self, context: Any) -> Any:
         wire = super().lower(context)
         before, after = self.operands
-        return wire.with_arguments((self.operation.verb, *before, wire.name, *after))
+        return patient(wire.with_arguments((self.operation.verb, *before, wire.name, *after)))
 
 
 def _patient(operation: Operation, wait: timedelta | None) -> Operation:
