@@ -21,9 +21,15 @@ if TYPE_CHECKING:
 
 _ENGINE = (
     "AsyncDatabase",
+    "Claim",
+    "ClaimState",
+    "Claimed",
     "Database",
+    "DueQueue",
     "Durability",
     "EmbeddedServer",
+    "Lease",
+    "LiveIndex",
     "Observer",
     "Retry",
     "RoundTrip",
@@ -31,6 +37,9 @@ _ENGINE = (
     "Settings",
     "aconnect",
     "connect",
+    "modify",
+    "new_token",
+    "replace_if",
 )
 
 __all__ = [
@@ -41,10 +50,14 @@ __all__ = [
     "Boolean",
     "Call",
     "Choice",
+    "Claim",
+    "ClaimState",
+    "Claimed",
     "Context",
     "Counter",
     "Database",
     "Derived",
+    "DueQueue",
     "Durability",
     "EmbeddedServer",
     "Entry",
@@ -60,7 +73,9 @@ __all__ = [
     "Key",
     "Keyring",
     "Keyspace",
+    "Lease",
     "List",
+    "LiveIndex",
     "Map",
     "MessagePack",
     "Observer",
@@ -97,9 +112,12 @@ __all__ = [
     "index",
     "many_to_many",
     "many_to_one",
+    "modify",
+    "new_token",
     "one_to_one",
     "preview",
     "recover",
+    "replace_if",
     "sha256_hex",
 ]
 

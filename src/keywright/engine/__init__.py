@@ -4,6 +4,17 @@ from keywright.engine.aio import AsyncDatabase
 from keywright.engine.connecting import aconnect, connect
 from keywright.engine.database import Database
 from keywright.engine.embedded import EmbeddedServer
+from keywright.engine.primitives import (
+    Claim,
+    Claimed,
+    ClaimState,
+    DueQueue,
+    Lease,
+    LiveIndex,
+    modify,
+    new_token,
+    replace_if,
+)
 from keywright.engine.probing import Server
 from keywright.engine.retrying import Retry
 from keywright.engine.settings import Durability, Settings
@@ -11,9 +22,15 @@ from keywright.engine.telemetry import Observer, RoundTrip
 
 __all__ = [
     "AsyncDatabase",
+    "Claim",
+    "ClaimState",
+    "Claimed",
     "Database",
+    "DueQueue",
     "Durability",
     "EmbeddedServer",
+    "Lease",
+    "LiveIndex",
     "Observer",
     "Retry",
     "RoundTrip",
@@ -21,4 +38,7 @@ __all__ = [
     "Settings",
     "aconnect",
     "connect",
+    "modify",
+    "new_token",
+    "replace_if",
 ]

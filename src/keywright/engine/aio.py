@@ -273,7 +273,7 @@ class AsyncDatabase:
         extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
         packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
         self._bytes_in_flight += len(packed.buffer)
-        future = link.send(packed.buffer, packed.count, deadline_of(shipment.wires, self.settings))
+        future = link.send(packed.buffer, packed.count, deadline_of(packed, self.settings))
         try:
             await asyncio.wait([future])
         finally:
@@ -293,7 +293,7 @@ class AsyncDatabase:
         if broken is None:
             return
         if broken.silent:
-            delivery.overdue(shipment, len(replies), deadline_of(shipment.wires, self.settings))
+            delivery.overdue(shipment, len(replies), deadline_of(packed, self.settings))
         else:
             delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 

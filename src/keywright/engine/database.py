@@ -178,7 +178,7 @@ class Database:
         self, shipment: Shipment, lines: Lines, line: Any, packed: Packed, delivery: Delivery
     ) -> None:
         try:
-            raw, errors = line.collect(packed.count, deadline_of(shipment.wires, self.settings))
+            raw, errors = line.collect(packed.count, deadline_of(packed, self.settings))
         except BrokenLineError as broken:
             self._broken(shipment, lines, line, packed, delivery, broken)
             return
@@ -207,7 +207,7 @@ class Database:
         replies = packed.replies(broken.raw, asking=shipment.asking)
         delivery.answered(shipment, replies)
         if broken.silent:
-            delivery.overdue(shipment, len(replies), deadline_of(shipment.wires, self.settings))
+            delivery.overdue(shipment, len(replies), deadline_of(packed, self.settings))
         else:
             delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from keywright.engine.packing import ErrorReply
+from keywright.engine.packing import ErrorReply, Packed
 from keywright.engine.settings import Durability, Settings
 from keywright.errors import UnderReplicatedError
 from keywright.keyspace.call import Effect, Reply, Resting, Waiting, Wire
@@ -29,11 +29,11 @@ def makes_wait(wires: Sequence[Wire]) -> bool:
     return Waiting in set(map(type, wires))
 
 
-def deadline_of(wires: Sequence[Wire], settings: Settings) -> float:
+def deadline_of(packed: Packed, settings: Settings) -> float:
     """Seconds until an answer is overdue, counting what the server was asked to wait."""
     seconds = settings.timeout_seconds
-    if makes_wait(wires):
-        seconds += sum(wire.operation.blocking for wire in wires)
+    if packed.waits:
+        seconds += sum(wire.operation.blocking for wire in packed.wires)
     return seconds if settings.durability is None else seconds + settings.durability.within_ms / 1000
 
 

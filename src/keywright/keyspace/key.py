@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
 
@@ -111,10 +111,28 @@ class Key:
     def names(cls, ids: Iterable[object]) -> list[bytes]:
         """The names of many keys at once, from keys or from what the constructor takes."""
         render = cls._render
+        asked = list(ids)
+        if not any(issubclass(kind, tuple | Key) for kind in set(map(type, asked))):
+            return list(map(render, asked))
         return [
             each._name if isinstance(each, Key) else render(*each) if type(each) is tuple else render(each)
-            for each in ids
+            for each in asked
         ]
+
+    @classmethod
+    def names_along(cls, shared: tuple[object, ...], last: Sequence[Any], lead: bytes = b"") -> list[bytes]:
+        """The names, after `lead`, of keys that differ in their last variable only, checked together."""
+        variable = _arguments(cls)[-1]
+        if last and cls._template.marked_parts[-1] == (variable, True):
+            try:
+                tails = cls._template.alphabets[variable].texts(last)
+            except ValueError:
+                pass  # one by one it is found which
+            else:
+                first: bytes = cls._render(*shared, last[0])
+                stem = lead + first[: len(first) - len(tails[0])]
+                return [stem + tail for tail in tails]
+        return [lead + name for name in cls.names([(*shared, each) for each in last])]
 
     @classmethod
     def made(cls, identity: object) -> Self:

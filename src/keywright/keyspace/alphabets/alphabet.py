@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -60,6 +60,11 @@ class Alphabet(ABC, Generic[T_co]):
         if self.matcher(text) is None:
             raise self._refusal(text)
         return self.read(text)
+
+    def texts(self, values: Sequence[object]) -> list[bytes]:
+        """The texts of many values, encoded; ValueError when one is outside the alphabet."""
+        render = self.render
+        return [render(value).encode() for value in values]
 
     def inline(self, var: str, const: str) -> str | None:
         """Source of a Python expression: ``var`` holds a valid value, and its text is ``f"{var}"``.

@@ -61,6 +61,11 @@ class Codec(ABC, Generic[T]):
         decode = self.decode
         return [None if data is None else decode(data) for data in replies]
 
+    def encode_many(self, values: Sequence[T]) -> list[bytes]:
+        """The bytes of many values at once; it may raise anything when `encode` would refuse one."""
+        encode = self.quick_encode or self.encode
+        return [encode(value) for value in values]
+
     def refusal(self, found: object, reason: object = "") -> CodecError:
         """The error to raise; it shows nothing of a secret."""
         if self.secret:

@@ -46,6 +46,10 @@ class _Structured(Codec[Any]):
     def decode_many(self, replies: Sequence[bytes | None]) -> list[Any]:
         decode = self._decode
         try:
+            return list(map(decode, replies))  # type: ignore[arg-type]  # a missing one raises
+        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+            pass
+        try:
             return [None if data is None else decode(data) for data in replies]
         except Exception:
             super().decode_many(replies)  # raises for the first reply that is wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import KeywrightError, SealError, StoredDataError
@@ -48,7 +49,7 @@ class BulkRead(Call[list[T | None]]):
                     found[index] = next(values)
         else:
             replies = yield self._wires(names)
-            found = [value for reply in replies for value in _checked(reply)]
+            found = list(chain.from_iterable(map(_checked, replies)))
         return self._decoded(found, names, context)
 
     def _renewing(self, name: bytes, expiry: Expiry, context: Context) -> Wire:

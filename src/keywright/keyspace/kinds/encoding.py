@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
@@ -41,6 +41,19 @@ def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
     return encoded
 
 
+def many_encoder(cls: type[Key], codec: Codec[T]) -> Callable[[Sequence[T]], list[bytes]]:
+    """The same for many values; they are encoded one by one only to find which is refused."""
+    encode_many, encode = codec.encode_many, encoder(cls, codec)
+
+    def encoded(values: Sequence[T]) -> list[bytes]:
+        try:
+            return encode_many(values)
+        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+            return [encode(value) for value in values]
+
+    return encoded
+
+
 def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
     """A decoder that lets an absent value through as None."""
     quick, decode = codec.quick_decode or codec.decode, codec.decode
@@ -53,6 +66,8 @@ def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
         except Exception:  # noqa: BLE001  # the careful way says what is wrong
             return decode(reply)
 
+    if codec.quick_decode is not None:
+        vars(decoded)["quick"] = quick
     return decoded
 
 

@@ -17,7 +17,7 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import comparable, each, encoder, optional, unique
+from keywright.keyspace.kinds.encoding import comparable, each, encoder, many_encoder, optional, unique
 from keywright.keyspace.kinds.several import Moving, Several
 
 M = TypeVar("M")
@@ -44,6 +44,7 @@ class Set(Key, Generic[M]):
     kind: ClassVar[str] = "set"
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
+    _encode_many: ClassVar[Unbound]
     _decode: ClassVar[Unbound]
     _decode_set: ClassVar[Unbound]
 
@@ -51,13 +52,14 @@ class Set(Key, Generic[M]):
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._codec = comparable(cls, codec_of(type_arguments(cls, Set)[0]))
         cls._encode = staticmethod(encoder(cls, cls._codec))
+        cls._encode_many = staticmethod(many_encoder(cls, cls._codec))
         cls._decode = staticmethod(optional(cls._codec))
         cls._decode_set = staticmethod(unique(cls._codec.decode))
         return (cls._codec,)
 
     def add(self, *members: M) -> Call[int]:
         """Add members in one command; how many are new. No members: nothing is sent."""
-        return Refreshing(ADD, self, tuple(map(self._encode, members)), int) if members else Ready(0)
+        return Refreshing(ADD, self, tuple(self._encode_many(members)), int) if members else Ready(0)
 
     def remove(self, *members: M) -> Call[int]:
         """Remove members in one command; how many there were."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from keywright.errors import UsageError
@@ -22,7 +22,7 @@ from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.bulk import BulkRead
-from keywright.keyspace.kinds.encoding import encoder, optional
+from keywright.keyspace.kinds.encoding import encoder, many_encoder, optional
 from keywright.keyspace.kinds.unset import UNSET, Unset
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions import Upgrade, upgraded
@@ -52,6 +52,7 @@ class Value(Key, Generic[T]):
     kind: ClassVar[str] = "value"
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
+    _encode_many: ClassVar[Unbound]
     _decode: ClassVar[Unbound]
     _expires_by_value: ClassVar[bool] = False
     _upgrades: ClassVar[tuple[Upgrade, ...]] = ()
@@ -72,6 +73,7 @@ class Value(Key, Generic[T]):
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._codec = codec_of(type_arguments(cls, Value)[0])
         cls._encode = staticmethod(encoder(cls, cls._codec))
+        cls._encode_many = staticmethod(many_encoder(cls, cls._codec))
         cls._decode = staticmethod(optional(cls._codec))
         cls._expires_by_value = cls._expiry is not None and callable(cls._expiry.moment)
         return (cls._codec,)
@@ -90,7 +92,13 @@ class Value(Key, Generic[T]):
     @classmethod
     def set_many(cls, values: Iterable[tuple[Any, T]]) -> Call[None]:
         """Many values in one round trip; each write is atomic by itself, not all together."""
-        return _SetMany(cls, list(values))
+        pairs = list(values)
+        return _SetMany(cls, [key for key, _ in pairs], [value for _, value in pairs])
+
+    @classmethod
+    def set_along(cls, shared: tuple[object, ...], last: Sequence[Any], values: Sequence[T]) -> Call[None]:
+        """`set_many` for keys that differ in their last variable only: half the work per key."""
+        return _SetAlong(cls, last, values, shared)
 
     def get(self) -> Call[T | None]:
         """The value, or None; renews a sliding expiry and upgrades an older shape in place."""
@@ -194,37 +202,64 @@ def _with(wire: Wire, expiry: Expiry, context: Context) -> Wire:
 
 
 class _SetMany(Call[None]):
-    __slots__ = ("kind", "values")
+    """MSET in bounded pieces; one SET each where the key expires, is sealed or lives on a cluster."""
 
-    def __init__(self, kind: type[Value[Any]], values: list[tuple[Any, Any]]) -> None:
+    __slots__ = ("ids", "kind", "values")
+
+    def __init__(self, kind: type[Value[Any]], ids: Sequence[Any], values: Sequence[Any]) -> None:
         self.kind = kind
+        self.ids = ids
         self.values = values
 
     def rounds(self, context: Context) -> Rounds[None]:
         kind = self.kind
         if context.expiry_of(kind) is not None or kind._sealed or context.sharded:
-            yield from self._one_by_one(context)
-            return
-        lead = context.prefixes[kind._space]
-        encode = kind._encode
-        flat = [b""] * (2 * len(self.values))
-        flat[::2] = [lead + name for name in kind.names([key for key, _ in self.values])]
-        flat[1::2] = [encode(value) for _, value in self.values]
-        size = 2 * BulkRead.CHUNK
-        wires = [
-            Wire((b"MSET", *flat[start : start + size]), flat[start], SET_MANY, kind)
-            for start in range(0, len(flat), size)
-        ]
+            wires = self._one_by_one(context)
+        else:
+            wires = self._together(context.prefixes[kind._space])
         for reply in (yield wires):
             if isinstance(reply, Exception):
                 raise reply
 
-    def _one_by_one(self, context: Context) -> Rounds[None]:
-        calls = [self.kind.made(key).set(value) for key, value in self.values]
-        replies = yield [call.lower(context) for call in calls if isinstance(call, Command)]
-        for reply in replies:
-            if isinstance(reply, Exception):
-                raise reply
+    def _together(self, lead: bytes) -> list[Wire]:
+        names = self._names(lead)
+        flat = [b""] * (2 * len(names))
+        flat[::2] = names
+        flat[1::2] = self.kind._encode_many(self.values)
+        size = 2 * BulkRead.CHUNK
+        return [
+            Wire((b"MSET", *flat[start : start + size]), flat[start], SET_MANY, self.kind)
+            for start in range(0, len(flat), size)
+        ]
+
+    def _one_by_one(self, context: Context) -> list[Wire]:
+        pairs = zip(self._keys(), self.values, strict=True)
+        calls = [key.set(value) for key, value in pairs]
+        return [call.lower(context) for call in calls if isinstance(call, Command)]
+
+    def _names(self, lead: bytes) -> list[bytes]:
+        return [lead + name for name in self.kind.names(self.ids)]
+
+    def _keys(self) -> Iterable[Value[Any]]:
+        return map(self.kind.made, self.ids)
+
+
+class _SetAlong(_SetMany):
+    """The same for keys that share all variables but the last, which `ids` holds."""
+
+    __slots__ = ("shared",)
+
+    def __init__(
+        self, kind: type[Value[Any]], ids: Sequence[Any], values: Sequence[Any], shared: tuple[object, ...]
+    ) -> None:
+        super().__init__(kind, ids, values)
+        self.shared = shared
+
+    def _names(self, lead: bytes) -> list[bytes]:
+        return self.kind.names_along(self.shared, self.ids, lead)
+
+    def _keys(self) -> Iterable[Value[Any]]:
+        return (self.kind.made((*self.shared, each)) for each in self.ids)
 
 
 SET_MANY = Operation("set_many", b"MSET", Effect.REPEATABLE)
