@@ -1,1 +1,1 @@
-""""""
+"""Long-running programs over the models. Arrive with the gateway."""
