@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from keywright import Id, Keyspace, Map, SnowflakeId, preview
-from keywright.errors import StoredDataError, ValueRefusedError, WrongTypeError
+from keywright.errors import CapabilityError, StoredDataError, ValueRefusedError, WrongTypeError
 from running import Raw, Run
 
 space = Keyspace("seats", "Who sits where in a theatre.")
@@ -140,3 +142,14 @@ def test_a_string_under_the_name_is_named(run: Run, raw: Raw) -> None:
     with pytest.raises(WrongTypeError) as wrong:
         run(Drinks("mon").all())
     assert wrong.value.expected == "a map (hash)"
+
+
+def test_one_field_expires_where_the_server_can_do_that(run: Run, raw: Raw) -> None:
+    run(Seats("mon").put_many({1: "A1", 2: "A2"}))
+    done = run(Seats("mon").expire_field(1, timedelta(hours=1)).attempt())
+    if isinstance(done, CapabilityError):
+        assert "Redis 7.4 or Valkey 9" in str(done)
+        assert run(Seats("mon").size()) == 2
+    else:
+        assert done is True
+        assert raw("HPTTL", "seats:mon", "FIELDS", 2, "1", "2")[0] > 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import redis.exceptions
 
 from keywright.engine.packing import ErrorReply
+from keywright.engine.probing import FEATURES
 from keywright.errors import (
     CapabilityError,
     ConnectionLostError,
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from keywright.keyspace.key import Key
 
 
+_ARRIVALS = dict(FEATURES.values())
+
+
 def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
     """What an error reply means for the wire that got it."""
     text = str(error)
@@ -34,7 +38,7 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
     if script is not None and error.code == "ERR":
         return ScriptError(script.name, text)
     if text.startswith("ERR unknown command"):
-        return CapabilityError(_verb(wire), server, "a later Redis")
+        return CapabilityError(_verb(wire), server, _ARRIVALS.get(_verb(wire).encode(), "a later Redis"))
     return ServerRefusedError(_verb(wire), wire.name, text)
 
 

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
-from keywright.keyspace.call import Call, Effect, Operation, Ready, Refreshing, Reply, Sliding, atomic
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Ready,
+    Refreshing,
+    Reply,
+    Sliding,
+    atomic,
+)
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoding import comparable, each, encoder, optional, paired
@@ -26,6 +37,7 @@ PUT = Operation("put", b"HSET", Effect.REPEATABLE)
 PUT_IF_ABSENT = Operation("put_if_absent", b"HSETNX", Effect.ONCE)
 REMOVE = Operation("remove", b"HDEL", Effect.REPEATABLE)
 ADD = Operation("add", b"HINCRBY", Effect.ONCE)
+EXPIRE = Operation("expire_field", b"HPEXPIRE", Effect.REPEATABLE)
 
 
 class Map(Key, Generic[F, V]):
@@ -108,6 +120,11 @@ class Map(Key, Generic[F, V]):
             return Ready(0)
         return Refreshing(REMOVE, self, tuple(map(self._encode_field, fields)), int)
 
+    def expire_field(self, field: F, after: timedelta) -> Call[bool]:
+        """Let one field expire by itself; whether there is one. Needs Redis 7.4 or Valkey 9."""
+        operands = (after // timedelta(milliseconds=1), b"FIELDS", 1, self._encode_field(field))
+        return Command(EXPIRE, self, operands, _expires)
+
     def add(self: Map[F, int], field: F, by: int = 1) -> Call[int]:
         """Add to a field that holds an integer, and return it."""
         return Refreshing(ADD, self, (self._encode_field(field), by), int)
@@ -128,3 +145,7 @@ class Map(Key, Generic[F, V]):
 
 def _nothing(reply: object) -> None:
     del reply
+
+
+def _expires(reply: Reply) -> bool:
+    return bool(reply[0] > 0)
