@@ -109,7 +109,7 @@ def test_the_version_is_printed(invoke: Invoke) -> None:
     assert done.stdout.startswith("keywright ")
 
 
-@pytest.mark.parametrize("command", ["check", "get", "tour"])
+@pytest.mark.parametrize("command", ["check", "discord", "get", "tour"])
 def test_every_command_explains_itself(invoke: Invoke, command: str) -> None:
     assert f"  {command} " in invoke("--help").stdout
     help_text = invoke(command, "--help")

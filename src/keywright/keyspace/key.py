@@ -120,12 +120,21 @@ class Key:
         ]
 
     @classmethod
-    def names_along(cls, shared: tuple[object, ...], last: Sequence[Any], lead: bytes = b"") -> list[bytes]:
-        """The names, after `lead`, of keys that differ in their last variable only, checked together."""
+    def names_along(
+        cls,
+        shared: tuple[object, ...],
+        last: Sequence[Any],
+        lead: bytes = b"",
+        tails: list[bytes] | None = None,
+    ) -> list[bytes]:
+        """The names, after `lead`, of keys that differ in their last variable only, checked together.
+
+        Where the caller has the texts of `last` from its alphabet already, they may be given as `tails`.
+        """
         variable = _arguments(cls)[-1]
         if last and cls._template.marked_parts[-1] == (variable, True):
             try:
-                tails = cls._template.alphabets[variable].texts(last)
+                tails = tails or cls._template.alphabets[variable].render_all(last)
             except ValueError:
                 pass  # one by one it is found which
             else:

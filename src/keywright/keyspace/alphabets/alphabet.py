@@ -61,10 +61,15 @@ class Alphabet(ABC, Generic[T_co]):
             raise self._refusal(text)
         return self.read(text)
 
-    def texts(self, values: Sequence[object]) -> list[bytes]:
+    def render_all(self, values: Sequence[object]) -> list[bytes]:
         """The texts of many values, encoded; ValueError when one is outside the alphabet."""
         render = self.render
         return [render(value).encode() for value in values]
+
+    def read_all(self, texts: Sequence[bytes]) -> list[T_co]:
+        """The values of many encoded texts; ValueError when one is not of the alphabet."""
+        parse = self.parse
+        return [parse(text.decode()) for text in texts]
 
     def inline(self, var: str, const: str) -> str | None:
         """Source of a Python expression: ``var`` holds a valid value, and its text is ``f"{var}"``.

@@ -118,14 +118,20 @@ class SnowflakeText(Verbatim):
             return text
         raise self._refusal(text)
 
-    def texts(self, values: Sequence[object]) -> list[bytes]:
+    def render_all(self, values: Sequence[object]) -> list[bytes]:
         # A guild has thousands: checked together 0.08 µs each, against 0.25 one by one.
         if set(map(type, values)) == {str}:
             ids = cast("Sequence[str]", values)
             plain = "".join(ids).encode("ascii", "replace").isdigit() and min(ids) >= "1"
             if plain and max(map(len, ids)) < len(str(_LARGEST_UNSIGNED)):
                 return [each.encode() for each in ids]
-        return super().texts(values)
+        return super().render_all(values)
+
+    def read_all(self, texts: Sequence[bytes]) -> list[str]:
+        plain = b"".join(texts).isdigit() and min(texts) >= b"1"
+        if plain and max(map(len, texts)) < len(str(_LARGEST_UNSIGNED)):
+            return [text.decode() for text in texts]
+        return super().read_all(texts)
 
     def inline(self, var: str, const: str) -> str:
         largest = str(_LARGEST_UNSIGNED)

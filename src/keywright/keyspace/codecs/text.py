@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 from keywright.keyspace.alphabets import Alphabet
 from keywright.keyspace.codecs.contract import Codec
@@ -77,7 +77,15 @@ class IdOf(Codec[Any]):
 
     def encode_many(self, values: Sequence[Any]) -> list[bytes]:
         # Checking together has a price of its own, which a few ids do not win back.
-        return super().encode_many(values) if len(values) < 8 else self.alphabet.texts(values)
+        return super().encode_many(values) if len(values) < 8 else self.alphabet.render_all(values)
+
+    def decode_many(self, replies: Sequence[bytes | None]) -> list[Any]:
+        if len(replies) >= 8 and None not in replies:
+            try:
+                return self.alphabet.read_all(cast("Sequence[bytes]", replies))
+            except ValueError:
+                pass  # one by one it is found which
+        return super().decode_many(replies)
 
     def decode(self, data: bytes) -> Any:
         try:

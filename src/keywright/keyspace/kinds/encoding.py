@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Reply
@@ -85,9 +85,9 @@ def each_optional(decode: Callable[[bytes], T]) -> Callable[[Reply], list[T | No
     return decoded
 
 
-def unique(decode: Callable[[bytes], T]) -> Callable[[Reply], set[T]]:
+def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
     def decoded(reply: list[bytes]) -> set[T]:
-        return {decode(item) for item in reply}
+        return set(cast("list[T]", codec.decode_many(reply)))
 
     return decoded
 

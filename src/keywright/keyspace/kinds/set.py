@@ -54,7 +54,7 @@ class Set(Key, Generic[M]):
         cls._encode = staticmethod(encoder(cls, cls._codec))
         cls._encode_many = staticmethod(many_encoder(cls, cls._codec))
         cls._decode = staticmethod(optional(cls._codec))
-        cls._decode_set = staticmethod(unique(cls._codec.decode))
+        cls._decode_set = staticmethod(unique(cls._codec))
         return (cls._codec,)
 
     def add(self, *members: M) -> Call[int]:

@@ -96,9 +96,18 @@ class Value(Key, Generic[T]):
         return _SetMany(cls, [key for key, _ in pairs], [value for _, value in pairs])
 
     @classmethod
-    def set_along(cls, shared: tuple[object, ...], last: Sequence[Any], values: Sequence[T]) -> Call[None]:
-        """`set_many` for keys that differ in their last variable only: half the work per key."""
-        return _SetAlong(cls, last, values, shared)
+    def set_along(
+        cls,
+        shared: tuple[object, ...],
+        last: Sequence[Any],
+        values: Sequence[T],
+        tails: list[bytes] | None = None,
+    ) -> Call[None]:
+        """`set_many` for keys that differ in their last variable only: half the work per key.
+
+        `tails` are the texts of `last`, where the caller has them from its alphabet already.
+        """
+        return _SetAlong(cls, last, values, shared, tails)
 
     def get(self) -> Call[T | None]:
         """The value, or None; renews a sliding expiry and upgrades an older shape in place."""
@@ -247,16 +256,22 @@ class _SetMany(Call[None]):
 class _SetAlong(_SetMany):
     """The same for keys that share all variables but the last, which `ids` holds."""
 
-    __slots__ = ("shared",)
+    __slots__ = ("shared", "tails")
 
     def __init__(
-        self, kind: type[Value[Any]], ids: Sequence[Any], values: Sequence[Any], shared: tuple[object, ...]
+        self,
+        kind: type[Value[Any]],
+        ids: Sequence[Any],
+        values: Sequence[Any],
+        shared: tuple[object, ...],
+        tails: list[bytes] | None,
     ) -> None:
         super().__init__(kind, ids, values)
         self.shared = shared
+        self.tails = tails
 
     def _names(self, lead: bytes) -> list[bytes]:
-        return self.kind.names_along(self.shared, self.ids, lead)
+        return self.kind.names_along(self.shared, self.ids, lead, self.tails)
 
     def _keys(self) -> Iterable[Value[Any]]:
         return (self.kind.made((*self.shared, each)) for each in self.ids)

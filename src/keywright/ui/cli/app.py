@@ -6,9 +6,7 @@ each KeywrightError carries its own.
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import traceback
 from enum import Enum
 from importlib.metadata import version
@@ -24,6 +22,8 @@ from keywright.keyspace.inspection import LIMIT, Inspection, inspect
 from keywright.tools.check import Proof, Report, prove
 from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
+from keywright.ui.cli.discord import discord
+from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.tour import take_tour
 
 __all__ = ["app", "main"]
@@ -53,6 +53,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(discord, name="discord")
 
 SpaceName = Annotated[
     str,
@@ -107,7 +109,7 @@ def check(
         report = prove(load_keyspace(space))
     except DeclarationError as error:
         report = _refused(space, error)
-    typer.echo(_as_json(report.as_data()) if output is Format.JSON else report.as_text())
+    typer.echo(as_json(report.as_data()) if output is Format.JSON else report.as_text())
     if not report.proved:
         raise typer.Exit(1)
 
@@ -146,7 +148,7 @@ def get(
         typer.echo(f"truncated: {limit} of {found.size} entries are shown. Raise --limit for more.", err=True)
     if found.older:
         typer.echo(f"stored in the older shape {found.older!r}; shown as it is stored.", err=True)
-    typer.echo(_as_json(inspected(found)))
+    typer.echo(as_json(inspected(found)))
 
 
 @app.command()
@@ -168,11 +170,3 @@ def _refused(space: str, error: DeclarationError) -> Report:
     return Report(
         space, 0, 0, (Proof("declarations hold", "Every declaration means something.", (finding,)),)
     )
-
-
-def _as_json(data: Any) -> str:
-    return json.dumps(data, indent=2, ensure_ascii=not _prints_unicode(), allow_nan=False)
-
-
-def _prints_unicode() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

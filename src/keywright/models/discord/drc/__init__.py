@@ -1,0 +1,5 @@
+"""The Discord Redis Cache (DRC), version 1, encoding json."""
+
+from keywright.models.discord.drc.schema import bind, drc
+
+__all__ = ["bind", "drc"]
