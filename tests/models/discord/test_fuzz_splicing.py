@@ -1,0 +1,128 @@
+"""Members, presences and children cut out of a guild's bytes are those that decoding finds."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from keywright.models.discord import entities
+from keywright.models.discord.changes import (
+    Change,
+    KeepMembers,
+    Put,
+    PutMembers,
+    PutPresences,
+    ReplaceAll,
+    body_bytes,
+)
+from keywright.models.discord.interpreter import Session, interpret
+from keywright.models.discord.shallow import PayloadError
+from keywright.models.discord.splicing import (
+    SplitMembers,
+    SplitPresences,
+    elements,
+    split_bodies,
+    split_members,
+)
+from models.discord.hostile import genuine, hostile
+
+COUNT = 3000
+LISTS = [
+    event for event in genuine(seed=21, count=3000) if event[0] in ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
+]
+
+
+def test_cutting_and_decoding_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = LISTS + list(hostile(LISTS, seed=22, count=COUNT))
+    cut = [_found(event, data) for event, data in events]
+    monkeypatch.setattr(
+        entities, "split_members", lambda raw, what: (SplitMembers([], [], [], []), elements(raw, what))
+    )
+    monkeypatch.setattr(entities, "split_presences", lambda bodies, _: (SplitPresences([], [], []), bodies))
+    monkeypatch.setattr(entities, "placed_child", lambda *_, **__: None)
+    for (event, data), quick in zip(events, cut, strict=True):
+        assert quick == _found(event, data), (event, data)
+    assert sum(each is not None for each in cut) > COUNT // 5
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        b'{"roles":[]}',
+        b'{"user":{"id":"1"},"roles":[]}',
+        b'{"user":{"id":"1","username":"a"},"roles":[],"permissions":"1"}',
+        b'{"user":{"id":"1","username":"a"},"user":{"id":"1","username":"a"}}',
+        b'{"user":{"id":"01","username":"a"},"roles":[]}',
+        b'{"nick":{"a":1},"user":{"id":"1","username":"a"}}',
+        b'{ "user":{"id":"1","username":"a"}}',
+    ],
+)
+def test_an_odd_member_is_left_out_and_the_others_are_not(odd: bytes) -> None:
+    plain = [b'{"user":{"id":"%d","username":"a"},"nick":null}' % number for number in range(2, 12)]
+    array = b"[%b]" % b",".join([*plain[:3], odd, *plain[3:]])
+    split, others = split_members(msgspec.Raw(array), "members")
+    assert others == [odd]
+    assert split.whole == plain
+    assert split.people == [str(number) for number in range(2, 12)]
+    assert set(split.rests) == {b'{"nick":null}'}
+
+
+def test_the_user_may_stand_anywhere_in_a_member() -> None:
+    user = b'{"id":"1","username":"a}"}'
+    bodies = [b'{"nick":"x","user":%b,"deaf":true}' % user, b'{"nick":"x","user":%b}' % user]
+    split, others = split_bodies(bodies)
+    assert others == []
+    assert split.users == [user, user]
+    assert split.rests == [b'{"nick":"x","deaf":true}', b'{"nick":"x"}']
+
+
+def test_a_user_within_a_member_is_not_taken_for_the_next_member() -> None:
+    user = b'{"id":"2","username":"b"}'
+    first = b'{"user":{"id":"1","username":"a"},"x":[{"y":1},{"user":%b,"z":1}]}' % user
+    second = b'{"nick":"x","user":%b}' % user
+    split, others = split_members(msgspec.Raw(b"[%b,%b]" % (first, second)), "members")
+    assert others == [first]
+    assert split.rests == [b'{"nick":"x"}']
+
+
+def _found(event: str, data: bytes) -> list[Any] | None:
+    """What an event puts, one by one and in a fixed order; None when it is refused."""
+    try:
+        changes = interpret(event, data, Session("5"))
+    except PayloadError:
+        return None
+    return sorted((row for change in changes for row in _rows(change)), key=repr)
+
+
+def _rows(change: Change) -> list[Any]:
+    match change:
+        case PutMembers():
+            lists = zip(change.people, change.users, change.data, change.normal, strict=True)
+            return [
+                row
+                for person, user, data, normal in lists
+                for row in (
+                    ("user", (person,), _read(user), _read(user)),
+                    ("member", (change.guild, person), _read(data), _read(normal)),
+                )
+            ]
+        case KeepMembers():
+            return [("kept", change.guild, sorted(change.people))]
+        case PutPresences():
+            return [row for put in change.puts() for row in _rows(put)]
+        case ReplaceAll():
+            return [
+                ("all", change.kind.value, change.guild),
+                *(row for put in change.puts for row in _rows(put)),
+            ]
+        case Put():
+            return [(change.kind.value, change.ids, _read(change.data), _read(change.normal))]
+        case _:
+            return [repr(change)]
+
+
+def _read(body: Any) -> Any:
+    return json.loads(body_bytes(body), parse_float=str)
