@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import batches, bulk, cluster, concurrency, latency, records
+from benchmarks import batches, bulk, cluster, concurrency, discord, latency, records
 from benchmarks.measuring import Result
 from benchmarks.placement import Placement, placed
 from benchmarks.report import json_line, summarise
@@ -18,6 +18,7 @@ ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
     "latency": latency.measure,
     "bulk": bulk.measure,
     "records": records.measure,
+    "discord": discord.measure,
 }
 ON_A_CLUSTER = {"cluster": cluster.measure}
 NAMES = (*ON_ONE_SERVER, *ON_A_CLUSTER)

@@ -65,6 +65,8 @@ def _machine() -> str:
 def _shown(figure: Figure, unit: str) -> str:
     if unit == "microseconds":
         return f"{figure.value:.1f} µs ({figure.low:.1f}-{figure.high:.1f})"
+    if unit == "bytes":
+        return f"{figure.value:,.0f} bytes"
     return f"{figure.value:,.0f}/s ({figure.low:,.0f}-{figure.high:,.0f})"
 
 

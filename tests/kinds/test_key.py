@@ -24,6 +24,7 @@ from keywright import (
     Record,
     RestOfName,
     Set,
+    SnowflakeStr,
     SortedSet,
     Stream,
     Value,
@@ -31,7 +32,7 @@ from keywright import (
     preview,
     sha256_hex,
 )
-from keywright.errors import DeclarationError, UnknownKeyError
+from keywright.errors import DeclarationError, UnknownKeyError, VariableError
 from running import Raw, Run
 
 space = Keyspace("shelf", "Anything with a name.")
@@ -48,6 +49,13 @@ class Path_(Value[str], key="path:<path>", space=space):  # noqa: N801  # Path i
     """A note under a path."""
 
     path: RestOfName
+
+
+class Friend(Value[str], key="friend:<person>:<friend>", space=space):
+    """A friend of somebody."""
+
+    person: I64
+    friend: SnowflakeStr
 
 
 class Page(Value[str], key="page:{<site>}:<digest>", space=space):
@@ -145,6 +153,21 @@ def test_keys_are_values() -> None:
     assert Label.names([("a", 1), Label("b", 2)]) == [b"label:1:a", b"label:2:b"]
     with pytest.raises(AttributeError):
         Label("a", 1).floor = 2  # type: ignore[misc]  # frozen
+
+
+def test_names_that_differ_in_the_last_variable_are_those_of_each_key() -> None:
+    assert Label.names_along(("a",), [1, -2]) == [b"label:1:a", b"label:-2:a"]
+    assert Path_.names_along((), ["b:c", "d e"], b"x:") == [b"x:path:b:c", b"x:path:d e"]
+    assert Friend.names_along((7,), ["1", "20"]) == [b"friend:7:1", b"friend:7:20"]
+    assert Friend.names_along((7,), [str(2**64 - 1)]) == [b"friend:7:18446744073709551615"]
+    assert Friend.names_along((7,), []) == []
+
+
+@pytest.mark.parametrize("wrong", ["", "01", "1a", "１", str(2**64), 5, None])  # noqa: RUF001  # a wide digit
+def test_one_wrong_id_among_many_is_named(wrong: object) -> None:
+    with pytest.raises(VariableError) as refused:
+        Friend.names_along((7,), ["1", "2", wrong, "3"])
+    assert refused.value.found == wrong
 
 
 def test_a_preview_needs_no_server() -> None:

@@ -274,6 +274,14 @@ def test_set_many_gives_each_its_expiry(run: Run, raw: Raw) -> None:
     assert raw("PTTL", "draft:b") > 0
 
 
+def test_set_along_is_set_many_of_keys_that_differ_in_the_last_variable(run: Run, raw: Raw) -> None:
+    run(Numbered.set_along(("x",), [1, 2], [10, 20]))
+    assert run(Numbered.get_many([("x", 1), ("x", 2)])) == [10, 20]
+    run(Draft.set_along((), ["a", "b"], ["A", "B"]))
+    assert raw("MGET", "draft:a", "draft:b") == [b"A", b"B"]
+    assert raw("PTTL", "draft:b") > 0
+
+
 def test_bulk_calls_without_ids_send_nothing(run: Run) -> None:
     assert preview(Subject.get_many([])) == []
     assert preview(Subject.set_many([])) == []

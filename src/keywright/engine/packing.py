@@ -106,7 +106,7 @@ def _concatenated(pieces: list[bytes]) -> bytes:
 
 
 def _add_command(arguments: Arguments, pieces: list[bytes]) -> None:
-    """Add one command. A long one (MSET of a thousand keys) in pieces: a quarter of hiredis's time."""
+    """Add one command. A long one (MSET of a thousand keys) in pieces: 0.7 of hiredis's time."""
     if len(arguments) < 64 or set(map(type, arguments)) != {bytes}:
         pieces.append(pack_command(arguments))
         return

@@ -191,7 +191,7 @@ class Key:
         return type(other) is type(self) and other._name == self._name
 
     def __hash__(self) -> int:
-        return hash((type(self), self._name))
+        return hash(self._name)  # which bytes keep; keys of two classes hardly ever share a name
 
     def __repr__(self) -> str:
         named = zip(_arguments(type(self)), self._values, strict=True)

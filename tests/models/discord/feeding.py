@@ -34,7 +34,7 @@ class Feed:
         self.cache = DrcCache()
 
     def __call__(self, event: str, data: object) -> None:
-        assert self.database.run(self.cache.apply([(event, _bytes(data))])) == []
+        assert self.database.run(self.cache.apply([(event, encoded(data))])) == []
 
     def at(self, name: str) -> Any:
         """What is under a name of the reference: a document, a dictionary of them, a set, or None."""
@@ -67,14 +67,15 @@ class Feed:
     def refuses(self, event: str, data: object) -> str:
         """Why an event is left out; nothing of it is applied."""
         before = self.everything()
-        (refused,) = self.database.run(self.cache.apply([(event, _bytes(data))]))
+        (refused,) = self.database.run(self.cache.apply([(event, encoded(data))]))
         assert (refused.place, refused.event) == (0, event)
         assert self.everything() == before
         return refused.reason
 
 
-def _bytes(data: object) -> bytes:
-    return data if isinstance(data, bytes) else json.dumps(data).encode()
+def encoded(data: object) -> bytes:
+    """JSON without white space, as Discord sends it."""
+    return data if isinstance(data, bytes) else json.dumps(data, separators=(",", ":")).encode()
 
 
 def user(identity: str, **more: object) -> Json:

@@ -2,97 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from itertools import cycle
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 import redis
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
+from hypothesis import Phase, given, settings
 from redis.cluster import RedisCluster as ClusterClient
 
 from keywright import Database, connect
 from keywright.models.discord.drc import bind
 from keywright.models.discord.drc.store import DrcCache
 from keywright.testing import RedisCluster, RedisServer
-from keywright.testing.discord_traffic import EVERYDAY, Traffic
 from models.discord.reference import Reference
+from models.discord.sessions import BOUNDED, SESSIONS, Session, apply, encoded, leaving, malformed
 from models.discord.survey import PRIVATE, survey
 from running import Raw
 
 GLOBAL = {"users", "messages", "reactions", "interactions", "applications", "invites"}
-MALFORMED = (
-    ("MESSAGE_CREATE", b'{"id": "1"}'),
-    ("GUILD_CREATE", b"[]"),
-    ("GUILD_MEMBER_ADD", b'{"guild_id": "1", "user": {"id": "x"}}'),
-    ("READY", b'{"user": {"id": "1", "username": "b"}, "guilds": [], "shard": [3, 2]}'),
-    ("TYPING_START", b'{"guild_id": '),
-)
-
-
-class Disturbance(NamedTuple):
-    """Something that happens after an event: how far back events repeat, or another sort of trouble."""
-
-    at: int
-    what: str
-    size: int
-
-
-class Session(NamedTuple):
-    """A session's traffic: chosen by a seed, disturbed, and applied in windows."""
-
-    seed: int
-    length: int
-    often: frozenset[str]
-    disturbances: tuple[Disturbance, ...]
-    windows: tuple[int, ...]
-
-    def events(self) -> Iterator[tuple[str, Any]]:
-        """Dispatches, decoded; malformed ones are bytes."""
-        mix = {name: 40.0 if name in self.often else 1.0 for name in EVERYDAY}
-        traffic = Traffic(self.seed)
-        past: list[tuple[str, Any]] = []
-        for place, (event, data) in enumerate(traffic.events(self.length, members=5, mix=mix)):
-            past.append((event, json.loads(json.dumps(data))))
-            yield past[-1]
-            for disturbance in self.disturbances:
-                if disturbance.at == place:
-                    yield from _disturbed(disturbance, past, traffic)
-
-
-def _disturbed(
-    disturbance: Disturbance, past: list[tuple[str, Any]], traffic: Traffic
-) -> Iterator[tuple[str, Any]]:
-    size = disturbance.size
-    match disturbance.what:
-        case "repeat":
-            yield past[-1]
-        case "replay":
-            yield from past[-size:]
-        case "restart":
-            kept = [{"id": guild} for guild in traffic.guilds if int(guild) % 3]
-            yield "READY", {**traffic.ready((size % 3, 3)), "guilds": kept}
-        case _:
-            yield MALFORMED[size % len(MALFORMED)]
-
-
-DISTURBANCES = st.builds(
-    Disturbance,
-    st.integers(0, 100),
-    st.sampled_from(["repeat", "replay", "restart", "malformed"]),
-    st.integers(1, 60),
-)
-SESSIONS = st.builds(
-    Session,
-    st.integers(0, 2**32),
-    st.integers(1, 120),
-    st.frozensets(st.sampled_from(sorted(EVERYDAY)), max_size=12),
-    st.tuples(DISTURBANCES, DISTURBANCES, DISTURBANCES),
-    st.tuples(st.integers(1, 8), st.integers(1, 60)),
-)
-BOUNDED = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
 class Stage(NamedTuple):
@@ -118,23 +45,6 @@ def cluster_stage(keywright_cluster: RedisCluster, cluster_url: str) -> Iterator
     client.close()
 
 
-def encoded(events: list[tuple[str, Any]]) -> list[tuple[str, bytes]]:
-    return [
-        (event, data if isinstance(data, bytes) else json.dumps(data, separators=(",", ":")).encode())
-        for event, data in events
-    ]
-
-
-def apply(stage: Stage, cache: DrcCache, events: list[tuple[str, bytes]], windows: tuple[int, ...]) -> int:
-    """How many events were refused."""
-    sizes, start, refused = cycle(windows), 0, 0
-    while start < len(events):
-        size = next(sizes)
-        refused += len(stage.database.run(cache.apply(events[start : start + size])))
-        start += size
-    return refused
-
-
 def assert_agrees(stage: Stage, session: Session) -> None:
     stage.flush()
     cache, reference = DrcCache(), Reference(cluster=stage.cluster)
@@ -142,14 +52,10 @@ def assert_agrees(stage: Stage, session: Session) -> None:
     for event, data in events:
         if not isinstance(data, bytes):
             reference.apply(event, data)
-    malformed = sum(isinstance(data, bytes) for _, data in events)
-    assert apply(stage, cache, encoded(events), session.windows) == malformed
+    assert apply(stage.database.run, cache, encoded(events), session.windows) == malformed(events)
     assert survey(stage.raw) == reference.layout()
 
-    seen = {data["id"] for event, data in events if event == "GUILD_CREATE" and isinstance(data, dict)}
-    seen |= reference.sets.get("guilds", set())
-    gone = [("GUILD_DELETE", {"id": guild}) for guild in sorted(seen)]
-    apply(stage, cache, encoded(gone), session.windows)
+    apply(stage.database.run, cache, encoded(leaving(events)), session.windows)
     assert {name.partition(":")[0] for name in survey(stage.raw)} <= GLOBAL
     assert survey(stage.raw, PRIVATE) == {}
 
@@ -173,9 +79,9 @@ def test_a_session_that_is_played_again_changes_nothing(stage: Stage, seed: int)
     """From READY to the end, once more, and in other windows: every event may come twice."""
     events = encoded(list(Session(seed, 400, frozenset(), (), ()).events()))
     cache = DrcCache()
-    apply(stage, cache, events, (50,))
+    apply(stage.database.run, cache, events, (50,))
     once = survey(stage.raw), survey(stage.raw, PRIVATE)
-    apply(stage, cache, events, (7,))
+    apply(stage.database.run, cache, events, (7,))
     assert (survey(stage.raw), survey(stage.raw, PRIVATE)) == once
 
 
@@ -183,8 +89,8 @@ def test_a_session_that_is_played_again_changes_nothing(stage: Stage, seed: int)
 def test_windows_of_any_size_give_the_same(stage: Stage, window: int) -> None:
     """Events that are applied together give what they give one by one."""
     events = encoded(list(Session(7, 500, frozenset(), (), ()).events()))
-    apply(stage, DrcCache(), events, (1,))
+    apply(stage.database.run, DrcCache(), events, (1,))
     single = survey(stage.raw), survey(stage.raw, PRIVATE)
     stage.flush()
-    apply(stage, DrcCache(), events, (window,))
+    apply(stage.database.run, DrcCache(), events, (window,))
     assert (survey(stage.raw), survey(stage.raw, PRIVATE)) == single

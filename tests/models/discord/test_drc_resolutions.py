@@ -23,6 +23,7 @@ from models.discord.feeding import (
     Feed,
     Json,
     channel,
+    encoded,
     guild,
     member,
     message,
@@ -466,8 +467,8 @@ def test_of_two_events_in_one_window_the_later_one_wins(feed: Feed) -> None:
     update = {"guild_id": GUILD, "user": user(ANN, avatar="update"), "nick": "update"}
     created = guild(members=[{"user": user(ANN, avatar="created"), **member(nick="created")}])
     events = [
-        ("GUILD_MEMBER_UPDATE", json.dumps(update).encode()),
-        ("GUILD_CREATE", json.dumps(created).encode()),
+        ("GUILD_MEMBER_UPDATE", encoded(update)),
+        ("GUILD_CREATE", encoded(created)),
     ]
     feed.database.run(feed.cache.apply(events))
     assert feed.at(f"users:{ANN}")["avatar"] == "created"
@@ -475,7 +476,7 @@ def test_of_two_events_in_one_window_the_later_one_wins(feed: Feed) -> None:
     feed.database.run(feed.cache.apply(events[::-1]))
     assert feed.at(f"users:{ANN}")["avatar"] == "update"
     assert feed.at(f"members:{GUILD}:{ANN}")["nick"] == "update"
-    gone = ("GUILD_MEMBER_REMOVE", json.dumps({"guild_id": GUILD, "user": user(ANN)}).encode())
+    gone = ("GUILD_MEMBER_REMOVE", encoded({"guild_id": GUILD, "user": user(ANN)}))
     feed.database.run(feed.cache.apply([events[1], gone]))
     assert feed.at(f"members:{GUILD}:{ANN}") is None
     assert feed.at(f"members:{GUILD}") is None

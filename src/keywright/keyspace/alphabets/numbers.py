@@ -119,7 +119,7 @@ class SnowflakeText(Verbatim):
         raise self._refusal(text)
 
     def render_all(self, values: Sequence[object]) -> list[bytes]:
-        # A guild has thousands: checked together 0.08 µs each, against 0.25 one by one.
+        # A guild has thousands: checked together 0.1 µs each, against 0.4 one by one.
         if set(map(type, values)) == {str}:
             ids = cast("Sequence[str]", values)
             plain = "".join(ids).encode("ascii", "replace").isdigit() and min(ids) >= "1"

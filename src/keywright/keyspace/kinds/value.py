@@ -103,7 +103,7 @@ class Value(Key, Generic[T]):
         values: Sequence[T],
         tails: list[bytes] | None = None,
     ) -> Call[None]:
-        """`set_many` for keys that differ in their last variable only: half the work per key.
+        """`set_many` for keys that differ in their last variable only: their names cost half.
 
         `tails` are the texts of `last`, where the caller has them from its alphabet already.
         """

@@ -35,7 +35,7 @@ from keywright.models.discord.changes import (
 )
 from keywright.models.discord.draft import Draft, Place
 from keywright.models.discord.interpreter import Session, interpret
-from keywright.models.discord.shallow import PayloadError, absent, fields, maybe_id, scalar, written
+from keywright.models.discord.shallow import PayloadError, absent, maybe_id, scalar, stored_fields, written
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -144,10 +144,10 @@ class EventCache(ABC, Generic[D]):
 def count_member(change: CountMember, draft: Draft, guild: Place, member: Place) -> None:
     """Keep a guild's `member_count`, where it has one and the change is news to the cache."""
     known = draft.get(member) is not None
-    body = draft.get(guild)
+    body = stored_fields(draft.get(guild))
     if body is None or known == (change.by > 0):
         return
-    counted = fields(body, "guild").get("member_count")
+    counted = body.get("member_count")
     if counted is None or absent(counted):
         return
     total = scalar(counted, "guild.member_count")

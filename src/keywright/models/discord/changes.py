@@ -48,6 +48,9 @@ class Kind(enum.Enum):
     WEBHOOK = "webhook"  # webhook
     REACTION = "reaction"  # message, emoji, user
 
+    # Enum's own is written in Python; kinds are looked up ten times an event.
+    __hash__ = object.__hash__
+
 
 class Mode(enum.Enum):
     """What a put does with what is there."""
@@ -87,8 +90,16 @@ class PutMembers(Change):
     guild: str
     people: list[str]
     users: list[bytes]
-    data: list[bytes]
     normal: list[bytes]
+    with_users: bool = True
+
+    @property
+    def data(self) -> list[bytes]:
+        """The members as received, the user first; composed only for a layout that keeps them so."""
+        if not self.with_users:
+            return self.normal
+        pairs = zip(self.users, self.normal, strict=True)
+        return [b'{"user":%b%b%b' % (user, b"," * (rest != b"{}"), rest[1:]) for user, rest in pairs]
 
 
 class PutPresences(Change):

@@ -17,7 +17,7 @@ from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.map import PUT
 from keywright.keyspace.kinds.set import ADD
 from keywright.models.discord.changes import Body, Mode, body_bytes, body_fields
-from keywright.models.discord.shallow import encode
+from keywright.models.discord.shallow import encode, stored_fields
 
 Place: TypeAlias = tuple[Key, str | None]
 """Where a document is: a string, or a field of a hash."""
@@ -59,13 +59,13 @@ class Draft:
         if mode is Mode.REPLACE:
             self._documents[place] = body_bytes(body)
             return True
-        old = self.get(place)
+        old = stored_fields(self.get(place))
         if old is None:
             if mode is Mode.PATCH:
                 return False
             self._documents[place] = body_bytes(body)
             return True
-        self._documents[place] = encode({**body_fields(old), **body_fields(body)})
+        self._documents[place] = encode({**old, **body_fields(body)})
         return True
 
     def put_many(

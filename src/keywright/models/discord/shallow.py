@@ -73,6 +73,16 @@ def fields(raw: msgspec.Raw | bytes, what: str) -> Fields:
         raise PayloadError(what, "an object", bytes(raw)) from error
 
 
+def stored_fields(body: bytes | None) -> Fields | None:
+    """The fields of a stored object; none when there is none, or when another writer left something else."""
+    if body is None:
+        return None
+    try:
+        return _fields(body)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+
+
 def objects(raw: msgspec.Raw | bytes | None, what: str) -> list[Fields]:
     """The objects of an array; none when it is absent or null."""
     if absent(raw):

@@ -7,7 +7,7 @@ Discord sends (white space, repeated fields), the answer is None and the careful
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -47,7 +47,6 @@ SNOWFLAKE = SnowflakeText()
 _USER_FIRST = b'{"user":'
 _WHO = b'{"user":{"id":"%b"}'
 _USER_LATER = b',"user":'
-_SEAM = b'},{"user":'
 
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _members = msgspec.json.Decoder(list[_Member]).decode
@@ -68,9 +67,8 @@ def elements(raw: msgspec.Raw | None, what: str) -> list[bytes]:
 
 
 class SplitMembers(NamedTuple):
-    """Members as received, the ids of their users, the users, and the members without them."""
+    """The ids of members' users, the users, and the members without them."""
 
-    whole: list[bytes]
     people: list[str]
     users: list[bytes]
     rests: list[bytes]
@@ -91,18 +89,18 @@ def split_bodies(bodies: list[bytes]) -> tuple[SplitMembers, list[bytes]]:
     if found is not None:
         rests = [_without_user(body, user) for body, user in zip(bodies, found[1], strict=True)]
         if None not in rests:
-            return SplitMembers(bodies, *found, cast("list[bytes]", rests)), []
+            return SplitMembers(*found, cast("list[bytes]", rests)), []
     if len(bodies) < 2:
-        return SplitMembers([], [], [], []), bodies
+        return SplitMembers([], [], []), bodies
     middle = len(bodies) // 2
-    (whole, people, users, rests_), odd = split_bodies(bodies[:middle])
+    first, odd = split_bodies(bodies[:middle])
     more, more_odd = split_bodies(bodies[middle:])
-    both = SplitMembers(whole + more.whole, people + more.people, users + more.users, rests_ + more.rests)
+    both = SplitMembers(first.people + more.people, first.users + more.users, first.rests + more.rests)
     return both, odd + more_odd
 
 
 def _split_array(raw: bytes) -> SplitMembers | None:
-    """An array of members that all begin with their user, as Discord sends them: 1.2 µs a member.
+    """An array of members that all begin with their user, as Discord sends them: 1.8 µs a member.
 
     The array is cut where a user begins. Each member has a user, as many users begin as there are
     members, and nothing else is called so: hence what is cut are the members.
@@ -111,21 +109,13 @@ def _split_array(raw: bytes) -> SplitMembers | None:
     if found is None or not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
         return None
     people, users = found
-    whole, rests, start = [], [], 1
-    find, starts = raw.find, raw.startswith
-    for user in users:
-        begin = start + len(_USER_FIRST)
-        end = begin + len(user)
-        if not starts(user, begin) or not starts(b",", end):
-            return None
-        last = find(_SEAM, end)
-        stop = last + 1 if last >= 0 else len(raw) - 1
-        whole.append(raw[start:stop])
-        rests.append(b"{" + raw[end + 1 : stop])
-        start = stop + 1
-    if start != len(raw) or b'"user"' in b"".join(rests):
+    cut = raw[1 + len(_USER_FIRST) : -2].split(b"}," + _USER_FIRST)
+    if len(cut) != len(users) or not all(map(bytes.startswith, cut, users)):
         return None
-    return SplitMembers(whole, people, users, rests)
+    ends = list(map(len, users))
+    rests = [b"{" + each[end + 1 :] + b"}" for each, end in zip(cut, ends, strict=True)]
+    plain = {each[end : end + 1] for each, end in zip(cut, ends, strict=True)} == {b","}
+    return SplitMembers(people, users, rests) if plain and b'"user"' not in b"".join(rests) else None
 
 
 def _users_of(raw: bytes) -> tuple[list[str], list[bytes]] | None:

@@ -97,8 +97,9 @@ class DrcCache(EventCache[Draft]):
 
 def place_of(kind: Kind, ids: Ids) -> Place:
     """Where an entity's document is."""
-    if kind in STRINGS:
-        return STRINGS[kind](ids), None
+    string = STRINGS.get(kind)
+    if string is not None:
+        return string(ids), None
     if kind is Kind.THREAD_MEMBER:
         return schema.ThreadMembers(ids[1]), ids[2]
     return MAPS[kind](ids[0]), ids[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keywright.models.discord.changes import Drop, Kind, Mode, Put, body_fields
-from keywright.models.discord.shallow import Fields, absent, fields, objects, one_id, written
+from keywright.models.discord.shallow import Fields, absent, objects, one_id, stored_fields, written
 from keywright.models.discord.spectacles import schema
 from keywright.models.discord.spectacles.indexing import IndexedDraft
 
@@ -32,7 +32,7 @@ def _inline(kind: Kind, guild: str, draft: IndexedDraft) -> dict[str, Fields] | 
     """A list inside a guild, by id; None where the guild, or its list, is not known."""
     field, identified = INLINE[kind]
     body = draft.get((schema.Guilds(), guild))
-    listed = None if body is None else fields(body, "guild").get(field)
+    listed = (stored_fields(body) or {}).get(field)
     if listed is None or absent(listed):
         return None
     return {one_id(each, identified, field): each for each in objects(listed, field)}

@@ -146,7 +146,7 @@ def _stripped(change: Change) -> Change:
     if isinstance(change, Put) and change.kind is Kind.MEMBER:
         return Put(change.kind, change.ids, change.normal, change.normal, change.mode)
     if isinstance(change, PutMembers):
-        return PutMembers(change.guild, change.people, change.users, change.normal, change.normal)
+        return PutMembers(change.guild, change.people, change.users, change.normal, with_users=False)
     return change
 
 

@@ -1,0 +1,250 @@
+"""The Discord cache: a large guild, everyday events, hydration, and what an entity costs in memory.
+
+The peers are `json` with a redis-py pipeline, and a Lua script that takes the guild apart on the server.
+Before anything is timed, what Keywright and the first have stored is compared; cjson cannot be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import msgspec
+import redis
+
+from benchmarks.discord_peers import PlainCache, hydrated
+from benchmarks.measuring import Contest, Figure, Result, blocking
+from keywright import Database, connect
+from keywright.models.discord.drc import bind
+from keywright.models.discord.drc.hydrated import DrcHydrated
+from keywright.models.discord.drc.store import DrcCache
+from keywright.models.discord.spectacles.schema import bind as bind_spectacles
+from keywright.models.discord.spectacles.store import SpectaclesCache
+from keywright.testing import RedisServer
+from keywright.testing.discord_traffic import EVERYDAY, Traffic
+
+OURS, PLAIN, LUA = "ours", "plain", "lua"
+SCRIPT = Path(__file__).with_name("discord_guild.lua").read_text()
+MEMBERS = 1000
+EXECUTIONS = 10
+SERVED = 50
+
+EVENTS = 100_000
+SEGMENTS = 10
+WINDOW = 200
+STREAM = (
+    "MESSAGE_CREATE",
+    "MESSAGE_UPDATE",
+    "MESSAGE_DELETE",
+    "MESSAGE_REACTION_ADD",
+    "MESSAGE_REACTION_REMOVE",
+    "PRESENCE_UPDATE",
+    "TYPING_START",
+    "GUILD_MEMBER_ADD",
+    "GUILD_MEMBER_UPDATE",
+    "GUILD_MEMBER_REMOVE",
+)
+MESSAGES = 100
+
+Event = tuple[str, bytes]
+encode = msgspec.json.Encoder().encode
+
+
+def measure(server: RedisServer) -> Iterator[Result]:
+    with connect(server.url, *bind(OURS)) as db, redis.Redis.from_url(server.url) as client:
+        yield from _guild(db, client, server)
+        client.flushall()
+        yield from _stream(db, client)
+        yield from _hydration(db, client)
+        client.flushall()
+        yield from _memory(db, client, server)
+        client.flushall()
+
+
+def _guild(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
+    data = encode(Traffic(2).guild(MEMBERS))
+    cache, plain = DrcCache(), PlainCache(client, PLAIN)
+    script = client.script_load(SCRIPT)
+    subject = f"GUILD_CREATE, {MEMBERS:,} members, {len(data) // 1000} KB"
+
+    def ours() -> None:
+        refused = db.run(cache.apply([("GUILD_CREATE", data)]))
+        assert not refused
+
+    def pipelined() -> None:
+        plain.apply("GUILD_CREATE", data)
+
+    def on_the_server() -> None:
+        assert client.evalsha(script, 0, data, f"{LUA}:v1json:", f"{LUA}:v1json-private:") == MEMBERS
+
+    for work in (ours, pipelined, on_the_server):
+        work()
+    stored = _stored(client, OURS)
+    assert stored == _stored(client, PLAIN)
+    assert stored.keys() == _stored(client, LUA).keys()
+    for peer, work, target in (
+        ("json + redis-py pipeline", pipelined, 5.0),
+        ("Lua on the server", on_the_server, 1.7),
+    ):
+        yield Contest(
+            "discord", subject, blocking(ours, EXECUTIONS), peer, blocking(work, EXECUTIONS)
+        ).throughput(1, at_least=target)
+    busy = [[_server_seconds(server, work) * 1e6 for _ in range(5)] for work in (ours, on_the_server)]
+    yield Result(
+        "discord",
+        f"CPU of the server, {subject}",
+        "microseconds",
+        Figure.of(busy[0]),
+        "Lua on the server",
+        Figure.of(busy[1]),
+        0.15,
+    )
+
+
+def _server_seconds(server: RedisServer, work: Callable[[], None]) -> float:
+    """CPU time of all threads of the server for one execution, as the kernel's scheduler counts it."""
+    before = _cpu_ns(server)
+    for _ in range(SERVED):
+        work()
+    return (_cpu_ns(server) - before) / SERVED / 1e9
+
+
+def _cpu_ns(server: RedisServer) -> int:
+    tasks = Path(f"/proc/{server.pid}/task").glob("*/schedstat")
+    return sum(int(task.read_text().split()[0]) for task in tasks)
+
+
+def _stream(db: Database, client: Any) -> Iterator[Result]:
+    cache, plain = DrcCache(), PlainCache(client, PLAIN)
+    opening, *segments = _segments()
+    for event, data in opening:
+        plain.apply(event, data)
+    assert db.run(cache.apply(opening)) == []
+
+    def ours(events: list[Event]) -> None:
+        for start in range(0, len(events), WINDOW):
+            assert db.run(cache.apply(events[start : start + WINDOW])) == []
+
+    def pipelined(events: list[Event]) -> None:
+        for event, data in events:
+            plain.apply(event, data)
+
+    sides: list[tuple[Callable[[list[Event]], None], list[float]]] = [(ours, []), (pipelined, [])]
+    for number, events in enumerate(segments):
+        for work, rates in sides if number % 2 == 0 else reversed(sides):
+            start = perf_counter()
+            work(events)
+            rates.append(len(events) / (perf_counter() - start))
+    assert _stored(client, OURS) == _stored(client, PLAIN)
+    yield Result(
+        "discord",
+        f"{EVENTS:,} events in windows of {WINDOW}",
+        "ops_per_second",
+        Figure.of(sides[0][1]),
+        "json + redis-py pipeline, one by one",
+        Figure.of(sides[1][1]),
+        None,
+    )
+
+
+def _segments() -> list[list[Event]]:
+    """The guilds, then the stream in equal parts."""
+    traffic = Traffic(3)
+    mix = dict.fromkeys(EVERYDAY, 0.0) | {name: EVERYDAY[name] for name in STREAM}
+    guilds = [("GUILD_CREATE", encode(traffic.guild(200))) for _ in range(10)]
+    events = [(event, encode(data)) for event, data in traffic.events(EVENTS, guilds=10, mix=mix)]
+    size = EVENTS // SEGMENTS
+    return [guilds, *(events[start : start + size] for start in range(0, EVENTS, size))]
+
+
+def _hydration(db: Database, client: Any) -> Iterator[Result]:
+    """Messages that the stream left: in a guild, by people, answering nothing."""
+    names = sorted(client.scan_iter(match=f"{PLAIN}:v1json:messages:*", count=10_000))
+    found = zip(names, map(json.loads, client.mget(names)), strict=True)
+    special = ("webhook_id", "interaction", "thread", "referenced_message")
+    chosen = [
+        name.rpartition(b":")[2].decode()
+        for name, message in found
+        if "guild_id" in message and not any(field in message for field in special)
+    ][:MESSAGES]
+    assert len(chosen) == MESSAGES
+    reads = DrcHydrated()
+
+    def ours() -> list[Any]:
+        return db.run(reads.messages(chosen))
+
+    def pipelined() -> list[Any]:
+        return hydrated(client, PLAIN, chosen)
+
+    assert ours() == pipelined()
+    yield Contest(
+        "discord",
+        f"hydrate {MESSAGES} messages",
+        blocking(ours, EXECUTIONS),
+        "json + redis-py pipelines",
+        blocking(pipelined, EXECUTIONS),
+    ).throughput(MESSAGES)
+
+
+def _memory(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
+    """MEMORY USAGE of all there is of a kind, indexes included, by entity."""
+    traffic = Traffic(4)
+    mix = dict.fromkeys(EVERYDAY, 0.0) | {"MESSAGE_CREATE": 1.0}
+    events = [("GUILD_CREATE", encode(traffic.guild(MEMBERS)))]
+    events += [(event, encode(data)) for event, data in traffic.events(2000, guilds=1, mix=mix)]
+    with connect(server.url, *bind_spectacles(None)) as other:
+        db.run(DrcCache().apply(events))
+        other.run(SpectaclesCache().apply(events))
+    drc = f"{OURS}:v1json:"
+    guild = traffic.guilds[0]
+    for what, ours, theirs in (
+        ("member", (f"{drc}members:{guild}", f"{drc}members:{guild}:*"), (f"MEMBERS:{guild}",)),
+        ("user", (f"{drc}users:*",), ("USERS",)),
+        ("message", (f"{drc}messages:*",), ("MESSAGES:*",)),
+    ):
+        sides = [
+            sum(_usage(client, pattern) for pattern in patterns) / _count(client, patterns[-1])
+            for patterns in (ours, theirs)
+        ]
+        yield Result(
+            "discord",
+            f"memory of a {what}, DRC",
+            "bytes",
+            Figure.of([sides[0]]),
+            "Spectacles layout",
+            Figure.of([sides[1]]),
+            None,
+        )
+
+
+def _count(client: Any, pattern: str) -> int:
+    """How many entities there are under a pattern: keys, or fields where it is one hash."""
+    return len(client.keys(pattern)) if "*" in pattern else client.hlen(pattern)
+
+
+def _usage(client: Any, pattern: str) -> int:
+    return sum(client.memory_usage(name, samples=0) for name in client.scan_iter(match=pattern, count=1000))
+
+
+def _stored(client: Any, prefix: str) -> dict[str, Any]:
+    """Every key below a prefix, documents decoded."""
+    names = [name.decode() for name in client.scan_iter(match=f"{prefix}:*", count=10_000)]
+    pipe = client.pipeline(transaction=False)
+    for name in names:
+        pipe.type(name)
+    kinds = pipe.execute()
+    read = {b"string": pipe.get, b"hash": pipe.hgetall, b"set": pipe.smembers}
+    for name, kind in zip(names, kinds, strict=True):
+        read[kind](name)
+    return {name[len(prefix) :]: _decoded(found) for name, found in zip(names, pipe.execute(), strict=True)}
+
+
+def _decoded(found: Any) -> Any:
+    if isinstance(found, bytes):
+        return json.loads(found)
+    if isinstance(found, dict):
+        return {field: json.loads(value) for field, value in found.items()}
+    return found
