@@ -194,13 +194,14 @@ class AsyncDatabase:
         """The common case: the link is open, so write at once and answer from its callback."""
         try:
             packed = Packed(wires)
+            buffer = packed.buffer
         except Exception as error:  # noqa: BLE001  # raised in whoever made the calls
             _fail(items, error)
             return
-        if len(packed.buffer) > MOST_BYTES:
+        if len(buffer) > MOST_BYTES:
             self._spawn(items, wires, self._from_the_start(wires))
             return
-        size, count, start = len(packed.buffer), len(wires), time.perf_counter()
+        size, count, start = len(buffer), len(wires), time.perf_counter()
         self._bytes_in_flight += size
         self._calls_in_flight += count
 
@@ -217,7 +218,7 @@ class AsyncDatabase:
             if self._queue and not self._flush_due:
                 self._flush()
 
-        link.post(packed.buffer, packed.count, self.settings.timeout_seconds, answered)
+        link.post(buffer, packed.count, self.settings.timeout_seconds, answered)
 
     async def _from_the_start(self, wires: list[Wire], *, alone: bool = False) -> Delivery:
         await self._routes()
@@ -272,12 +273,13 @@ class AsyncDatabase:
         durability = self.settings.durability
         extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
         packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
-        self._bytes_in_flight += len(packed.buffer)
-        future = link.send(packed.buffer, packed.count, deadline_of(packed, self.settings))
+        buffer = packed.buffer
+        self._bytes_in_flight += len(buffer)
+        future = link.send(buffer, packed.count, deadline_of(packed, self.settings))
         try:
             await asyncio.wait([future])
         finally:
-            self._bytes_in_flight -= len(packed.buffer)
+            self._bytes_in_flight -= len(buffer)
             future.cancel()  # of interest to nobody, unless it is done
             if alone:
                 await links.give_back(link)

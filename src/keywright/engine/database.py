@@ -168,7 +168,7 @@ class Database:
         extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
         packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
         try:
-            line.transmit(packed.buffer)
+            line.transmit(packed.chunks())
         except BrokenLineError as broken:
             self._broken(shipment, lines, line, packed, delivery, broken)
             return None

@@ -9,7 +9,8 @@ import os
 import select
 import threading
 from collections import deque
-from typing import Any, cast
+from collections.abc import Iterable
+from typing import Any
 
 from hiredis import HiredisError
 from redis import exceptions
@@ -24,7 +25,7 @@ from redis.sentinel import (
 )
 
 from keywright.engine.address import Address
-from keywright.engine.packing import Incoming, Packed, Parser
+from keywright.engine.packing import Incoming, Parser
 from keywright.engine.settings import Settings
 from keywright.engine.translate import unreachable
 from keywright.keyspace.call import Reply
@@ -50,10 +51,11 @@ class _Batching:
     _parsing: Parser
     _parsed: Any = None
 
-    def transmit(self, buffer: bytes) -> None:
-        """Write a whole batch."""
+    def transmit(self, chunks: Iterable[bytes]) -> None:
+        """Write a whole batch, in parts."""
         try:
-            self._sock.sendall(buffer)
+            for chunk in chunks:
+                self._sock.sendall(chunk)
         except OSError as error:
             raise BrokenLineError([], error, sent=True, silent=isinstance(error, TimeoutError)) from error
 
@@ -204,9 +206,3 @@ def connection_options(address: Address, settings: Settings) -> dict[str, Any]:
         "protocol": 2,
         "health_check_interval": 0,
     }
-
-
-def exchange(line: Any, packed: Packed, seconds: float) -> tuple[list[Reply], bool]:
-    """One batch over one line: write it whole, read every raw reply."""
-    line.transmit(packed.buffer)
-    return cast("tuple[list[Reply], bool]", line.collect(packed.count, seconds))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from io import BytesIO
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import hiredis
@@ -27,10 +26,14 @@ class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
         return str(self).split(" ", 1)[0]
 
 
-class Packed:
-    """One buffer to write and how many raw replies it will have."""
+# About 80 KB of a large batch.
+PIECES_A_CHUNK = 1000
 
-    __slots__ = ("buffer", "count", "extra", "plain", "waits", "wires")
+
+class Packed:
+    """What to write and how many raw replies it will have."""
+
+    __slots__ = ("_pieces", "count", "extra", "plain", "waits", "wires")
 
     def __init__(self, wires: Sequence[Wire], *, asking: bool = False, extra: bytes = b"") -> None:
         self.wires = wires
@@ -39,13 +42,31 @@ class Packed:
         self.waits = Waiting in kinds
         self.plain = not asking and not extra and Transaction not in kinds
         if self.plain:
-            self.buffer = _joined(wires)
+            self._pieces = _plain_pieces(wires)
             self.count = len(wires)
         else:
             pieces: list[bytes] = []
             self.count = sum([_add_wire(wire, pieces, asking=asking) for wire in wires]) + self.extra
             pieces.append(extra)
-            self.buffer = _concatenated(pieces)
+            self._pieces = pieces
+
+    @property
+    def buffer(self) -> bytes:
+        """All of it as one."""
+        chunks = list(self.chunks())
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def chunks(self) -> Iterator[bytes]:
+        """All of it in parts, so that the server reads the first while the next is put together.
+
+        `join` keeps 80 bytes of books a piece, so by the thousand it also stays in memory that is there.
+        """
+        pieces = self._pieces
+        if len(pieces) <= PIECES_A_CHUNK:
+            yield b"".join(pieces)
+            return
+        for start in range(0, len(pieces), PIECES_A_CHUNK):
+            yield b"".join(pieces[start : start + PIECES_A_CHUNK])
 
     def replies(self, raw: list[Reply], *, asking: bool = False) -> list[Reply]:
         """One reply a wire, for as many wires as were answered whole."""
@@ -64,8 +85,8 @@ class Packed:
         return replies
 
 
-def _joined(wires: Sequence[Wire]) -> bytes:
-    """One buffer for many commands.
+def _plain_pieces(wires: Sequence[Wire]) -> list[bytes]:
+    """The pieces of many commands.
 
     hiredis packs one command at a time. The short shapes that make up most batches are cheaper as pieces
     of one join: 0.10 against 0.26 µs for a GET, 0.17 against 0.37 µs for a SET of 250 bytes.
@@ -88,21 +109,7 @@ def _joined(wires: Sequence[Wire]) -> bytes:
                 )
                 continue
         _add_command(arguments, pieces)
-    return _concatenated(pieces)
-
-
-def _concatenated(pieces: list[bytes]) -> bytes:
-    """All of the pieces as one.
-
-    `join` keeps 80 bytes of books a piece, which for a large batch is as much memory again, mapped anew by
-    the kernel each time. By the thousand it stays small: 0.55 against 0.69 ms for 813 KB in 11,000 pieces.
-    """
-    if len(pieces) <= 1000:
-        return b"".join(pieces)
-    whole = BytesIO()
-    for start in range(0, len(pieces), 1000):
-        whole.write(b"".join(pieces[start : start + 1000]))
-    return whole.getvalue()
+    return pieces
 
 
 def _add_command(arguments: Arguments, pieces: list[bytes]) -> None:
