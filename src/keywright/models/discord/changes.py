@@ -84,8 +84,15 @@ def body_fields(body: Body) -> Fields:
     return fields(body, "a stored object") if isinstance(body, bytes) else body
 
 
+class PutUsers(Change):
+    """Whole users, many at once: parallel lists, in REPLACE mode."""
+
+    people: list[str]
+    users: list[bytes]
+
+
 class PutMembers(Change):
-    """Whole members of a guild with their users, many at once: parallel lists, in REPLACE mode."""
+    """Whole members of a guild, many at once: parallel lists, in REPLACE mode. Their users are put apart."""
 
     guild: str
     people: list[str]

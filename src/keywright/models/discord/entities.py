@@ -22,6 +22,7 @@ from keywright.models.discord.changes import (
     Put,
     PutMembers,
     PutPresences,
+    PutUsers,
     ReplaceAll,
     body_fields,
 )
@@ -435,6 +436,7 @@ def whole_members(raw: msgspec.Raw | None, guild_id: str, total: object = None) 
         alone = [put.ids[1] for put in single if isinstance(put, Put) and put.kind is Kind.MEMBER]
         yield KeepMembers(guild_id, [*split.people, *alone])
     if split.people:
+        yield PutUsers(split.people, split.users)
         yield PutMembers(guild_id, split.people, split.users, split.rests)
     yield from single
 

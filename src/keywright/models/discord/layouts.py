@@ -27,7 +27,7 @@ class Layout(NamedTuple):
     """How to open, write, read and remove a cache of one layout."""
 
     bind: Callable[[str | None], tuple[Binding, ...]]
-    cache: Callable[[], EventCache[Any]]
+    cache: Callable[..., EventCache[Any]]
     reads: Callable[[], ByName]
     hydrated: Callable[[], ByName]
     spaces: tuple[Keyspace, ...]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
-from typing import IO, Annotated, BinaryIO
+from typing import IO, Annotated, Any, BinaryIO
 
 import msgspec
 import typer
@@ -19,6 +19,8 @@ from rich.text import Text
 
 from keywright.engine import Database, connect
 from keywright.errors import UsageError
+from keywright.models.discord.applying import ALL_KINDS, EventCache
+from keywright.models.discord.changes import Kind
 from keywright.models.discord.ingest import Ignored, Packet, Reject, apply_window, packets, windows
 from keywright.models.discord.layouts import LAYOUTS, Layout
 from keywright.tools.purge import count as count_keys
@@ -63,6 +65,10 @@ def ingest(
     layout: LayoutOption = LayoutName.DRC,
     prefix: PrefixOption = None,
     url: UrlOption = None,
+    without: Annotated[
+        list[Kind] | None,
+        typer.Option(help="Leave these out of the cache, as in --without presence.", show_default=False),
+    ] = None,
     rejects: Annotated[
         Path | None,
         typer.Option(
@@ -89,7 +95,8 @@ def ingest(
     with ExitStack() as opened:
         stream = _opened(source, opened)
         db = opened.enter_context(_connected(url, chosen, prefix))
-        run = _Ingestion(chosen, db, opened.enter_context(_Rejects(kept, console)))
+        cache = chosen.cache(kinds=ALL_KINDS - set(without or ()))
+        run = _Ingestion(cache, db, opened.enter_context(_Rejects(kept, console)))
         run.over(stream, console)
     run.print_summary()
     if run.rejects.count:
@@ -192,8 +199,8 @@ class _Rejects:
 class _Ingestion:
     """One run: lines in, counts out."""
 
-    def __init__(self, layout: Layout, db: Database, rejects: _Rejects) -> None:
-        self.cache = layout.cache()
+    def __init__(self, cache: EventCache[Any], db: Database, rejects: _Rejects) -> None:
+        self.cache = cache
         self.db = db
         self.rejects = rejects
         self.lines = self.applied = self.ignored = 0

@@ -34,6 +34,7 @@ from keywright.models.discord.changes import (
     Put,
     PutMembers,
     PutPresences,
+    PutUsers,
     React,
     ReplaceAll,
     SyncThreads,
@@ -153,10 +154,14 @@ def _put(change: Put, draft: Draft) -> Steps[None]:
             pass
 
 
+def _put_users(change: PutUsers, draft: Draft) -> Steps[None]:
+    yield from ()
+    draft.put_many(schema.User, (), Snowflakes(change.people), change.users)
+
+
 def _put_members(change: PutMembers, draft: Draft) -> Steps[None]:
     yield from ()
     people = Snowflakes(change.people)
-    draft.put_many(schema.User, (), people, change.users)
     draft.put_many(schema.Member, (change.guild,), people, change.normal)
     draft.add_many(schema.Members(change.guild), people)
 
@@ -307,6 +312,7 @@ _APPLY: dict[type[Change], Callable[[Any, Draft], Steps[None]]] = {
     Put: _put,
     PutMembers: _put_members,
     PutPresences: _put_presences,
+    PutUsers: _put_users,
     Drop: _drop,
     ReplaceAll: _replace_all,
     CountMember: _count_member,

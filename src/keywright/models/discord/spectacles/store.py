@@ -43,6 +43,7 @@ from keywright.models.discord.changes import (
     Put,
     PutMembers,
     PutPresences,
+    PutUsers,
     ReplaceAll,
     SyncThreads,
     body_fields,
@@ -230,10 +231,16 @@ def _partial(user: msgspec.Raw | None) -> bool:
 
 def _put_members(change: PutMembers, draft: IndexedDraft) -> Steps[None]:
     yield from ()
-    users, members = schema.Users(), schema.Members(change.guild)
-    for person, about, body in zip(change.people, change.users, change.data, strict=True):
-        draft.put((users, person), about, Mode.REPLACE)
+    members = schema.Members(change.guild)
+    for person, body in zip(change.people, change.data, strict=True):
         draft.put((members, person), body, Mode.REPLACE)
+
+
+def _put_users(change: PutUsers, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    users = schema.Users()
+    for person, body in zip(change.people, change.users, strict=True):
+        draft.put((users, person), body, Mode.REPLACE)
 
 
 def _put_presences(change: PutPresences, draft: IndexedDraft) -> Steps[None]:
@@ -339,6 +346,7 @@ _APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
     Put: _put,
     PutMembers: _put_members,
     PutPresences: _put_presences,
+    PutUsers: _put_users,
     Drop: _drop,
     ReplaceAll: _replace_all,
     CountMember: _count_member,
