@@ -15,7 +15,7 @@ from keywright.models.discord.applying import ALL_KINDS
 from keywright.models.discord.changes import Kind
 from keywright.models.discord.drc import schema
 from keywright.models.discord.drc.store import DrcCache
-from keywright.testing.discord_traffic import Traffic
+from keywright.testing.discord_traffic import EVERYDAY, Traffic
 from keywright.ui.cli import app
 
 KEYS: dict[Kind, tuple[type[Key], ...]] = {
@@ -38,6 +38,8 @@ KEYS: dict[Kind, tuple[type[Key], ...]] = {
     Kind.USER: (schema.User,),
     Kind.VOICE_STATE: (schema.VoiceStates,),
 }
+# The rare events as often as the others.
+EVENLY = dict.fromkeys(EVERYDAY, 1.0)
 # Of no guild: a user, an invite and what expires by itself.
 GUILDLESS = ("applications", "interactions", "invites", "messages", "reactions", "users")
 
@@ -55,7 +57,7 @@ def was_cached(db: Database, events: list[tuple[str, bytes]], kind: Kind) -> boo
 @pytest.mark.parametrize("kind", KEYS, ids=lambda kind: kind.value)
 def test_a_kind_that_is_left_out_has_no_keys_and_guilds_still_go_whole(redis_url: str, kind: Kind) -> None:
     traffic = Traffic(7)
-    events = [(t, msgspec.json.encode(d)) for t, d in traffic.events(2500, guilds=2, members=12)]
+    events = [(t, msgspec.json.encode(d)) for t, d in traffic.events(1500, guilds=2, members=12, mix=EVENLY)]
     raw: Any = redis.Redis.from_url(redis_url)
     with connect(redis_url, *schema.bind("bot")) as db:
         assert was_cached(db, events, kind), "the traffic has none of it"
