@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parent.parent / "README.md"
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
 
 
-def blocks(language: str) -> list[str]:
-    fenced = README.read_text().split("```")[1::2]
+def blocks(language: str, document: Path = README) -> list[str]:
+    fenced = document.read_text().split("```")[1::2]
     return [block.partition("\n")[2] for block in fenced if block.partition("\n")[0] == language]
 
 
@@ -25,6 +26,16 @@ def test_the_python_code_runs_as_pasted(tmp_path: Path, monkeypatch: pytest.Monk
     assert done.returncode == 0, done.stderr
     assert "Dungeon night" in done.stdout
     assert done.stdout.splitlines()[-1] == "s1"
+
+
+def test_the_code_of_the_discord_page_runs_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    script = tmp_path / "pasted.py"
+    script.write_text("\n".join(blocks("python", ROOT / "docs/discord.md")))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "refused: 0"
+    assert len(done.stdout.splitlines()) > 1
 
 
 def test_the_first_screen_has_at_most_thirty_lines_of_code() -> None:
