@@ -62,6 +62,10 @@ def _disturbed(
             yield past[-1]
         case "replay":
             yield from past[-size:]
+        case "late":
+            yield past[-size % len(past)]
+        case "stale":
+            yield from [each for each in past if each[0] == "GUILD_CREATE"][:size]
         case "restart":
             kept = [{"id": guild} for guild in traffic.guilds if int(guild) % 3]
             yield "READY", {**traffic.ready((size % 3, 3)), "guilds": kept}
@@ -72,7 +76,7 @@ def _disturbed(
 DISTURBANCES = st.builds(
     Disturbance,
     st.integers(0, 100),
-    st.sampled_from(["repeat", "replay", "restart", "malformed"]),
+    st.sampled_from(["stale", "repeat", "replay", "late", "restart", "malformed"]),
     st.integers(1, 60),
 )
 SESSIONS = st.builds(
