@@ -130,9 +130,9 @@ def test_bad_lines_are_told_and_kept_and_the_rest_is_applied(
 def test_an_event_that_does_not_fit_what_is_stored_is_refused_alone(
     invoke: Invoke, tmp_path: Path, redis_url: str, raw: Raw
 ) -> None:
-    raw("SET", "bot:v1json:guilds:7", "no json")
+    raw("SET", "bot:v1json:channels:7", "no hash")
     path = tmp_path / "packets.jsonl"
-    update = packet(*event("GUILD_UPDATE", {"id": "7", "name": "new"}))
+    update = packet(*event("CHANNEL_UPDATE", {"id": "31", "guild_id": "7", "name": "new"}))
     path.write_bytes(b"\n".join([*PACKETS, update, packet(*event("USER_UPDATE", user("99")))]))
     kept = tmp_path / "kept"
     done = invoke(
@@ -142,7 +142,7 @@ def test_an_event_that_does_not_fit_what_is_stored_is_refused_alone(
     assert "5 applied, 0 ignored, 1 refused." in done.stdout
     assert [each["line"] for each in rejects(kept)] == [5]
     assert raw("EXISTS", "bot:v1json:users:99") == 1
-    assert raw("GET", "bot:v1json:guilds:7") == b"no json"
+    assert raw("GET", "bot:v1json:channels:7") == b"no hash"
 
 
 def test_a_line_without_end_is_refused_and_the_next_one_applied(

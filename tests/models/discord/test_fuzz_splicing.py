@@ -15,6 +15,7 @@ from keywright.models.discord.changes import (
     Put,
     PutMembers,
     PutPresences,
+    PutUsers,
     ReplaceAll,
     body_bytes,
 )
@@ -98,15 +99,14 @@ def _found(event: str, data: bytes) -> list[Any] | None:
 
 def _rows(change: Change) -> list[Any]:
     match change:
+        case PutUsers():
+            whole = zip(change.people, change.users, strict=True)
+            return [("user", (person,), _read(user), _read(user)) for person, user in whole]
         case PutMembers():
-            lists = zip(change.people, change.users, change.data, change.normal, strict=True)
+            lists = zip(change.people, change.data, change.normal, strict=True)
             return [
-                row
-                for person, user, data, normal in lists
-                for row in (
-                    ("user", (person,), _read(user), _read(user)),
-                    ("member", (change.guild, person), _read(data), _read(normal)),
-                )
+                ("member", (change.guild, person), _read(data), _read(normal))
+                for person, data, normal in lists
             ]
         case KeepMembers():
             return [("kept", change.guild, sorted(change.people))]
