@@ -38,13 +38,27 @@ class Snowflakes:
 class Draft:
     """What one or several events change, before it is written."""
 
-    def __init__(self, known: dict[Place, bytes | None]) -> None:
+    def __init__(
+        self, known: dict[Place, bytes | None], listed: dict[Set[str], set[str]] | None = None
+    ) -> None:
         self._known = known
+        self._listed = listed or {}
+        self._checked: Snowflakes | None = None
         self._documents: dict[Place, bytes | None] = {}
         self._erased: dict[Key, None] = {}
         self._members: dict[Set[Any], dict[str, bool]] = {}
         self._added: dict[Set[Any], Snowflakes] = {}
         self._many: list[_Many] = []
+
+    def listed(self, key: Set[str]) -> set[str]:
+        """The members that a set had when the draft was begun."""
+        return self._listed[key]
+
+    def checked(self, ids: list[str]) -> Snowflakes:
+        """Ids ready to be written; the list of the last call is not checked again."""
+        if self._checked is None or self._checked.ids is not ids:
+            self._checked = Snowflakes(ids)
+        return self._checked
 
     def get(self, place: Place) -> bytes | None:
         """A document as it is in the draft; it must have been read before, or written in it."""

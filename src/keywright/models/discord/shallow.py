@@ -28,6 +28,9 @@ _PART = 32 * 1024
 LARGEST_ID = 2**64 - 1
 
 
+_NULL = msgspec.Raw(b"null")
+
+
 class _Identified(msgspec.Struct):
     id: str | int
 
@@ -107,7 +110,8 @@ def ids(raw: msgspec.Raw | None, what: str) -> list[str]:
 
 def absent(raw: msgspec.Raw | bytes | None) -> bool:
     """Whether a field is missing or null."""
-    return raw is None or bytes(raw) == b"null"
+    # A Raw is compared where it is: its bytes may be half a megabyte.
+    return raw is None or raw == _NULL or raw == b"null"
 
 
 def one_id(given: Fields, field: str, what: str) -> str:

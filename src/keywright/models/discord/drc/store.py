@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace import Key, Map, Value, gather_list
+from keywright.keyspace import Key, Map, Set, Value, gather, gather_list
 from keywright.models.discord.applying import (
     EventCache,
     Refused,
@@ -40,7 +40,7 @@ from keywright.models.discord.changes import (
     SyncThreads,
     Unreact,
 )
-from keywright.models.discord.draft import Draft, Place, Snowflakes, read
+from keywright.models.discord.draft import Draft, Place, read
 from keywright.models.discord.drc import schema
 
 if TYPE_CHECKING:
@@ -90,7 +90,11 @@ class DrcCache(EventCache[Draft]):
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[Draft]:
         places = [place for change in changes for place in _needed(change)]
-        return Draft((yield read(places)) if places else {})
+        sets = [key for change in changes for key in _listed(change)]
+        if not places and not sets:
+            return Draft({})
+        known, members = yield gather(read(places), gather_list(key.members() for key in sets))
+        return Draft(known, dict(zip(sets, members, strict=True)))
 
     def _change(self, change: Change, draft: Draft) -> Steps[None]:
         return _APPLY[type(change)](change, draft)
@@ -130,6 +134,15 @@ def _needed(change: Change) -> list[Place]:
     return []
 
 
+def _listed(change: Change) -> list[Set[str]]:
+    """The sets that a change of a whole guild must know; read with the documents, in one round trip."""
+    if isinstance(change, KeepMembers):
+        return [schema.Members(change.guild)]
+    if isinstance(change, ReplaceAll) and change.kind is Kind.STAGE_INSTANCE:
+        return [schema.StageIndex(change.guild)]
+    return []
+
+
 def _put(change: Put, draft: Draft) -> Steps[None]:
     yield from ()
     if not draft.put(place_of(change.kind, change.ids), change.normal, change.mode):
@@ -156,26 +169,25 @@ def _put(change: Put, draft: Draft) -> Steps[None]:
 
 def _put_users(change: PutUsers, draft: Draft) -> Steps[None]:
     yield from ()
-    draft.put_many(schema.User, (), Snowflakes(change.people), change.users)
+    draft.put_many(schema.User, (), draft.checked(change.people), change.users)
 
 
 def _put_members(change: PutMembers, draft: Draft) -> Steps[None]:
     yield from ()
-    people = Snowflakes(change.people)
+    people = draft.checked(change.people)
     draft.put_many(schema.Member, (change.guild,), people, change.normal)
     draft.add_many(schema.Members(change.guild), people)
 
 
 def _put_presences(change: PutPresences, draft: Draft) -> Steps[None]:
     yield from ()
-    people = Snowflakes(change.people)
+    people = draft.checked(change.people)
     draft.put_many(schema.Presence, (change.guild,), people, change.normal)
     draft.add_many(schema.PresenceIndex(change.guild), people)
 
 
 def _keep_members(change: KeepMembers, draft: Draft) -> Steps[None]:
-    known = yield schema.Members(change.guild).members()
-    for person in known.difference(change.people):
+    for person in draft.listed(schema.Members(change.guild)).difference(change.people):
         yield from _drop(Drop(Kind.MEMBER, (change.guild, person)), draft)
 
 
@@ -203,8 +215,7 @@ def _drop(change: Drop, draft: Draft) -> Steps[None]:
 
 def _replace_all(change: ReplaceAll, draft: Draft) -> Steps[None]:
     if change.kind is Kind.STAGE_INSTANCE:
-        staged = yield schema.StageIndex(change.guild).members()
-        for channel in staged:
+        for channel in draft.listed(schema.StageIndex(change.guild)):
             draft.erase(schema.StageInstance(channel))
         draft.erase(schema.StageIndex(change.guild))
     else:
