@@ -94,10 +94,11 @@ def _guild(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
         ).throughput(1, at_least=target)
     held = [[_held_micros(client, work) for _ in range(5)] for work in (ours, on_the_server)]
     busy = [[_server_seconds(server, work) * 1e6 for _ in range(5)] for work in (ours, on_the_server)]
-    for what, (mine, theirs), target in (
+    judged: list[tuple[str, list[list[float]], float | None]] = [
         ("server held by commands", held, 0.15),
         ("CPU of the server", busy, None),
-    ):
+    ]
+    for what, (mine, theirs), most in judged:
         yield Result(
             "discord",
             f"{what}, {subject}",
@@ -105,7 +106,7 @@ def _guild(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
             Figure.of(mine),
             "Lua on the server",
             Figure.of(theirs),
-            target,
+            most,
         )
 
 
