@@ -13,6 +13,8 @@ import pytest
 
 from engines import Group, Tally, Word
 from keywright import Database, Settings, connect, gather
+from keywright.keyspace.call import Command, as_is
+from keywright.keyspace.kinds.value import GET
 from keywright.keyspace.slots import slot_of
 from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
 from running import Raw
@@ -127,3 +129,14 @@ def _interrupt_once(sent: Callable[[], bool]) -> None:
     main = threading.main_thread().ident
     assert main is not None
     signal.pthread_kill(main, signal.SIGINT)
+
+
+def test_a_call_that_cannot_be_packed_keeps_no_connection(redis_url: str) -> None:
+    unpackable: Command[object] = Command(GET, Word("a"), (object(),), as_is)
+    with connect(redis_url, settings=Settings(most_connections=1)) as database:
+        with pytest.raises(TypeError):
+            database.run(unpackable)
+        room = database._home._room
+        assert room.acquire(blocking=False), "the only connection was never given back"
+        room.release()
+        assert database.run(Word("a").get()) is None

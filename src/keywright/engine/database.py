@@ -149,8 +149,12 @@ class Database:
 
     def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
         """Write to every node first, then read from each: the nodes work at the same time."""
-        sent = deque((shipment, *way) for shipment in shipments if (way := self._send(shipment, delivery)))
+        sent: deque[tuple[Shipment, Lines, Any, Packed]] = deque()
         try:
+            for shipment in shipments:
+                way = self._send(shipment, delivery)
+                if way is not None:
+                    sent.append((shipment, *way))
             while sent:
                 self._receive(*sent.popleft(), delivery)
         finally:
@@ -158,20 +162,23 @@ class Database:
                 lines.drop(line)
 
     def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[Lines, Any, Packed] | None:
+        durability = self.settings.durability
+        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
+        packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
         lines = self._lines_of(shipment.node)
         try:
             line = lines.take()
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return None
-        durability = self.settings.durability
-        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
-        packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
         try:
             line.transmit(packed.chunks())
         except BrokenLineError as broken:
             self._broken(shipment, lines, line, packed, delivery, broken)
             return None
+        except BaseException:
+            lines.drop(line)
+            raise
         return lines, line, packed
 
     def _receive(
