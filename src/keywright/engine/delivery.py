@@ -12,7 +12,7 @@ from typing import NamedTuple
 from keywright.engine.packing import ErrorReply
 from keywright.engine.retrying import Retry
 from keywright.engine.topology import Node, Topology, parse_redirection
-from keywright.engine.translate import refusal
+from keywright.engine.translate import refusal, verb_of
 from keywright.errors import ConnectionLostError, DeadlineError, KeywrightError, OutcomeUnknownError
 from keywright.keyspace.call import Effect, Reply, Sound, Transacted, Wire
 from keywright.keyspace.slots import slot_of
@@ -104,7 +104,7 @@ class Delivery:
             wire = self.wires[index]
             self._sent_to.pop(index, None)
             if sent and wire.operation.effect is Effect.ONCE:
-                self._done(index, OutcomeUnknownError(self._name(shipment), _verb(wire), wire.name))
+                self._done(index, OutcomeUnknownError(self._name(shipment), verb_of(wire), wire.name))
             else:
                 self._trouble[index] = ConnectionLostError(self._name(shipment), str(reason) or "it closed")
 
@@ -179,8 +179,3 @@ _AGAIN = object()
 
 def _size(wire: Wire) -> int:
     return sum(len(part) if isinstance(part, bytes | str | tuple) else 8 for part in wire.arguments)
-
-
-def _verb(wire: Wire) -> str:
-    verb = wire.arguments[0]
-    return verb.decode() if isinstance(verb, bytes) else wire.operation.name

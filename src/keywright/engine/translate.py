@@ -38,8 +38,8 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
     if script is not None and error.code == "ERR":
         return ScriptError(script.name, text)
     if text.startswith("ERR unknown command"):
-        return CapabilityError(_verb(wire), server, _ARRIVALS.get(_verb(wire).encode(), "a later Redis"))
-    return ServerRefusedError(_verb(wire), wire.name, text)
+        return CapabilityError(verb_of(wire), server, _ARRIVALS.get(verb_of(wire).encode(), "a later Redis"))
+    return ServerRefusedError(verb_of(wire), wire.name, text)
 
 
 def unreachable(error: Exception, server: str) -> EngineError | UsageError:
@@ -65,6 +65,6 @@ def _kind(source: type[Key] | None) -> str:
     return f"{source.kind} ({source.redis_type})" if source is not None else "key of the declared type"
 
 
-def _verb(wire: Wire) -> str:
+def verb_of(wire: Wire) -> str:
     verb = wire.arguments[0]
     return verb.decode() if isinstance(verb, bytes) else wire.operation.name

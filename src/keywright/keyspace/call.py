@@ -528,17 +528,14 @@ def atomic(*calls: Call[Any], spread: bool = False) -> Call[Any]:
     return Atomic(calls, spread=spread)
 
 
-def procedure(
-    steps: Callable[P, Callable[[Context], Generator[Call[Any], Any, T]]],
-) -> Callable[P, Call[T]]:
-    """Make a call of a function that returns a generator function over the context."""
+def as_is(reply: Reply) -> Any:
+    """A decoder for replies that are values already."""
+    return reply
 
-    def build(*args: P.args, **kwargs: P.kwargs) -> Call[T]:
-        return Procedure(steps(*args, **kwargs), steps.__name__)
 
-    build.__name__ = steps.__name__
-    build.__doc__ = steps.__doc__
-    return build
+def nothing(reply: object) -> None:
+    """A decoder for replies that say nothing."""
+    del reply
 
 
 def undecodable(key: Key, context: Context, error: CodecError) -> StoredDataError:

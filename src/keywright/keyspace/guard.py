@@ -63,11 +63,6 @@ def field_equals(key: Key, field: bytes, value: bytes | None) -> Check:
     return Check(key, "field-absent", (field,)) if value is None else Check(key, "field", (field, value))
 
 
-def field_vacant(key: Key, field: bytes, value: bytes) -> Check:
-    """The field is absent, or holds this value already."""
-    return Check(key, "field-vacant", (field, value))
-
-
 def owned(key: Key) -> Check:
     """Always holds; makes the commit the only one that works on this key, across slots too."""
     return Check(key, "any")

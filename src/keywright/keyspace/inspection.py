@@ -11,7 +11,17 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import KeywrightError, WrongTypeError
-from keywright.keyspace.call import Call, Command, Effect, Operation, Procedure, Reply, gather, undecodable
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Procedure,
+    Reply,
+    as_is,
+    gather,
+    undecodable,
+)
 from keywright.keyspace.codecs import Codec, CodecError, Int64
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.kinds import Counter, Entry, List, Map, Record, Set, SortedSet, Stream, Value
@@ -66,7 +76,7 @@ def inspect(key: Key, limit: int = LIMIT) -> Call[Inspection | None]:
     """
 
     def steps(context: Context) -> Steps:
-        size = _Raw(Operation("inspect", _SIZES[key.redis_type], Effect.READ), key, (), _same)
+        size = _Raw(Operation("inspect", _SIZES[key.redis_type], Effect.READ), key, (), as_is)
         found, count = yield gather(_Raw(TYPE, key, (), bytes.decode), size.attempt())
         if found == "none":
             return None
@@ -204,7 +214,7 @@ class _Reader:
 
 
 def _command(key: Key, verb: bytes, *operands: bytes | int) -> Command[Any]:
-    return _Raw(Operation("inspect", verb, Effect.READ), key, operands, _same)
+    return _Raw(Operation("inspect", verb, Effect.READ), key, operands, as_is)
 
 
 def _pairs(flat: Iterable[Any]) -> list[tuple[Any, Any]]:
@@ -215,13 +225,9 @@ def _pairs(flat: Iterable[Any]) -> list[tuple[Any, Any]]:
 def _ordered(members: list[Any]) -> list[Any]:
     """By value where values have an order, else by how they print; the server's order means nothing."""
     by: Callable[[Any], Any]
-    for by in (_same, repr):
+    for by in (as_is, repr):
         try:
             return sorted(members, key=by)
         except TypeError:
             continue
     return members
-
-
-def _same(reply: Reply) -> Any:
-    return reply

@@ -40,6 +40,7 @@ from keywright.keyspace.call import (
     Pause,
     Procedure,
     Reply,
+    as_is,
     gather,
     gather_list,
 )
@@ -68,7 +69,6 @@ GET = Operation("journal", b"HGET", Effect.READ)
 ALL = Operation("journal", b"HGETALL", Effect.READ)
 # Never over an intent that is there: a copy that arrives late must not make a decided one undecided.
 PUT = Operation("journal", b"HSETNX", Effect.REPEATABLE)
-DROP = Operation("journal", b"HDEL", Effect.REPEATABLE)
 DECIDE = Script("keywright.keyspace", "decide", Effect.REPEATABLE)
 DECIDE_ONCE = Script("keywright.keyspace", "decide", Effect.ONCE)
 
@@ -173,7 +173,7 @@ def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
     parts = _split(work)
     plan = _write_plan(Plan(context.now_ms(), parts))
     intents = Intents.holding(intent)
-    yield Command(PUT, intents, (intent, b"P" + plan), _same)
+    yield Command(PUT, intents, (intent, b"P" + plan), as_is)
     try:
         prepared: list[Outcome] = yield gather_list(_prepare(part, intent, context) for part in parts)
     except (ConnectionLostError, DeadlineError):
@@ -196,13 +196,13 @@ def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
 def _commit_intent(intent: bytes) -> Steps[bytes]:
     """Decide for an intent; the state it has then."""
     intents = Intents.holding(intent)
-    call: Call[bytes] = DECIDE_ONCE.call([intents], (intent, b"P", b"C"), _same)
+    call: Call[bytes] = DECIDE_ONCE.call([intents], (intent, b"P", b"C"), as_is)
     state: bytes
     try:
         state = yield call
     except OutcomeUnknownError:
         # Once it is gone nobody can tell whether it was committed and finished, or aborted.
-        if (yield Command(GET, intents, (intent,), _same)) is None:
+        if (yield Command(GET, intents, (intent,), as_is)) is None:
             raise
         state = yield call
     return state
@@ -289,15 +289,15 @@ def _undo(parts: list[Part], intent: bytes, context: Context) -> Steps[bool]:
 
 
 def _decide(intent: bytes, state: bytes, then: bytes) -> Call[bytes]:
-    return DECIDE.call([Intents.holding(intent)], (intent, state, then), _same)
+    return DECIDE.call([Intents.holding(intent)], (intent, state, then), as_is)
 
 
 def _settle_marker(marker: Marker, context: Context) -> Steps[None]:
     """Finish, undo or clear what holds a marker; leaves alone what is young and undecided."""
-    intent = yield Command(GET, marker, (b"x",), _same)
+    intent = yield Command(GET, marker, (b"x",), as_is)
     if intent is None:
         return
-    stored = yield Command(GET, Intents.holding(intent), (intent,), _same)
+    stored = yield Command(GET, Intents.holding(intent), (intent,), as_is)
     if stored is None:
         name = context.name(marker)
         work = Work([name], [(0, "field", [b"x", intent])], [(0, [b"HDEL", b"x"])])
@@ -360,11 +360,11 @@ def settled(key: Key, read: Call[T]) -> Call[T]:
             return value
         marker = Marker(hash_tag(context.name(key)).decode())
         for _ in range(ATTEMPTS):
-            value, holder = yield gather(read, Command(GET, marker, (b"x",), _same))
+            value, holder = yield gather(read, Command(GET, marker, (b"x",), as_is))
             if holder is None:
                 return value
             yield from _settle_marker(marker, context)
-            stored = yield Command(GET, Intents.holding(holder), (holder,), _same)
+            stored = yield Command(GET, Intents.holding(holder), (holder,), as_is)
             if stored is not None and stored[:1] == b"P":
                 return value  # undecided: what is stored still holds
         raise ConflictError(f"reading {key!r}", ATTEMPTS)
@@ -375,7 +375,3 @@ def settled(key: Key, read: Call[T]) -> Call[T]:
 def _pairs(reply: Reply) -> dict[bytes, bytes]:
     flat = iter(reply)
     return dict(zip(flat, flat, strict=True))
-
-
-def _same(reply: Reply) -> Any:
-    return reply

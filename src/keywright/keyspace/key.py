@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
 
 from keywright.errors import DeclarationError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
-from keywright.keyspace.call import Call, Command, Effect, Operation, Reply
+from keywright.keyspace.call import Call, Command, Effect, Operation, as_is
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.space import Keyspace
@@ -181,11 +181,11 @@ class Key:
 
     def memory(self) -> Call[int | None]:
         """Bytes the key takes on the server, as the server estimates it."""
-        return _Memory(MEMORY, self, (), _same)
+        return _Memory(MEMORY, self, (), as_is)
 
     def dump(self) -> Call[bytes | None]:
         """The server's own serialisation of the key."""
-        return Command(DUMP, self, (), _same)
+        return Command(DUMP, self, (), as_is)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._name == self._name
@@ -350,7 +350,3 @@ def _rendered(kind: type[Key], alphabet: Alphabet[Any], name: str, value: object
 
 def _ttl(reply: int) -> timedelta | None:
     return None if reply < 0 else timedelta(milliseconds=reply)
-
-
-def _same(reply: Reply) -> Any:
-    return reply

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from keywright.errors import ConflictError, DeclarationError, OutcomeUnknownError, TakenError
-from keywright.keyspace.call import Call, Procedure, Ready, gather, gather_list
+from keywright.keyspace.call import Call, Procedure, Ready, gather, gather_list, nothing
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.guard import Check, equals, has_member, owned, repeatable
 from keywright.keyspace.journal import ATTEMPTS, commit, settled
@@ -338,7 +338,7 @@ class Index(Link, Generic[A]):
     def put(self, key: Key, write: Call[Any], *, also: Also = ()) -> Call[None]:
         """Write a key and name it in the index, in one step. `write` is a single command on the key."""
         member = key._values[0]
-        return commit(self.name, [owned(key)], [write, _key(self.by).add(member), *also]).map(_nothing)
+        return commit(self.name, [owned(key)], [write, _key(self.by).add(member), *also]).map(nothing)
 
     def delete(self, key: Key, *, also: Also = ()) -> Call[bool]:
         """Delete a key and drop it from the index, in one step; whether the index named it."""
@@ -524,7 +524,3 @@ def same_ids(held: Codec[Any], alphabet: Any) -> bool:
     return getattr(held, "alphabet", None) == alphabet or (
         getattr(held, "alphabet", None) is None and held.python_type is alphabet.python_type
     )
-
-
-def _nothing(reply: object) -> None:
-    del reply

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from keywright.engine.primitives import hold as holding
 from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Command, Procedure, Reply
+from keywright.keyspace.call import Call, Command, Procedure, nothing
 from keywright.keyspace.codecs import Codec, Text
 from keywright.keyspace.guard import Check, bind, equals
 from keywright.keyspace.journal import commit
@@ -84,7 +84,7 @@ def _mark(key: Claim, marker: str) -> Call[None]:
         raise UsageError(
             f"a marker cannot begin with {HELD.decode()!r}, which marks a claim that is held. Choose another."
         )
-    return Expiring(SET, key, (stored,), _nothing)
+    return Expiring(SET, key, (stored,), nothing)
 
 
 def _stamp(token: str) -> bytes:
@@ -95,7 +95,3 @@ def _state(reply: bytes | None) -> ClaimState:
     if reply is None:
         return ClaimState.FREE
     return ClaimState.HELD if reply.startswith(HELD) else ClaimState.DONE
-
-
-def _nothing(reply: Reply) -> None:
-    del reply

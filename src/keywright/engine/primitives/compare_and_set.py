@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError
-from keywright.keyspace.call import Call, Command, Pause, Procedure, Reply
+from keywright.keyspace.call import Call, Command, Pause, Procedure, Reply, as_is
 from keywright.keyspace.guard import Check, Outcome, equals
 from keywright.keyspace.journal import commit
 from keywright.keyspace.kinds.value import GET, Value
@@ -49,7 +49,7 @@ def modify(key: Value[T], change: Callable[[T | None], N], *, attempts: int = AT
         for attempt in range(attempts):
             if key._upgrades:
                 yield key.get()  # brings an older shape up to date
-            stored: bytes | None = yield _Stored(GET, key, (), _same)
+            stored: bytes | None = yield _Stored(GET, key, (), as_is)
             new = change(Command[T | None](GET, key, (), key._decode).read(stored, context))
             if (new is None and stored is None) or (yield _written(key, equals(key, stored), new)):
                 return new
@@ -72,7 +72,3 @@ class _Stored(Command[bytes | None]):
 def _written(key: Value[Any], check: Check, new: object) -> Call[Outcome]:
     write: Call[bool] = key.delete() if new is None else key.set(new)
     return commit(f"write {key!r}", [check], [write])
-
-
-def _same(reply: Reply) -> Any:
-    return reply

@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError, OutcomeUnknownError
-from keywright.keyspace.call import Call, Procedure, gather_list
+from keywright.keyspace.call import Call, Procedure, gather_list, nothing
 from keywright.keyspace.guard import Outcome, absent, owned
 from keywright.keyspace.journal import commit
 from keywright.keyspace.key import Key
@@ -66,13 +66,13 @@ class LiveIndex(Generic[M]):
         """
         index, member = self._place(key)
         named = index.add(member, score) if isinstance(index, SortedSet) else index.add(member)
-        return commit(f"put {key!r}", [owned(key)], [write, named, *also]).map(_nothing)
+        return commit(f"put {key!r}", [owned(key)], [write, named, *also]).map(nothing)
 
     def delete(self, key: Key, *, also: Sequence[Call[Any]] = ()) -> Call[None]:
         """Delete a record and drop it from the index, in one step."""
         index, member = self._place(key)
         return commit(f"delete {key!r}", [owned(key)], [key.delete(), index.remove(member), *also]).map(
-            _nothing
+            nothing
         )
 
     def members(self, *identity: object) -> Call[list[M]]:
@@ -144,7 +144,3 @@ def _is_gone(outcome: Outcome | KeywrightError) -> bool:
 
 def _variables(key: Key) -> dict[str, Any]:
     return {name: getattr(key, name) for name in type(key)._template.variables}
-
-
-def _nothing(reply: object) -> None:
-    del reply

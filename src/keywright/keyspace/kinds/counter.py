@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply, Sliding
+from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply, Sliding, nothing
 from keywright.keyspace.codecs import Codec, Int64
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
@@ -43,7 +43,7 @@ class Counter(Key):
         return Refreshing(ADD, self, (self._encode(by),), int)
 
     def set(self, value: int) -> Call[None]:
-        return Refreshing(SET, self, (self._encode(value),), _nothing)
+        return Refreshing(SET, self, (self._encode(value),), nothing)
 
     def take(self) -> Call[int]:
         """Return the number and delete the key, in one command."""
@@ -59,7 +59,3 @@ _decode = optional(Int64())
 
 def _or_zero(reply: Reply) -> int:
     return _decode(reply) or 0
-
-
-def _nothing(reply: Reply) -> None:
-    del reply

@@ -78,13 +78,6 @@ def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
     return decoded
 
 
-def each_optional(decode: Callable[[bytes], T]) -> Callable[[Reply], list[T | None]]:
-    def decoded(reply: list[bytes | None]) -> list[T | None]:
-        return [None if item is None else decode(item) for item in reply]
-
-    return decoded
-
-
 def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
     def decoded(reply: list[bytes]) -> set[T]:
         return set(cast("list[T]", codec.decode_many(reply)))

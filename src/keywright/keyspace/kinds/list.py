@@ -12,9 +12,10 @@ from keywright.keyspace.call import (
     Operation,
     Patient,
     Refreshing,
-    Reply,
     Sliding,
+    as_is,
     atomic,
+    nothing,
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
@@ -85,11 +86,11 @@ class List(Key, Generic[M]):
 
     def put_at(self, place: int, item: M) -> Call[None]:
         """Write the item at a place that exists; ServerRefusedError when it does not."""
-        return Refreshing(PUT_AT, self, (place, self._encode(item)), _nothing)
+        return Refreshing(PUT_AT, self, (place, self._encode(item)), nothing)
 
     def find(self, item: M) -> Call[int | None]:
         """The first place of an item, or None."""
-        return Sliding(FIND, self, (self._encode(item),), _same)
+        return Sliding(FIND, self, (self._encode(item),), as_is)
 
     def insert(self, item: M, *, before: M) -> Call[bool]:
         """Insert before the first item equal to `before`; whether there was one."""
@@ -102,24 +103,16 @@ class List(Key, Generic[M]):
 
     def trim(self, first: int, last: int) -> Call[None]:
         """Keep only the items from first to last, both included."""
-        return Refreshing(TRIM, self, (first, last), _nothing)
+        return Refreshing(TRIM, self, (first, last), nothing)
 
     def replace(self, items: Iterable[M]) -> Call[None]:
         """Make these the only items, in one transaction."""
         wanted = tuple(items)
         if not wanted:
-            return self.delete().map(_nothing)
-        return atomic(self.delete(), self.push(*wanted)).map(_nothing)
+            return self.delete().map(nothing)
+        return atomic(self.delete(), self.push(*wanted)).map(nothing)
 
     def move(self, to: List[M], *, take: End = "left", put: End = "right") -> Call[M | None]:
         """Move one item to another list of the same slot, in one command."""
         sides = (take.upper().encode(), put.upper().encode())
         return Moving(MOVE, self, sides, self._decode, (to,))
-
-
-def _same(reply: Reply) -> Any:
-    return reply
-
-
-def _nothing(reply: object) -> None:
-    del reply

@@ -16,6 +16,7 @@ from keywright.keyspace.call import (
     Reply,
     Sliding,
     atomic,
+    nothing,
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
@@ -111,8 +112,8 @@ class Map(Key, Generic[F, V]):
     def replace(self, entries: Mapping[F, V]) -> Call[None]:
         """Make these the only entries: delete and write in one transaction, so no reader sees it empty."""
         if not entries:
-            return self.delete().map(_nothing)
-        return atomic(self.delete(), self.put_many(entries)).map(_nothing)
+            return self.delete().map(nothing)
+        return atomic(self.delete(), self.put_many(entries)).map(nothing)
 
     def remove(self, *fields: F) -> Call[int]:
         """Remove fields; how many there were."""
@@ -141,10 +142,6 @@ class Map(Key, Generic[F, V]):
     def _flat(self, entries: Mapping[F, V]) -> tuple[bytes, ...]:
         encode_field, encode_value = self._encode_field, self._encode_value
         return tuple(x for f, v in entries.items() for x in (encode_field(f), encode_value(v)))
-
-
-def _nothing(reply: object) -> None:
-    del reply
 
 
 def _expires(reply: Reply) -> bool:

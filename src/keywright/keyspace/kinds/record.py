@@ -17,6 +17,7 @@ from keywright.keyspace.call import (
     Sliding,
     atomic,
     gather_list,
+    nothing,
 )
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.expiry import Expiry
@@ -104,7 +105,7 @@ class Record(Key, Generic[S]):
 
     def put(self, value: S) -> Call[None]:
         """Make the record exactly this: delete and write in one transaction, so no reader sees half of it."""
-        return atomic(self.delete(), self._written(value)).map(_nothing)
+        return atomic(self.delete(), self._written(value)).map(nothing)
 
     def create(self, value: S) -> Call[bool]:
         """Write the record if there is none; whether it was written."""
@@ -202,7 +203,3 @@ def _optional_record(fields: FieldSet[Any]) -> Callable[[Reply], Any]:
         return unflatten(reply) if reply else None
 
     return decoded
-
-
-def _nothing(reply: object) -> None:
-    del reply

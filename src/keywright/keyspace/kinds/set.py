@@ -14,6 +14,7 @@ from keywright.keyspace.call import (
     Reply,
     Sliding,
     atomic,
+    nothing,
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
@@ -69,8 +70,8 @@ class Set(Key, Generic[M]):
         """Make these the only members, in one transaction."""
         wanted = tuple(members)
         if not wanted:
-            return self.delete().map(_nothing)
-        return atomic(self.delete(), self.add(*wanted)).map(_nothing)
+            return self.delete().map(nothing)
+        return atomic(self.delete(), self.add(*wanted)).map(nothing)
 
     def members(self) -> Call[set[M]]:
         """Every member. For sets of unknown size use `db.scan`."""
@@ -127,7 +128,3 @@ class Set(Key, Generic[M]):
     def move(self, member: M, to: Set[M]) -> Call[bool]:
         """Move a member to another set of the same slot, in one command; whether it was here."""
         return Moving(MOVE, self, (self._encode(member),), bool, (to,))
-
-
-def _nothing(reply: object) -> None:
-    del reply

@@ -15,7 +15,9 @@ from keywright.keyspace.call import (
     Refreshing,
     Reply,
     Sliding,
+    as_is,
     atomic,
+    nothing,
 )
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
@@ -144,8 +146,8 @@ class SortedSet(Key, Generic[M, S]):
     def replace(self, scores: Mapping[M, S]) -> Call[None]:
         """Make these the only members, in one transaction."""
         if not scores:
-            return self.delete().map(_nothing)
-        return atomic(self.delete(), self.add_many(scores)).map(_nothing)
+            return self.delete().map(nothing)
+        return atomic(self.delete(), self.add_many(scores)).map(nothing)
 
     def increase(self, member: M, by: float) -> Call[S]:
         """Add to a score (in its stored unit) and return it."""
@@ -183,7 +185,7 @@ class SortedSet(Key, Generic[M, S]):
     def rank(self, member: M, *, descending: bool = False) -> Call[int | None]:
         """The member's place from 0, or None."""
         operation = REVERSE_RANK if descending else RANK
-        return Sliding(operation, self, (self._encode(member),), _same)
+        return Sliding(operation, self, (self._encode(member),), as_is)
 
     def size(self) -> Call[int]:
         return Sliding(SIZE, self, (), int)
@@ -265,11 +267,3 @@ def _scored(
 
 def _present(reply: Reply) -> bool:
     return reply is not None
-
-
-def _same(reply: Reply) -> Any:
-    return reply
-
-
-def _nothing(reply: object) -> None:
-    del reply

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from keywright.keyspace import Call, Key, Map, Set, Value, gather_list
 from keywright.keyspace.alphabets import SnowflakeText
-from keywright.keyspace.call import Command, Effect, Operation, Refreshing, Reply
+from keywright.keyspace.call import Command, Effect, Operation, Refreshing, as_is
 from keywright.keyspace.codecs import Raw
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.map import PUT
@@ -208,7 +208,7 @@ def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:
     calls: list[Call[list[bytes | None]]] = [
         BulkRead(kind, kind.names(keys), Raw()) for kind, keys in strings.items()
     ]
-    calls += [Command(GET_FIELDS, key, tuple(fields), _same) for key, fields in maps.items()]
+    calls += [Command(GET_FIELDS, key, tuple(fields), as_is) for key, fields in maps.items()]
     order: list[Place] = [(key, None) for keys in strings.values() for key in keys]
     order += [(key, field) for key, fields in maps.items() for field in fields]
 
@@ -216,7 +216,3 @@ def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:
         return dict(zip(order, (body for bodies in found for body in bodies), strict=True))
 
     return gather_list(calls).map(known)
-
-
-def _same(reply: Reply) -> Any:
-    return reply
