@@ -528,6 +528,19 @@ def atomic(*calls: Call[Any], spread: bool = False) -> Call[Any]:
     return Atomic(calls, spread=spread)
 
 
+def procedure(
+    steps: Callable[P, Callable[[Context], Generator[Call[Any], Any, T]]],
+) -> Callable[P, Call[T]]:
+    """Make a call of a function that returns a generator function over the context."""
+
+    def build(*args: P.args, **kwargs: P.kwargs) -> Call[T]:
+        return Procedure(steps(*args, **kwargs), steps.__name__)
+
+    build.__name__ = steps.__name__
+    build.__doc__ = steps.__doc__
+    return build
+
+
 def as_is(reply: Reply) -> Any:
     """A decoder for replies that are values already."""
     return reply
