@@ -21,6 +21,11 @@
     │   ├── UnderReplicatedError  too few replicas confirmed a write in time
     │   └── ConflictError       compare-and-set kept losing to other writers
     └── BrokerError             a message broker refused, or could not be reached
+        ├── BrokerUnreachableError  no connection, or it was lost and did not come back in time
+        ├── QueueMismatchError  a queue or exchange is there already, declared differently
+        ├── UnroutableError     nothing would have received the message
+        ├── CallTimeoutError    no reply came in time
+        └── UndecodableError    a body in none of the encodings, or not of the wanted type
 
 Errors carry fields, compose their own message and end with the remedy.
 """
@@ -32,6 +37,8 @@ from typing import ClassVar
 
 __all__ = [
     "BrokerError",
+    "BrokerUnreachableError",
+    "CallTimeoutError",
     "CapabilityError",
     "ConflictError",
     "ConnectionLostError",
@@ -41,13 +48,16 @@ __all__ = [
     "EngineError",
     "KeywrightError",
     "OutcomeUnknownError",
+    "QueueMismatchError",
     "ScriptError",
     "SealError",
     "ServerRefusedError",
     "StoredDataError",
     "TakenError",
+    "UndecodableError",
     "UnderReplicatedError",
     "UnknownKeyError",
+    "UnroutableError",
     "UsageError",
     "ValueRefusedError",
     "VariableError",
@@ -273,6 +283,64 @@ class BrokerError(KeywrightError):
     """A message broker refused, or could not be reached."""
 
     exit_code = 3
+
+
+class BrokerUnreachableError(BrokerError):
+    """No connection to the broker, or it was lost and did not come back in time."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        self.address = address
+        self.reason = reason
+        super().__init__(
+            f"the broker at {address} cannot be reached: {reason}. Check that it runs, and the URL."
+        )
+
+
+class QueueMismatchError(BrokerError):
+    """A queue or exchange that is there already, declared with other arguments; nothing was changed."""
+
+    def __init__(self, kind: str, name: str, reason: str) -> None:
+        self.kind = kind
+        self.name = name
+        self.reason = reason
+        super().__init__(
+            f"the {kind} {name!r} is there already, declared differently: {reason}. "
+            f"Declare it as it is (quorum on or off), or delete it once it is empty."
+        )
+
+
+class UnroutableError(BrokerError):
+    """No queue would have received the message, so the broker did not keep it."""
+
+    def __init__(self, group: str, event: str) -> None:
+        self.group = group
+        self.event = event
+        super().__init__(
+            f"nothing receives {event!r} of the group {group!r}: the message was not kept. "
+            f"Call declare({event!r}) first, or start a consumer."
+        )
+
+
+class CallTimeoutError(BrokerError):
+    """No reply came in time; the message may still be handled."""
+
+    def __init__(self, event: str, seconds: float) -> None:
+        self.event = event
+        self.seconds = seconds
+        super().__init__(f"no reply to {event!r} within {seconds:g} s. See whether a consumer of it replies.")
+
+
+class UndecodableError(BrokerError):
+    """A body in none of the encodings, or one that is not of the wanted type."""
+
+    exit_code = 1
+
+    def __init__(self, expected: str, found: str) -> None:
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"a message body should be {expected}: {found}. Fix the publisher, or consume it as plain data."
+        )
 
 
 _REMEDIES = {
