@@ -4,7 +4,7 @@ A *group* is a service (AMQP: an exchange); an *event* names what happened (AMQP
 reads every event of the group once more, for itself. Each event of a group or subgroup is one queue.
 
 Delivery is at least once: what was published and confirmed reaches some consumer of every declared queue, and
-again if that consumer dies before it acknowledged. The order within one queue is the order of publishing, until
+again if that consumer dies before it acknowledged. Within one queue the order is that of publishing, until
 a redelivery. A message that failed `max_attempts` times waits in the queue's dead letters with the reason.
 """
 
@@ -174,7 +174,7 @@ class Broker(ABC):
     async def publish(self, event: str, data: object) -> str:
         """Publish, and return its id once the broker has it safe. Concurrent publishes share round trips.
 
-        `data` is anything msgspec encodes; `msgspec.Raw` is JSON that is already encoded. AMQP without a queue
+        `data` is anything msgspec encodes; `msgspec.Raw` is JSON already encoded. AMQP without a queue
         for the event: UnroutableError. A lost connection: published again after the reconnect, within
         `connect_timeout`, so a message may arrive twice but is not lost; else BrokerUnreachableError.
         """
