@@ -163,6 +163,11 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
         replies = yield [self.lower(context)]
         return self.read(replies[0], context)
 
+    @staticmethod
+    def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
+        """What does the same as many of these with fewer commands; None where nothing does."""
+        return None
+
     def __repr__(self) -> str:
         shown = " ".join(_shown(operand) for operand in self.operands) if not self.key._secret else "…"
         return f"<{self.operation.verb.decode()} {self.key!r} {shown}>".replace(" >", ">")
@@ -283,10 +288,13 @@ class Gather(Call[Any]):
 
     def _one_round(self, context: Context) -> Rounds[Any]:
         commands: Sequence[Command[Any]] = self.calls  # type: ignore[assignment]  # checked by rounds
+        merged = _merged(commands, context)
+        if merged is not None:
+            return self.shape((yield from merged))
         replies = yield [command.lower(context) for command in commands]
         if type(replies) is Sound:
             try:
-                return self.shape(_decoded(commands, replies))
+                return self.shape(decoded(commands, replies))
             except CodecError:
                 pass  # sealed, or wrong: reading one by one opens it, or names it
         return self.shape(
@@ -297,7 +305,16 @@ class Gather(Call[Any]):
         return f"gather({', '.join(map(repr, self.calls))})"
 
 
-def _decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
+MERGED_FROM = 32  # below it one command each is as fast, and simpler to watch
+
+
+def _merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
+    if len(commands) < MERGED_FROM or not context.merging or len(set(map(type, commands))) > 1:
+        return None
+    return commands[0].merged(commands, context)
+
+
+def decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
     """The values of sound replies; where all have one decoder with a quick form, without a call each."""
     decoders = set(map(_decoder, commands))
     quick = getattr(decoders.pop(), "quick", None) if len(decoders) == 1 else None
@@ -355,7 +372,8 @@ class Atomic(Call[Any]):
                     f"{call!r} reads before it writes, so it needs several round trips and cannot be part of "
                     f"atomic(). Run it by itself: it keeps its own guarantees."
                 )
-        tracks = [call.rounds(context) for call in self.calls]
+        literal = context.literal()
+        tracks = [call.rounds(literal) for call in self.calls]
         planned = [next(track) for track in tracks]
         wires = [wire for wires in planned for wire in wires]
         if not wires:

@@ -5,6 +5,7 @@ Bindings are made when a database is opened; a declaration holds only their defa
 
 from __future__ import annotations
 
+import copy
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,6 +81,18 @@ class Context:
         self.overrides: dict[type[Key], Expiry | None] = {}
         for binding in self.bindings.values():
             self.overrides.update(binding.expiry)
+        self._literal = False
+
+    @property
+    def merging(self) -> bool:
+        """Whether many commands of one sort may be sent as one: GETs as MGET. By slot it would not pay."""
+        return not (self.sharded or self._literal)
+
+    def literal(self) -> Context:
+        """The same for calls whose commands must be sent as they are, as in a transaction."""
+        context = copy.copy(self)
+        context._literal = True
+        return context
 
     def name(self, key: Key) -> bytes:
         """The key's full name in this database."""

@@ -38,18 +38,18 @@ class BulkRead(Call[list[T | None]]):
         expiry = context.expiry_of(self.kind)
         if expiry is not None and expiry.sliding:
             replies = yield [self._renewing(name, expiry, context) for name in names]
-            found: list[Any] = [_checked(reply) for reply in replies]
+            found: list[Any] = [checked(reply) for reply in replies]
         elif context.sharded:
             groups = _by_slot(names)
             replies = yield [wire for group in groups for wire in self._wires([names[i] for i in group])]
             found = [None] * len(names)
-            values = (value for reply in replies for value in _checked(reply))
+            values = (value for reply in replies for value in checked(reply))
             for group in groups:
                 for index in group:
                     found[index] = next(values)
         else:
             replies = yield self._wires(names)
-            found = list(chain.from_iterable(map(_checked, replies)))
+            found = list(chain.from_iterable(map(checked, replies)))
         return self._decoded(found, names, context)
 
     def _renewing(self, name: bytes, expiry: Expiry, context: Context) -> Wire:
@@ -57,10 +57,7 @@ class BulkRead(Call[list[T | None]]):
         return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, self.kind)
 
     def _wires(self, names: list[bytes]) -> list[Wire]:
-        return [
-            Wire((b"MGET", *names[start : start + self.CHUNK]), names[start], GET_MANY, self.kind)
-            for start in range(0, len(names), self.CHUNK)
-        ]
+        return mget(names, self.kind, self.CHUNK)
 
     def _decoded(self, found: list[Any], names: list[bytes], context: Context) -> list[T | None]:
         if self.kind._sealed:
@@ -80,7 +77,16 @@ class BulkRead(Call[list[T | None]]):
             raise kind(name, self.kind._template.source, error.expected, error.found) from error
 
 
-def _checked(reply: Reply) -> Any:
+def mget(names: list[bytes], kind: type[Key], chunk: int) -> list[Wire]:
+    """MGET in pieces of so many names."""
+    return [
+        Wire((b"MGET", *names[start : start + chunk]), names[start], GET_MANY, kind)
+        for start in range(0, len(names), chunk)
+    ]
+
+
+def checked(reply: Reply) -> Any:
+    """A reply that is no error; raises it otherwise."""
     if isinstance(reply, KeywrightError):
         raise reply
     return reply

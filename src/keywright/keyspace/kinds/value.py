@@ -23,6 +23,7 @@ from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.encoding import encoder, many_encoder, optional
+from keywright.keyspace.kinds.merging import kinds_of, mset, read_together, write_together
 from keywright.keyspace.kinds.unset import UNSET, Unset
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions import Upgrade, upgraded
@@ -176,6 +177,14 @@ class _Get(Command[T]):
             return Wire((b"GET", name), name, GET, key.__class__)
         return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, type(self.key))
 
+    @staticmethod
+    def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
+        """MGET, unless reading renews an expiry."""
+        expiries = [context.expiry_of(kind) for kind in kinds_of(commands)]
+        if any(expiry is not None and expiry.sliding for expiry in expiries):
+            return None
+        return read_together(commands, context)
+
 
 class Expiring(Command[T]):
     """SET with the expiry that the key has in this database."""
@@ -187,6 +196,13 @@ class Expiring(Command[T]):
             # Bound to a moment in the value where the declaration is not: rare, so the value is read back.
             expiry = expiry.resolved(self.decode_written())
         return wire if expiry is None else _with(wire, expiry, context)
+
+    @staticmethod
+    def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
+        """MSET, unless a key expires or its values are sealed one by one."""
+        if any(kind._sealed or context.expiry_of(kind) is not None for kind in kinds_of(commands)):
+            return None
+        return write_together(commands, context)
 
     def decode_written(self) -> Any:
         kind: type[Value[Any]] = self.key.__class__  # type: ignore[assignment]  # only values are set
@@ -235,11 +251,7 @@ class _SetMany(Call[None]):
         flat = [b""] * (2 * len(names))
         flat[::2] = names
         flat[1::2] = self.kind._encode_many(self.values)
-        size = 2 * BulkRead.CHUNK
-        return [
-            Wire((b"MSET", *flat[start : start + size]), flat[start], SET_MANY, self.kind)
-            for start in range(0, len(flat), size)
-        ]
+        return mset(flat, self.kind, BulkRead.CHUNK)
 
     def _one_by_one(self, context: Context) -> list[Wire]:
         pairs = zip(self._keys(), self.values, strict=True)
@@ -275,9 +287,6 @@ class _SetAlong(_SetMany):
 
     def _keys(self) -> Iterable[Value[Any]]:
         return (self.kind.made((*self.shared, each)) for each in self.ids)
-
-
-SET_MANY = Operation("set_many", b"MSET", Effect.REPEATABLE)
 
 
 def _written(reply: Reply) -> bool:
