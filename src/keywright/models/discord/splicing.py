@@ -47,10 +47,14 @@ SNOWFLAKE = SnowflakeText()
 _USER_FIRST = b'{"user":'
 _WHO = b'{"user":{"id":"%b"}'
 _USER_LATER = b',"user":'
+_NEXT_USER = b'},{"user":'
+_USER = b'"user"'
+_COMMA = 44
 
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _members = msgspec.json.Decoder(list[_Member]).decode
 _users = msgspec.json.Decoder(list[_User]).decode
+_presences = msgspec.json.Decoder(list[_Presence]).decode
 _presence = msgspec.json.Decoder(_Presence).decode
 _child = msgspec.json.Decoder(_Child).decode
 
@@ -100,22 +104,34 @@ def split_bodies(bodies: list[bytes]) -> tuple[SplitMembers, list[bytes]]:
 
 
 def _split_array(raw: bytes) -> SplitMembers | None:
-    """An array of members that all begin with their user, as Discord sends them: 1.8 µs a member.
+    """An array of members that all begin with their user, as Discord sends them: 1.2 µs a member.
 
-    The array is cut where a user begins. Each member has a user, as many users begin as there are
-    members, and nothing else is called so: hence what is cut are the members.
+    The array is cut where a user ends and where the next begins. Each member has a user, and nothing in what
+    is left of it is called so: hence what is cut are the members.
     """
     found = _users_of(raw)
     if found is None or not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
         return None
     people, users = found
-    cut = raw[1 + len(_USER_FIRST) : -2].split(b"}," + _USER_FIRST)
-    if len(cut) != len(users) or not all(map(bytes.startswith, cut, users)):
-        return None
-    ends = list(map(len, users))
-    rests = [b"{" + each[end + 1 :] + b"}" for each, end in zip(cut, ends, strict=True)]
-    plain = {each[end : end + 1] for each, end in zip(cut, ends, strict=True)} == {b","}
-    return SplitMembers(people, users, rests) if plain and b'"user"' not in b"".join(rests) else None
+    rests = _rests(raw, users)
+    return None if rests is None or _USER in b"".join(rests) else SplitMembers(people, users, rests)
+
+
+def _rests(raw: bytes, users: list[bytes]) -> list[bytes] | None:
+    """What follows each user in its member; None where it is not what was expected."""
+    find, begins = raw.find, raw.startswith
+    start = 1 + len(_USER_FIRST)
+    rests = []
+    for user in users:
+        end = start + len(user)
+        if not begins(user, start) or raw[end] != _COMMA:
+            return None
+        stop = find(_NEXT_USER, end)
+        rests.append(b"{" + raw[end + 1 : stop + 1])
+        start = stop + len(_NEXT_USER)
+    # The last has no next: its end is that of the array, and nothing may be left.
+    rests[-1] = b"{" + raw[end + 1 : -1]
+    return rests if stop < 0 else None
 
 
 def _users_of(raw: bytes) -> tuple[list[str], list[bytes]] | None:
@@ -165,8 +181,8 @@ def split_presences(bodies: list[bytes], guild: str) -> tuple[SplitPresences, li
     split = SplitPresences([], [], [])
     odd = []
     lead = b'{"guild_id":"%b",' % guild.encode()
-    for body in bodies:
-        person = _plain_presence(body)
+    for body, found in zip(bodies, _presences_of(bodies), strict=True):
+        person = None if found is None else _plain_presence(body, found)
         if person is None:
             odd.append(body)
             continue
@@ -177,12 +193,23 @@ def split_presences(bodies: list[bytes], guild: str) -> tuple[SplitPresences, li
     return split, odd
 
 
-def _plain_presence(body: bytes) -> str | None:
-    """The user of a presence that begins with nothing but the user's id."""
+def _presences_of(bodies: list[bytes]) -> list[_Presence | None]:
+    """What presences say, read together; one by one where some do not say it."""
     try:
-        found = _presence(body)
+        return list(_presences(_array(bodies)))
+    except (msgspec.MsgspecError, RecursionError):
+        return [_presence_of(body) for body in bodies]
+
+
+def _presence_of(body: bytes) -> _Presence | None:
+    try:
+        return _presence(body)
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def _plain_presence(body: bytes, found: _Presence) -> str | None:
+    """The user of a presence that begins with nothing but the user's id."""
     person = found.user.id
     if found.status == "offline" or found.guild_id is not UNSET or body.count(b'"user"') != 1:
         return None
