@@ -17,7 +17,7 @@ import msgspec
 
 from keywright.keyspace.codecs.contract import CodecError
 
-__all__ = ["TAGS", "VERSION", "EtfError", "decode", "encode"]
+__all__ = ["VERSION", "EtfError", "decode", "encode"]
 
 VERSION = 131
 """The first byte of every term."""
@@ -25,7 +25,7 @@ VERSION = 131
 _DEEPEST = 256
 _LARGEST_UNPACKED = 16 * 1024 * 1024
 
-_NEW_FLOAT, _COMPRESSED = ord("F"), ord("P")
+_NEW_FLOAT = ord("F")
 _SMALL_INTEGER, _INTEGER, _FLOAT, _ATOM = ord("a"), ord("b"), ord("c"), ord("d")
 _SMALL_TUPLE, _LARGE_TUPLE, _NIL, _STRING, _LIST = ord("h"), ord("i"), ord("j"), ord("k"), ord("l")
 _BINARY, _SMALL_BIG, _LARGE_BIG = ord("m"), ord("n"), ord("o")
@@ -49,9 +49,9 @@ class EtfError(CodecError):
 def encode(data: object) -> bytes:
     """The term of plain data; what else msgspec knows, such as structs and times, becomes plain data first.
 
-    Text and bytes become binaries, lists and tuples lists; None, True and False the atoms nil, true and false.
-    Keys are text or integers. Raises EtfError for anything else, for nan and the infinities, which Erlang does
-    not have, and for data nested more than 256 deep.
+    Text and bytes become binaries, lists and tuples lists; None, True and False the atoms nil, true, false.
+    Keys are text or integers. Raises EtfError for anything else, for nan and the infinities, which Erlang
+    does not have, and for data nested more than 256 deep.
     """
     pieces = [b"\x83"]
     try:
@@ -176,23 +176,39 @@ def _read_string(data: bytes, at: int, room: int, names: _Names) -> tuple[list[i
     return list(data[at + 2 : end]), end
 
 
-_WORDS = {b"nil": None, b"true": True, b"false": False}
-_ATOM_FORMS = {
-    _SMALL_ATOM: (1, "latin-1"),
-    _ATOM: (2, "latin-1"),
-    _SMALL_ATOM_UTF8: (1, "utf-8"),
-    _ATOM_UTF8: (2, "utf-8"),
-}
+class _Atoms(dict[bytes, Any]):
+    """What atoms mean: three words, and else their name in the charset of their tag."""
+
+    def __init__(self, charset: str) -> None:
+        super().__init__({b"nil": None, b"true": True, b"false": False})
+        self._charset = charset
+
+    def __missing__(self, raw: bytes) -> str:
+        return raw.decode(self._charset)
 
 
-def _atom_reader(width: int, charset: str) -> _Reader:
-    def read(data: bytes, at: int, room: int, names: _Names) -> tuple[str | bool | None, int]:
-        start = at + width
-        end = start + int.from_bytes(data[at:start], "big")
-        raw = data[start:end]
-        return (_WORDS[raw] if raw in _WORDS else raw.decode(charset)), end
+_latin_atoms = _Atoms("latin-1")
+_utf8_atoms = _Atoms("utf-8")
 
-    return read
+
+def _read_small_atom(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]:
+    end = at + 1 + data[at]
+    return _latin_atoms[data[at + 1 : end]], end
+
+
+def _read_small_atom_utf8(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]:
+    end = at + 1 + data[at]
+    return _utf8_atoms[data[at + 1 : end]], end
+
+
+def _read_atom(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]:
+    end = at + 2 + _u16(data, at)[0]
+    return _latin_atoms[data[at + 2 : end]], end
+
+
+def _read_atom_utf8(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]:
+    end = at + 2 + _u16(data, at)[0]
+    return _utf8_atoms[data[at + 2 : end]], end
 
 
 def _checked_count(count: int, least: int, data: bytes, at: int, room: int) -> int:
@@ -253,20 +269,33 @@ def _read_map(data: bytes, at: int, room: int, names: _Names) -> tuple[dict[Any,
                 entries[key] = data[start:at].decode()
             except UnicodeDecodeError:
                 entries[key] = data[start:at]
+        elif tag == _SMALL_ATOM:
+            start = at + 2
+            at = start + data[at + 1]
+            entries[key] = _latin_atoms[data[start:at]]
         else:
             entries[key], at = _READERS[tag](data, at + 1, room - 1, names)
     return entries, at
 
 
+_SHORT_ATOMS = frozenset([_SMALL_ATOM, _SMALL_ATOM_UTF8])
+_LONG_ATOMS = frozenset([_ATOM, _ATOM_UTF8])
+
+
 def _read_key(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]:
     tag = data[at]
-    if tag not in _ATOM_FORMS:
+    if tag in _SHORT_ATOMS:
+        start = at + 2
+        end = start + data[at + 1]
+    elif tag in _LONG_ATOMS:
+        start = at + 3
+        end = start + _u16(data, at + 1)[0]
+    else:
         return _KEY_READERS.get(tag, _read_unknown_key)(data, at + 1, room, names)
-    width, charset = _ATOM_FORMS[tag]
-    start = at + 1 + width
-    end = start + int.from_bytes(data[at + 1 : start], "big")
     raw = data[start:end]
-    return (names[raw] if raw.isascii() else raw.decode(charset)), end
+    if raw.isascii():
+        return names[raw], end
+    return raw.decode("latin-1" if tag in (_SMALL_ATOM, _ATOM) else "utf-8"), end
 
 
 def _read_unknown_key(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]:
@@ -283,7 +312,10 @@ _KEY_READERS: dict[int, _Reader] = {
 }
 _BY_TAG: dict[int, _Reader] = {
     **_KEY_READERS,
-    **{tag: _atom_reader(*form) for tag, form in _ATOM_FORMS.items()},
+    _SMALL_ATOM: _read_small_atom,
+    _SMALL_ATOM_UTF8: _read_small_atom_utf8,
+    _ATOM: _read_atom,
+    _ATOM_UTF8: _read_atom_utf8,
     _SMALL_TUPLE: _read_small_tuple,
     _LARGE_TUPLE: _read_large_tuple,
     _NIL: _read_nil,
@@ -293,9 +325,6 @@ _BY_TAG: dict[int, _Reader] = {
     _MAP: _read_map,
 }
 _READERS = [_BY_TAG.get(tag, _read_unknown) for tag in range(256)]
-
-TAGS = frozenset([*_BY_TAG, _COMPRESSED])
-"""The second bytes of the terms that `decode` reads."""
 
 
 class _Written(dict[str, bytes]):
@@ -331,7 +360,9 @@ def _write_int(value: int, put: _Put, room: int, names: _Written) -> None:
         put(_integer(_INTEGER, value))
     else:
         size = (value.bit_length() + 7) // 8
-        head = _small_big(_SMALL_BIG, size, value < 0) if size < 256 else _large_big(_LARGE_BIG, size, value < 0)
+        head = (
+            _small_big(_SMALL_BIG, size, value < 0) if size < 256 else _large_big(_LARGE_BIG, size, value < 0)
+        )
         put(head + abs(value).to_bytes(size, "little"))
 
 
