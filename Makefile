@@ -11,7 +11,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint check format bench clean redis
+.PHONY: help run test lint check format bench clean servers
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,7 +19,7 @@ help:
 run: $(VENV)/.ready ## take the tour
 	@$(VENV)/bin/keywright tour
 
-test: $(VENV)/.ready redis ## run the tests (ARGS="-k name" narrows)
+test: $(VENV)/.ready servers ## run the tests (ARGS="-k name" narrows)
 	@$(VENV)/bin/python -m pytest $(ARGS)
 
 lint: $(VENV)/.ready ## check style, types and import layers
@@ -37,15 +37,15 @@ format: $(VENV)/.ready ## rewrite the code in the house style
 	@$(VENV)/bin/ruff check --fix-only --quiet .
 	@$(VENV)/bin/ruff format .
 
-bench: $(BENCH_VENV)/.ready redis ## measure (own environment: .venv-bench)
+bench: $(BENCH_VENV)/.ready servers ## measure (own environment: .venv-bench)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(ARGS)
 
 clean: ## remove environments, caches and build output
 	@rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
-redis:
-	@scripts/setup.sh redis
+servers:
+	@scripts/setup.sh servers
 
 $(VENV)/.ready: $(SETUP)
 	@scripts/setup.sh venv $(VENV) dev

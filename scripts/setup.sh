@@ -2,7 +2,7 @@
 # Prepares a bare Debian machine (python3, make, git). Called by the Makefile:
 #
 #   scripts/setup.sh venv DIR GROUP   a virtual environment with keywright[all] and a dependency group
-#   scripts/setup.sh redis            Debian's redis-server, installed but not started
+#   scripts/setup.sh servers          Debian's redis-server and rabbitmq-server, installed but not started
 set -eu
 
 policy=/usr/sbin/policy-rc.d
@@ -38,15 +38,37 @@ make_venv() {
     say "installing keywright[all] and the group '$group' into $dir"
     # --group needs pip 25.1; Debian 12 has 23.0.
     "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-    "$dir/bin/python" -m pip install -qq --disable-pip-version-check --group "$group" --editable '.[all]'
+    install_into "$dir" --group "$group" --editable '.[all]'
+    if [ "$group" = dev ]; then add_compiled "$dir"; fi
 }
 
-# Tests start their own servers; the one Debian would start on port 6379 is in the way.
+install_into() {
+    dir=$1
+    shift
+    "$dir/bin/python" -m pip install -qq --disable-pip-version-check "$@"
+}
+
+# Tests of the ETF codec compare it with erlpack, which must be compiled; without it they are skipped.
+add_compiled() {
+    if install_into "$1" --group compiled 2>/dev/null; then return; fi
+    if is_root; then
+        apt_install gcc g++ python3-dev
+        if install_into "$1" --group compiled; then return; fi
+    fi
+    say "erlpack could not be built: it needs a C++ compiler and Python's headers"
+}
+
+# Tests start their own servers; those Debian would start on their usual ports are in the way.
 # A policy-rc.d that is already there belongs to the machine's owner and stays.
-install_redis() {
-    if command -v redis-server >/dev/null; then return; fi
+install_servers() {
+    missing=
+    for server in redis-server rabbitmq-server; do
+        # As a plain user /usr/sbin, where Debian keeps rabbitmq-server, may not be on PATH.
+        PATH="$PATH:/usr/sbin" command -v "$server" >/dev/null || missing="$missing $server"
+    done
+    if [ -z "$missing" ]; then return; fi
     if ! is_root; then
-        say "redis-server is missing and installing it needs root: tests that need a server will not run"
+        say "not installed, and installing needs root:$missing. Tests that need them will not run"
         return
     fi
     if [ ! -e "$policy" ]; then
@@ -54,12 +76,13 @@ install_redis() {
         printf '#!/bin/sh\nexit 101\n' >"$policy"
         chmod +x "$policy"
     fi
-    apt_install redis-server
+    # shellcheck disable=SC2086  # a list of packages
+    apt_install $missing
 }
 
 cd "$(dirname "$0")/.."
 case "${1-}" in
     venv) make_venv "$2" "$3" ;;
-    redis) install_redis ;;
-    *) say "usage: $0 venv DIR GROUP | redis"; exit 2 ;;
+    servers) install_servers ;;
+    *) say "usage: $0 venv DIR GROUP | servers"; exit 2 ;;
 esac

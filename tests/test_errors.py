@@ -34,6 +34,12 @@ EXAMPLES: list[KeywrightError] = [
     errors.CapabilityError("functions", "Redis 6.2", "Redis 7.0"),
     errors.UnderReplicatedError(2, 1),
     errors.ConflictError("assign", 24),
+    errors.UnwritableError("etf", "it holds a set"),
+    errors.BrokerUnreachableError("amqp://here", "connection refused"),
+    errors.QueueMismatchError("queue", "gateway:READY", "it is not durable"),
+    errors.UnroutableError("gateway", "READY"),
+    errors.CallTimeoutError("STATS", 5),
+    errors.UndecodableError("JSON", "half an object"),
 ]
 
 FOREIGN = [

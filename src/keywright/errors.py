@@ -5,6 +5,7 @@
     ├── UsageError              the caller of a sound declaration
     │   ├── VariableError       a key variable is outside its alphabet
     │   ├── ValueRefusedError   a value its codec cannot write
+    │   ├── UnwritableError     a message that its encoding cannot write
     │   ├── UnknownKeyError     a key name that no template of the keyspace matches
     │   ├── CrossSlotError      an atomic call whose keys live in several slots
     │   └── TakenError          a relation that would break another one
@@ -58,6 +59,7 @@ __all__ = [
     "UnderReplicatedError",
     "UnknownKeyError",
     "UnroutableError",
+    "UnwritableError",
     "UsageError",
     "ValueRefusedError",
     "VariableError",
@@ -111,6 +113,17 @@ class ValueRefusedError(UsageError):
         self.found = found
         super().__init__(
             f"{template!r} stores {expected}, not {found}. Convert the value, or declare another codec."
+        )
+
+
+class UnwritableError(UsageError):
+    """A message that its encoding cannot write, or that is too long; nothing was sent."""
+
+    def __init__(self, encoding: str, reason: str) -> None:
+        self.encoding = encoding
+        self.reason = reason
+        super().__init__(
+            f"a message cannot be written as {encoding}: {reason}. Convert it, or choose another encoding."
         )
 
 

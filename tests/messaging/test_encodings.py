@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright.errors import UndecodableError, UsageError, ValueRefusedError
+from keywright.errors import UndecodableError, UnwritableError, UsageError
 from keywright.messaging.encodings import CONTENT_TYPES, Encoding, decode, encode
 
 ID = 2**53 + 1
@@ -281,22 +281,22 @@ def test_a_type_that_cannot_be_hashed_is_read_all_the_same() -> None:
 @every_encoding
 @pytest.mark.parametrize("data", [object(), {"a": object()}, "\ud800", {("a", "b"): object()}])
 def test_what_cannot_be_written_is_refused(encoding: Encoding, data: object) -> None:
-    with pytest.raises(ValueRefusedError, match="message body") as caught:
+    with pytest.raises(UnwritableError, match="cannot be written as") as caught:
         encode(data, encoding)
-    assert type(data).__name__ in caught.value.found
+    assert type(data).__name__ in caught.value.reason
 
 
 def test_each_encoding_refuses_what_it_alone_cannot_hold() -> None:
-    with pytest.raises(ValueRefusedError, match=r"2\*\*64"):
+    with pytest.raises(UnwritableError, match=r"2\*\*64"):
         encode(2**70, Encoding.MSGPACK)
-    with pytest.raises(ValueRefusedError, match="nan"):
+    with pytest.raises(UnwritableError, match="nan"):
         encode([float("nan")], Encoding.ETF)
     assert decode(encode(2**70, Encoding.ETF)) == decode(encode(2**70, Encoding.SPECTACLES)) == 2**70
 
 
 @pytest.mark.parametrize("encoding", [Encoding.MSGPACK, Encoding.ETF])
 def test_raw_that_is_no_json_is_refused_where_it_must_be_read(encoding: Encoding) -> None:
-    with pytest.raises(ValueRefusedError, match="truncated"):
+    with pytest.raises(UnwritableError, match="truncated"):
         encode(msgspec.Raw(b'{"a":'), encoding)
 
 
@@ -304,7 +304,7 @@ def test_data_that_holds_itself_is_refused() -> None:
     data: list[Any] = []
     data.append(data)
     for encoding in Encoding:
-        with pytest.raises(ValueRefusedError):
+        with pytest.raises(UnwritableError):
             encode(data, encoding)
 
 

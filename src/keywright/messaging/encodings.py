@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, overload
 
 import msgspec
 
-from keywright.errors import KeywrightError, UndecodableError, UsageError, ValueRefusedError
+from keywright.errors import KeywrightError, UndecodableError, UnwritableError, UsageError
 from keywright.keyspace import etf
 
 __all__ = ["CONTENT_TYPES", "Encoding", "decode", "encode"]
@@ -53,7 +53,7 @@ _from_msgpack = msgspec.msgpack.Decoder().decode
 
 
 def encode(data: object, encoding: Encoding) -> bytes:
-    """The body; `msgspec.Raw` is JSON text. Raises ValueRefusedError for what cannot be written.
+    """The body; `msgspec.Raw` is JSON text. Raises UnwritableError for what cannot be written.
 
     JSON takes a Raw as it stands, also deep inside other data; SPECTACLES does too. For MSGPACK and ETF a Raw
     must be all of the data: it is read and written anew. ETF holds what the JSON would, bytes as base64 too;
@@ -64,9 +64,7 @@ def encode(data: object, encoding: Encoding) -> bytes:
             return _to_json(data)
         return _WRITERS[Encoding(encoding)](data)
     except Exception as exc:
-        raise ValueRefusedError(
-            "message body", f"{encoding} data", f"a value of type {type(data).__name__} ({_reason(exc)})"
-        ) from exc
+        raise UnwritableError(encoding, f"a value of type {type(data).__name__} ({_reason(exc)})") from exc
 
 
 def _write_msgpack(data: object) -> bytes:
