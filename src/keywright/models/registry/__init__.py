@@ -1,0 +1,1 @@
+"""The container registry: repository cache, counters, leases, and the database behind them."""

@@ -1,0 +1,1 @@
+"""The registry's metadata database: one contract, PostgreSQL and SQLite."""
