@@ -73,7 +73,13 @@ def _add_rarities(source: Source, setting: Setting, made: Json) -> None:
 
 def _webhook(source: Source) -> Json:
     identity = source.snowflake()
-    author = {"id": identity, "username": source.words(1), "avatar": None, "bot": True}
+    author = {
+        "id": identity,
+        "username": source.words(1),
+        "discriminator": "0000",
+        "avatar": None,
+        "bot": True,
+    }
     return {"webhook_id": identity, "author": author}
 
 

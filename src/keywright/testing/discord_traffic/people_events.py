@@ -117,6 +117,7 @@ def _poll_vote(home: Home) -> Json | None:
         "user_id": voter,
         "channel_id": found["channel_id"],
         "message_id": found["id"],
+        "guild_id": home.id,
         "answer_id": 1,
     }
 

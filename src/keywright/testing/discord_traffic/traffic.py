@@ -35,6 +35,11 @@ class Traffic:
         return str(self._world.bot["id"])
 
     @property
+    def world(self) -> World:
+        """What the events are about; to look at, or to change between events."""
+        return self._world
+
+    @property
     def guilds(self) -> list[str]:
         """The ids of the guilds that the bot is in."""
         return list(self._world.homes.ids)

@@ -1,0 +1,154 @@
+"""Which events an intent asks for, and what an event looks like to who did not ask for everything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntFlag
+from functools import reduce
+from operator import or_
+from typing import Any
+
+__all__ = ["ALL", "PRIVILEGED", "Intents", "allowed", "seen_with"]
+
+Json = dict[str, Any]
+
+
+class Intents(IntFlag):
+    GUILDS = 1 << 0
+    GUILD_MEMBERS = 1 << 1
+    GUILD_MODERATION = 1 << 2
+    GUILD_EXPRESSIONS = 1 << 3
+    GUILD_INTEGRATIONS = 1 << 4
+    GUILD_WEBHOOKS = 1 << 5
+    GUILD_INVITES = 1 << 6
+    GUILD_VOICE_STATES = 1 << 7
+    GUILD_PRESENCES = 1 << 8
+    GUILD_MESSAGES = 1 << 9
+    GUILD_MESSAGE_REACTIONS = 1 << 10
+    GUILD_MESSAGE_TYPING = 1 << 11
+    DIRECT_MESSAGES = 1 << 12
+    DIRECT_MESSAGE_REACTIONS = 1 << 13
+    DIRECT_MESSAGE_TYPING = 1 << 14
+    MESSAGE_CONTENT = 1 << 15
+    GUILD_SCHEDULED_EVENTS = 1 << 16
+    AUTO_MODERATION_CONFIGURATION = 1 << 20
+    AUTO_MODERATION_EXECUTION = 1 << 21
+    GUILD_MESSAGE_POLLS = 1 << 24
+    DIRECT_MESSAGE_POLLS = 1 << 25
+
+
+PRIVILEGED = Intents.GUILD_MEMBERS | Intents.GUILD_PRESENCES | Intents.MESSAGE_CONTENT
+ALL = reduce(or_, Intents)
+
+_LARGE_GUILD = 75_000
+
+
+def _events(prefix: str, endings: Iterable[str], intent: Intents) -> dict[str, Intents]:
+    return {f"{prefix}_{ending}": intent for ending in endings}
+
+
+_CHANGES = ("CREATE", "UPDATE", "DELETE")
+_REACTIONS = ("ADD", "REMOVE", "REMOVE_ALL", "REMOVE_EMOJI")
+_MESSAGES = (*_CHANGES, "DELETE_BULK")
+
+_IN_GUILDS: Mapping[str, Intents] = {
+    **_events("GUILD", _CHANGES, Intents.GUILDS),
+    **_events("GUILD_ROLE", _CHANGES, Intents.GUILDS),
+    **_events("CHANNEL", (*_CHANGES, "PINS_UPDATE"), Intents.GUILDS),
+    **_events("THREAD", (*_CHANGES, "LIST_SYNC", "MEMBER_UPDATE"), Intents.GUILDS),
+    **_events("STAGE_INSTANCE", _CHANGES, Intents.GUILDS),
+    **_events("VOICE_CHANNEL", ("STATUS_UPDATE", "START_TIME_UPDATE"), Intents.GUILDS),
+    **_events("GUILD_MEMBER", ("ADD", "UPDATE", "REMOVE"), Intents.GUILD_MEMBERS),
+    "THREAD_MEMBERS_UPDATE": Intents.GUILD_MEMBERS,
+    **_events("GUILD_BAN", ("ADD", "REMOVE"), Intents.GUILD_MODERATION),
+    "GUILD_AUDIT_LOG_ENTRY_CREATE": Intents.GUILD_MODERATION,
+    **_events("GUILD", ("EMOJIS_UPDATE", "STICKERS_UPDATE"), Intents.GUILD_EXPRESSIONS),
+    **_events("GUILD_SOUNDBOARD_SOUND", _CHANGES, Intents.GUILD_EXPRESSIONS),
+    "GUILD_SOUNDBOARD_SOUNDS_UPDATE": Intents.GUILD_EXPRESSIONS,
+    "GUILD_INTEGRATIONS_UPDATE": Intents.GUILD_INTEGRATIONS,
+    **_events("INTEGRATION", _CHANGES, Intents.GUILD_INTEGRATIONS),
+    "WEBHOOKS_UPDATE": Intents.GUILD_WEBHOOKS,
+    **_events("INVITE", ("CREATE", "DELETE"), Intents.GUILD_INVITES),
+    "VOICE_STATE_UPDATE": Intents.GUILD_VOICE_STATES,
+    "VOICE_CHANNEL_EFFECT_SEND": Intents.GUILD_VOICE_STATES,
+    "PRESENCE_UPDATE": Intents.GUILD_PRESENCES,
+    **_events("MESSAGE", _MESSAGES, Intents.GUILD_MESSAGES),
+    **_events("MESSAGE_REACTION", _REACTIONS, Intents.GUILD_MESSAGE_REACTIONS),
+    "TYPING_START": Intents.GUILD_MESSAGE_TYPING,
+    **_events(
+        "GUILD_SCHEDULED_EVENT", (*_CHANGES, "USER_ADD", "USER_REMOVE"), Intents.GUILD_SCHEDULED_EVENTS
+    ),
+    **_events("AUTO_MODERATION_RULE", _CHANGES, Intents.AUTO_MODERATION_CONFIGURATION),
+    "AUTO_MODERATION_ACTION_EXECUTION": Intents.AUTO_MODERATION_EXECUTION,
+    **_events("MESSAGE_POLL_VOTE", ("ADD", "REMOVE"), Intents.GUILD_MESSAGE_POLLS),
+}
+
+_ELSEWHERE: Mapping[str, Intents] = {
+    "CHANNEL_PINS_UPDATE": Intents.DIRECT_MESSAGES,
+    **_events("MESSAGE", _CHANGES, Intents.DIRECT_MESSAGES),
+    **_events("MESSAGE_REACTION", _REACTIONS, Intents.DIRECT_MESSAGE_REACTIONS),
+    "TYPING_START": Intents.DIRECT_MESSAGE_TYPING,
+    **_events("MESSAGE_POLL_VOTE", ("ADD", "REMOVE"), Intents.DIRECT_MESSAGE_POLLS),
+}
+
+
+def allowed(event: str, data: Any, intents: Intents, bot: str) -> bool:
+    """Whether a session with these intents is sent the event; one that no intent names always is."""
+    in_guild = not isinstance(data, dict) or "guild_id" in data or event not in _ELSEWHERE
+    needed = (_IN_GUILDS if in_guild else _ELSEWHERE).get(event, Intents(0))
+    return intents & needed == needed or _about_itself(event, data, intents, bot)
+
+
+def _about_itself(event: str, data: Json, intents: Intents, bot: str) -> bool:
+    """What comes without GUILD_MEMBERS: the bot's own changes."""
+    if event == "GUILD_MEMBER_UPDATE":
+        return bool(data.get("user", {}).get("id") == bot)
+    if event == "THREAD_MEMBERS_UPDATE" and Intents.GUILDS in intents:
+        added = {each.get("user_id") for each in data.get("added_members", ())}
+        return bot in added or bot in data.get("removed_member_ids", ())
+    return False
+
+
+def seen_with(event: str, data: Any, intents: Intents, bot: str, *, large_threshold: int) -> Any:
+    """The event as such a session sees it; `data` is left as it is."""
+    if event == "GUILD_CREATE" and "members" in data:
+        return _trimmed_guild(data, intents, bot, large_threshold)
+    if event in ("MESSAGE_CREATE", "MESSAGE_UPDATE") and Intents.MESSAGE_CONTENT not in intents:
+        return _without_content(data, bot)
+    return data
+
+
+def _trimmed_guild(data: Json, intents: Intents, bot: str, large_threshold: int) -> Json:
+    """Without GUILD_PRESENCES, and in the largest guilds, only the bot and who is in a voice channel.
+
+    Otherwise everybody, or in a large guild everybody who is online.
+    """
+    count = data.get("member_count", len(data["members"]))
+    large = count > large_threshold
+    close = {bot} | {each["user_id"] for each in data.get("voice_states", ())}
+    online = {each["user"]["id"] for each in data.get("presences", ())}
+    seen: set[str] | None = None if not large else close | online
+    if Intents.GUILD_PRESENCES not in intents or count > _LARGE_GUILD:
+        seen = close
+    presences = data.get("presences", []) if Intents.GUILD_PRESENCES in intents else []
+    if seen is None:
+        return {**data, "large": large, "presences": presences}
+    return {
+        **data,
+        "large": large,
+        "members": [each for each in data["members"] if each["user"]["id"] in seen],
+        "presences": [each for each in presences if each["user"]["id"] in seen],
+    }
+
+
+_CONTENT: Json = {"content": "", "embeds": [], "attachments": [], "components": []}
+
+
+def _without_content(data: Json, bot: str) -> Json:
+    """The bot sees its own messages, direct ones and those that mention it; of the rest only the frame."""
+    own = data.get("author", {}).get("id") == bot
+    mentioned = any(each["id"] == bot for each in data.get("mentions", ()))
+    if own or mentioned or "guild_id" not in data:
+        return data
+    emptied = {name: empty for name, empty in _CONTENT.items() if name in data}
+    return {name: value for name, value in data.items() if name != "poll"} | emptied
