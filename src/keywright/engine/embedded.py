@@ -29,6 +29,7 @@ from keywright.errors import EngineError
 __all__ = [
     "EmbeddedServer",
     "ServerProcess",
+    "death_with_parent",
     "end_living",
     "find_server",
     "living_pids",
@@ -202,7 +203,7 @@ class ServerProcess:
                 stderr=log,
                 pass_fds=held,
                 start_new_session=True,  # Ctrl-C is for us; the server is stopped afterwards
-                preexec_fn=_death_with_parent(self._death_signal),  # noqa: PLW1509 - it takes no lock
+                preexec_fn=death_with_parent(self._death_signal),  # noqa: PLW1509 - it takes no lock
             )
 
     def _wait_until_answering(self, child: subprocess.Popen[bytes], seconds: float) -> None:
@@ -233,7 +234,7 @@ class ServerProcess:
         return f"the server process {what}. Its log ends with:\n{tail}\n{remedy}"
 
 
-def _death_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
+def death_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None:
     """Have the kernel end the child when this process dies, even by SIGKILL.
 
     Linux sends that signal when the forking *thread* ends, so a server started from another thread than the

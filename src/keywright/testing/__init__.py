@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from keywright.testing.clock import ManualClock
     from keywright.testing.cluster import RedisCluster
     from keywright.testing.leftovers import assert_none_left, started_pids
+    from keywright.testing.postgres import PostgresServer
     from keywright.testing.proxy import Proxy
+    from keywright.testing.rabbitmq import RabbitServer
     from keywright.testing.sentinel import RedisSentinel
     from keywright.testing.servers import RedisServer
     from keywright.testing.waiting import wait_until
@@ -20,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ManualClock",
+    "PostgresServer",
     "Proxy",
+    "RabbitServer",
     "RedisCluster",
     "RedisSentinel",
     "RedisServer",
@@ -32,7 +36,9 @@ __all__ = [
 
 _HOMES = {
     "ManualClock": "clock",
+    "PostgresServer": "postgres",
     "Proxy": "proxy",
+    "RabbitServer": "rabbitmq",
     "RedisCluster": "cluster",
     "RedisSentinel": "sentinel",
     "RedisServer": "servers",

@@ -6,14 +6,26 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from keywright.testing import ManualClock, Proxy, RedisCluster, RedisServer
+    from keywright.testing import ManualClock, PostgresServer, Proxy, RabbitServer, RedisCluster, RedisServer
 
-__all__ = ["cluster_url", "keywright_cluster", "keywright_server", "make_proxy", "manual_clock", "redis_url"]
+__all__ = [
+    "amqp_url",
+    "cluster_url",
+    "keywright_cluster",
+    "keywright_postgres",
+    "keywright_rabbitmq",
+    "keywright_server",
+    "make_proxy",
+    "manual_clock",
+    "postgres_url",
+    "redis_url",
+]
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +63,50 @@ def cluster_url(keywright_cluster: RedisCluster) -> str:
     keywright_cluster.heal()
     keywright_cluster.flush()
     return keywright_cluster.url
+
+
+@pytest.fixture(scope="session")
+def keywright_rabbitmq() -> Iterator[RabbitServer]:
+    """One private RabbitMQ for the whole run, on a loopback port."""
+    from keywright.testing.rabbitmq import RabbitServer, find_rabbitmq
+
+    _require(find_rabbitmq)
+    with RabbitServer() as server:
+        yield server
+
+
+@pytest.fixture
+def amqp_url(keywright_rabbitmq: RabbitServer) -> Iterator[str]:
+    """The URL of an empty virtual host; a server that an earlier test stopped is brought back first."""
+    keywright_rabbitmq.resume()
+    keywright_rabbitmq.start()
+    vhost = keywright_rabbitmq.make_vhost()
+    yield keywright_rabbitmq.url_of(vhost)
+    keywright_rabbitmq.resume()
+    keywright_rabbitmq.start()
+    keywright_rabbitmq.remove_vhost(vhost)
+
+
+@pytest.fixture(scope="session")
+def keywright_postgres() -> Iterator[PostgresServer]:
+    """One private PostgreSQL for the whole run, on a unix socket."""
+    _require(_find_postgres)
+    from keywright.testing import PostgresServer
+
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(keywright_postgres: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database; a server that an earlier test stopped is brought back first."""
+    keywright_postgres.resume()
+    keywright_postgres.start()
+    name = keywright_postgres.make_database()
+    yield keywright_postgres.url_of(name)
+    keywright_postgres.resume()
+    keywright_postgres.start()
+    keywright_postgres.remove_database(name)
 
 
 @pytest.fixture
@@ -98,10 +154,25 @@ _LEFT = pytest.StashKey[str]()
 
 def _require_server() -> None:
     from keywright.engine.embedded import find_server
+
+    _require(find_server)
+
+
+def _find_postgres() -> Path:
     from keywright.errors import EngineError
 
     try:
-        find_server()
+        from keywright.testing.postgres import find_postgres
+    except ModuleNotFoundError as exc:
+        raise EngineError(f"{exc.name} is not installed. Install keywright[registry].") from exc
+    return find_postgres()
+
+
+def _require(find: Callable[[], Path]) -> None:
+    from keywright.errors import EngineError
+
+    try:
+        find()
     except EngineError as exc:
         # In CI a skipped suite would pass for a tested one.
         if os.environ.get("CI") == "true":

@@ -18,10 +18,10 @@ from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright.testing.waiting import wait_until
 from keywright.testing.wire import Reply, Wire
 
-__all__ = ["LOOPBACK", "RedisServer"]
+__all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port"]
 
 LOOPBACK = "127.0.0.1"
-_BUS_OFFSET = 10_000  # a cluster node also listens this far above its port
+PORT_PAIR_OFFSET = 10_000  # a cluster node also listens this far above its port
 _PORTS = range(11_000, 22_000)  # bus ports included, below what Linux hands to outgoing connections
 _PORT_ATTEMPTS = 5
 
@@ -164,7 +164,7 @@ class RedisServer:
 
     def _start_on_free_port(self, process: ServerProcess, folder: Path) -> None:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._port = _free_port() if self._tcp else 0
+            self._port = free_port() if self._tcp else 0
             process.configure(self._settings(folder) | self._options)
             try:
                 return process.start()
@@ -210,10 +210,11 @@ class RedisServer:
         return self._process
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A free loopback port whose pair, `PORT_PAIR_OFFSET` above it, is free too."""
     while True:
         port = random.choice(_PORTS)
-        if _is_free(port) and _is_free(port + _BUS_OFFSET):
+        if _is_free(port) and _is_free(port + PORT_PAIR_OFFSET):
             return port
 
 

@@ -1,0 +1,197 @@
+"""The frames that pass by the thousand, packed and read by hand: publish, deliver, acknowledge.
+
+Everything rare is aiormq's and pamqp's. AMQP 0-9-1, 4.2.3: a frame is its type, channel and size, the
+payload, and the octet 206. 4.2.6: content is a method frame, a header frame and body frames, in this order.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from struct import Struct
+from typing import Any
+
+from pamqp import decode, encode
+
+__all__ = [
+    "ACK",
+    "BODY_FRAME",
+    "CONSUME_DELIVER",
+    "CONTENT_OVERHEAD",
+    "FRAME_END",
+    "HEADER_FRAME",
+    "METHOD_FRAME",
+    "NACK",
+    "PERSISTENT",
+    "RETURN",
+    "TRANSIENT",
+    "Properties",
+    "acknowledgement",
+    "content",
+    "identified",
+    "publish_method",
+    "read_body_size",
+    "read_confirm",
+    "read_delivery",
+    "read_properties",
+]
+
+METHOD_FRAME, HEADER_FRAME, BODY_FRAME = 1, 2, 3
+FRAME_END = 0xCE
+CONTENT_OVERHEAD = 8
+"""What the negotiated frame size holds besides the body."""
+
+_BASIC = 60
+CONSUME_DELIVER = _BASIC << 16 | 60
+RETURN = _BASIC << 16 | 50
+ACK = _BASIC << 16 | 80
+NACK = _BASIC << 16 | 120
+_PUBLISH = _BASIC << 16 | 40
+
+PERSISTENT, TRANSIENT = b"\x02", b"\x01"
+
+_END = bytes([FRAME_END])
+_METHOD = Struct(">BHII")
+_HEADER = Struct(">BHIHHQH")
+_END_THEN_BODY = Struct(">BBHI")
+_ACKNOWLEDGEMENT = Struct(">BHIIQBB")
+_TAG = Struct(">QB")
+_SIZE_AND_FLAGS = Struct(">QH")
+
+_CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _DELIVERY_MODE = 1 << 15, 1 << 14, 1 << 13, 1 << 12
+_PRIORITY, _CORRELATION_ID, _REPLY_TO, _EXPIRATION, _MESSAGE_ID = 1 << 11, 1 << 10, 1 << 9, 1 << 8, 1 << 7
+
+
+class Properties:
+    """What a message says about itself, as far as it matters here."""
+
+    __slots__ = ("content_type", "correlation_id", "headers", "message_id", "reply_to")
+
+    def __init__(
+        self,
+        *,
+        content_type: str | None = None,
+        headers: Mapping[str, Any] | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | None = None,
+        message_id: str | None = None,
+    ) -> None:
+        self.content_type = content_type
+        self.headers = headers
+        self.correlation_id = correlation_id
+        self.reply_to = reply_to
+        self.message_id = message_id
+
+    def pack(self, mode: bytes) -> tuple[int, bytes]:
+        """The flags and the bytes of a content header; absent properties take no room."""
+        flags, packed = _DELIVERY_MODE, []
+        if self.content_type is not None:
+            flags |= _CONTENT_TYPE
+            packed.append(_short(self.content_type))
+        if self.headers:
+            flags |= _HEADERS
+            packed.append(encode.field_table(dict(self.headers)))
+        packed.append(mode)
+        for flag, text in (
+            (_CORRELATION_ID, self.correlation_id),
+            (_REPLY_TO, self.reply_to),
+            (_MESSAGE_ID, self.message_id),
+        ):
+            if text is not None:
+                flags |= flag
+                packed.append(_short(text))
+        return flags, b"".join(packed)
+
+
+def identified(packed: tuple[int, bytes], identity: str) -> tuple[int, bytes]:
+    """Packed properties that had no message id, with one: it comes after all the others."""
+    flags, properties = packed
+    return flags | _MESSAGE_ID, properties + _short(identity)
+
+
+def publish_method(channel: int, exchange: str, routing_key: str, *, mandatory: bool) -> bytes:
+    """The first frame of a publish."""
+    arguments = b"\x00\x00" + _short(exchange) + _short(routing_key) + bytes([mandatory])
+    return _METHOD.pack(METHOD_FRAME, channel, 4 + len(arguments), _PUBLISH) + arguments + _END
+
+
+def content(channel: int, flags: int, properties: bytes, body: bytes, frame_body: int) -> bytes:
+    """The header frame and the body frames, none of them longer than `frame_body`."""
+    size = len(body)
+    header = _HEADER.pack(HEADER_FRAME, channel, 14 + len(properties), _BASIC, 0, size, flags)
+    if 0 < size <= frame_body:
+        opening = _END_THEN_BODY.pack(FRAME_END, BODY_FRAME, channel, size)
+        return b"".join((header, properties, opening, body, _END))
+    parts = [header, properties]
+    for start in range(0, size, frame_body):
+        part = body[start : start + frame_body]
+        parts += (_END_THEN_BODY.pack(FRAME_END, BODY_FRAME, channel, len(part)), part)
+    return b"".join((*parts, _END))
+
+
+def acknowledgement(channel: int, tag: int, *, multiple: bool) -> bytes:
+    """The frame that settles one delivery, or with `multiple` also those before it."""
+    return _ACKNOWLEDGEMENT.pack(METHOD_FRAME, channel, 13, ACK, tag, multiple, FRAME_END)
+
+
+def read_confirm(payload: bytes, at: int) -> tuple[int, bool]:
+    """The tag of an ack or nack, and whether it covers those before it."""
+    tag, bits = _TAG.unpack_from(payload, at + 4)
+    return tag, bool(bits & 1)
+
+
+def read_delivery(payload: bytes, at: int) -> tuple[bytes, int, bool]:
+    """The consumer tag, the delivery tag, and whether it was delivered before."""
+    start = at + 5
+    end = start + payload[at + 4]
+    tag, bits = _TAG.unpack_from(payload, end)
+    return payload[start:end], tag, bool(bits & 1)
+
+
+def read_body_size(payload: bytes, at: int) -> int:
+    """How long the body of a content header is."""
+    size: int = _SIZE_AND_FLAGS.unpack_from(payload, at + 4)[0]
+    return size
+
+
+def read_properties(header: bytes) -> Properties:
+    """The properties in the payload of a content header; of broken ones, those before the break.
+
+    A message that cannot be described must still be delivered: it would come back for ever.
+    """
+    found = Properties()
+    with suppress(ValueError, IndexError, struct.error):
+        _read_into(found, header)
+    return found
+
+
+def _read_into(found: Properties, header: bytes) -> None:
+    flags: int = _SIZE_AND_FLAGS.unpack_from(header, 4)[1]
+    at = 14
+    if flags & _CONTENT_TYPE:
+        found.content_type, at = _read_short(header, at)
+    if flags & _CONTENT_ENCODING:
+        _, at = _read_short(header, at)
+    if flags & _HEADERS:
+        length, found.headers = decode.field_table(header[at:])
+        at += length
+    at += bool(flags & _DELIVERY_MODE) + bool(flags & _PRIORITY)
+    if flags & _CORRELATION_ID:
+        found.correlation_id, at = _read_short(header, at)
+    if flags & _REPLY_TO:
+        found.reply_to, at = _read_short(header, at)
+    if flags & _EXPIRATION:
+        _, at = _read_short(header, at)
+    if flags & _MESSAGE_ID:
+        found.message_id, at = _read_short(header, at)
+
+
+def _short(text: str) -> bytes:
+    data = text.encode()
+    return bytes([len(data)]) + data
+
+
+def _read_short(data: bytes, at: int) -> tuple[str, int]:
+    end = at + 1 + data[at]
+    return data[at + 1 : end].decode(errors="replace"), end
