@@ -23,6 +23,7 @@ from keywright.engine.probing import Server, probe_call, read_probe
 from keywright.engine.retrying import NEVER
 from keywright.engine.scanning import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
+from keywright.engine.subscribing import Subscription
 from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, described
 from keywright.engine.waiting import check_durability, deadline_of, makes_wait, without_pauses
@@ -90,6 +91,10 @@ class AsyncDatabase:
     def names(self, space: Keyspace) -> AsyncIterator[bytes]:
         """Every stored name that begins as those of a keyspace do here, declared or not, page by page."""
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))
+
+    def subscribe(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> Subscription:
+        """What is published on these channels: `async with db.subscribe(b"news") as messages:`."""
+        return Subscription(self._listening_places, self.settings, channels, patterns)
 
     async def server(self) -> Server:
         """What the server is and can do; asked once."""
@@ -310,6 +315,13 @@ class AsyncDatabase:
     async def _primaries(self) -> Iterable[Node | None]:
         await self._routes()
         return [None] if self._topology is None else self._topology.primaries
+
+    async def _listening_places(self) -> list[Links]:
+        """Where a subscription may connect; nowhere once this is closed."""
+        if self._closed:
+            return []
+        nodes = await self._primaries()
+        return [self._links_of(node) for node in nodes]
 
     async def _routes(self) -> None:
         if self.context.sharded and self._topology is None:

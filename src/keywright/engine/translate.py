@@ -44,6 +44,8 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
 
 def unreachable(error: Exception, server: str) -> EngineError | UsageError:
     """What redis-py says when a connection cannot be made."""
+    if isinstance(error.__cause__, redis.exceptions.RedisError):
+        error = error.__cause__  # redis-py's asyncio side wraps what the server said in a ConnectionError
     if isinstance(error, redis.exceptions.AuthenticationError):
         return ServerRefusedError("AUTH", b"", _coded(str(error), "WRONGPASS"))
     if isinstance(error, redis.exceptions.ResponseError):
