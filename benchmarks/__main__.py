@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import batches, bulk, cluster, concurrency, discord, latency, records
+from benchmarks import batches, bulk, cluster, concurrency, discord, latency, messaging, records
 from benchmarks.measuring import Result
 from benchmarks.placement import Placement, placed
 from benchmarks.report import json_line, summarise
@@ -20,8 +20,8 @@ ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
     "records": records.measure,
     "discord": discord.measure,
 }
-ON_A_CLUSTER = {"cluster": cluster.measure}
-NAMES = (*ON_ONE_SERVER, *ON_A_CLUSTER)
+ON_THEIR_OWN = {"cluster": cluster.measure, "messaging": messaging.measure}
+NAMES = (*ON_ONE_SERVER, *ON_THEIR_OWN)
 
 
 def main() -> None:
@@ -43,8 +43,8 @@ def main() -> None:
 
 def _measured(names: Sequence[str], server: RedisServer, placement: Placement) -> Iterator[Result]:
     for name in names:
-        if name in ON_A_CLUSTER:
-            yield from ON_A_CLUSTER[name]()
+        if name in ON_THEIR_OWN:
+            yield from ON_THEIR_OWN[name]()
         elif name == "latency":
             yield from latency.measure(server)
         else:

@@ -14,8 +14,9 @@ from rich.table import Table
 
 from benchmarks.latency import ROUNDS as LATENCY_ROUNDS
 from benchmarks.measuring import ROUNDS, Figure, Result
+from benchmarks.messaging import ROUNDS as MESSAGING_ROUNDS
 
-PACKAGES = ("keywright", "redis", "hiredis", "msgspec", "redis-om")
+PACKAGES = ("keywright", "redis", "hiredis", "msgspec", "redis-om", "aio-pika", "faststream")
 VERDICTS = {True: "met", False: "MISSED", None: "—"}
 
 
@@ -52,7 +53,8 @@ def summarise(results: Sequence[Result], server: str) -> None:
         )
     console.print(table)
     console.print(
-        f"Medians of {ROUNDS} rounds, of {LATENCY_ROUNDS} for latency; in brackets the lowest and highest."
+        f"Medians of {ROUNDS} rounds, of {LATENCY_ROUNDS} for latency and {MESSAGING_ROUNDS} for messaging; "
+        f"in brackets the lowest and highest."
     )
     console.print(f"Unix socket for all, loopback TCP for the cluster. {server}. {_machine()}")
 

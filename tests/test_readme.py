@@ -38,6 +38,19 @@ def test_the_code_of_the_discord_page_runs_as_pasted(tmp_path: Path, monkeypatch
     assert len(done.stdout.splitlines()) > 1
 
 
+def test_the_code_of_the_messaging_page_runs_as_pasted(tmp_path: Path) -> None:
+    script = tmp_path / "pasted.py"
+    script.write_text("\n".join(blocks("python", ROOT / "docs/messaging.md")))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "hello, world",
+        "Answer(members=5)",
+        "given up: Discard: nothing to greet",
+        "['hi']",
+    ]
+
+
 def test_the_first_screen_has_at_most_thirty_lines_of_code() -> None:
     assert len([line for line in blocks("python")[0].splitlines() if line.strip()]) <= 30
 

@@ -3,6 +3,7 @@
 from keywright.messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, Delivery, queue_name
 from keywright.messaging.encodings import Encoding, decode, encode
 from keywright.messaging.opening import open_broker
+from keywright.messaging.worker import Discard, Retry, Worker
 
 __all__ = [
     "Broker",
@@ -10,7 +11,10 @@ __all__ = [
     "Consumer",
     "DeadLetter",
     "Delivery",
+    "Discard",
     "Encoding",
+    "Retry",
+    "Worker",
     "decode",
     "encode",
     "open_broker",

@@ -22,8 +22,10 @@ from keywright.keyspace.inspection import LIMIT, Inspection, inspect
 from keywright.tools.check import Proof, Report, prove
 from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
+from keywright.ui.cli.broker import broker
 from keywright.ui.cli.discord import discord
 from keywright.ui.cli.printing import as_json
+from keywright.ui.cli.registry import registry
 from keywright.ui.cli.tour import take_tour
 
 __all__ = ["app", "main"]
@@ -54,7 +56,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.add_typer(broker, name="broker")
 app.add_typer(discord, name="discord")
+app.add_typer(registry, name="registry")
 
 SpaceName = Annotated[
     str,

@@ -1,0 +1,95 @@
+"""JSON lines from a stream, as they arrive: for a producer that pauses, and for one that never ends."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import msgspec
+
+__all__ = ["JsonLines", "not_json"]
+
+_CHUNK_BYTES = 256 * 1024
+_CHUNKS_AHEAD = 4
+_EXCERPT = 60
+
+
+class JsonLines:
+    """Messages in the order of the lines, some at a time: as many as there are, without waiting for more.
+
+    A thread reads ahead, by a bounded number of bytes. A line that is no message ends the iteration, after
+    all before it were handed out; `fault` says which and why.
+    """
+
+    def __init__(self, stream: BinaryIO, longest: int) -> None:
+        # A thread that waits in a buffered stream would hold its lock when the interpreter ends.
+        self._stream: BinaryIO = getattr(stream, "raw", stream)
+        self._longest = longest
+        self._chunks: asyncio.Queue[bytes] = asyncio.Queue(_CHUNKS_AHEAD)
+        self._rest = b""
+        self._number = 0
+        self.fault: str | None = None
+        self._ended = False
+
+    def __aiter__(self) -> JsonLines:
+        loop = asyncio.get_running_loop()
+        threading.Thread(target=self._read, args=(loop,), daemon=True).start()
+        return self
+
+    async def __anext__(self) -> list[msgspec.Raw]:
+        while self.fault is None and not self._ended:
+            chunk = await self._chunks.get()
+            self._ended = not chunk
+            if messages := list(self._messages(self._lines(chunk))):
+                return messages
+        raise StopAsyncIteration
+
+    def _read(self, loop: asyncio.AbstractEventLoop) -> None:
+        chunk = b"more"
+        while chunk and not loop.is_closed():
+            chunk = self._stream.read(_CHUNK_BYTES) or b""
+            putting = self._chunks.put(chunk)
+            try:
+                asyncio.run_coroutine_threadsafe(putting, loop).result()
+            except RuntimeError:  # the loop was closed meanwhile: nobody waits for this
+                putting.close()
+                return
+
+    def _lines(self, chunk: bytes) -> list[bytes]:
+        whole = self._rest + chunk
+        if not chunk:
+            self._rest = b""
+            return [whole] if whole else []
+        *lines, self._rest = whole.split(b"\n")
+        return [*lines, self._rest] if len(self._rest) > self._longest else lines
+
+    def _messages(self, lines: list[bytes]) -> Iterator[msgspec.Raw]:
+        for line in lines:
+            self._number += 1
+            if not (text := line.strip()):
+                continue
+            if reason := self._reason_against(text):
+                self.fault = f"line {self._number} {reason}: {_excerpt(text)}"
+                return
+            yield msgspec.Raw(text)
+
+    def _reason_against(self, text: bytes) -> str | None:
+        if len(text) > self._longest:
+            return f"is longer than {self._longest} bytes"
+        return not_json(text)
+
+
+def not_json(text: bytes) -> str | None:
+    """Why a text is not JSON, or None when it is."""
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return f"is not JSON ({error})"
+    return None
+
+
+def _excerpt(line: bytes) -> str:
+    text = line.decode(errors="replace")
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]}…"
