@@ -6,7 +6,18 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import batches, bulk, cluster, concurrency, discord, latency, messaging, records
+from benchmarks import (
+    batches,
+    bulk,
+    cluster,
+    concurrency,
+    discord,
+    gateway,
+    latency,
+    messaging,
+    records,
+    registry,
+)
 from benchmarks.measuring import Result
 from benchmarks.placement import Placement, placed
 from benchmarks.report import json_line, summarise
@@ -19,8 +30,10 @@ ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
     "bulk": bulk.measure,
     "records": records.measure,
     "discord": discord.measure,
+    "registry": registry.measure,
 }
-ON_THEIR_OWN = {"cluster": cluster.measure, "messaging": messaging.measure}
+PLACING_THEMSELVES = ("latency", "registry")
+ON_THEIR_OWN = {"cluster": cluster.measure, "messaging": messaging.measure, "gateway": gateway.measure}
 NAMES = (*ON_ONE_SERVER, *ON_THEIR_OWN)
 
 
@@ -45,8 +58,8 @@ def _measured(names: Sequence[str], server: RedisServer, placement: Placement) -
     for name in names:
         if name in ON_THEIR_OWN:
             yield from ON_THEIR_OWN[name]()
-        elif name == "latency":
-            yield from latency.measure(server)
+        elif name in PLACING_THEMSELVES:
+            yield from ON_ONE_SERVER[name](server)
         else:
             with placed(placement, server):
                 yield from (_labelled(result, placement) for result in ON_ONE_SERVER[name](server))
@@ -66,7 +79,7 @@ def _options() -> argparse.Namespace:
         "--placement",
         choices=[placement.name.lower() for placement in Placement],
         default="free",
-        help="pin client and server to the same core or apart; latency always tries all",
+        help="pin client and server to the same core or apart; latency and registry try all",
     )
     options = parser.parse_args()
     options.placement = Placement[options.placement.upper()]

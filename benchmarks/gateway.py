@@ -2,8 +2,8 @@
 
 The simulated bot is in 1,000 guilds. Everyday events are made before the clock starts, sent as fast as the
 gateway reads them, written to the cache (DRC) and to Redis streams, consumed and acknowledged by one worker.
-The figure is events a second from the first event that the worker has to the last. Two cores serve four
-processes: the simulator takes a good part of them.
+The clock runs from the first event that is sent, when the cache has all guilds, to the last that the worker
+acknowledges. Two cores serve four processes: the simulator takes a good part of them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,14 @@ from contextlib import contextmanager
 
 import msgspec
 
+from benchmarks.measuring import Figure, Result
+from keywright.engine import aconnect
 from keywright.keyspace import etf
 from keywright.messaging import BrokerSettings, open_broker
+from keywright.services.gateway.gateway import bot_of
 from keywright.services.gateway.intents import INTENTS
+from keywright.services.gateway.schema import ShardSession
+from keywright.services.gateway.schema import gateway as gateway_space
 from keywright.testing import RedisServer
 from keywright.testing.discord_simulator import DiscordSimulator, SimulatorSettings
 
@@ -30,7 +35,9 @@ GUILDS = 1000
 MEMBERS = 10
 EVENTS = 20_000
 WANTED = ("MESSAGE_CREATE", "MESSAGE_UPDATE", "PRESENCE_UPDATE", "TYPING_START", "MESSAGE_REACTION_ADD")
-PROGRAM = "from keywright.ui.cli.gateway import gateway; gateway()"
+ROUNDS = 3
+BASE = ("json", "none")
+COMPARED = (("json", "zstd-stream"), ("etf", "none"))
 
 
 class Ready(msgspec.Struct):
@@ -41,12 +48,11 @@ class Ready(msgspec.Struct):
 
 
 class Sent(msgspec.Struct):
-    """What it tells when all is sent: how many events workers will get, and how long sending took."""
+    """What it tells when all is sent: how many events workers will get, and when it was at work."""
 
     wanted: int
-    seconds: float
-    guild_seconds: float
-    at: float
+    began: float
+    ended: float
 
 
 async def simulate(events: int, rate: float | None) -> None:
@@ -57,21 +63,17 @@ async def simulate(events: int, rate: float | None) -> None:
     async with DiscordSimulator(settings) as discord:
         made = list(discord.world.events(events))
         print(msgspec.json.encode(Ready(discord.api_url, discord.token)).decode(), flush=True)
-        await discord.until(lambda: discord.sessions, "the gateway identifies", seconds=60)
-        started = time.perf_counter()
-        await discord.until(lambda: not discord.sessions[0].unannounced, "all guilds are sent", seconds=60)
-        await discord.connections[0].drained()
-        guild_seconds = time.perf_counter() - started
-        before = time.perf_counter()
+        await asyncio.to_thread(sys.stdin.readline)
+        began = time.time()
         await discord.play(made, rate=rate)
         await discord.connections[0].drained()
-        seconds, at = time.perf_counter() - before, time.time()
+        ended = time.time()
         [session] = discord.sessions
         payloads = session.buffer.after(0)
         assert payloads is not None
         decode = etf.decode if payloads[0].startswith(b"\x83") else msgspec.json.decode
         wanted = sum(decode(each)["t"] in WANTED for each in payloads)
-        print(msgspec.json.encode(Sent(wanted, seconds, guild_seconds, at)).decode(), flush=True)
+        print(msgspec.json.encode(Sent(wanted, began, ended)).decode(), flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
 
@@ -99,7 +101,8 @@ def gateway(redis_url: str, ready: Ready, encoding: str, compression: str) -> It
         "DISCORD_COMPRESSION": compression,
         "REDIS_URL": redis_url,
     }
-    child = subprocess.Popen([sys.executable, "-c", PROGRAM, "run", "--loglevel", "warn"], env=environment)
+    arguments = [sys.executable, "-m", "keywright", "gateway", "run", "--loglevel", "warn"]
+    child = subprocess.Popen(arguments, env=environment)
     try:
         yield
     finally:
@@ -107,9 +110,16 @@ def gateway(redis_url: str, ready: Ready, encoding: str, compression: str) -> It
         child.wait(60)
 
 
-async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> tuple[float, float]:
-    """Take and acknowledge until all that was sent is here; when the first came, and when the last."""
-    got, first, last = 0, 0.0, 0.0
+async def all_guilds_cached(redis_url: str, token: str) -> None:
+    session = ShardSession(bot_of(token), 1, 0)
+    async with aconnect(redis_url, gateway_space.bind()) as db, asyncio.timeout(60):
+        while (state := await db.run(session.get())) is None or state.sequence <= GUILDS:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+
+async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> float:
+    """Take and acknowledge until all that was sent is here; when that was."""
+    got, last = 0, 0.0
     async with (
         await open_broker(redis_url, BrokerSettings(client="worker")) as broker,
         broker.consume(*WANTED, prefetch=2000) as consumer,
@@ -120,33 +130,36 @@ async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> tuple[float, floa
                     batch = await consumer.batch(500)
             except TimeoutError:
                 continue
-            last = time.time()
-            first = first or last
-            got += len(batch)
             await consumer.acknowledge_all(batch)
-    return first, last
+            got, last = got + len(batch), time.time()
+    return last
 
 
 def one_run(events: int, rate: float | None, encoding: str, compression: str) -> float:
     """Events a second, all of the traffic counted, which the gateway caches; prints what was seen."""
     with RedisServer(options={"appendonly": "no"}) as server, simulator(events, rate) as child:
         assert child.stdout is not None
-        out = child.stdout
+        assert child.stdin is not None
+        out, start = child.stdout, child.stdin
         ready = msgspec.json.decode(out.readline(), type=Ready)
 
-        async def story() -> tuple[tuple[float, float], Sent]:
+        async def story() -> tuple[float, Sent]:
+            await all_guilds_cached(server.url, ready.token)
+            start.write("\n")
+            start.flush()
             sent = asyncio.create_task(
                 asyncio.to_thread(lambda: msgspec.json.decode(out.readline(), type=Sent))
             )
             return await consume(server.url, sent), await sent
 
         with gateway(server.url, ready, encoding, compression):
-            (first, last), sent = asyncio.run(story())
-        pace = events / (last - first)
+            last, sent = asyncio.run(story())
+        pace = events / (last - sent.began)
         print(
-            f"  {encoding} {compression}: {pace:,.0f} events/s end to end ({sent.wanted:,} "
-            f"published and consumed); sent in {sent.seconds:.2f} s; {GUILDS:,} guilds in "
-            f"{sent.guild_seconds:.2f} s; the worker had the last {max(0.0, last - sent.at):.2f} s after it was sent",
+            f"  {encoding} {compression}: {pace:,.0f} events/s ({sent.wanted:,} published and consumed); "
+            f"sent in {sent.ended - sent.began:.2f} s, the last one with the worker "
+            f"{max(0.0, last - sent.ended):.2f} s later",
+            file=sys.stderr,
             flush=True,
         )
         return pace
@@ -157,8 +170,8 @@ def main() -> None:
     if options.simulate:
         asyncio.run(simulate(options.events, options.rate))
         return
-    for encoding, compression in (("json", "zstd-stream"), ("json", "none"), ("etf", "none")):
-        rounds = [one_run(options.events, options.rate, encoding, compression) for _ in range(options.rounds)]
+    for encoding, compression in (*COMPARED, BASE):
+        rounds = _paces(encoding, compression, options.events, options.rounds, options.rate)
         print(
             f"{encoding}, {compression}: {statistics.median(rounds):,.0f} events/s "
             f"({min(rounds):,.0f} to {max(rounds):,.0f})",
@@ -166,10 +179,29 @@ def main() -> None:
         )
 
 
+def measure() -> Iterator[Result]:
+    """Events a second from Discord to worker; each way of sending them against plain JSON."""
+    base = Figure.of(_paces(*BASE, EVENTS, ROUNDS, None))
+    for encoding, compression in COMPARED:
+        yield Result(
+            "gateway",
+            f"Discord to worker, {GUILDS:,} guilds, {encoding}, {compression}",
+            "ops_per_second",
+            Figure.of(_paces(encoding, compression, EVENTS, ROUNDS, None)),
+            "the same in JSON without compression",
+            base,
+            None,
+        )
+
+
+def _paces(encoding: str, compression: str, events: int, rounds: int, rate: float | None) -> list[float]:
+    return [one_run(events, rate, encoding, compression) for _ in range(rounds)]
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--events", type=int, default=EVENTS)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--rate", type=float, help="send so many a second; else as fast as they are read")
     parser.add_argument("--simulate", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()

@@ -11,7 +11,7 @@ member that was written half could not be told from one that was counted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 D = TypeVar("D", bound=Draft)
 Steps = Generator[Call[Any], Any, T]
+Mark = Callable[[int], Call[Any]]
 
 ALL_KINDS = frozenset(Kind)
 
@@ -76,12 +77,17 @@ class EventCache(ABC, Generic[D]):
         self.kinds = frozenset(kinds)
         self._concerned: frozenset[Kind | None] = self.kinds | {None}
 
-    def apply(self, events: Sequence[tuple[str, bytes]]) -> Call[list[Refused]]:
-        """Apply gateway dispatches (`t`, JSON of `d`) in order; malformed ones are left out and told."""
+    def apply(self, events: Sequence[tuple[str, bytes]], mark: Mark | None = None) -> Call[list[Refused]]:
+        """Apply gateway dispatches (`t`, JSON of `d`) in order; malformed ones are left out and told.
+
+        `mark` makes the call that notes how far it got, given the place of an event. On a single server it is
+        part of the transaction that applies the event, so it is right even if the caller dies; on a cluster
+        it follows.
+        """
 
         def steps(context: Context) -> Steps[list[Refused]]:
             refused: list[Refused] = []
-            yield from self._write_all(self._interpreted(events, refused), context)
+            yield from self._write_all(self._interpreted(events, refused), context, mark)
             return refused
 
         return Procedure(steps, "apply events")
@@ -90,35 +96,39 @@ class EventCache(ABC, Generic[D]):
         """Apply changes that no gateway event carries; one that must list keys is applied by itself."""
 
         def steps(context: Context) -> Steps[None]:
-            yield from self._write_all(([change] for change in self._wanted(list(changes))), context)
+            yield from self._write_all(enumerate([each] for each in self._wanted(list(changes))), context)
 
         return Procedure(steps, "store")
 
     def _interpreted(
         self, events: Sequence[tuple[str, bytes]], refused: list[Refused]
-    ) -> Iterator[list[Change]]:
+    ) -> Iterator[tuple[int, list[Change]]]:
         for place, (event, data) in enumerate(events):
             try:
-                yield self._wanted(interpret(event, data, self.session))
+                yield place, self._wanted(interpret(event, data, self.session))
             except PayloadError as error:
                 refused.append(Refused(place, event, str(error)))
 
-    def _write_all(self, groups: Iterable[list[Change]], context: Context) -> Steps[None]:
+    def _write_all(
+        self, groups: Iterable[tuple[int, list[Change]]], context: Context, mark: Mark | None = None
+    ) -> Steps[None]:
         together: list[Change] = []
-        for changes in groups:
+        last = 0
+        for place, changes in groups:
             if any(self._must_list(change) for change in changes):
-                yield from self._write(together, context)
+                yield from self._write(together, context, mark and mark(last))
                 together = []
-                yield from self._write(changes, context)
+                yield from self._write(changes, context, mark and mark(place))
             else:
                 together += changes
-        yield from self._write(together, context)
+            last = place
+        yield from self._write(together, context, mark and mark(last))
 
     def _wanted(self, changes: list[Change]) -> list[Change]:
         """What of an event's changes is kept; a guild that goes takes along whatever is kept of it."""
         return [change for change in changes if _kind_of(change) in self._concerned]
 
-    def _write(self, changes: list[Change], context: Context) -> Steps[None]:
+    def _write(self, changes: list[Change], context: Context, mark: Call[Any] | None = None) -> Steps[None]:
         if context.sharded:
             changes = [change for change in changes if not isinstance(change, CountMember)]
         if not changes:
@@ -127,8 +137,12 @@ class EventCache(ABC, Generic[D]):
         for change in changes:
             yield from self._change(change, draft)
         calls = draft.calls()
-        if calls:
+        if calls and mark is not None and not context.sharded:
+            yield atomic(*calls, mark, spread=True)
+        elif calls:
             yield atomic(*calls, spread=True)
+            if mark is not None:
+                yield mark
 
     @abstractmethod
     def _must_list(self, change: Change) -> bool:

@@ -6,7 +6,7 @@ not cost the rest of a recording. Of a packet only the envelope is decoded here.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import msgspec
@@ -89,8 +89,10 @@ def windows(found: Iterable[Packet]) -> Iterator[list[Packet]]:
         yield window
 
 
-def apply_window(cache: EventCache[Any], window: list[Packet]) -> Call[list[Reject]]:
-    """Apply packets in order; those that were refused.
+def apply_window(
+    cache: EventCache[Any], window: list[Packet], mark: Callable[[Packet], Call[Any]] | None = None
+) -> Call[list[Reject]]:
+    """Apply packets in order; those that were refused. `mark` notes how far it got, as in `EventCache.apply`.
 
     Where one cannot be applied to what is stored, they are applied once more, one by one, to find out
     which: applying an event twice leaves the same state.
@@ -98,7 +100,9 @@ def apply_window(cache: EventCache[Any], window: list[Packet]) -> Call[list[Reje
 
     def steps(context: Context) -> Steps[list[Reject]]:
         try:
-            return _rejects(window, (yield cache.apply([(each.event, each.data) for each in window])))
+            events = [(each.event, each.data) for each in window]
+            noted = None if mark is None else lambda place: mark(window[place])
+            return _rejects(window, (yield cache.apply(events, noted)))
         except EngineError:
             raise  # the server's trouble is no line's
         except KeywrightError as error:
@@ -106,7 +110,7 @@ def apply_window(cache: EventCache[Any], window: list[Packet]) -> Call[list[Reje
                 return [_reject(window[0], str(error))]
         rejects: list[Reject] = []
         for packet in window:
-            rejects += yield apply_window(cache, [packet])
+            rejects += yield apply_window(cache, [packet], mark)
         return rejects
 
     return Procedure(steps, "apply packets")

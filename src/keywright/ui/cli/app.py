@@ -24,6 +24,7 @@ from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
 from keywright.ui.cli.broker import broker
 from keywright.ui.cli.discord import discord
+from keywright.ui.cli.gateway import gateway
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.registry import registry
 from keywright.ui.cli.tour import take_tour
@@ -58,6 +59,7 @@ app = typer.Typer(
 
 app.add_typer(broker, name="broker")
 app.add_typer(discord, name="discord")
+app.add_typer(gateway, name="gateway")
 app.add_typer(registry, name="registry")
 
 SpaceName = Annotated[

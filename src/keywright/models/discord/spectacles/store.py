@@ -94,8 +94,8 @@ class SpectaclesCache(EventCache[IndexedDraft]):
 
     def _interpreted(
         self, events: Sequence[tuple[str, bytes]], refused: list[Refused]
-    ) -> Iterator[list[Change]]:
-        return map(_folded, super()._interpreted(events, refused))
+    ) -> Iterator[tuple[int, list[Change]]]:
+        return ((place, _folded(changes)) for place, changes in super()._interpreted(events, refused))
 
     def _must_list(self, change: Change) -> bool:
         if isinstance(change, Drop):

@@ -1,0 +1,310 @@
+"""How a gateway is configured: a TOML file, and environment variables, which win.
+
+Names are those of the reference gateway where it has them. What cannot be understood is an error before
+anything is connected: an unknown name or a wrong value is never passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import msgspec
+
+from keywright.errors import UsageError
+from keywright.keyspace import Secret
+from keywright.messaging import Encoding as BrokerEncoding
+from keywright.models.discord.changes import Kind
+from keywright.models.discord.layouts import LAYOUTS
+from keywright.services.gateway import wire
+from keywright.services.gateway.durations import duration
+from keywright.services.gateway.intents import UNPRIVILEGED, intents_of
+
+__all__ = ["Configuration", "ConfigurationError", "load"]
+
+LARGEST_SHARD_COUNT = 1_000_000
+
+
+class ConfigurationError(UsageError):
+    """A configuration that cannot be used; nothing was connected."""
+
+    def __init__(self, subject: str, reason: str, remedy: str) -> None:
+        self.subject = subject
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{subject}: {reason}. {remedy}")
+
+
+class Shards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    count: int | None = None
+    """Shards of the bot, the same in every process. None: what Discord recommends."""
+    ids: list[int] | None = None
+    """Those that this process may run. None: all."""
+
+
+class BrokerPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    url: str | None = None
+    """amqp://, redis:// and kin, memory://. None: by type."""
+    type: str = "redis"
+    """Where url is not given: redis means redis.url, amqp means amqp.url."""
+    group: str = "gateway"
+    encoding: BrokerEncoding = BrokerEncoding.JSON
+    message_timeout: str = "2m"
+    """Redis: how long a packet may stay unacknowledged before another process takes it over."""
+    prefix: str = ""
+    """Redis: put before every stream."""
+    quorum: bool = False
+    """AMQP: quorum queues."""
+    subgroups: list[str] = []
+    """Their queues are declared at the start as well, so that they miss nothing."""
+
+
+class ApiPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    version: int = 10
+    scheme: str = "https"
+    host: str = "discord.com"
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.host}/api/v{self.version}"
+
+
+class PrometheusPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    address: str | None = None
+    """host:port of /health and the metrics; without a host it is loopback. None: neither."""
+    endpoint: str = "/metrics"
+
+
+class StorePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type: str = "redis"
+    prefix: str = "gateway"
+
+
+class RedisPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    url: str | None = None
+    """Sessions, ownership and the cache. A cluster is recognised. None: an embedded server."""
+
+
+class AmqpPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    url: str | None = None
+
+
+class CachePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    layout: str = "drc"
+    """drc, spectacles, or none."""
+    prefix: str | None = None
+    without: list[Kind] = []
+    """Kinds of entities that are not kept, such as presence."""
+
+
+class ConnectionPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    encoding: wire.Encoding = wire.Encoding.JSON
+    compression: wire.Compression = wire.Compression.ZSTD
+    large_threshold: int = 250
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything a gateway is told. The token is a Secret."""
+
+    token: Secret[str]
+    events: list[str] = []
+    """The events to publish, * for all. Empty: none, the gateway only keeps the cache."""
+    intents: list[str] | None = None
+    """By name. None: all that need no permission of Discord's."""
+    raw_intents: int | None = None
+    """As a number, instead of names."""
+    gateway_version: int = 10
+    gateway_url: str | None = None
+    """Instead of the one that Discord's API tells."""
+    presence: dict[str, Any] | None = None
+    shards: Shards = Shards()
+    broker: BrokerPart = BrokerPart()
+    api: ApiPart = ApiPart()
+    prometheus: PrometheusPart = PrometheusPart()
+    shard_store: StorePart = StorePart()
+    redis: RedisPart = RedisPart()
+    amqp: AmqpPart = AmqpPart()
+    cache: CachePart = CachePart()
+    connection: ConnectionPart = ConnectionPart()
+
+    @property
+    def intent_bits(self) -> int:
+        if self.raw_intents is not None:
+            return self.raw_intents
+        return UNPRIVILEGED if self.intents is None else intents_of(self.intents)
+
+    @property
+    def broker_url(self) -> str | None:
+        """None: the broker is the embedded Redis."""
+        if self.broker.url:
+            return self.broker.url
+        return self.amqp.url if self.broker.type == "amqp" else self.redis.url
+
+    @property
+    def message_timeout(self) -> timedelta:
+        return duration(self.broker.message_timeout)
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
+    """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
+    given = _from_file(path) if path is not None else {}
+    _refuse_unknown(given, Configuration, "")
+    for name, (place, read) in VARIABLES.items():
+        text = (os.environ if environment is None else environment).get(name, "").strip()
+        if text:
+            _put(given, place, _read(name, text, read))
+    if not given.get("token"):
+        raise ConfigurationError("token", "is missing", "Set DISCORD_TOKEN, or token in the file.")
+    configuration = _converted(given)
+    _check(configuration)
+    return configuration
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigurationError(str(path), f"cannot be read: {error.strerror}", "Give a file.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(str(path), f"is not TOML: {error}", "Correct it there.") from error
+
+
+def _refuse_unknown(given: Mapping[str, Any], shape: type[msgspec.Struct], where: str) -> None:
+    hints = get_type_hints(shape)
+    for name, value in given.items():
+        if name not in hints:
+            near = get_close_matches(name, list(hints), 1, cutoff=0.0)[0]
+            raise ConfigurationError(
+                f"{where}{name}",
+                "is not a setting",
+                f"The nearest is {where}{near}; see docs/gateway.md.",
+            )
+        inner = hints[name]
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            if not isinstance(value, Mapping):
+                raise ConfigurationError(f"{where}{name}", "is a table", f"Write it as [{where}{name}].")
+            _refuse_unknown(value, inner, f"{where}{name}.")
+
+
+def _put(given: dict[str, Any], place: str, value: Any) -> None:
+    *tables, name = place.split(".")
+    for table in tables:
+        given = given.setdefault(table, {})
+    given[name] = value
+
+
+def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise ConfigurationError(name, f"cannot be read ({error})", "See docs/gateway.md.") from error
+
+
+def _converted(given: dict[str, Any]) -> Configuration:
+    # Apart from the rest, so that no error of conversion can quote it.
+    token = str(given.pop("token")).strip().removeprefix("Bot ").strip()
+    try:
+        rest = {
+            name: msgspec.convert(value, _type_of(name), strict=False) if name != "presence" else value
+            for name, value in given.items()
+        }
+    except msgspec.ValidationError as error:
+        raise ConfigurationError("the configuration", str(error), "See docs/gateway.md.") from error
+    return Configuration(token=Secret(token), **rest)
+
+
+def _type_of(name: str) -> Any:
+    return get_type_hints(Configuration)[name]
+
+
+def _check(configuration: Configuration) -> None:
+    shards = configuration.shards
+    if shards.count is not None and not 1 <= shards.count <= LARGEST_SHARD_COUNT:
+        raise ConfigurationError("shards.count", f"cannot be {shards.count}", "Give a number from 1 on.")
+    if shards.ids is not None:
+        check_ids(shards.ids, shards.count)
+    if configuration.cache.layout not in (*LAYOUTS, "none"):
+        raise _none_of("cache.layout", configuration.cache.layout, [*LAYOUTS, "none"])
+    if configuration.broker.type not in ("redis", "amqp"):
+        raise _none_of("broker.type", configuration.broker.type, ["redis", "amqp"])
+    if configuration.broker.type == "amqp" and not configuration.broker_url:
+        raise ConfigurationError("amqp.url", "is missing", "Set AMQP_URL, or broker.type to redis.")
+    if configuration.shard_store.type != "redis":
+        raise _none_of("shard_store.type", configuration.shard_store.type, ["redis"])
+    if configuration.redis.url and "," in configuration.redis.url:
+        raise ConfigurationError(
+            "redis.url", "names several servers", "Name one: a cluster is recognised by asking it."
+        )
+    _ = configuration.message_timeout
+    _ = configuration.intent_bits
+
+
+def check_ids(ids: list[int], count: int | None) -> None:
+    """ConfigurationError unless these can be shards of a bot that has so many."""
+    if not ids or len(set(ids)) < len(ids):
+        raise ConfigurationError("shards.ids", "names none, or one twice", "Name each once, or leave it out.")
+    wrong = [each for each in ids if each < 0 or (count is not None and each >= count)]
+    if wrong:
+        raise ConfigurationError(
+            "shards.ids", f"{wrong[0]} is not below shards.count ({count})", "Ids begin with 0."
+        )
+
+
+def _none_of(subject: str, found: str, known: list[str]) -> ConfigurationError:
+    return ConfigurationError(subject, f"{found!r} is none of {', '.join(known)}", "Choose one of them.")
+
+
+def _names(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(each) for each in _names(text)]
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise ValueError(str(error)) from error
+
+
+# The variable, the setting it stands for, and how its text is read.
+VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "DISCORD_TOKEN": ("token", str),
+    "DISCORD_EVENTS": ("events", _names),
+    "DISCORD_INTENTS": ("intents", _names),
+    "DISCORD_RAW_INTENTS": ("raw_intents", int),
+    "DISCORD_GATEWAY_VERSION": ("gateway_version", int),
+    "DISCORD_GATEWAY_URL": ("gateway_url", str),
+    "DISCORD_SHARD_COUNT": ("shards.count", int),
+    "DISCORD_SHARD_IDS": ("shards.ids", _numbers),
+    "DISCORD_PRESENCE": ("presence", _object),
+    "DISCORD_API_VERSION": ("api.version", int),
+    "DISCORD_API_PROTOCOL": ("api.scheme", str),
+    "DISCORD_API_HOST": ("api.host", str),
+    "DISCORD_ENCODING": ("connection.encoding", str),
+    "DISCORD_COMPRESSION": ("connection.compression", str),
+    "DISCORD_LARGE_THRESHOLD": ("connection.large_threshold", int),
+    "BROKER_URL": ("broker.url", str),
+    "BROKER_TYPE": ("broker.type", str),
+    "BROKER_GROUP": ("broker.group", str),
+    "BROKER_ENCODING": ("broker.encoding", str),
+    "BROKER_MESSAGE_TIMEOUT": ("broker.message_timeout", str),
+    "BROKER_PREFIX": ("broker.prefix", str),
+    "BROKER_SUBGROUPS": ("broker.subgroups", _names),
+    "SHARD_STORE_TYPE": ("shard_store.type", str),
+    "SHARD_STORE_PREFIX": ("shard_store.prefix", str),
+    "PROMETHEUS_ADDRESS": ("prometheus.address", str),
+    "PROMETHEUS_ENDPOINT": ("prometheus.endpoint", str),
+    "REDIS_URL": ("redis.url", str),
+    "AMQP_URL": ("amqp.url", str),
+    "CACHE_LAYOUT": ("cache.layout", str),
+    "CACHE_PREFIX": ("cache.prefix", str),
+    "CACHE_WITHOUT": ("cache.without", _names),
+}

@@ -1,0 +1,244 @@
+"""A gateway process: opens what the configuration names, runs its shards, and ends cleanly when told."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import logging
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from keywright.engine import AsyncDatabase, EmbeddedServer, aconnect
+from keywright.messaging import Broker, BrokerSettings, open_broker
+from keywright.models.discord.applying import ALL_KINDS, EventCache
+from keywright.models.discord.interpreter import Session as Viewpoint
+from keywright.models.discord.layouts import LAYOUTS
+from keywright.services.gateway.api import DiscordApi, GatewayInfo, SessionStarts
+from keywright.services.gateway.configuration import Configuration, check_ids
+from keywright.services.gateway.endpoints import EndpointServer, endpoints, listening_address
+from keywright.services.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns, Turn
+from keywright.services.gateway.monitoring import Monitor
+from keywright.services.gateway.protocol import Identity
+from keywright.services.gateway.schema import gateway
+from keywright.services.gateway.sending import SEND, SendRouter
+from keywright.services.gateway.sessions import HOLD, Tenancy
+from keywright.services.gateway.shard import Shard, Surroundings
+from keywright.services.gateway.wanting import Wanted
+from keywright.services.gateway.wire import Wire
+
+__all__ = ["Gateway", "bot_of"]
+
+log = logging.getLogger("keywright.gateway")
+
+# A packet that waits through many reconnects is no poison: the gateway itself tells which are malformed.
+PACKET_ATTEMPTS = 1000
+
+
+class Gateway:
+    """One process of a bot. `run` it; `stop` ends it, as SIGTERM and SIGINT do."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        identify_pause: timedelta = IDENTIFY_PAUSE,
+        hold: timedelta = HOLD,
+    ) -> None:
+        self.configuration = configuration
+        self._identify_pause = identify_pause
+        self._hold = hold
+        self.monitor = Monitor()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End cleanly: all that was received is made safe, sessions stay resumable, packets stay queued."""
+        self._stopping.set()
+
+    async def run(self, *, handle_signals: bool = False) -> None:
+        """Until `stop`, or an error that trying again cannot help, which is raised."""
+        async with AsyncExitStack() as opened:
+            if handle_signals:
+                opened.enter_context(_signals(self))
+            db, broker = await self._connected(opened)
+            api = DiscordApi(self.configuration.api.url, self.configuration.token)
+            info = await api.gateway()
+            starts = SessionStarts(api.gateway, info)
+            around = self._surroundings(db, broker, info, starts)
+            shards = self._shards(around)
+            await self._declare(broker, around)
+            router = SendRouter(broker, around.shards, self.monitor)
+            await opened.enter_async_context(self._endpoints())
+            await self._serve(shards, router)
+
+    async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
+        chosen = self.configuration
+        url = chosen.redis.url
+        if url is None:
+            server = EmbeddedServer()
+            server.start()
+            opened.callback(server.stop)
+            url = server.url
+            log.warning("there is no REDIS_URL: what is kept ends with this process")
+        layout = LAYOUTS.get(chosen.cache.layout)
+        cache_bindings = layout.bind(chosen.cache.prefix) if layout else ()
+        bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings)
+        db = await opened.enter_async_context(aconnect(url, *bindings))
+        settings = BrokerSettings(
+            group=chosen.broker.group,
+            encoding=chosen.broker.encoding,
+            claim_after=chosen.message_timeout,
+            prefix=chosen.broker.prefix,
+            quorum=chosen.broker.quorum,
+            max_attempts=PACKET_ATTEMPTS,
+        )
+        broker = await open_broker(chosen.broker_url or url, settings)
+        return db, await opened.enter_async_context(broker)
+
+    def _surroundings(
+        self, db: AsyncDatabase, broker: Broker, info: GatewayInfo, starts: SessionStarts
+    ) -> Surroundings:
+        chosen = self.configuration
+        bot = bot_of(chosen.token.reveal())
+        turns = IdentifyTurns(db, bot, info.session_start_limit.max_concurrency, pause=self._identify_pause)
+
+        async def turn(shard: int) -> Turn:
+            await starts.spend()
+            return await turns.turn(shard)
+
+        return Surroundings(
+            db=db,
+            broker=broker,
+            monitor=self.monitor,
+            bot=bot,
+            shards=chosen.shards.count or info.shards,
+            url=chosen.gateway_url or info.url,
+            identity=Identity(
+                token=chosen.token,
+                intents=chosen.intent_bits,
+                presence=chosen.presence,
+                large_threshold=chosen.connection.large_threshold,
+            ),
+            wanted=Wanted(chosen.events),
+            terms=terms_of(chosen),
+            make_wire=self._make_wire,
+            make_cache=self._make_cache,
+            turn=turn,
+        )
+
+    def _make_wire(self) -> Wire:
+        connection = self.configuration.connection
+        return Wire(connection.encoding, connection.compression, version=self.configuration.gateway_version)
+
+    def _make_cache(self, viewpoint: Viewpoint) -> EventCache[Any] | None:
+        layout = LAYOUTS.get(self.configuration.cache.layout)
+        if layout is None:
+            return None
+        return layout.cache(viewpoint, ALL_KINDS - set(self.configuration.cache.without))
+
+    def _shards(self, around: Surroundings) -> list[Shard]:
+        ids = self.configuration.shards.ids
+        check_ids(ids if ids is not None else [0], around.shards)
+        self.monitor.total_shards = around.shards
+        shards = [
+            Shard(shard, around, Tenancy(around.db, around.bot, shard, around.shards, hold=self._hold))
+            for shard in sorted(ids if ids is not None else range(around.shards))
+        ]
+        self.monitor.shards = lambda: [each.health() for each in shards]
+        return shards
+
+    async def _declare(self, broker: Broker, around: Surroundings) -> None:
+        """Make every queue exist, so that nothing is dropped before the first consumer comes."""
+        await broker.declare(SEND, *map(str, range(around.shards)))
+        if not around.wanted:
+            log.warning(
+                "no events are wanted: nothing is published. Name them in DISCORD_EVENTS, or * for all"
+            )
+        if names := list(around.wanted):
+            for subgroup in (None, *self.configuration.broker.subgroups):
+                await broker.declare(*names, subgroup=subgroup)
+
+    @asynccontextmanager
+    async def _endpoints(self) -> AsyncIterator[None]:
+        chosen = self.configuration.prometheus
+        if chosen.address is None:
+            yield
+            return
+        server = EndpointServer(endpoints(self.monitor, chosen.endpoint), *listening_address(chosen.address))
+        task = asyncio.create_task(server.run_until_stopped())
+        task.add_done_callback(lambda _: self.stop())
+        try:
+            yield
+        finally:
+            server.should_exit = True
+            await task
+
+    async def _serve(self, shards: list[Shard], router: SendRouter) -> None:
+        log.info("shards %s of %d", [each.id for each in shards], self.monitor.total_shards)
+        running = [asyncio.create_task(each.run()) for each in shards]
+        running.append(asyncio.create_task(router.run()))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            router.stop()
+            for shard in shards:
+                shard.stop()
+            await asyncio.wait(running)
+        log.info("stopped")
+        for task in running:
+            if error := task.exception():
+                raise error
+
+
+def terms_of(configuration: Configuration) -> str:
+    """A fingerprint of what a session depends on: begun with other terms, it must not be resumed."""
+    told = (
+        configuration.connection,
+        configuration.intent_bits,
+        configuration.gateway_version,
+        configuration.presence,
+        configuration.cache,
+    )
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
+
+
+def bot_of(token: str) -> str:
+    """A name for the bot: its user id, with which Discord's tokens begin, else a fingerprint of the token."""
+    head = token.split(".", 1)[0]
+    try:
+        decoded = base64.urlsafe_b64decode(head + "=" * (-len(head) % 4))
+    except (binascii.Error, ValueError):
+        decoded = b""
+    if decoded.isdigit() and 15 <= len(decoded) <= 20:
+        return decoded.decode()
+    return hashlib.sha256(token.encode()).hexdigest()[:16]
+
+
+class _signals:  # noqa: N801  # reads as the function it stands for
+    """SIGTERM and SIGINT stop the gateway; the second one ends it at once."""
+
+    def __init__(self, running: Gateway) -> None:
+        self._running = running
+
+    def __enter__(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+
+    def __exit__(self, *exc: object) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+    def _stop(self, number: signal.Signals) -> None:
+        log.info("stopping: %s", number.name)
+        self._running.stop()
+        asyncio.get_running_loop().remove_signal_handler(number)
