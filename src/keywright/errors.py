@@ -8,7 +8,9 @@
     │   ├── UnwritableError     a message that its encoding cannot write
     │   ├── UnknownKeyError     a key name that no template of the keyspace matches
     │   ├── CrossSlotError      an atomic call whose keys live in several slots
-    │   └── TakenError          a relation that would break another one
+    │   ├── RepositoryPathError a repository path that is malformed, taken, missing or in use
+    │   ├── TakenError          a relation that would break another one
+    │   └── RefusedChangeError  a change that the rules of a model forbid
     ├── StoredDataError         what Redis holds disagrees with the declaration
     │   ├── WrongTypeError      the key holds another Redis type
     │   └── SealError           a sealed value that no key of the keyring opens
@@ -21,6 +23,12 @@
     │   ├── CapabilityError     the server lacks a feature the call needs
     │   ├── UnderReplicatedError  too few replicas confirmed a write in time
     │   └── ConflictError       compare-and-set kept losing to other writers
+    ├── MetadataError           a metadata database refused
+    │   └── MetadataUnreachableError  no connection to it, or it was lost
+    ├── PlatformError           the platform that a model watches refused, or could not be reached
+    │   ├── PlatformTroubleError  it gave no certain answer: nothing is known, ask again later
+    │   ├── PlatformRefusedError  it refused for good: asking again changes nothing
+    │   └── MalformedEventError an event without what its kind must have
     └── BrokerError             a message broker refused, or could not be reached
         ├── BrokerUnreachableError  no connection, or it was lost and did not come back in time
         ├── QueueMismatchError  a queue or exchange is there already, declared differently
@@ -48,8 +56,16 @@ __all__ = [
     "DeclarationError",
     "EngineError",
     "KeywrightError",
+    "MalformedEventError",
+    "MetadataError",
+    "MetadataUnreachableError",
     "OutcomeUnknownError",
+    "PlatformError",
+    "PlatformRefusedError",
+    "PlatformTroubleError",
     "QueueMismatchError",
+    "RefusedChangeError",
+    "RepositoryPathError",
     "ScriptError",
     "SealError",
     "ServerRefusedError",
@@ -150,6 +166,16 @@ class CrossSlotError(UsageError):
         )
 
 
+class RepositoryPathError(UsageError):
+    """A repository path that cannot be used so; nothing was changed."""
+
+    def __init__(self, path: str, reason: str, remedy: str) -> None:
+        self.path = path
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"the repository {_excerpt(path)} {reason}. {remedy}")
+
+
 class TakenError(UsageError):
     """A relation refused because one side has another partner; nothing was changed."""
 
@@ -162,6 +188,18 @@ class TakenError(UsageError):
             f"{relation}: {holder!r} is related to {partner!r} already, so it cannot be to {wanted!r}. "
             f"Clear that relation first, or use replace()."
         )
+
+
+class RefusedChangeError(UsageError):
+    """A change that the rules of a model forbid; nothing was changed."""
+
+    exit_code = 1
+
+    def __init__(self, subject: str, reason: str, remedy: str) -> None:
+        self.subject = subject
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{subject} {reason}. {remedy}")
 
 
 class StoredDataError(KeywrightError):
@@ -289,6 +327,66 @@ class ConflictError(EngineError):
         super().__init__(
             f"{operation} lost to other writers {attempts} times and changed nothing. "
             f"Call again, or write this key from fewer places."
+        )
+
+
+class MetadataError(KeywrightError):
+    """The metadata database refused; the transaction was rolled back."""
+
+    exit_code = 3
+
+    def __init__(self, database: str, reason: str, remedy: str) -> None:
+        self.database = database
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"the metadata database {database}: {reason}. {remedy}")
+
+
+class MetadataUnreachableError(MetadataError):
+    """No connection, or it was lost: a transaction that was being committed may have been applied."""
+
+    def __init__(self, database: str, reason: str) -> None:
+        super().__init__(database, reason, "Check that it runs, then call again.")
+
+
+class PlatformError(KeywrightError):
+    """The platform that a model watches refused, or could not be reached."""
+
+    exit_code = 3
+
+
+class PlatformTroubleError(PlatformError):
+    """No certain answer: a rate limit, an outage, a reply that says nothing. Never taken for "it is gone"."""
+
+    def __init__(self, platform: str, asked: str, reason: str) -> None:
+        self.platform = platform
+        self.asked = asked
+        self.reason = reason
+        super().__init__(f"{platform} gave no certain answer to {asked}: {reason}. Ask again later.")
+
+
+class PlatformRefusedError(PlatformError):
+    """A refusal that asking again does not change."""
+
+    def __init__(self, platform: str, asked: str, reason: str, remedy: str) -> None:
+        self.platform = platform
+        self.asked = asked
+        self.reason = reason
+        self.remedy = remedy
+        super().__init__(f"{platform} refused {asked}: {reason}. {remedy}")
+
+
+class MalformedEventError(PlatformError):
+    """An event that lacks what its kind must have; nothing of it was recorded."""
+
+    exit_code = 1
+
+    def __init__(self, event: str, reason: str) -> None:
+        self.event = event
+        self.reason = reason
+        super().__init__(
+            f"{event} is not as the platform documents it: {reason}. "
+            f"Compare it with docs/openmod.md; delivering it again changes nothing."
         )
 
 

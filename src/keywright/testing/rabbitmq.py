@@ -29,6 +29,7 @@ from keywright.engine.embedded import (
     remove_run_folder,
 )
 from keywright.errors import EngineError, UsageError
+from keywright.testing.descent import descendants, runs
 from keywright.testing.servers import LOOPBACK, PORT_PAIR_OFFSET, free_port
 from keywright.testing.waiting import wait_until
 
@@ -249,12 +250,12 @@ class _Node(ServerProcess):
     def _until_all_ended(self) -> Iterator[None]:
         """Erlang's own child lives in another session: it sees its parent go, and follows."""
         child = self._own_child()
-        followers = _descendants(child.pid) if child else []
+        followers = descendants(child.pid) if child else []
         yield
         if child and child.stdin:
             with suppress(BrokenPipeError):
                 child.stdin.close()
-        wait_until(lambda: not any(map(_runs, followers)), "the processes of the node end")
+        wait_until(lambda: not any(map(runs, followers)), "the processes of the node end")
 
     def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
@@ -320,21 +321,3 @@ def _line_after(mark: str, log: str) -> str | None:
     start = log.rfind(mark)
     end = log.find("\n", start)
     return log[start + len(mark) : end].strip() if start >= 0 and end >= 0 else None
-
-
-def _descendants(pid: int) -> list[int]:
-    """The children of a process and theirs, as Linux lists them; elsewhere none."""
-    found: list[int] = []
-    with suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            children = [int(child) for child in (task / "children").read_text().split()]
-            found += children + [below for child in children for below in _descendants(child)]
-    return found
-
-
-def _runs(pid: int) -> bool:
-    try:
-        # The state follows the name, which is in parentheses and may hold anything.
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False

@@ -1,0 +1,62 @@
+"""Writing committed changes to the cache, and owing it those that did not arrive."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from keywright.errors import EngineError
+from keywright.keyspace import gather_list
+from keywright.keyspace.call import Call
+from keywright.models.registry.access import Access
+from keywright.models.registry.cache import RepositoryCache
+from keywright.models.registry.tallies import Event, Tally
+
+__all__ = ["Publisher"]
+
+
+class Publisher:
+    """Runs cache writes after a commit. They never fail the caller, whose change is committed already.
+
+    A write that did not arrive is owed: this process no longer reads those paths from the cache, and forgets
+    them there as soon as Redis answers. Other processes may read what is outdated until then.
+    """
+
+    def __init__(self, access: Access, cache: RepositoryCache, tally: Tally) -> None:
+        self.owed: set[str] = set()
+        self._access = access
+        self._cache = cache
+        self._tally = tally
+        self._settling: asyncio.Task[None] | None = None
+
+    async def publish(self, writes: Mapping[str, Call[Any]]) -> bool:
+        """Tell the cache what became of each path; whether it arrived."""
+        if not writes:
+            return True
+        try:
+            await self._access.run(gather_list(writes.values()))
+        except EngineError:
+            self._tally(Event.WRITE_FAILED, len(writes))
+            self.owed.update(writes)
+            if self._settling is None or self._settling.done():
+                self._settling = asyncio.get_running_loop().create_task(self._settle())
+            return False
+        self.owed.difference_update(path for path, write in writes.items() if path in self.owed)
+        return True
+
+    async def close(self) -> None:
+        """Stop trying; what is still owed stays cached until it expires."""
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
+
+    async def _settle(self) -> None:
+        while self.owed:
+            await asyncio.sleep(self._access.rest_seconds)
+            paths = list(self.owed)
+            try:
+                await self._access.run(self._cache.delete(*paths))
+            except EngineError:
+                continue
+            self.owed.difference_update(paths)

@@ -1,0 +1,177 @@
+"""The registry's repositories: found through the cache, changed in transactions that the cache follows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError
+from keywright.keyspace.call import Call
+from keywright.models.registry.access import Access
+from keywright.models.registry.cache import RepositoryCache
+from keywright.models.registry.counters import CountFlusher, Flushed, count
+from keywright.models.registry.lookup import Lookup, Patience
+from keywright.models.registry.metadata.contract import Metadata, Transaction
+from keywright.models.registry.metadata.paths import ancestry
+from keywright.models.registry.publishing import Publisher
+from keywright.models.registry.repository import Repository
+from keywright.models.registry.tallies import Event, Tally, TallyCounts
+from keywright.models.registry.transactions import marked
+
+__all__ = ["Registry", "RegistryTransaction"]
+
+
+class RegistryTransaction:
+    """A database transaction that remembers what the cache must be told once it is committed.
+
+    Changed paths are forgotten and then filled from the database, not set to what was written here: of two
+    transactions the one that was committed first may well come last to the cache.
+    """
+
+    def __init__(self, transaction: Transaction, cache: RepositoryCache) -> None:
+        self.writes: dict[str, Call[Any]] = {}
+        self.there: set[str] = set()
+        self.moved: list[tuple[str, str]] = []
+        self._transaction = transaction
+        self._cache = cache
+
+    async def find(self, path: str) -> Repository | None:
+        """The repository of a path, as this transaction sees it; the cache is not asked."""
+        return await self._transaction.find(path)
+
+    async def create_or_find(self, path: str) -> Repository:
+        """The repository of a path; it and its missing parents are created."""
+        repository = await self._transaction.create_or_find(path)
+        self._appeared(path)
+        self.there.add(path)
+        return repository
+
+    async def update(self, repository: Repository) -> Repository:
+        """Write size and times of a repository by its id; `updated_at` is now."""
+        updated = await self._transaction.update(repository)
+        self._changed(updated.path)
+        self.there.add(updated.path)
+        return updated
+
+    async def rename(self, old: str, new: str) -> list[tuple[str, Repository]]:
+        """Give a path and everything below it another name; each old path with what it became."""
+        moved = await self._transaction.rename(old, new)
+        self._appeared(new)
+        for path, repository in moved:
+            self._changed(path)
+            self._changed(repository.path)
+            self.moved.append((path, repository.path))
+        self.there.difference_update(path for path, _ in moved)
+        self.there.update(repository.path for _, repository in moved)
+        return moved
+
+    async def delete(self, path: str) -> bool:
+        """Remove one repository; whether it was there. One with repositories below it is refused."""
+        deleted = await self._transaction.delete(path)
+        self._changed(path)
+        self.there.discard(path)
+        return deleted
+
+    def _appeared(self, path: str) -> None:
+        """A path and its parents may be new; which of them are, the database does not say."""
+        for each in ancestry(path):
+            self.writes.setdefault(each, self._cache.appeared(each))
+
+    def _changed(self, path: str) -> None:
+        self.writes[path] = self._cache.delete(path)
+
+
+class Registry:
+    """Repositories behind a cache. Close it; the databases stay open.
+
+    Every operation on Redis has half a second, and no answer waits for one that failed: reads are answered
+    by the database, writes of the cache are owed. `tally` is told of all that.
+    """
+
+    def __init__(
+        self,
+        redis: AsyncDatabase,
+        metadata: Metadata,
+        *,
+        cache: RepositoryCache | None = None,
+        tally: Tally | None = None,
+        patience: Patience | None = None,
+        deadline_seconds: float = 0.5,
+    ) -> None:
+        self.redis = redis
+        self.metadata = metadata
+        self.cache = cache or RepositoryCache()
+        self.tally: Tally = TallyCounts() if tally is None else tally
+        self._access = Access(redis, deadline_seconds=deadline_seconds)
+        self._publisher = Publisher(self._access, self.cache, self.tally)
+        self._flusher = CountFlusher(redis, metadata)
+        self._lookup = Lookup(
+            self._access,
+            metadata,
+            self.cache,
+            self.tally,
+            patience or Patience(),
+            self._publisher.owed,
+        )
+
+    async def find(self, path: str) -> Repository | None:
+        """The repository of a path: cached, or as the database has it."""
+        return await self._lookup.find(path)
+
+    async def find_many(self, paths: Sequence[str]) -> dict[str, Repository]:
+        """Those that exist, by path."""
+        return await self._lookup.find_many(paths)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[RegistryTransaction]:
+        """Change repositories: `async with registry.transaction() as tx:`.
+
+        Committed when the block is left without an error; then, and only then, the cache is told. Running a
+        cache write inside the block raises UsageError, and so does opening another transaction there.
+        """
+        with marked():
+            async with self.metadata.transaction() as transaction:
+                changes = RegistryTransaction(transaction, self.cache)
+                yield changes
+        await self._committed(changes)
+
+    async def invalidate_size(self, path: str) -> None:
+        """Forget the cached size of a repository whose content changed."""
+        self._lookup.outdate(path)
+        await self._publisher.publish({path: self.cache.invalidate_size(path)})
+
+    async def count(self, path: str, *, pulls: int = 0, pushes: int = 0) -> None:
+        """Count pulls and pushes; raises when Redis does not answer, as then nothing may be counted."""
+        await self._access.run(count(path, pulls=pulls, pushes=pushes))
+
+    async def flush_counts(self) -> Flushed:
+        """Move what was counted to the database."""
+        return await self._flusher.flush()
+
+    async def close(self) -> None:
+        await self._lookup.close()
+        await self._publisher.close()
+
+    async def _committed(self, changes: RegistryTransaction) -> None:
+        for path in changes.writes:
+            self._lookup.outdate(path)
+        if await self._publisher.publish(changes.writes):
+            await self._warm(changes.there)
+        flushed = await asyncio.gather(
+            *(self._flusher.flush_renamed(old, new) for old, new in changes.moved), return_exceptions=True
+        )
+        for outcome in flushed:
+            if isinstance(outcome, KeywrightError):
+                self.tally(Event.WRITE_FAILED)  # the next flush moves them, under the old path
+            elif isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _warm(self, paths: Iterable[str]) -> None:
+        """Cache what was just written, as it is now. What fails here is filled by whoever asks for it."""
+        try:
+            await self._lookup.find_many(list(paths))
+        except KeywrightError:
+            self.tally(Event.WRITE_FAILED)

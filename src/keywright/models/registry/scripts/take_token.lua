@@ -1,0 +1,36 @@
+-- Take one token out of a bucket that fills up by itself. A refused request takes nothing.
+--
+-- KEYS[1]  the bucket, a hash of tokens and last_refill (seconds since 1970)
+-- ARGV[1]  the most tokens it holds
+-- ARGV[2]  tokens that flow in a period
+-- ARGV[3]  the period in seconds
+-- ARGV[4]  now in seconds, or '' for the server's own time
+-- Output   {1 or 0 for taken, whole tokens left, ms until a token is there, ms until it is full}
+
+local function server_seconds()
+  local time = redis.call('TIME')
+  return tonumber(time[1]) + tonumber(time[2]) / 1000000
+end
+
+local capacity, rate, period = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local now = tonumber(ARGV[4]) or server_seconds()
+local stored = redis.call('HMGET', KEYS[1], 'tokens', 'last_refill')
+local last = tonumber(stored[2]) or now
+
+-- A clock that went back neither gives nor takes.
+local flowed = math.max(0, now - last) * rate / period
+local tokens = math.min(capacity, (tonumber(stored[1]) or capacity) + flowed)
+
+-- Seconds since 1970 are exact to a millionth or so: less than that is not missing.
+local taken = tokens > 1 - 0.000001
+if taken then
+  tokens = math.max(0, tokens - 1)
+  last = math.max(last, now)
+  redis.call(
+    'HSET', KEYS[1], 'tokens', string.format('%.17g', tokens), 'last_refill', string.format('%.17g', last)
+  )
+end
+local full_ms = math.ceil((capacity - tokens) * period / rate * 1000)
+redis.call('PEXPIRE', KEYS[1], math.max(1, full_ms))
+local wait_ms = math.ceil(math.max(0, 1 - tokens) * period / rate * 1000)
+return {taken and 1 or 0, math.floor(tokens), wait_ms, full_ms}

@@ -1,0 +1,34 @@
+"""Who may ask: the bearer of a token, or whoever gives it as a basic password."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hmac
+
+from keywright.keyspace import Secret
+
+__all__ = ["CHALLENGE", "is_allowed"]
+
+CHALLENGE = 'Bearer realm="keywright registry", Basic realm="keywright registry"'
+
+
+def is_allowed(token: Secret[str] | None, authorization: str) -> bool:
+    """Whether an Authorization header has the token; always when none is asked for."""
+    if token is None:
+        return True
+    scheme, _, credentials = authorization.partition(" ")
+    given = _given(scheme.lower(), credentials.strip())
+    # Compared even where nothing was given, and in constant time: an answer's delay tells nothing.
+    return hmac.compare_digest(given, token.reveal().encode())
+
+
+def _given(scheme: str, credentials: str) -> bytes:
+    if scheme == "bearer":
+        return credentials.encode("latin-1", "replace")  # as the bytes of the header were read
+    if scheme == "basic":
+        try:
+            return base64.b64decode(credentials, validate=True).partition(b":")[2]
+        except (binascii.Error, ValueError):
+            return b""
+    return b""

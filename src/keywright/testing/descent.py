@@ -1,0 +1,27 @@
+"""The processes below a process, as Linux lists them: a server's helpers that outlive its group."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+__all__ = ["descendants", "runs"]
+
+
+def descendants(pid: int) -> list[int]:
+    """The children of a process and theirs; none where there is no /proc."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children = [int(child) for child in (task / "children").read_text().split()]
+            found += children + [below for child in children for below in descendants(child)]
+    return found
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is there and not merely waiting to be reaped."""
+    try:
+        # The state follows the name, which is in parentheses and may hold anything.
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
