@@ -2,7 +2,7 @@
 # Prepares a bare Debian machine (python3, make, git). Called by the Makefile:
 #
 #   scripts/setup.sh venv DIR GROUP   a virtual environment with keywright[all] and a dependency group
-#   scripts/setup.sh servers          Debian's redis-server and rabbitmq-server, installed but not started
+#   scripts/setup.sh servers          Debian's servers and browser for the tests; nothing is started
 set -eu
 
 policy=/usr/sbin/policy-rc.d
@@ -62,10 +62,11 @@ add_compiled() {
 # A policy-rc.d that is already there belongs to the machine's owner and stays.
 install_servers() {
     missing=
-    for server in redis-server rabbitmq-server; do
+    for program in redis-server rabbitmq-server chromium; do
         # As a plain user /usr/sbin, where Debian keeps rabbitmq-server, may not be on PATH.
-        PATH="$PATH:/usr/sbin" command -v "$server" >/dev/null || missing="$missing $server"
+        PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null || missing="$missing $program"
     done
+    ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql"
     if [ -z "$missing" ]; then return; fi
     if ! is_root; then
         say "not installed, and installing needs root:$missing. Tests that need them will not run"
