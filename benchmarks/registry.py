@@ -115,7 +115,7 @@ def _bulk(db: Database, client: Any) -> Iterator[Result]:
         return [decode_plainly(data) for data in pipelined()]
 
     def ours_first_seen() -> dict[str, Repository]:
-        encoding._remembered.cache_clear()
+        encoding.remembered.clear()
         return ours()
 
     assert list(ours().values()) == wanted

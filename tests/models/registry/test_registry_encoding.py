@@ -15,6 +15,7 @@ from hypothesis import given
 from keywright import Context
 from keywright.errors import StoredDataError, ValueRefusedError
 from keywright.keyspace.codecs import CodecError
+from keywright.models.registry import encoding
 from keywright.models.registry.encoding import (
     ZERO_TIME,
     GoInt64,
@@ -238,6 +239,18 @@ def test_any_bytes_are_a_repository_or_a_stored_data_error() -> None:
             assert found.expected == codec.expected
             refused += 1
     assert min(decoded, refused) > MUTATIONS / 20
+
+
+def test_what_is_remembered_is_bounded_in_number_and_length() -> None:
+    encoding.remembered.clear()
+    for number in range(encoding.REMEMBERED + 10):
+        repository = msgspec.structs.replace(PLAIN, id=number)
+        assert codec.decode(codec.encode(repository)) == repository
+    assert len(encoding.remembered) == 10
+    long = msgspec.structs.replace(PLAIN, path="a/" + "b" * encoding.LONGEST_REMEMBERED)
+    assert codec.decode(codec.encode(long)) == long
+    assert len(encoding.remembered) == 10
+    assert codec.decode(codec.encode(PLAIN)) is codec.decode(codec.encode(PLAIN))
 
 
 def test_hostile_nesting_and_lengths_are_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,8 +15,9 @@ from keywright.engine import Retry, Settings
 from keywright.errors import UsageError
 from keywright.models.registry.cache import RepositoryCache
 from keywright.models.registry.counters import count, pending
-from keywright.models.registry.registry import Registry
-from keywright.models.registry.repository import Counts
+from keywright.models.registry.metadata import Metadata
+from keywright.models.registry.registry import Registry, RegistryTransaction
+from keywright.models.registry.repository import Counts, Repository
 from keywright.models.registry.tallies import Event, TallyCounts
 from keywright.testing import Proxy
 from models.registry.registry_doubles import on_redis
@@ -159,6 +160,61 @@ def test_whoever_asks_after_a_commit_is_not_answered_from_before(redis_url: str,
                 await asking
 
     on_redis(redis_url, work)
+
+
+class Slow(Registry):
+    """Comes late to the cache: what it committed is told when the gate opens."""
+
+    def __init__(self, redis: AsyncDatabase, metadata: Metadata) -> None:
+        super().__init__(redis, metadata)
+        self.committed, self.gate = asyncio.Event(), asyncio.Event()
+
+    async def _committed(self, changes: RegistryTransaction) -> None:
+        self.committed.set()
+        await self.gate.wait()
+        await super()._committed(changes)
+
+
+def test_what_was_committed_first_and_told_last_does_not_win(redis_url: str, tmp_path: Path) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with registry_in(redis, tmp_path) as registry:
+            async with registry.transaction() as transaction:
+                made = await transaction.create_or_find("acme")
+            slow = Slow(redis, registry.metadata)
+            first = asyncio.create_task(_resize(slow, made, 1))
+            await slow.committed.wait()
+            await _resize(registry, made, 2)
+            slow.gate.set()
+            await first
+            cached = await redis.run(registry.cache.get("acme"))
+            assert cached is not None
+            assert cached.size == 2
+
+    on_redis(redis_url, work)
+
+
+def test_writers_and_readers_at_once_leave_the_cache_as_the_database(redis_url: str, tmp_path: Path) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with registry_in(redis, tmp_path) as one, AsyncExitStack() as closing:
+            other = Registry(redis, one.metadata)
+            closing.push_async_callback(other.close)
+            async with one.transaction() as transaction:
+                made = await transaction.create_or_find("acme")
+            for turn in range(10):
+                writing = [_resize((one, other)[number % 2], made, 10 * turn + number) for number in range(6)]
+                reading = [(one, other)[number % 2].find("acme") for number in range(60)]
+                forgetting = [redis.run(one.cache.delete("acme")) for _ in range(5)]
+                await asyncio.gather(*writing, *reading, *forgetting)
+                expected = await one.metadata.find("acme")
+                assert await redis.run(one.cache.get("acme")) in (expected, None)
+                assert await one.find("acme") == await other.find("acme") == expected
+
+    on_redis(redis_url, work)
+
+
+async def _resize(registry: Registry, repository: Repository, size: int) -> None:
+    async with registry.transaction() as transaction:
+        await transaction.update(msgspec.structs.replace(repository, size=size))
 
 
 def test_a_change_that_did_not_reach_the_cache_is_owed_until_it_does(

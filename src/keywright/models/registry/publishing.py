@@ -24,7 +24,7 @@ class Publisher:
     """
 
     def __init__(self, access: Access, cache: RepositoryCache, tally: Tally) -> None:
-        self.owed: set[str] = set()
+        self.owed: dict[str, object] = {}
         self._access = access
         self._cache = cache
         self._tally = tally
@@ -38,11 +38,10 @@ class Publisher:
             await self._access.run(gather_list(writes.values()))
         except EngineError:
             self._tally(Event.WRITE_FAILED, len(writes))
-            self.owed.update(writes)
+            self.owed.update(dict.fromkeys(writes, object()))
             if self._settling is None or self._settling.done():
                 self._settling = asyncio.get_running_loop().create_task(self._settle())
             return False
-        self.owed.difference_update(path for path, write in writes.items() if path in self.owed)
         return True
 
     async def close(self) -> None:
@@ -54,9 +53,11 @@ class Publisher:
     async def _settle(self) -> None:
         while self.owed:
             await asyncio.sleep(self._access.rest_seconds)
-            paths = list(self.owed)
+            settled = dict(self.owed)
             try:
-                await self._access.run(self._cache.delete(*paths))
+                await self._access.run(self._cache.delete(*settled))
             except EngineError:
                 continue
-            self.owed.difference_update(paths)
+            for path, debt in settled.items():
+                if self.owed[path] is debt:  # not owed anew meanwhile
+                    del self.owed[path]

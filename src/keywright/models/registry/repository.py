@@ -9,7 +9,7 @@ import msgspec
 __all__ = ["Counts", "Repository"]
 
 
-class Repository(msgspec.Struct, frozen=True, kw_only=True):
+class Repository(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One repository of the registry."""
 
     id: int
