@@ -1,0 +1,301 @@
+"""Types in words that need no Python: what a codec stores, and the members of the structures in it."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import datetime
+import decimal
+import enum
+import functools
+import inspect
+import itertools
+import textwrap
+import types
+import typing
+import uuid
+from collections.abc import Iterator
+from typing import Any, Literal, NewType, get_args, get_origin, is_typeddict
+
+import msgspec
+
+from keywright.keyspace.alphabets import Alphabet, Choice, OneOf
+from keywright.keyspace.codecs import (
+    Codec,
+    EnumOf,
+    IdOf,
+    Json,
+    LiteralOf,
+    MessagePack,
+    Sealed,
+    SecretOf,
+    Zstd,
+)
+
+__all__ = [
+    "MemberDescription",
+    "ShapeDescription",
+    "TypeDescription",
+    "alphabet_words",
+    "attribute_docs",
+    "default_words",
+    "duration",
+    "own_doc",
+    "paragraphs",
+    "type_of",
+]
+
+
+class MemberDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One hash field, or one field of a structured value."""
+
+    name: str
+    type: str
+    required: bool = True
+    default: str | None = None
+    """What stands in when it is absent, where that is more than "nothing"."""
+    doc: str = ""
+    secret: bool = False
+    sealed: bool = False
+
+
+class ShapeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Members that come together; `when` says what tells this shape from its siblings."""
+
+    name: str
+    members: tuple[MemberDescription, ...]
+    doc: str = ""
+    when: str = ""
+
+
+class TypeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one value, member or item is; `shapes` are those of the structures in it, outermost first."""
+
+    words: str
+    secret: bool = False
+    sealed: bool = False
+    shapes: tuple[ShapeDescription, ...] = ()
+
+
+def type_of(codec: Codec[Any]) -> TypeDescription:
+    """What a codec stores."""
+    structures = _Structures()
+    words = _codec_words(codec, structures)
+    return TypeDescription(words, codec.secret, codec.sealed, structures.shapes())
+
+
+def alphabet_words(alphabet: Alphabet[Any]) -> str:
+    """What a variable must be. An enum is told by the texts of its members, which are what is stored."""
+    if isinstance(alphabet, Choice):
+        return _one_of(alphabet.render(value) for value in alphabet.values)
+    if isinstance(alphabet, OneOf):
+        return ", or ".join(map(alphabet_words, alphabet.alphabets))
+    return alphabet.expected
+
+
+def default_words(default: Any) -> str | None:
+    """What stands in for an absent member; None where that is nothing at all."""
+    value = default() if callable(default) else default
+    if value is None or value is False:
+        return None
+    plain = value.value if isinstance(value, enum.Enum) else value
+    if isinstance(plain, str):
+        return plain or "the empty text"
+    try:
+        return msgspec.json.encode(plain).decode()
+    except TypeError:
+        return str(plain)
+
+
+_UNITS = (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000), ("seconds", 1000))
+
+
+def duration(milliseconds: int) -> str:
+    """A time span in the largest unit that counts it whole: 900,000 is "15 minutes"."""
+    for unit, size in _UNITS:
+        if milliseconds and milliseconds % size == 0:
+            count = milliseconds // size
+            return f"{count} {unit if count != 1 else unit[:-1]}"
+    return f"{milliseconds} ms"
+
+
+def own_doc(documented: Any) -> str:
+    """The docstring of a class or function itself, not an inherited or a generated one."""
+    is_class = isinstance(documented, type)
+    doc = vars(documented).get("__doc__") if is_class else documented.__doc__
+    # A dataclass without one gets its signature for a docstring.
+    if not isinstance(doc, str) or (is_class and doc.startswith(f"{documented.__name__}(")):
+        return ""
+    return paragraphs(doc)
+
+
+def paragraphs(text: str) -> str:
+    """A docstring without its indentation, one line a paragraph."""
+    blocks = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(block.split()) for block in blocks if block.strip())
+
+
+def attribute_docs(cls: type) -> dict[str, str]:
+    """The docstrings below the fields of a class, own and inherited, where its source can be read."""
+    return {name: doc for base in reversed(cls.__mro__) for name, doc in _docs_in(base).items()}
+
+
+@functools.cache
+def _docs_in(cls: type) -> dict[str, str]:
+    if cls.__module__ == "builtins":
+        return {}
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
+    except (OSError, TypeError, SyntaxError):
+        return {}  # made at run time, or shipped without source
+    assert isinstance(body, ast.ClassDef)
+    return dict(_documented(body.body))
+
+
+def _documented(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, below in itertools.pairwise(statements):
+        if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            doc = below.value.value
+            if isinstance(doc, str):
+                yield field.target.id, paragraphs(doc)
+
+
+class _Structures:
+    """The structures met inside one value, in the order met; each once, so that one may hold itself."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[Any, ShapeDescription | None] = {}
+
+    def name(self, hint: Any) -> str:
+        if hint not in self._shapes:
+            self._shapes[hint] = None
+            self._shapes[hint] = ShapeDescription(hint.__name__, tuple(_fields(hint, self)), own_doc(hint))
+        return str(hint.__name__)
+
+    def shapes(self) -> tuple[ShapeDescription, ...]:
+        return tuple(shape for shape in self._shapes.values() if shape is not None)
+
+
+def _codec_words(codec: Codec[Any], structures: _Structures) -> str:
+    if isinstance(codec, SecretOf):
+        return _codec_words(codec.inner, structures)
+    if isinstance(codec, Sealed):
+        plaintext = " (plaintext is read too)" if codec.allow_plaintext else ""
+        return _codec_words(codec.inner, structures) + plaintext
+    if isinstance(codec, Zstd):
+        return f"{_codec_words(codec.inner, structures)}, zstd-compressed"
+    if isinstance(codec, Json | MessagePack):
+        form = "JSON" if isinstance(codec, Json) else "MessagePack"
+        return f"{form}: {_words(codec.python_type, structures)}"
+    if isinstance(codec, EnumOf):
+        return _one_of(str(member.value) for member in codec.samples)
+    if isinstance(codec, LiteralOf):
+        return _one_of(codec.samples)
+    if isinstance(codec, IdOf):
+        return alphabet_words(codec.alphabet)
+    if codec.layout is not None:
+        structures.name(codec.layout)
+    return codec.expected
+
+
+_PLAIN: dict[Any, str] = {
+    str: "text",
+    int: "integer",
+    float: "number",
+    bool: "true or false",
+    bytes: "bytes",
+    type(None): "null",
+    None: "null",
+    Any: "anything",
+    object: "anything",
+    dict: "object",
+    list: "array",
+    tuple: "array",
+    set: "array",
+    frozenset: "array",
+    datetime.datetime: "RFC 3339 time",
+    datetime.date: "date",
+    datetime.time: "time of day",
+    datetime.timedelta: "duration",
+    decimal.Decimal: "decimal number",
+    uuid.UUID: "UUID",
+}
+
+
+def _words(hint: Any, structures: _Structures) -> str:
+    """A hint of what msgspec writes, in words."""
+    hint = _bare(hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_words(arm, structures) for arm in arguments)
+    if origin is Literal:
+        return _one_of(str(value) for value in arguments)
+    if origin is dict:
+        return f"object from {_words(arguments[0], structures)} to {_words(arguments[1], structures)}"
+    if origin is not None and arguments:
+        inner = [_words(each, structures) for each in arguments if each is not Ellipsis]
+        return f"array of {', '.join(dict.fromkeys(inner))}"
+    if hint in _PLAIN:
+        return _PLAIN[hint]
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return _one_of(str(member.value) for member in hint)
+    if _has_fields(hint):
+        return structures.name(hint)
+    return getattr(hint, "__name__", str(hint))
+
+
+def _bare(hint: Any) -> Any:
+    while True:
+        if get_origin(hint) is typing.Annotated:
+            hint = get_args(hint)[0]
+        elif isinstance(hint, NewType):
+            hint = hint.__supertype__
+        elif type(hint).__name__ == "TypeAliasType":  # new in Python 3.12
+            hint = hint.__value__
+        else:
+            return hint
+
+
+def _has_fields(hint: Any) -> bool:
+    return isinstance(hint, type) and (
+        issubclass(hint, msgspec.Struct) or dataclasses.is_dataclass(hint) or is_typeddict(hint)
+    )
+
+
+def _fields(hint: Any, structures: _Structures) -> Iterator[MemberDescription]:
+    hints, docs = typing.get_type_hints(hint, include_extras=True), attribute_docs(hint)
+    for name, stored, required, default in _declared(hint):
+        told = docs.get(name) or _meta_description(hints[name])
+        yield MemberDescription(stored, _words(hints[name], structures), required, default, told)
+
+
+def _declared(hint: Any) -> Iterator[tuple[str, str, bool, str | None]]:
+    """Attribute, stored name, whether it must be there, and what stands in for it."""
+    if issubclass(hint, msgspec.Struct):
+        for field in msgspec.structs.fields(hint):
+            yield field.name, field.encode_name, field.required, _stand_in(field, msgspec.NODEFAULT)
+    elif dataclasses.is_dataclass(hint):
+        for entry in dataclasses.fields(hint):
+            required = entry.default is entry.default_factory is dataclasses.MISSING
+            yield entry.name, entry.name, required, _stand_in(entry, dataclasses.MISSING)
+    else:
+        for name in hint.__annotations__:
+            yield name, name, name in hint.__required_keys__, None
+
+
+def _stand_in(field: Any, missing: object) -> str | None:
+    if field.default is not missing:
+        return default_words(field.default)
+    return None if field.default_factory is missing else default_words(field.default_factory)
+
+
+def _meta_description(hint: Any) -> str:
+    metas = (mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, msgspec.Meta))
+    return next((meta.description for meta in metas if meta.description), "")
+
+
+def _one_of(words: Any) -> str:
+    listed = [f"`{word}`" for word in words]
+    return listed[0] if len(listed) == 1 else f"one of {', '.join(listed)}"

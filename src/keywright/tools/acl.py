@@ -1,0 +1,238 @@
+"""Access rules of the server from a declaration: what a role may do with the keys of a model, and no more.
+
+Since Redis 7.0 rules are selectors, one for each Redis type: the commands that its kinds send, on the names
+that its templates make. Scripts run with the rights of who runs them, so EVAL gives nothing away. There are
+no selectors in Redis 6.2: there every command of the role is allowed on every key of the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from typing import NamedTuple
+
+from keywright.errors import UsageError
+from keywright.keyspace.description import KeyDescription, SpaceDescription, describe
+from keywright.keyspace.globs import glob_escaped
+from keywright.keyspace.journal import journal
+from keywright.keyspace.slots import hash_tag
+from keywright.tools.model import ModelDescription
+
+__all__ = ["READS", "WRITES", "Acl", "Role", "Server", "acl"]
+
+
+class Role(Enum):
+    """Who asks: a program that only reads, one that writes too, or someone who looks at all there is."""
+
+    READER = "reader"
+    WRITER = "writer"
+    AUDITOR = "auditor"
+
+
+class Server(Enum):
+    """What the rules must be understood by: 6.2 has no selectors, 7.4 has fields that expire."""
+
+    REDIS_6_2 = "6.2"
+    REDIS_7_0 = "7.0"
+    REDIS_7_4 = "7.4"
+
+
+def _commands(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# What the kinds of each Redis type, and the scripts on them, send. A test compares it with the kinds.
+READS = {
+    "string": _commands("get mget strlen getrange"),
+    "hash": _commands("hget hmget hgetall hkeys hvals hlen hexists hrandfield hscan"),
+    "set": _commands("smembers sismember smismember scard srandmember sscan sunion sinter sdiff"),
+    "zset": _commands("zscore zmscore zrank zrevrank zcard zcount zrange zrangebyscore zrandmember zscan"),
+    "list": _commands("lrange llen lindex lpos"),
+    "stream": _commands("xrange xrevrange xlen xread xpending xinfo"),
+}
+WRITES = {
+    "string": _commands("set mset getex getdel append incrby"),
+    "hash": _commands("hset hsetnx hdel hincrby"),
+    "set": _commands("sadd srem spop smove"),
+    "zset": _commands("zadd zincrby zrem zremrangebyscore zremrangebyrank zpopmin zpopmax"),
+    "list": _commands("lpush rpush lpop rpop blpop brpop lset ltrim lrem linsert lmove"),
+    "stream": _commands("xadd xdel xtrim xgroup xreadgroup xack xautoclaim xclaim"),
+}
+FIELD_EXPIRY = ("hpexpire",)
+ANY_READS = _commands("exists type pttl dump memory|usage")
+ANY_WRITES = _commands("unlink pexpire pexpireat persist touch")
+RENEWING = _commands("getex pexpire pexpireat")
+# A server that does not know a script yet is sent its text, which makes it known.
+SCRIPTS = ("evalsha", "eval")
+
+CONNECTING = _commands("ping select client|setname info command|info asking cluster|slots")
+TRANSACTIONS = _commands("multi exec discard time")
+LOOKING_AROUND = _commands("scan dbsize readonly time")
+DURABILITY = ("wait",)
+
+_HASH = re.compile("[0-9a-f]{64}")
+PLACEHOLDER = "PASSWORD-SHA256"
+
+
+class Selector(NamedTuple):
+    """Commands that are allowed on names."""
+
+    commands: tuple[str, ...]
+    patterns: tuple[str, ...]
+    access: str = "RW"
+
+
+class Acl(NamedTuple):
+    """The rules of one user."""
+
+    user: str
+    commands: tuple[str, ...]
+    selectors: tuple[Selector, ...]
+    server: Server
+    password_hash: str | None = None
+
+    def rules(self) -> list[str]:
+        """What follows the user's name, but for the password."""
+        root = [f"+{command}" for command in self.commands]
+        if self.server is Server.REDIS_6_2:
+            commands = _distinct(command for each in self.selectors for command in each.commands)
+            patterns = _distinct(pattern for each in self.selectors for pattern in each.patterns)
+            return [*root, *(f"+{command}" for command in commands), *(f"~{pattern}" for pattern in patterns)]
+        return [*root, *map(_written, self.selectors)]
+
+    def as_command(self) -> str:
+        """ACL SETUSER, which makes the user exactly this, whatever it was before."""
+        return " ".join(["ACL SETUSER", self.user, "reset", "on", self._password, *self.rules()])
+
+    def as_file_line(self) -> str:
+        """The line of an ACL file."""
+        return " ".join(
+            ["user", self.user, "on sanitize-payload", self._password, "resetchannels -@all", *self.rules()]
+        )
+
+    @property
+    def _password(self) -> str:
+        return f"#{self.password_hash or PLACEHOLDER}"
+
+
+def acl(
+    model: ModelDescription,
+    role: Role,
+    *,
+    user: str | None = None,
+    prefix: str | None = None,
+    server: Server = Server.REDIS_7_0,
+    password_hash: str | None = None,
+    scan: bool = True,
+) -> Acl:
+    """The rules of a role. Channels are never among them: no model publishes.
+
+    `prefix` is what names begin with, where a database is opened with another than the declared one;
+    `password_hash` is the SHA-256 of the password in hexadecimal. Without `scan` a writer cannot sweep
+    through its keys, but learns no name of anyone else's: SCAN is not limited by patterns.
+    """
+    name = user or f"{model.name}-{role.value}"
+    if not re.fullmatch(r"[^\s\x00()]+", name):
+        raise UsageError(f"{name!r} cannot name a user of the server. Give --user one without spaces.")
+    if password_hash is not None and not _HASH.fullmatch(password_hash):
+        raise UsageError("a password hash is 64 lower-case hexadecimal digits: the SHA-256 of the password.")
+    names = _Names(model, prefix)
+    selectors = tuple(each for each in _SELECTORS[role](names, server) if each.patterns)
+    sweeping = ("scan",) if scan and role is Role.WRITER else ()
+    return Acl(name, (*_ROOT[role], *sweeping), selectors, server, password_hash)
+
+
+class _Names:
+    """The names of a model's keys as globs, by what the keys are."""
+
+    def __init__(self, model: ModelDescription, prefix: str | None) -> None:
+        self.keys = [(_lead(space, prefix), key) for space in model.spaces for key in space.keys]
+        self.linked = any(space.links for space in model.spaces)
+
+    def of(self, redis_type: str) -> tuple[str, ...]:
+        return _patterns(pair for pair in self.keys if pair[1].redis_type == redis_type)
+
+    def all(self) -> tuple[str, ...]:
+        return _patterns(self.keys)
+
+    def sliding(self) -> tuple[str, ...]:
+        return _patterns(pair for pair in self.keys if pair[1].expiry and pair[1].expiry.sliding)
+
+    def queues(self) -> tuple[str, ...]:
+        """What is read by script."""
+        return _patterns(pair for pair in self.keys if pair[1].kind == "due queue")
+
+    def journal(self) -> tuple[str, ...]:
+        """The intents, and the markers beside the keys of this model."""
+        described = describe(journal)
+        lead = glob_escaped(described.lead)
+        before, _, after = described.key("Marker").patterns[0].partition("?*")
+        tags = _distinct(tag for pair in self.keys for tag in _tags(*pair))
+        return (
+            *(lead + pattern for pattern in described.key("Intents").patterns),
+            *(f"{lead}{before}{tag}{after}" for tag in tags),
+        )
+
+
+def _reader(names: _Names, server: Server) -> Iterator[Selector]:
+    for redis_type, commands in READS.items():
+        yield Selector((*commands, *ANY_READS), names.of(redis_type), "R")
+    # Renewing an expiry is a write to the server. EVAL asks for both rights, whatever the script does.
+    yield Selector(RENEWING, names.sliding())
+    yield Selector(SCRIPTS, names.queues())
+    yield Selector(("hget",), names.journal() if names.linked else (), "R")
+
+
+def _writer(names: _Names, server: Server) -> Iterator[Selector]:
+    # One script reaches keys of several types, so the rights to run it are not split by type.
+    yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), (*names.all(), *names.journal()))
+    for redis_type, commands in WRITES.items():
+        more = FIELD_EXPIRY if redis_type == "hash" and server is Server.REDIS_7_4 else ()
+        own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
+        yield Selector((*READS[redis_type], *commands, *more), own)
+
+
+def _auditor(names: _Names, server: Server) -> Iterator[Selector]:
+    for redis_type, commands in READS.items():
+        own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
+        yield Selector((*commands, *ANY_READS), own, "R")
+    # SCAN tells every name anyway, and with its TYPE option the type too: this tells no more.
+    yield Selector(("type",), ("*",) if server is not Server.REDIS_6_2 else (), "R")
+
+
+_SELECTORS = {Role.READER: _reader, Role.WRITER: _writer, Role.AUDITOR: _auditor}
+_ROOT = {
+    Role.READER: (*CONNECTING, *TRANSACTIONS, "readonly"),
+    Role.WRITER: (*CONNECTING, *TRANSACTIONS, *DURABILITY),
+    Role.AUDITOR: (*CONNECTING, *LOOKING_AROUND),
+}
+
+
+def _lead(space: SpaceDescription, prefix: str | None) -> str:
+    if prefix is None:
+        return space.lead
+    return "".join(f"{part}:" for part in (prefix, space.version) if part)
+
+
+def _patterns(keys: Iterable[tuple[str, KeyDescription]]) -> tuple[str, ...]:
+    return _distinct(glob_escaped(lead) + pattern for lead, key in keys for pattern in key.patterns)
+
+
+def _tags(lead: str, key: KeyDescription) -> tuple[str, ...]:
+    """Globs of what is hashed of a key's names."""
+    tag = hash_tag(lead.encode()).decode()
+    if tag != lead:
+        return (glob_escaped(tag),)
+    before = "" if key.slot.tagged else glob_escaped(lead)
+    return tuple(before + pattern for pattern in key.slot.patterns)
+
+
+def _written(selector: Selector) -> str:
+    sign = "~" if selector.access == "RW" else f"%{selector.access}~"
+    names = [f"{sign}{pattern}" for pattern in selector.patterns]
+    return f"({' '.join([*names, *(f'+{command}' for command in selector.commands)])})"
+
+
+def _distinct(items: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))

@@ -1,0 +1,148 @@
+"""Changes of what is stored: types, shapes and members, and what each means for stored data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from keywright.keyspace.description import MemberDescription, ShapeDescription, TypeDescription
+
+__all__ = ["Change", "Severity", "changes_of_shapes", "changes_of_type"]
+
+
+class Severity(Enum):
+    BREAKING = "breaking"
+    CAUTION = "caution"
+    COMPATIBLE = "compatible"
+
+
+class Change(NamedTuple):
+    """One thing that is different, in words that follow its subject."""
+
+    severity: Severity
+    subject: str
+    what: str
+    remedy: str = ""
+
+    def healed(self, version: str) -> Change:
+        """The same where an upgrade step brings older data up to date."""
+        if self.severity is not Severity.BREAKING:
+            return self
+        return Change(
+            Severity.CAUTION,
+            self.subject,
+            f"{self.what}; older data is upgraded from {version}",
+            "Programs of the old declaration cannot read what is written or upgraded from now on.",
+        )
+
+
+_KEEP = "Declare an Upgrade that converts what is stored, or use another name."
+_READERS = "Programs of the old declaration cannot read what is written from now on: update them first."
+
+
+def changes_of_type(
+    subject: str, what: str, old: TypeDescription | None, new: TypeDescription | None
+) -> Iterator[Change]:
+    """What became of a value, a field or an item."""
+    if old is None or new is None:
+        return
+    if _anonymous(old) != _anonymous(new):
+        yield from _reworded(subject, what, old.words, new.words)
+    if old.sealed != new.sealed:
+        now = "sealed" if new.sealed else "not sealed any more"
+        yield Change(
+            Severity.BREAKING, subject, f"{what} is {now}", "Read plaintext too until all is rewritten."
+        )
+    if old.secret != new.secret and old.sealed == new.sealed:
+        yield Change(Severity.COMPATIBLE, subject, f"{what} is {'' if new.secret else 'not '}secret")
+    yield from changes_of_shapes(subject, old.shapes, new.shapes)
+
+
+def _anonymous(described: TypeDescription) -> str:
+    """The words without the names of classes, which are not stored."""
+    words = described.words
+    for number, shape in enumerate(described.shapes):
+        words = re.sub(rf"\b{re.escape(shape.name)}\b", f"<{number}>", words)
+    return words
+
+
+def changes_of_shapes(
+    subject: str, old: Sequence[ShapeDescription], new: Sequence[ShapeDescription]
+) -> Iterator[Change]:
+    """What became of the shapes a record, an entry or a structured value may have.
+
+    A shape is the same where its name is, or where there is only one before and after.
+    """
+    before = {shape.name: shape for shape in old}
+    if len(old) == len(new) == 1:
+        before = {new[0].name: old[0]}
+    for shape in new:
+        if shape.name in before:
+            yield from _shape(subject, before[shape.name], shape)
+        elif old:
+            yield Change(Severity.CAUTION, subject, f"may have the new shape {shape.name}", _READERS)
+    kept = {shape.name for shape in new}
+    for gone in (name for name in before if name not in kept):
+        yield Change(Severity.BREAKING, subject, f"the shape {gone} is gone", _KEEP)
+
+
+def _shape(subject: str, old: ShapeDescription, new: ShapeDescription) -> Iterator[Change]:
+    if old.when != new.when:
+        yield Change(Severity.BREAKING, subject, f"{new.name} is told by {new.when or 'nothing'}", _KEEP)
+    before, after = ({member.name: member for member in shape.members} for shape in (old, new))
+    for name, member in after.items():
+        if name in before:
+            yield from _member(subject, before[name], member)
+        elif member.required:
+            yield Change(
+                Severity.BREAKING, subject, f"needs the new member {name}", f"Give it a default. {_KEEP}"
+            )
+        else:
+            yield Change(Severity.COMPATIBLE, subject, f"may have the new member {name}")
+    for name, member in before.items():
+        if name not in after:
+            yield Change(
+                Severity.CAUTION if member.required else Severity.COMPATIBLE,
+                subject,
+                f"has no member {name} any more; a stored one is ignored",
+                _READERS if member.required else "",
+            )
+
+
+def _member(subject: str, old: MemberDescription, new: MemberDescription) -> Iterator[Change]:
+    what = f"the member {new.name}"
+    if new.required and not old.required:
+        yield Change(Severity.BREAKING, subject, f"{what} is required", f"Give it a default. {_KEEP}")
+    if old.required and not new.required:
+        yield Change(Severity.CAUTION, subject, f"{what} may be absent", _READERS)
+    if old.default != new.default and not (old.required or new.required):
+        yield Change(
+            Severity.CAUTION,
+            subject,
+            f"{what} is {new.default or 'nothing'} when absent, not {old.default or 'nothing'}",
+        )
+    yield from changes_of_type(
+        subject,
+        what,
+        TypeDescription(old.type, old.secret, old.sealed),
+        TypeDescription(new.type, new.secret, new.sealed),
+    )
+
+
+def _reworded(subject: str, what: str, old: str, new: str) -> Iterator[Change]:
+    before, after = _alternatives(old), _alternatives(new)
+    if before < after:
+        more = " or ".join(sorted(after - before))
+        yield Change(Severity.CAUTION, subject, f"{what} may also be {more}", _READERS)
+        return
+    yield Change(Severity.BREAKING, subject, f"{what} is {new}, no longer {old}", _KEEP)
+
+
+def _alternatives(words: str) -> set[str]:
+    """The words of "one of `a`, `b`", or the types of "text or null"."""
+    listed = words.removeprefix("one of ").split(", ")
+    if all(word.startswith("`") and word.endswith("`") and word.count("`") == 2 for word in listed):
+        return set(listed)
+    return {word.strip(", ") for word in words.split(" or ")}

@@ -1,0 +1,108 @@
+"""The message channels of a program as an AsyncAPI 3 document, from a description that its caller gives."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+__all__ = ["Channel", "Channels", "Parameter", "asyncapi"]
+
+VERSION = "3.0.0"
+
+
+class Parameter(NamedTuple):
+    """A variable of an address; `values` where they are known."""
+
+    description: str
+    values: tuple[str, ...] = ()
+    examples: tuple[str, ...] = ()
+
+
+class Channel(NamedTuple):
+    """Messages of one sort, as the described program sees them: it sends or receives them."""
+
+    name: str
+    address: str
+    description: str
+    action: str
+    """`send` or `receive`."""
+    message: str
+    payload: dict[str, Any]
+    """A JSON schema."""
+    parameters: dict[str, Parameter]
+    example: Any = None
+
+
+class Channels(NamedTuple):
+    """The channels of one program, and the exchange they are bound to."""
+
+    title: str
+    description: str
+    version: str
+    exchange: str
+    content_type: str
+    channels: tuple[Channel, ...]
+
+
+def asyncapi(described: Channels) -> str:
+    """The document as JSON, which every AsyncAPI tool reads."""
+    document = {
+        "asyncapi": VERSION,
+        "info": {
+            "title": described.title,
+            "version": described.version,
+            "description": described.description,
+        },
+        "defaultContentType": described.content_type,
+        "channels": {each.name: _channel(each, described.exchange) for each in described.channels},
+        "operations": {f"{each.action}{each.message}": _operation(each) for each in described.channels},
+        "components": {"messages": {each.message: _message(each) for each in described.channels}},
+    }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+
+
+def _channel(channel: Channel, exchange: str) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "address": channel.address,
+        "description": channel.description,
+        "messages": {channel.message: {"$ref": f"#/components/messages/{channel.message}"}},
+        "bindings": {
+            "amqp": {
+                "is": "routingKey",
+                "exchange": {"name": exchange, "type": "direct", "durable": True, "autoDelete": False},
+            }
+        },
+    }
+    if channel.parameters:
+        described["parameters"] = {name: _parameter(each) for name, each in channel.parameters.items()}
+    return described
+
+
+def _parameter(parameter: Parameter) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": parameter.description}
+    if parameter.values:
+        described["enum"] = list(parameter.values)
+    if parameter.examples:
+        described["examples"] = list(parameter.examples)
+    return described
+
+
+def _operation(channel: Channel) -> dict[str, Any]:
+    place = f"#/channels/{channel.name}"
+    return {
+        "action": channel.action,
+        "channel": {"$ref": place},
+        "messages": [{"$ref": f"{place}/messages/{channel.message}"}],
+    }
+
+
+def _message(channel: Channel) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": channel.message,
+        "summary": channel.description,
+        "payload": channel.payload,
+    }
+    if channel.example is not None:
+        described["examples"] = [{"name": "example", "payload": channel.example}]
+    return described

@@ -1,0 +1,92 @@
+"""What a document is made of, before it is Markdown or HTML: headings, paragraphs, tables, a diagram."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from keywright.tools.docs.diagram import Diagram
+
+__all__ = [
+    "Block",
+    "Bullets",
+    "Code",
+    "Figure",
+    "Heading",
+    "Inline",
+    "Line",
+    "Link",
+    "Paragraph",
+    "Table",
+    "Text",
+    "joined",
+    "prose",
+]
+
+
+class Text(NamedTuple):
+    """Words, nothing of which is markup."""
+
+    text: str
+
+
+class Code(NamedTuple):
+    text: str
+
+
+class Link(NamedTuple):
+    """Code that leads to a place in the same document."""
+
+    text: str
+    anchor: str
+
+
+Inline: TypeAlias = Text | Code | Link
+Line: TypeAlias = Sequence[Inline]
+
+
+class Heading(NamedTuple):
+    level: int
+    line: Line
+    anchor: str
+
+
+class Paragraph(NamedTuple):
+    line: Line
+
+
+class Bullets(NamedTuple):
+    items: Sequence[Line]
+
+
+class Table(NamedTuple):
+    header: Sequence[str]
+    rows: Sequence[Sequence[Line]]
+
+
+class Figure(NamedTuple):
+    diagram: Diagram
+    caption: str
+
+
+Block: TypeAlias = Heading | Paragraph | Bullets | Table | Figure
+
+_CODE = re.compile(r"(`{1,2})(.+?)\1")
+
+
+def prose(text: str) -> Line:
+    """A sentence of a docstring; what stands in backticks is code, and so is a variable like <guild>."""
+    line: list[Inline] = []
+    position = 0
+    for found in _CODE.finditer(text):
+        line += [Text(text[position : found.start()]), Code(found[2])]
+        position = found.end()
+    return [part for part in (*line, Text(text[position:])) if part.text]
+
+
+def joined(lines: Iterable[Line], between: str = ", ") -> Line:
+    whole: list[Inline] = []
+    for line in lines:
+        whole += [*([Text(between)] if whole else []), *line]
+    return whole

@@ -1,0 +1,323 @@
+"""From the description of a model to the blocks of its document: what stands where, and in which words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from keywright.keyspace.description import (
+    KeyDescription,
+    LinkDescription,
+    ShapeDescription,
+    SpaceDescription,
+    TypeDescription,
+)
+from keywright.tools.docs.content import (
+    Block,
+    Bullets,
+    Code,
+    Figure,
+    Heading,
+    Inline,
+    Line,
+    Link,
+    Paragraph,
+    Table,
+    Text,
+    joined,
+    prose,
+)
+from keywright.tools.docs.diagram import diagram_of
+from keywright.tools.model import ModelDescription
+
+__all__ = ["document_of"]
+
+Blocks: TypeAlias = Iterator[Block]
+
+_READING = (
+    "In a key's name `<name>` is a variable. Braces are the hash tag of Redis Cluster: only what stands "
+    "between them decides the slot. Prefix, version and expiries are the declared ones; a database may be "
+    "opened with others."
+)
+_CAPTION = "What keys are named by, the keys of each, and the relations between them."
+_SHARED = (
+    "Keys that share a slot where their variables agree, so that one script can write them on a cluster too:"
+)
+_SPREAD = (
+    "No two keys provably share a slot: what concerns several keys is atomic on one server, and goes through "
+    "the journal on a cluster."
+)
+_HIDDEN = {
+    (True, False): "Secret: never printed, logged or rendered.",
+    (True, True): "Secret, and sealed: encrypted at rest.",
+    (False, True): "Sealed: encrypted at rest.",
+}
+
+
+def document_of(model: ModelDescription) -> list[Block]:
+    """The whole document, in reading order."""
+    return list(_document(model))
+
+
+def _document(model: ModelDescription) -> Blocks:
+    yield Heading(1, [Text(f"Data model: {model.name}")], "top")
+    yield from _paragraphs(model.description)
+    yield Paragraph(prose(_READING))
+    for space in model.spaces:
+        yield from _overview(space, model)
+    yield Heading(2, [Text("Relations")], "relations")
+    yield Figure(diagram_of(model.spaces), _CAPTION)
+    for space in model.spaces:
+        yield from _relations(space)
+    if not any(space.links for space in model.spaces):
+        yield Paragraph([Text("No relations are declared: no key is kept in step with another.")])
+    for space in model.spaces:
+        yield Heading(2, [Text("Keys of "), Code(space.name)], f"keys-{space.name}")
+        for key in space.keys:
+            yield from _key(key, space)
+    yield from _slots(model)
+    yield from _guarantees(model)
+
+
+def _overview(space: SpaceDescription, model: ModelDescription) -> Blocks:
+    alone = len(model.spaces) == 1
+    title: Line = [Text("Overview")] if alone else [Text("Overview of "), Code(space.name)]
+    yield Heading(2, title, f"space-{space.name}")
+    if space is not model.spaces[0]:
+        yield from _paragraphs(space.description)
+    yield Paragraph(_naming(space))
+    yield Table(
+        ("Key", "Redis type", "Holds", "Expires"),
+        [
+            [[_to(key, space)], prose(_redis_type(key)), prose(_holds(key)), prose(_expires(key))]
+            for key in space.keys
+        ],
+    )
+
+
+def _naming(space: SpaceDescription) -> Line:
+    if not space.lead:
+        return [Text("Names have no prefix.")]
+    parts = [f"the prefix `{space.prefix}`"] if space.prefix else []
+    parts += [f"the version `{space.version}`"] if space.version else []
+    return prose(f"Every name begins with `{space.lead}`: {' and '.join(parts)}.")
+
+
+def _relations(space: SpaceDescription) -> Blocks:
+    for link in space.links:
+        yield Heading(3, [Text(link.name)], _link_anchor(space, link))
+        yield Bullets([*_sides(link, space)])
+        yield Paragraph([Text("On one server: "), *prose(link.on_one_server)])
+        yield Paragraph([Text("On a cluster: "), *prose(link.on_a_cluster)])
+
+
+def _sides(link: LinkDescription, space: SpaceDescription) -> Iterator[Line]:
+    if link.type == "index":
+        yield [
+            Text("index: "),
+            _to(space.key(link.inverse), space),
+            Text(" names every existing "),
+            _to(space.key(link.forward), space),
+        ]
+        return
+    yield [
+        Text(f"{link.type}: "),
+        _to(space.key(link.forward), space),
+        Text(", inverse "),
+        _to(space.key(link.inverse), space),
+    ]
+    for title, name in (("index", link.index), ("index of the inverse", link.inverse_index)):
+        if name:
+            yield [Text(f"{title}: "), _to(space.key(name), space)]
+
+
+def _key(key: KeyDescription, space: SpaceDescription) -> Blocks:
+    yield Heading(3, [Code(key.full_template)], _anchor(space, key.name))
+    yield from _paragraphs(key.doc)
+    yield Table(("", ""), [[[Text(title)], line] for title, line in _facts(key, space)])
+    if key.variables:
+        yield Table(
+            ("Variable", "Is"),
+            [
+                [[Code(f"<{each.name}>")], _variable(each.type, each.derived_from, each.derived_by)]
+                for each in key.variables
+            ],
+        )
+    for shape in key.shapes:
+        yield from _shape(shape, several=len(key.shapes) > 1, of="Member")
+    for part in (key.field, key.value):
+        for shape in part.shapes if part else ():
+            yield from _shape(shape, several=True, of="Field")
+
+
+def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, Line]]:
+    yield "Declared as", [Code(key.name)]
+    yield "Redis type", prose(_redis_type(key))
+    yield "Holds", prose(_holds(key))
+    if key.secret or key.sealed:
+        yield "Confidential", prose(_HIDDEN[key.secret, key.sealed])
+    yield "Expires", prose(_expires(key))
+    for link in space.links_of(key.name):
+        yield "Relation", _seen_from(key, link, space)
+    for reference in space.references:
+        if reference.source == key.name:
+            must = ", which must exist" if reference.required else ""
+            yield "Refers to", [_mentioned(reference.target, space), Text(f" by {reference.name}{must}")]
+        if reference.target == key.name:
+            yield "Referred to by", [_mentioned(reference.source, space), Text(f" by {reference.name}")]
+    if key.part_of:
+        yield "Part of", [_to(space.key(key.part_of), space), Text(", and erased with it")]
+    if key.parts:
+        yield "Parts", joined([[_to(space.key(part), space)] for part in key.parts])
+    for upgrade in key.upgrades:
+        place = f", from `{upgrade.moved_from}`" if upgrade.moved_from else ""
+        yield (
+            "Older version",
+            prose(f"`{upgrade.version}`{place}: upgraded when read. {upgrade.doc}".rstrip()),
+        )
+    yield "Slot", _slot(key, space)
+
+
+def _mentioned(name: str, space: SpaceDescription) -> Inline:
+    """A key of this keyspace, or the name of one of another."""
+    found = next((key for key in space.keys if key.name == name), None)
+    return Code(name) if found is None else _to(found, space)
+
+
+def _seen_from(key: KeyDescription, link: LinkDescription, space: SpaceDescription) -> Line:
+    """A relation as one of its keys has it, with a link to the other side."""
+    more: Line = [Text(" ("), Link("how", _link_anchor(space, link)), Text(")")]
+    if link.type == "index":
+        if key.name == link.inverse:
+            return [Text("index of every existing "), _to(space.key(link.forward), space), *more]
+        return [Text("named in the index "), _to(space.key(link.inverse), space), *more]
+    if key.name in (link.index, link.inverse_index):
+        side = link.forward if key.name == link.index else link.inverse
+        return [Text("index of every existing "), _to(space.key(side), space), *more]
+    forward, backward = _DIRECTIONS[link.type]
+    if key.name == link.forward:
+        return [Text(f"{forward}, inverse "), _to(space.key(link.inverse), space), *more]
+    return [Text(f"{backward}, inverse "), _to(space.key(link.forward), space), *more]
+
+
+_DIRECTIONS = {
+    "one-to-one": ("one-to-one", "one-to-one"),
+    "many-to-one": ("many-to-one", "one-to-many"),
+    "many-to-many": ("many-to-many", "many-to-many"),
+}
+
+
+def _shape(shape: ShapeDescription, *, several: bool, of: str) -> Blocks:
+    if several:
+        when = f", where {shape.when}" if shape.when else ""
+        yield Paragraph(prose(f"`{shape.name}`{when}:"))
+    yield from _paragraphs(shape.doc)
+    yield Table(
+        (of, "Type", "Required", "Description"),
+        [
+            [
+                [Code(each.name)],
+                prose(each.type),
+                [Text("yes" if each.required else "no")],
+                prose(_told(each.doc, each.default, _HIDDEN.get((each.secret, each.sealed)))),
+            ]
+            for each in shape.members
+        ],
+    )
+
+
+def _told(doc: str, default: str | None, hidden: str | None) -> str:
+    return " ".join(filter(None, [doc, f"Without it: `{default}`." if default else "", hidden]))
+
+
+def _variable(words: str, derived_from: str | None, derived_by: str | None) -> Line:
+    derived = f"; derived from {derived_from}: {derived_by}" if derived_from else ""
+    return prose(words + derived)
+
+
+_TYPE_NAMES = {"zset": "sorted set"}
+
+
+def _redis_type(key: KeyDescription) -> str:
+    stored = _TYPE_NAMES.get(key.redis_type, key.redis_type)
+    return stored if key.kind in (stored, "value", "record", "map") else f"{stored} ({key.kind})"
+
+
+def _holds(key: KeyDescription) -> str:
+    """What is stored, in one line."""
+    if len(key.shapes) == 1:
+        what = "entries with the members" if key.kind == "stream" else "the members"
+        return f"{what} {', '.join(f'`{member.name}`' for member in key.shapes[0].members)}"
+    if key.shapes:
+        return f"one of {len(key.shapes)} shapes: {', '.join(f'`{shape.name}`' for shape in key.shapes)}"
+    if key.field and key.value:
+        return f"{_words(key.field)} → {_words(key.value)}"
+    if key.score and key.value:
+        return f"members: {_words(key.value)}; score: {key.score}"
+    return _words(key.value) if key.value else "bytes"
+
+
+_MARKS = {(True, False): " (secret)", (True, True): " (secret, sealed)", (False, True): " (sealed)"}
+
+
+def _words(held: TypeDescription) -> str:
+    return held.words + _MARKS.get((held.secret, held.sealed), "")
+
+
+def _expires(key: KeyDescription) -> str:
+    return key.expiry.words if key.expiry else "never by itself"
+
+
+def _slot(key: KeyDescription, space: SpaceDescription) -> Line:
+    what = "one slot for all of them" if key.slot.fixed else "decided by"
+    line: list[Inline] = [Text(f"{what}{': ' if key.slot.fixed else ' '}"), Code(key.slot.hashed)]
+    if not key.slot.shared_with:
+        return [*line, Text("" if key.slot.tagged else ", the whole name")]
+    others = joined([[Link(name, _anchor(space, name))] for name in key.slot.shared_with])
+    return [*line, Text("; shared, where the variables agree, with "), *others]
+
+
+def _slots(model: ModelDescription) -> Blocks:
+    yield Heading(2, [Text("Slots of a cluster")], "slots")
+    groups: dict[tuple[str, ...], Line] = {}
+    for space in model.spaces:
+        for key in space.keys:
+            if key.slot.shared_with:
+                names = sorted({key.name, *key.slot.shared_with})
+                groups[key.slot.hashed, *names] = _links(space, names)
+    yield Paragraph([Text(_SHARED if groups else _SPREAD)])
+    if groups:
+        yield Bullets([[Code(hashed[0]), Text(": "), *names] for hashed, names in groups.items()])
+
+
+def _guarantees(model: ModelDescription) -> Blocks:
+    """Each guarantee once, with the keys that give it."""
+    yield Heading(2, [Text("Guarantees")], "guarantees")
+    givers: dict[tuple[str, ...], list[Line]] = {}
+    for space in model.spaces:
+        for key in space.keys:
+            givers.setdefault(key.guarantees, []).append(_links(space, [key.name]))
+    for guarantees, keys in givers.items():
+        yield Paragraph([*joined(keys), Text(":")])
+        yield Bullets([prose(guarantee) for guarantee in guarantees])
+
+
+def _links(space: SpaceDescription, names: Iterable[str]) -> Line:
+    return joined([[Link(name, _anchor(space, name))] for name in names])
+
+
+def _to(key: KeyDescription, space: SpaceDescription) -> Link:
+    return Link(key.full_template, _anchor(space, key.name))
+
+
+def _anchor(space: SpaceDescription, key: str) -> str:
+    return f"{space.name}-{key}"
+
+
+def _link_anchor(space: SpaceDescription, link: LinkDescription) -> str:
+    return f"{space.name}-relation-{link.forward}-{link.inverse}"
+
+
+def _paragraphs(text: str) -> Blocks:
+    for paragraph in filter(None, text.split("\n\n")):
+        yield Paragraph(prose(paragraph))

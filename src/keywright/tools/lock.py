@@ -1,0 +1,51 @@
+"""A declaration at one moment, as a file to commit: what `diff` compares a later one with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from keywright.errors import UsageError
+from keywright.tools.model import ModelDescription
+
+__all__ = ["FORMAT", "Lock", "lock_text", "parsed_lock", "read_lock", "write_lock"]
+
+FORMAT = 1
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """The file: the number of its format, and the model."""
+
+    format: int
+    model: ModelDescription
+
+
+def lock_text(model: ModelDescription) -> str:
+    """The text of a lock file; the same declaration always gives the same."""
+    return msgspec.json.format(msgspec.json.encode(Lock(FORMAT, model)), indent=1).decode() + "\n"
+
+
+def write_lock(path: Path, model: ModelDescription) -> None:
+    path.write_text(lock_text(model), "utf-8")
+
+
+def read_lock(path: Path) -> ModelDescription:
+    """The model of a lock file; UsageError when it is none, or one that a newer Keywright wrote."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            f"the lock file {path} cannot be read: {error.strerror}. Make it with --write."
+        ) from error
+    return parsed_lock(data, str(path))
+
+
+def parsed_lock(data: bytes, source: str) -> ModelDescription:
+    try:
+        found = msgspec.json.decode(data, type=Lock)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"{source} is no lock file: {error}. Make one with --lock FILE --write.") from error
+    if found.format != FORMAT:
+        raise UsageError(f"{source} has the format {found.format}, not {FORMAT}. Upgrade keywright.")
+    return found.model

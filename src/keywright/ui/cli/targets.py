@@ -1,0 +1,50 @@
+"""Which server a command talks to: `--url`, else REDIS_URL, else `[tool.keywright]`, else an embedded one."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from keywright.errors import UsageError
+
+__all__ = ["UrlOption", "server_url", "setting"]
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else url of [tool.keywright] in "
+        "pyproject.toml, else an embedded one.",
+        show_default=False,
+    ),
+]
+
+
+def server_url(url: str | None) -> str | None:
+    """The URL of the server that was asked for; None for an embedded one."""
+    return url or os.environ.get("REDIS_URL") or setting("url")
+
+
+def setting(name: str) -> str | None:
+    """A text of `[tool.keywright]` in the pyproject.toml of the current folder or the nearest above it."""
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        path = folder / "pyproject.toml"
+        if path.is_file():
+            value = _table(path).get(name)
+            if value is None or isinstance(value, str):
+                return value or None
+            raise UsageError(f'{name} of [tool.keywright] in {path} is no text. Write {name} = "…".')
+    return None
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        found = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("keywright", {})
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}. Correct it, or give --url.") from error
+    if not isinstance(found, dict):
+        raise UsageError(f'[tool.keywright] in {path} is no table. Write url = "…" below it.')
+    return found

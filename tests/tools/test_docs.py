@@ -1,0 +1,202 @@
+"""Documents: whole, linked, escaped, self-contained, and the same every time."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from keywright import Id, Keyspace, Record, Set, Value, many_to_one
+from keywright.errors import UsageError
+from keywright.tools.docs.asyncapi import Channel, Channels, Parameter, asyncapi
+from keywright.tools.docs.diagram import diagram_of, mermaid
+from keywright.tools.docs.drawing import svg
+from keywright.tools.docs.writing import Format, is_current, written
+from keywright.tools.model import Model, ModelDescription
+from keywright.ui.cli.models import BUILT_IN, load_model
+
+nasty = Keyspace("nasty<script>alert(1)</script>", "Breaks | tables, *stars* and <b>HTML</b>, `code|bar`.")
+
+
+class Shape(msgspec.Struct):
+    """<img src=x onerror=alert(1)>"""
+
+    first: str
+    """A | bar and a `tick`."""
+
+
+class Nasty(Record[Shape], key="na|sty:[x]*&:<id>", space=nasty):
+    """</style><script>alert(2)</script> & "quotes" 'too'."""
+
+    id: Id
+
+
+class Parent(Value[Id], key="child:<child>:parent", space=nasty):
+    """The parent."""
+
+    child: Id
+
+
+class Children(Set[Id], key="parent:<parent>:children", space=nasty):
+    """The children."""
+
+    parent: Id
+
+
+family = many_to_one(Parent, inverse=Children)
+
+
+@pytest.fixture
+def hostile() -> ModelDescription:
+    return Model("nasty", (nasty,)).described()
+
+
+class _Tags(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in ("meta", "wbr", "img", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def _parsed(text: str) -> _Tags:
+    parser = _Tags()
+    parser.feed(text)
+    assert parser.open == []
+    return parser
+
+
+@pytest.mark.parametrize("model", BUILT_IN)
+def test_every_link_of_a_document_leads_somewhere(model: str) -> None:
+    described = load_model(model).described()
+    text = written(described, Format.MARKDOWN)
+    anchors = re.findall(r'<a id="([^"]+)">', text)
+    assert len(anchors) == len(set(anchors))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) <= set(anchors)
+    tags = _parsed(written(described, Format.HTML)).tags
+    ids = [values["id"] for _, values in tags if "id" in values]
+    assert len(ids) == len(set(ids))
+    links = {values["href"] for tag, values in tags if tag == "a"}
+    assert links <= {f"#{each}" for each in ids}
+
+
+@pytest.mark.parametrize("form", Format)
+def test_a_document_is_the_same_every_time(form: Format, hostile: ModelDescription) -> None:
+    assert written(hostile, form) == written(Model("nasty", (nasty,)).described(), form)
+
+
+def test_html_holds_no_script_and_nothing_to_load(hostile: ModelDescription) -> None:
+    for model in (hostile, load_model("meetup").described()):
+        text = written(model, Format.HTML)
+        parsed = _parsed(text)
+        names = {tag for tag, _ in parsed.tags}
+        assert not names & {"script", "img", "link", "iframe", "object", "embed", "form"}
+        attributes = {name for _, values in parsed.tags for name in values}
+        assert not attributes & {"src", "srcset", "onclick", "onerror", "onload", "style", "data"}
+        assert not re.search(r"url\(|@import|https?://", text)
+        assert "default-src 'none'" in text
+
+
+def test_html_shows_what_was_declared_as_text(hostile: ModelDescription) -> None:
+    text = written(hostile, Format.HTML)
+    assert "&lt;script&gt;alert(2)&lt;/script&gt; &amp; &quot;quotes&quot;" in text
+    assert "<title>Data model: nasty</title>" in text
+    assert "&lt;img src=x onerror=alert(1)&gt;" in text
+
+
+def test_markdown_cells_keep_their_bars_and_markup(hostile: ModelDescription) -> None:
+    text = written(hostile, Format.MARKDOWN)
+    assert r"Breaks \| tables, \*stars\* and \<b\>HTML\</b\>, `code|bar`." in text
+    for row in (line for line in text.splitlines() if line.startswith("| `first`")):
+        assert len(re.split(r"(?<!\\)\|", row)) == 6
+    assert r"[`na\|sty:[x]*&:<id>`]" in text
+
+
+def test_the_diagram_has_a_box_for_each_entity_and_a_line_for_each_relation() -> None:
+    diagram = diagram_of(load_model("meetup").described().spaces)
+    names = {box.name for box in diagram.boxes}
+    assert {"event", "series", "channel", "meetup_user", "discord_user"} <= names
+    kinds = {(edge.one, edge.other, edge.type) for edge in diagram.edges}
+    assert ("event", "series", "many-to-one") in kinds
+    assert ("meetup_user", "discord_user", "one-to-one") in kinds
+
+
+def test_mermaid_gets_no_character_it_could_take_for_its_own(hostile: ModelDescription) -> None:
+    text = mermaid(diagram_of(hostile.spaces))
+    assert text.startswith("erDiagram\n")
+    assert '"child" }o--o| "parent" : "Parent / Children"' in text
+    assert 'record Nasty "na|sty:[x]*&:\u2039id\u203a"' in text
+    assert all(line.count('"') % 2 == 0 for line in text.splitlines())
+
+
+def test_the_drawing_is_well_formed_and_nothing_overlaps() -> None:
+    for model in BUILT_IN:
+        drawing = ElementTree.fromstring(svg(diagram_of(load_model(model).described().spaces)))
+        boxes = [
+            tuple(int(rect.attrib[name]) for name in ("x", "y", "width", "height"))
+            for rect in drawing.iter("rect")
+        ]
+        assert boxes
+        for number, (x, y, width, height) in enumerate(boxes):
+            assert x + width <= int(drawing.attrib["width"])
+            assert y + height <= int(drawing.attrib["height"])
+            for left, top, across, down in boxes[:number]:
+                assert x >= left + across or left >= x + width or y >= top + down or top >= y + height
+
+
+def test_json_is_the_description(hostile: ModelDescription) -> None:
+    assert msgspec.json.decode(written(hostile, Format.JSON), type=ModelDescription) == hostile
+
+
+def test_a_committed_document_is_current_until_the_declaration_changes(
+    tmp_path: Path, hostile: ModelDescription
+) -> None:
+    text = written(hostile, Format.MARKDOWN)
+    committed = tmp_path / "nasty.md"
+    assert not is_current(text, committed)
+    committed.write_bytes(text.replace("\n", "\r\n").encode())
+    assert is_current(text, committed)
+    committed.write_text(text.replace("The parent.", "The mother."))
+    assert not is_current(text, committed)
+    with pytest.raises(UsageError, match="cannot be read"):
+        is_current(text, tmp_path)
+
+
+def test_a_guarantee_stands_once_with_the_keys_that_give_it() -> None:
+    text = written(load_model("openmod").described(), Format.MARKDOWN)
+    assert text.count("A claim hides a member by moving its time") == 1
+    assert "Written whole in one transaction" in text
+
+
+def test_asyncapi_refers_only_to_what_it_defines() -> None:
+    events = Channel(
+        "events",
+        "{event}",
+        "Events.",
+        "send",
+        "Event",
+        {"type": "object"},
+        {"event": Parameter("Its name.", ("A",))},
+    )
+    described = Channels("Program", "What it does.", "1.0", "group", "application/json", (events,))
+    document = msgspec.json.decode(asyncapi(described))
+    assert document["asyncapi"] == "3.0.0"
+    references = re.findall(r'"\$ref":\s*"#/([^"]+)"', asyncapi(described))
+    assert len(references) == 3
+    for reference in references:
+        place = document
+        for step in reference.split("/"):
+            place = place[step]
+    assert document["operations"]["sendEvent"]["action"] == "send"
+    assert document["channels"]["events"]["parameters"]["event"]["enum"] == ["A"]
