@@ -20,7 +20,7 @@ from keywright.keyspace.call import (
     gather,
     undecodable,
 )
-from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.codecs import Codec, CodecError
 from keywright.keyspace.guard import Check, absent, equals, hash_is
 from keywright.keyspace.journal import commit
 
@@ -42,23 +42,32 @@ HDEL = Operation("upgrade", b"HDEL", Effect.REPEATABLE)
 Stored = bytes | Mapping[bytes, bytes]
 
 
+class Recoding(NamedTuple):
+    """A codec, and the one whose bytes it took over."""
+
+    present: Codec[Any]
+    former: Codec[Any]
+
+
 class Upgrade(NamedTuple):
     """One step from an older version to the present one.
 
     `applies` looks at the stored form (bytes of a value, members of a record). `convert` gets it and
     the key, and returns the new value, or is a generator of calls that returns it. With `moved_from`
-    the older version lives under another key, which the function gives for a key.
+    the older version lives under another key, which the function gives for a key. A key that only has
+    another name is declared with the class's own `moved_from`, another codec with its `formerly`.
     """
 
     version: str
     applies: Callable[[Any], bool]
     convert: Callable[[Any, Any], Any]
     moved_from: Callable[[Any], Key] | None = None
+    recodings: tuple[Recoding, ...] = ()
+    """The codecs that it changes, where that is all it does."""
 
 
-def upgraded(key: Key, read: Command[T]) -> Call[T]:
+def upgraded(key: Key, read: Command[T], upgrades: tuple[Upgrade, ...]) -> Call[T]:
     """The read of a key that has upgrades: one round trip when there is nothing old, else a few."""
-    upgrades: tuple[Upgrade, ...] = type(key)._upgrades  # type: ignore[attr-defined]  # kinds with upgrades
 
     def steps(context: Context) -> Generator[Call[Any], Any, Any]:
         for _ in range(ATTEMPTS):
@@ -83,6 +92,28 @@ def upgraded(key: Key, read: Command[T]) -> Call[T]:
     return Procedure(steps, f"get {key!r}")
 
 
+def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Call[bool]:
+    """Upgrade a key without reading it: no sliding expiry is renewed. Whether there was anything to do."""
+    chosen: tuple[Upgrade, ...] = getattr(key, "_upgrades", ()) if upgrades is None else upgrades
+
+    def steps(context: Context) -> Generator[Call[Any], Any, bool]:
+        changed = False
+        for _ in range(ATTEMPTS):
+            stored = yield _raw(key)
+            opened = _opened(key, stored, context)
+            upgrade = next((u for u in chosen if not u.moved_from and opened and u.applies(opened)), None)
+            if upgrade is not None:
+                changed = (yield from _reshape(key, upgrade, stored, opened)) or changed
+                continue
+            moved = None if stored is not None else (yield from _move(key, chosen, context))
+            if moved is None:
+                return changed
+            changed = changed or moved
+        raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
+
+    return Procedure(steps, f"upgrade {key!r}")
+
+
 def _reshape(key: Key, upgrade: Upgrade, stored: Stored, opened: Stored) -> Generator[Call[Any], Any, bool]:
     value = yield from _converted(upgrade, opened, key)
     return bool((yield commit(f"upgrade {key!r}", [_unchanged(key, stored)], _rewrites(key, stored, value))))
@@ -96,12 +127,13 @@ def _move(
         if upgrade.moved_from is None:
             continue
         old = upgrade.moved_from(key)
-        stored = yield _raw(old)
+        stored, left = yield gather(_raw(old), old.ttl())
         opened = _opened(old, stored, context)
         if opened is None or not upgrade.applies(opened):
             continue
         value = yield from _converted(upgrade, opened, key)
-        writes = [_first_write(key, value), old.delete()]
+        lasting = [] if left is None else [key.expire(left)]
+        writes = [_first_write(key, value), *lasting, old.delete()]
         return bool((yield commit(f"move {old!r}", [absent(key), _unchanged(old, stored)], writes)))
     return None
 

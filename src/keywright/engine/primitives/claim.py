@@ -57,7 +57,7 @@ class Claim(Key):
         When the hold ran out nothing is written. On a cluster `also` must stay in the claim's slot:
         CrossSlotError before anything is sent.
         """
-        checks, writes = [self.held_by(token)], [_mark(self, str(marker)), *also]
+        checks, writes = [self.held_by(token)], [self.done(marker), *also]
 
         def steps(context: Context) -> Generator[Call[Any], Any, bool]:
             # The journal would apply the marker late, after another may have begun.
@@ -65,6 +65,14 @@ class Claim(Key):
             return bool((yield commit(f"finish {self!r}", checks, writes)))
 
         return Procedure(steps, f"finish {self!r}")
+
+    def done(self, marker: str | int = "done") -> Call[None]:
+        """The write that leaves the marker, for a commit of its own that checks `held_by`.
+
+        Across slots the journal may apply it late, over the claim of another who began meanwhile: that
+        one's commit then fails, so what was committed is still done once.
+        """
+        return _mark(self, str(marker))
 
     def release(self, token: str) -> Call[bool]:
         """Give up, so that another may begin at once; False when this token was not at it (any more)."""

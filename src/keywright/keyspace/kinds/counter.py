@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from keywright.keyspace.call import Call, Command, Effect, Operation, Refreshing, Reply, Sliding, nothing
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Refreshing,
+    Reply,
+    Sliding,
+    gather_list,
+    nothing,
+)
 from keywright.keyspace.codecs import Codec, Int64
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
@@ -32,6 +42,8 @@ class Counter(Key):
     @classmethod
     def get_many(cls, ids: Iterable[object]) -> Call[list[int]]:
         """Many counters in one round trip; 0 for those that do not exist."""
+        if cls._former:
+            return gather_list(cls.made(each).get() for each in ids)
         return BulkRead(cls, cls.names(ids), cls._codec).map(lambda found: [value or 0 for value in found])
 
     def get(self) -> Call[int]:

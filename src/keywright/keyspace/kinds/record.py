@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
@@ -19,12 +19,13 @@ from keywright.keyspace.call import (
     gather_list,
     nothing,
 )
-from keywright.keyspace.codecs import Codec
+from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Shape, Union
 from keywright.keyspace.guard import absent, exists
 from keywright.keyspace.journal import commit
 from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.recoding import members_recoded
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions import Upgrade, upgraded
 
@@ -62,13 +63,17 @@ class Record(Key, Generic[S]):
         expiry: Expiry | None = None,
         part_of: type[Key] | None = None,
         shape_by: tuple[str, dict[str, type]] | None = None,
+        moved_from: str | Sequence[str] = (),
         upgrades: Iterable[Upgrade] = (),
+        formerly: Mapping[str, object] | None = None,
     ) -> None:
         if shape_by is not None:
             variable, prefixes = shape_by
             cls._by_prefix = variable, {prefix: Shape(cls, arm) for prefix, arm in prefixes.items()}
         cls._upgrades = tuple(upgrades)
-        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of)
+        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from)
+        if formerly:
+            cls._upgrades += (_recoding(cls, formerly),)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
@@ -100,12 +105,20 @@ class Record(Key, Generic[S]):
 
     def get(self) -> Call[S | None]:
         """The record, or None; upgrades an older shape in place."""
+        return self.get_upgraded(*self._upgrades)
+
+    def get_upgraded(self, *upgrades: Upgrade) -> Call[S | None]:
+        """The same with these upgrades instead of the declared ones, for what must be told from outside."""
         read: Command[S | None] = Sliding(GET, self, (), self._decode)
-        return upgraded(self, read) if self._upgrades else read
+        return upgraded(self, read, upgrades) if upgrades else read
 
     def put(self, value: S) -> Call[None]:
         """Make the record exactly this: delete and write in one transaction, so no reader sees half of it."""
         return atomic(self.delete(), self._written(value)).map(nothing)
+
+    def write(self, value: S) -> Call[int]:
+        """Write the members of a value in one command; members that S does not know stay. How many are new."""
+        return self._written(value)
 
     def create(self, value: S) -> Call[bool]:
         """Write the record if there is none; whether it was written."""
@@ -190,6 +203,14 @@ class _RefreshingAs(Refreshing[S]):
     def expiry(self, context: Context) -> Expiry | None:
         declared = super().expiry(context)
         return declared and declared.resolved(self.value)
+
+
+def _recoding(cls: type[Record[Any]], formerly: Mapping[str, object]) -> Upgrade:
+    members = {member.attribute: member for shape in cls.shapes() for member in shape.members}
+    unknown = [attribute for attribute in formerly if attribute not in members]
+    if unknown:
+        raise DeclarationError(cls.__name__, f"formerly names no member: {unknown[0]!r}", "Name one.")
+    return members_recoded({members[attribute]: codec_of(hint) for attribute, hint in formerly.items()})
 
 
 def _flat(members: dict[bytes, bytes]) -> tuple[bytes, ...]:

@@ -17,6 +17,7 @@ from keywright.keyspace.call import (
     Sliding,
     Wire,
     gather_list,
+    nothing,
 )
 from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.expiry import Expiry
@@ -25,6 +26,7 @@ from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.encoding import encoder, many_encoder, optional
 from keywright.keyspace.kinds.merging import kinds_of, mset, read_together, write_together
 from keywright.keyspace.kinds.unset import UNSET, Unset
+from keywright.keyspace.recoding import recoded
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions import Upgrade, upgraded
 
@@ -65,10 +67,14 @@ class Value(Key, Generic[T]):
         space: Keyspace | None = None,
         expiry: Expiry | None = None,
         part_of: type[Key] | None = None,
+        moved_from: str | Sequence[str] = (),
         upgrades: Iterable[Upgrade] = (),
+        formerly: Iterable[object] = (),
     ) -> None:
         cls._upgrades = tuple(upgrades)
-        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of)
+        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from)
+        if key is not None:
+            cls._upgrades += tuple(recoded(cls._codec, codec_of(hint)) for hint in formerly)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
@@ -86,7 +92,7 @@ class Value(Key, Generic[T]):
         `ids` are keys of this class, or what its constructor takes: a value, a tuple for several.
         MGET answers None for a key of another Redis type where `get` raises; `audit` finds those.
         """
-        if cls._upgrades:
+        if cls._upgrades or cls._former:
             return gather_list(cls.made(each).get() for each in ids)
         return BulkRead(cls, cls.names(ids), cls._codec)
 
@@ -94,6 +100,8 @@ class Value(Key, Generic[T]):
     def set_many(cls, values: Iterable[tuple[Any, T]]) -> Call[None]:
         """Many values in one round trip; each write is atomic by itself, not all together."""
         pairs = list(values)
+        if cls._former:
+            return gather_list(cls.made(key).set(value) for key, value in pairs).map(nothing)
         return _SetMany(cls, [key for key, _ in pairs], [value for _, value in pairs])
 
     @classmethod
@@ -108,12 +116,14 @@ class Value(Key, Generic[T]):
 
         `tails` are the texts of `last`, where the caller has them from its alphabet already.
         """
+        if cls._former:
+            return cls.set_many(((*shared, each), value) for each, value in zip(last, values, strict=True))
         return _SetAlong(cls, last, values, shared, tails)
 
     def get(self) -> Call[T | None]:
         """The value, or None; renews a sliding expiry and upgrades an older shape in place."""
         read: Command[T | None] = _Get(GET, self, (), self._decode)
-        return upgraded(self, read) if self._upgrades else read
+        return upgraded(self, read, self._upgrades) if self._upgrades else read
 
     def set(
         self,
