@@ -22,9 +22,13 @@ from keywright.keyspace.inspection import LIMIT, Inspection, inspect
 from keywright.tools.check import Proof, Report, prove
 from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
+from keywright.ui.cli.acl import acl
 from keywright.ui.cli.broker import broker
+from keywright.ui.cli.diff import diff
 from keywright.ui.cli.discord import discord
+from keywright.ui.cli.docs import docs
 from keywright.ui.cli.gateway import gateway
+from keywright.ui.cli.openmod import openmod
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.registry import registry
 from keywright.ui.cli.tour import take_tour
@@ -57,9 +61,13 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+app.command()(acl)
+app.command()(diff)
+app.command()(docs)
 app.add_typer(broker, name="broker")
 app.add_typer(discord, name="discord")
 app.add_typer(gateway, name="gateway")
+app.add_typer(openmod, name="openmod")
 app.add_typer(registry, name="registry")
 
 SpaceName = Annotated[

@@ -1,0 +1,78 @@
+"""Handling pending events, each until it is done: an outage or a death in between only delays it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from datetime import timedelta
+
+from keywright.engine import AsyncDatabase, Claimed
+from keywright.errors import EngineError, KeywrightError, PlatformTroubleError
+from keywright.models.openmod.events import CommentDelete, Event, PostDelete, decode_event
+from keywright.models.openmod.recording import Handled, Outcome, Recorder
+from keywright.services.openmod.deletions import schedule_check
+from keywright.services.openmod.schema import PendingEvents
+
+__all__ = ["EventHandler"]
+
+log = logging.getLogger("keywright.openmod")
+
+AT_ONCE = 8
+AGAIN = timedelta(seconds=5)
+LATER = timedelta(minutes=10)
+
+
+class EventHandler:
+    """Takes pending events, oldest first, some at once. Any number may run."""
+
+    def __init__(self, db: AsyncDatabase, recorder: Recorder, *, idle: timedelta, hold: timedelta) -> None:
+        self.outcomes: Counter[str] = Counter()
+        """What became of the events that this process handled; `refused` were put off."""
+        self._db = db
+        self._recorder = recorder
+        self._idle = idle
+        self._hold = hold
+
+    async def step(self) -> timedelta:
+        claimed = await self._db.run(PendingEvents().claim_due(AT_ONCE, self._hold))
+        if not claimed:
+            return self._idle
+        done = await asyncio.gather(*(self._handle(each) for each in claimed), return_exceptions=True)
+        for each in done:
+            if isinstance(each, BaseException):
+                raise each
+        return timedelta()
+
+    async def _handle(self, claimed: Claimed[str]) -> None:
+        try:
+            event = decode_event(claimed.member)
+            handled = await self._handled(event)
+        except EngineError:
+            raise  # Redis is away: the claim runs out by itself
+        except PlatformTroubleError:
+            await self._put_off(claimed, AGAIN)
+            raise
+        except KeywrightError as error:
+            # Of this event alone, as far as can be told: the others go on, and it stays.
+            log.error("put off for %s: %s", LATER, error)
+            self.outcomes["refused"] += 1
+            await self._put_off(claimed, LATER)
+            return
+        self.outcomes[handled.outcome.value] += 1
+        if handled.outcome is Outcome.BUSY:
+            await self._put_off(claimed, AGAIN)
+        else:
+            await self._db.run(PendingEvents().finish(claimed))
+
+    async def _handled(self, event: Event) -> Handled:
+        if not isinstance(event, PostDelete | CommentDelete) and event.thing.startswith(("t1_", "t3_")):
+            # Before anything is kept of it, so that nothing can be kept that is never looked at again.
+            await self._db.run(schedule_check(event.thing, self._db.context.now()))
+        handled = await self._recorder.handle(event)
+        if handled.post is not None:
+            log.info("published %s for %s", handled.post, event.id)
+        return handled
+
+    async def _put_off(self, claimed: Claimed[str], pause: timedelta) -> None:
+        await self._db.run(PendingEvents().reschedule(claimed, self._db.context.now() + pause))
