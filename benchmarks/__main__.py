@@ -14,6 +14,7 @@ from benchmarks import (
     discord,
     gateway,
     latency,
+    meetup,
     messaging,
     records,
     registry,
@@ -30,6 +31,7 @@ ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
     "bulk": bulk.measure,
     "records": records.measure,
     "discord": discord.measure,
+    "meetup": meetup.measure,
     "registry": registry.measure,
 }
 PLACING_THEMSELVES = ("latency", "registry")

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from benchmarks.latency import ROUNDS as LATENCY_ROUNDS
 from benchmarks.measuring import ROUNDS, Figure, Result
+from benchmarks.meetup import ROUNDS as MEETUP_ROUNDS
 from benchmarks.messaging import ROUNDS as MESSAGING_ROUNDS
 
 PACKAGES = ("keywright", "redis", "hiredis", "msgspec", "redis-om", "aio-pika", "faststream")
@@ -53,7 +54,8 @@ def summarise(results: Sequence[Result], server: str) -> None:
         )
     console.print(table)
     console.print(
-        f"Medians of {ROUNDS} rounds, of {LATENCY_ROUNDS} for latency and {MESSAGING_ROUNDS} for messaging; "
+        f"Medians of {ROUNDS} rounds, of {LATENCY_ROUNDS} for latency, {MESSAGING_ROUNDS} for messaging "
+        f"and {MEETUP_ROUNDS} for meetup; "
         f"in brackets the lowest and highest."
     )
     console.print(f"Unix socket for all, loopback TCP for the cluster. {server}. {_machine()}")
@@ -67,6 +69,8 @@ def _machine() -> str:
 def _shown(figure: Figure, unit: str) -> str:
     if unit == "microseconds":
         return f"{figure.value:.1f} µs ({figure.low:.1f}-{figure.high:.1f})"
+    if unit == "commands":
+        return f"{figure.value:.2f}"
     if unit == "bytes":
         return f"{figure.value:,.0f} bytes"
     return f"{figure.value:,.0f}/s ({figure.low:,.0f}-{figure.high:,.0f})"

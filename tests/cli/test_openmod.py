@@ -22,14 +22,6 @@ from keywright.testing.reddit_simulator import RedditSimulator
 from keywright.ui.cli.openmod import openmod
 from reddit_service import ASYNCPRAW_WARNS, configured, database, environment, eventually, serving
 
-PROGRAM = """
-from keywright.ui.cli.app import app, main
-from keywright.ui.cli.openmod import openmod
-
-app.add_typer(openmod, name="openmod")
-main()
-"""
-
 AUTHOR = {"id": "t2_author", "name": "jane_doe"}
 MODERATOR = {"id": "t2_mod", "name": "some_mod"}
 POST = {
@@ -265,7 +257,7 @@ def test_an_embedded_server_is_enough_and_says_that_it_keeps_nothing() -> None:
 def test_enforce_once_checks_what_is_due_and_tells(redis_url: str) -> None:
     def enforce(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-c", PROGRAM, "openmod", "enforce", "--once"],
+            [sys.executable, "-m", "keywright", "openmod", "enforce", "--once"],
             env=dict(os.environ) | variables,
             capture_output=True,
             text=True,
@@ -301,7 +293,7 @@ def test_enforce_once_checks_what_is_due_and_tells(redis_url: str) -> None:
 
 def test_a_reddit_of_ones_own_prints_how_to_reach_it_and_ends_when_told() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "openmod", "simulate", "--rate", "50"],
+        [sys.executable, "-m", "keywright", "openmod", "simulate", "--rate", "50"],
         stdout=subprocess.PIPE,
         text=True,
         env=dict(os.environ) | {"PYTHONUNBUFFERED": "1"},

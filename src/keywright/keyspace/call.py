@@ -268,6 +268,39 @@ class Attempt(Call[T | KeywrightError]):
             return error
 
 
+class Prepared(Call[T]):
+    """A call that another must precede. As part of a transaction it follows what preceded the transaction."""
+
+    __slots__ = ("call", "first")
+
+    def __init__(self, first: Call[Any], call: Call[T]) -> None:
+        self.first = first
+        self.call = call
+
+    @property
+    def one_round(self) -> bool:
+        return self.call.one_round
+
+    def rounds(self, context: Context) -> Rounds[T]:
+        if not context.in_transaction:
+            yield from self.first.rounds(context)
+        return (yield from self.call.rounds(context))
+
+    def __repr__(self) -> str:
+        return repr(self.call)
+
+
+def preparations(calls: Iterable[Call[Any]]) -> Iterable[Call[Any]]:
+    """What must precede these calls, however deep inside them."""
+    for call in calls:
+        if isinstance(call, Prepared):
+            yield call.first
+        if isinstance(call, Prepared | Mapped | Attempt):
+            yield from preparations([call.call])
+        elif isinstance(call, Gather | Atomic):
+            yield from preparations(call.calls)
+
+
 class Gather(Call[Any]):
     """Several calls in the round trips of the longest one; all run to their end, then errors are raised."""
 
@@ -372,6 +405,8 @@ class Atomic(Call[Any]):
                     f"{call!r} reads before it writes, so it needs several round trips and cannot be part of "
                     f"atomic(). Run it by itself: it keeps its own guarantees."
                 )
+        for first in preparations(self.calls):
+            yield from first.rounds(context)
         literal = context.literal()
         tracks = [call.rounds(literal) for call in self.calls]
         planned = [next(track) for track in tracks]

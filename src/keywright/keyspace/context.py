@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from keywright.errors import CrossSlotError, DeclarationError
 from keywright.keyspace.call import Call, Reply, Wire
-from keywright.keyspace.codecs import Keyring, Plaintext, is_sealed
+from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, is_sealed
 from keywright.keyspace.slots import slot_of
 
 if TYPE_CHECKING:
@@ -88,6 +88,11 @@ class Context:
         """Whether many commands of one sort may be sent as one: GETs as MGET. By slot it would not pay."""
         return not (self.sharded or self._literal)
 
+    @property
+    def in_transaction(self) -> bool:
+        """Whether what is sent is part of a transaction, which nothing may precede any more."""
+        return self._literal
+
     def literal(self) -> Context:
         """The same for calls whose commands must be sent as they are, as in a transaction."""
         context = copy.copy(self)
@@ -117,11 +122,14 @@ class Context:
 
     def seal(self, key: Key, operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Encrypt what a sealed codec left as plaintext for this moment."""
-        if not any(type(operand) is Plaintext for operand in operands):
+        if not any(isinstance(operand, Plaintext) for operand in operands):
             return operands
+        if not self._has_keyring(key) and not any(type(operand) is Plaintext for operand in operands):
+            return tuple(bytes(item) if isinstance(item, Sealable) else item for item in operands)
         keyring, purpose = self._keyring(key), key._template.source.encode()
         return tuple(
-            keyring.seal(operand, purpose) if type(operand) is Plaintext else operand for operand in operands
+            keyring.seal(operand, purpose) if isinstance(operand, Plaintext) else operand
+            for operand in operands
         )
 
     def unseal(self, key: Key | type[Key], reply: Reply) -> Reply:
@@ -133,6 +141,10 @@ class Context:
         if isinstance(reply, list):
             return [self.unseal(key, item) for item in reply]
         return reply
+
+    def _has_keyring(self, key: Key) -> bool:
+        binding = self.bindings.get(key._space)
+        return binding is not None and binding.keyring is not None
 
     def _keyring(self, key: Key | type[Key]) -> Keyring:
         binding = self.bindings.get(key._space)

@@ -6,6 +6,7 @@ inside a declaration. The same declaration always gives the same description.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -216,7 +217,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         expiry=None if kind._expiry is None else _expiry(kind._expiry),
         part_of=None if kind._part_of is None else kind._part_of.__name__,
         parts=tuple(part.__name__ for part in space if part._part_of is kind),
-        upgrades=tuple(_upgrade(kind, upgrade) for upgrade in getattr(kind, "_upgrades", ())),
+        upgrades=(*_moves(kind), *(_upgrade(kind, upgrade) for upgrade in getattr(kind, "_upgrades", ()))),
         secret=kind._secret,
         sealed=kind._sealed,
         guarantees=key_guarantees(kind),
@@ -354,6 +355,14 @@ def _tagged(lead: str) -> str | None:
     """The hash tag of a prefix, which then is that of every name."""
     tag = hash_tag(lead.encode()).decode()
     return tag if tag != lead else None
+
+
+def _moves(kind: type[Key]) -> Iterator[UpgradeDescription]:
+    """The former templates of a key, which moves away from them when it is met."""
+    lead = Binding(kind._space).lead.decode()
+    for former in kind._former:
+        source = lead + former._template.source
+        yield UpgradeDescription(version=former._template.source, doc="", moved=True, moved_from=source)
 
 
 def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:

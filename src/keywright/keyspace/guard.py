@@ -6,11 +6,22 @@ cluster, can do. `journal` decides which way a commit goes and carries it across
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import UsageError, WrongTypeError
-from keywright.keyspace.call import Atomic, Call, Command, Effect, Gather, Mapped, Ready, Wire, inside
+from keywright.keyspace.call import (
+    Atomic,
+    Call,
+    Command,
+    Effect,
+    Gather,
+    Mapped,
+    Prepared,
+    Ready,
+    Wire,
+    inside,
+)
 from keywright.keyspace.script import BoundScript, Script
 
 if TYPE_CHECKING:
@@ -70,6 +81,11 @@ def owned(key: Key) -> Check:
 
 def has_member(key: Key, member: bytes, *, present: bool = True) -> Check:
     return Check(key, "member" if present else "no-member", (member,))
+
+
+def members_are(key: Key, members: Iterable[bytes]) -> Check:
+    """The set holds exactly these members."""
+    return Check(key, "members", tuple(members))
 
 
 def hash_is(key: Key, members: Mapping[bytes, bytes]) -> Check:
@@ -151,13 +167,31 @@ def _wires(write: Call[Any], context: Context) -> list[Wire]:
                 f"{write!r} writes several keys at once, so it cannot be part of a commit. Split it."
             )
         return [write.lower(context)]
-    if isinstance(write, Mapped):
+    if isinstance(write, Mapped | Prepared):
         return _wires(write.call, context)
     if isinstance(write, Atomic | Gather):
         return [wire for call in write.calls for wire in _wires(call, context)]
     if isinstance(write, Ready):
         return []
     raise UsageError(f"{write!r} reads before it writes, so it cannot be part of a commit. Run it by itself.")
+
+
+def moving_keys(checks: Sequence[Check], writes: Sequence[Call[Any]]) -> list[Key]:
+    """The keys of a commit that may still be under a former name."""
+    keys = [check.key for check in checks]
+    for write in writes:
+        keys += _keys(write)
+    return list(dict.fromkeys(key for key in keys if key._former))
+
+
+def _keys(write: Call[Any]) -> list[Key]:
+    if isinstance(write, Command):
+        return [write.key]
+    if isinstance(write, Mapped | Prepared):
+        return _keys(write.call)
+    if isinstance(write, Atomic | Gather):
+        return [key for call in write.calls for key in _keys(call)]
+    return []
 
 
 def _parts(verb: bytes, arguments: list[Any]) -> list[list[Any]]:

@@ -42,6 +42,7 @@ _SIZES = {
     "list": b"LLEN",
     "stream": b"XLEN",
 }
+_LOOKUPS = {"hash": b"HGET", "set": b"SISMEMBER", "zset": b"ZSCORE"}
 
 
 class Hidden(enum.Enum):
@@ -88,6 +89,26 @@ def inspect(key: Key, limit: int = LIMIT) -> Call[Inspection | None]:
         return (yield from _read(key, count, limit, context))
 
     return Procedure(steps, f"inspect {key!r}")
+
+
+def inspect_entry(key: Key, entry: bytes) -> Call[Inspection | None]:
+    """Read one field of a map, or one member of a set or sorted set, given as it is stored.
+
+    None when it is absent; else like `inspect`, with that one entry as the value.
+    """
+    verb = _LOOKUPS[key.redis_type]
+
+    def steps(context: Context) -> Steps:
+        found = yield _command(key, verb, entry)
+        if found is None or found == 0:
+            return None
+        stored = [entry] if verb == b"SISMEMBER" else [(entry, found)]
+        try:
+            return Inspection(key, _Reader(key, context).decoded(stored), 1)
+        except CodecError as error:
+            raise undecodable(key, context, error) from error
+
+    return Procedure(steps, f"inspect {entry!r} of {key!r}")
 
 
 def _read(key: Key, size: int, limit: int, context: Context) -> Steps:

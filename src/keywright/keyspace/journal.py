@@ -45,8 +45,9 @@ from keywright.keyspace.call import (
     gather_list,
 )
 from keywright.keyspace.codecs import Codec, Raw
-from keywright.keyspace.guard import COMMIT, COMMIT_AGAIN, Check, Outcome, Work, bind, run_work
+from keywright.keyspace.guard import COMMIT, COMMIT_AGAIN, Check, Outcome, Work, bind, moving_keys, run_work
 from keywright.keyspace.key import Key
+from keywright.keyspace.moving import moved
 from keywright.keyspace.script import Script
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.space import Keyspace
@@ -130,6 +131,8 @@ def commit(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> 
     """Apply the writes if every check holds, all or nothing; one round trip wherever one script can do it."""
 
     def steps(context: Context) -> Steps[Outcome]:
+        for key in moving_keys(checks, writes):
+            yield moved(key)
         work = bind(context, checks, writes)
         for attempt in range(ATTEMPTS):
             outcome = yield from _once(work, context)

@@ -7,6 +7,7 @@ and renders the name once; instances are immutable, hashable and compare by name
 from __future__ import annotations
 
 import inspect
+import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
@@ -17,6 +18,7 @@ from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
 from keywright.keyspace.call import Call, Command, Effect, Operation, as_is
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.moving import move_first
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
 
@@ -49,6 +51,7 @@ class Key:
     _codecs: ClassVar[tuple[Codec[Any], ...]] = ()
     _derived: ClassVar[dict[str, Derived]] = {}
     _part_of: ClassVar[type[Key] | None] = None
+    _former: ClassVar[tuple[type[Key], ...]] = ()
     _sealed: ClassVar[bool] = False
     _secret: ClassVar[bool] = False
     _render: ClassVar[Unbound]
@@ -63,6 +66,7 @@ class Key:
         space: Keyspace | None = None,
         expiry: Expiry | None = None,
         part_of: type[Key] | None = None,
+        moved_from: str | Sequence[str] = (),
     ) -> None:
         super().__init_subclass__()
         if key is None:
@@ -80,6 +84,9 @@ class Key:
         cls._secret = any(codec.secret for codec in cls._codecs)
         _generate(cls, list(alphabets), {name: alphabet for name, (alphabet, _) in alphabets.items()})
         space.keys.append(cls)
+        cls._former = tuple(_former(cls, (moved_from,) if isinstance(moved_from, str) else moved_from))
+        if cls._former:
+            move_first(cls)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
@@ -256,6 +263,23 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
         except TypeError as error:
             raise DeclarationError(cls.__name__, f"variable <{name}>: {error}", "Use a typed id.") from error
     return variables
+
+
+def _former(cls: type[Key], templates: Iterable[str]) -> Iterable[type[Key]]:
+    """A class for each template that the keys had; it is of no keyspace's list, and moves nothing itself."""
+    if templates and cls._sealed:
+        raise DeclarationError(
+            cls.__name__,
+            "a seal is bound to the template, so a sealed value cannot just be renamed",
+            "Declare an Upgrade with moved_from, which opens it and seals it anew.",
+        )
+    alphabets = {name: cls._template.alphabets[name] for name in _arguments(cls)}
+    for template in templates:
+        former: type[Key] = types.new_class(f"{cls.__name__} as {template}", (cls,))
+        former._template = Template(template, alphabets)
+        former.__doc__ = cls.__doc__
+        _generate(former, list(alphabets), alphabets)
+        yield former
 
 
 def _fitting(cls: type[Key], expiry: Expiry | None) -> Expiry | None:

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 
 from keywright.keyspace.codecs import Codec, CodecError
 from keywright.keyspace.key import Key
+from keywright.keyspace.recoding import is_former
 from keywright.keyspace.relations import Index, Link
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.versions import Recoding
 
 
 class Finding(NamedTuple):
@@ -55,6 +57,41 @@ def names_parse_back(space: Keyspace) -> Iterator[Finding]:
                 f"overlaps with {other_kind._template.source!r}: both can make the same name",
                 f"{_shown(common)} is a {one_kind.__name__} and a {other_kind.__name__}",
             )
+
+
+def former_names_are_free(space: Keyspace) -> Iterator[Finding]:
+    """A name that a key had before is no name of another key, nor of two."""
+    former = [(kind, old) for kind in space for old in kind._former]
+    for kind, old in former:
+        for other in space:
+            common = old._template.collision(other._template)
+            if common is not None:
+                yield Finding(
+                    "former-name-in-use",
+                    old._template.source,
+                    f"{kind.__name__} had this template, but {other._template.source!r} makes the same name",
+                    f"{_shown(common)} is a {other.__name__} and may be a {kind.__name__}",
+                )
+    for (kind, old), (other, older) in itertools.combinations(former, 2):
+        common = old._template.collision(older._template)
+        if common is not None:
+            yield Finding(
+                "former-name-twice",
+                old._template.source,
+                f"{kind.__name__} and {other.__name__} had templates that make the same name",
+                _shown(common),
+            )
+
+
+def former_codecs_are_told_apart(space: Keyspace) -> Iterator[Finding]:
+    """What a former codec wrote is recognised, or means the same to the present one."""
+    for kind in space:
+        for upgrade in getattr(kind, "_upgrades", ()):
+            for recoding in upgrade.recodings:
+                for sample in recoding.former.samples:
+                    problem = _mistaken(recoding, sample)
+                    if problem:
+                        yield Finding("codecs-not-told-apart", kind._template.source, problem, repr(sample))
 
 
 def values_round_trip(space: Keyspace) -> Iterator[Finding]:
@@ -106,10 +143,28 @@ def expiries_fit(space: Keyspace) -> Iterator[Finding]:
             )
 
 
+def references_lead_somewhere(space: Keyspace) -> Iterator[Finding]:
+    """Each reference names a key of its own keyspace, and no two have one name."""
+    names = [(reference.source, reference.name) for reference in space.references]
+    for reference in space.references:
+        if reference.target._space is not space:
+            yield Finding(
+                "foreign-reference",
+                reference.source._template.source,
+                f"{reference.name}: {reference.target.__name__} is of another keyspace",
+            )
+        if names.count((reference.source, reference.name)) > 1:
+            yield Finding(
+                "reference-twice",
+                reference.source._template.source,
+                f"two references of {reference.source.__name__} are called {reference.name!r}",
+            )
+
+
 def slots_are_known(space: Keyspace) -> Iterator[Finding]:
     """Each relation commits in one slot, or is noted as going through the journal on a cluster."""
     for link in space.links:
-        if not _one_slot(link):
+        if not one_slot(link):
             yield Finding(
                 "several-slots",
                 link.keys[0]._template.source,
@@ -120,10 +175,13 @@ def slots_are_known(space: Keyspace) -> Iterator[Finding]:
 
 PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     names_parse_back,
+    former_names_are_free,
     values_round_trip,
+    former_codecs_are_told_apart,
     docstrings_are_there,
     parts_belong,
     expiries_fit,
+    references_lead_somewhere,
     slots_are_known,
 )
 
@@ -136,13 +194,29 @@ def _round_trip(codec: Codec[Any], sample: Any) -> str | None:
     return None if back == sample else f"{codec.expected} reads back {back!r}"
 
 
+def _mistaken(recoding: Recoding, sample: Any) -> str | None:
+    data = bytes(recoding.former.encode(sample))
+    if is_former(data, recoding):
+        return None
+    try:
+        found = recoding.present.decode(data)
+    except CodecError:
+        return f"{recoding.former.expected} does not read what it wrote"
+    if found == sample:
+        return None
+    return (
+        f"bytes of {recoding.former.expected} are also {recoding.present.expected}, and mean something else"
+    )
+
+
 def _expiring_ends(link: Link) -> list[tuple[type[Key], int | None]]:
     """The keys of a relation with how long they live; an index heals itself, so it is left out."""
     keys = link.keys[:1] if isinstance(link, Index) else link.keys[:2]
     return [(kind, kind._expiry.longest_ms if kind._expiry else None) for kind in keys]
 
 
-def _one_slot(link: Link) -> bool:
+def one_slot(link: Link) -> bool:
+    """Whether all keys of a relation provably live in one slot."""
     return (
         all(kind._template.slot_fixed for kind in link.keys) and len({_tag(kind) for kind in link.keys}) == 1
     )

@@ -7,17 +7,18 @@ across the slots of a cluster it goes through the journal. Ids are the variables
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from keywright.errors import ConflictError, DeclarationError, OutcomeUnknownError, TakenError
+from keywright.errors import DeclarationError, TakenError
 from keywright.keyspace.call import Call, Procedure, Ready, gather, gather_list, nothing
 from keywright.keyspace.codecs import Codec
-from keywright.keyspace.guard import Check, equals, has_member, owned, repeatable
-from keywright.keyspace.journal import ATTEMPTS, commit, settled
+from keywright.keyspace.guard import Check, equals, has_member, owned
+from keywright.keyspace.journal import commit, settled
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.value import Value
+from keywright.keyspace.settling import Also, Steps, Writes, until_settled
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 B = TypeVar("B")
 T = TypeVar("T")
-
-Steps = Generator[Call[Any], Any, T]
-Writes = list[Call[Any]]
-Also = Sequence[Call[Any]]
 
 
 class Link:
@@ -87,7 +84,7 @@ class ManyToOne(Link, Generic[A, B]):
                 return (yield from _only(self.name, also))
             return (yield from _try(self.name, [_is(forward, old)], [*self._unlink(a, old), *also]))
 
-        return _until_settled(f"clear {self.name}", attempt, also)
+        return until_settled(f"clear {self.name}", attempt, also)
 
     def clear_inverse(self, b: B) -> Call[int]:
         """End every relation of b; how many there were."""
@@ -110,7 +107,7 @@ class ManyToOne(Link, Generic[A, B]):
                 return False
             return (yield from _try(self.name, [_is(forward, old)], self._unlink(a, b)))
 
-        return _until_settled(f"clear {self.name}", attempt)
+        return until_settled(f"clear {self.name}", attempt)
 
     def _move(self, a: A, b: B, also: Also, *, may_move: bool) -> Call[bool]:
         forward = _key(self.forward, a)
@@ -121,13 +118,22 @@ class ManyToOne(Link, Generic[A, B]):
                 return (yield from _only(self.name, also))
             if old is not None and not may_move:
                 raise TakenError(self.name, a, old, b)
-            writes = [*self._unlink(a, old, keep_index=True), *self._link(a, b), *also]
+            writes = [*self._unlink(a, old, keep_index=True), *self.joined(a, b), *also]
             return (yield from _try(self.name, [_is(forward, old)], writes))
 
-        return _until_settled(f"assign {self.name}", attempt, also)
+        return until_settled(f"assign {self.name}", attempt, also)
 
-    def _link(self, a: A, b: B) -> Writes:
+    def holds(self, a: A, b: B | None) -> Check:
+        """A check for `commit`: a is related to b, or to nothing."""
+        return _is(_key(self.forward, a), b)
+
+    def joined(self, a: A, b: B) -> Writes:
+        """The writes that relate a, which is free, to b: for a commit that checks `holds(a, None)`."""
         return [_key(self.forward, a).set(b), _key(self.inverse, b).add(a), *_indexed(self.index, a)]
+
+    def parted(self, a: A, b: B) -> Writes:
+        """The writes that end the relation of a and b: for a commit that checks `holds(a, b)`."""
+        return self._unlink(a, b)
 
     def _unlink(self, a: A, old: B | None, *, keep_index: bool = False) -> Writes:
         if old is None:
@@ -186,11 +192,11 @@ class OneToOne(Link, Generic[A, B]):
             checks = [_is(forward, b)]
             back = yield _key(self.inverse, b).get()
             # A half link: the partner belongs to another, whose relation must stay.
-            writes = self._unlink(a, b) if back == a else [forward.delete(), *_unindexed(self.index, a)]
+            writes = self.parted(a, b) if back == a else [forward.delete(), *_unindexed(self.index, a)]
             checks.append(_is(_key(self.inverse, b), back))
             return (yield from _try(self.name, checks, [*writes, *also]))
 
-        return _until_settled(f"clear {self.name}", attempt, also)
+        return until_settled(f"clear {self.name}", attempt, also)
 
     def clear_inverse(self, b: B, *, also: Also = ()) -> Call[bool]:
         """End b's relation; whether it had one."""
@@ -221,9 +227,9 @@ class OneToOne(Link, Generic[A, B]):
                 yield from self.reversed()._leave(old_b, a, checks, writes)
             if old_a not in (None, a):
                 yield from self._leave(old_a, b, checks, writes)
-            return (yield from _try(self.name, checks, [*writes, *self._link(a, b), *also]))
+            return (yield from _try(self.name, checks, [*writes, *self.joined(a, b), *also]))
 
-        return _until_settled(f"assign {self.name}", attempt, also)
+        return until_settled(f"assign {self.name}", attempt, also)
 
     def _leave(self, former: A, b: B, checks: list[Check], writes: Writes) -> Steps[None]:
         """End what a former partner of b has, unless that is with someone else by now."""
@@ -233,11 +239,17 @@ class OneToOne(Link, Generic[A, B]):
         if held == b:
             writes += [forward.delete(), *_unindexed(self.index, former)]
 
-    def _link(self, a: A, b: B) -> Writes:
+    def holds(self, a: A, b: B | None) -> Check:
+        """A check for `commit`: a's side names b, or nothing; `reversed()` has that of the other side."""
+        return _is(_key(self.forward, a), b)
+
+    def joined(self, a: A, b: B) -> Writes:
+        """The writes that relate a and b: for a commit that checks that both sides are free."""
         writes: Writes = [_key(self.forward, a).set(b), _key(self.inverse, b).set(a)]
         return [*writes, *_indexed(self.index, a), *_indexed(self.inverse_index, b)]
 
-    def _unlink(self, a: A, b: B) -> Writes:
+    def parted(self, a: A, b: B) -> Writes:
+        """The writes that end the relation of a and b: for a commit that checks both sides."""
         writes: Writes = [_key(self.forward, a).delete(), _key(self.inverse, b).delete()]
         return [*writes, *_unindexed(self.index, a), *_unindexed(self.inverse_index, b)]
 
@@ -283,7 +295,7 @@ class ManyToMany(Link, Generic[A, B]):
             writes += [change for change in (_some(forward.remove, gone), _some(forward.add, new)) if change]
             return (yield from _try(self.name, checks, [*writes, *also]))
 
-        return _until_settled(f"replace {self.name}", attempt, also)
+        return until_settled(f"replace {self.name}", attempt, also)
 
     def clear_all(self, a: A, *, also: Also = ()) -> Call[bool]:
         """End every relation of a; whether there were any."""
@@ -299,7 +311,7 @@ class ManyToMany(Link, Generic[A, B]):
             forget: Writes = [forward.remove(b)] if there else []
             return (yield from _try(self.name, checks, [*forget, inverse.remove(a)]))
 
-        return _until_settled(f"clear {self.name}", attempt)
+        return until_settled(f"clear {self.name}", attempt)
 
     def _set(self, a: A, b: B, also: Also, *, present: bool) -> Call[bool]:
         forward, inverse = _key(self.forward, a), _key(self.inverse, b)
@@ -314,7 +326,7 @@ class ManyToMany(Link, Generic[A, B]):
             )
             return (yield from _try(self.name, checks, [*change, *also]))
 
-        return _until_settled(f"assign {self.name}", attempt, also)
+        return until_settled(f"assign {self.name}", attempt, also)
 
 
 class Index(Link, Generic[A]):
@@ -440,24 +452,6 @@ def _from_the_other_side(link: ManyToMany[Any, Any], b: Any) -> Call[Any]:
         yield gather_list(link._clear_from(a, b) for a in members)
 
     return Procedure(steps, f"clear {link.name}")
-
-
-def _until_settled(label: str, attempt: Callable[[], Steps[bool | None]], also: Also = ()) -> Call[bool]:
-    """Repeat an attempt until it says yes or no; None means that another writer was faster."""
-
-    def steps(context: Context) -> Steps[bool]:
-        for _ in range(ATTEMPTS):
-            try:
-                done = yield from attempt()
-            except OutcomeUnknownError:
-                if not repeatable(context, also):
-                    raise
-                continue  # what was sent may have been applied: the next attempt reads and knows
-            if done is not None:
-                return done
-        raise ConflictError(label, ATTEMPTS)
-
-    return Procedure(steps, label)
 
 
 def _try(name: str, checks: list[Check], writes: Writes) -> Steps[bool | None]:

@@ -12,6 +12,7 @@ from keywright.keyspace.context import Binding, Context
 if TYPE_CHECKING:
     from keywright.keyspace.expiry import Expiry
     from keywright.keyspace.key import Key
+    from keywright.keyspace.references import Reference
     from keywright.keyspace.relations import Link
 
 
@@ -34,6 +35,7 @@ class Keyspace:
         self.version = version
         self.keys: list[type[Key]] = []
         self.links: list[Link] = []
+        self.references: list[Reference] = []
 
     def bind(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from keywright.errors import ConflictError, KeywrightError
+from keywright.errors import ConflictError, KeywrightError, StoredDataError
 from keywright.keyspace.call import (
     Call,
     Command,
@@ -85,11 +85,22 @@ def upgraded(key: Key, read: Command[T], upgrades: tuple[Upgrade, ...]) -> Call[
                 if isinstance(value, KeywrightError):
                     raise value
                 return value
-            elif (yield from _reshape(key, upgrade, stored, opened)):
+            elif (yield from _reshape(key, upgrade, stored, opened, context)):
                 continue
         raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
 
     return Procedure(steps, f"get {key!r}")
+
+
+def older_version(key: Key) -> Call[str | None]:
+    """The version that a key is stored in, where an upgrade in place applies to it; changes nothing."""
+
+    def steps(context: Context) -> Generator[Call[Any], Any, str | None]:
+        opened = _opened(key, (yield _raw(key)), context)
+        upgrades: tuple[Upgrade, ...] = getattr(key, "_upgrades", ())
+        return next((u.version for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
+
+    return Procedure(steps, f"look at {key!r}")
 
 
 def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Call[bool]:
@@ -103,7 +114,7 @@ def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) ->
             opened = _opened(key, stored, context)
             upgrade = next((u for u in chosen if not u.moved_from and opened and u.applies(opened)), None)
             if upgrade is not None:
-                changed = (yield from _reshape(key, upgrade, stored, opened)) or changed
+                changed = (yield from _reshape(key, upgrade, stored, opened, context)) or changed
                 continue
             moved = None if stored is not None else (yield from _move(key, chosen, context))
             if moved is None:
@@ -114,8 +125,10 @@ def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) ->
     return Procedure(steps, f"upgrade {key!r}")
 
 
-def _reshape(key: Key, upgrade: Upgrade, stored: Stored, opened: Stored) -> Generator[Call[Any], Any, bool]:
-    value = yield from _converted(upgrade, opened, key)
+def _reshape(
+    key: Key, upgrade: Upgrade, stored: Stored, opened: Stored, context: Context
+) -> Generator[Call[Any], Any, bool]:
+    value = yield from _converted(upgrade, opened, key, context)
     return bool((yield commit(f"upgrade {key!r}", [_unchanged(key, stored)], _rewrites(key, stored, value))))
 
 
@@ -131,22 +144,24 @@ def _move(
         opened = _opened(old, stored, context)
         if opened is None or not upgrade.applies(opened):
             continue
-        value = yield from _converted(upgrade, opened, key)
+        value = yield from _converted(upgrade, opened, key, context)
         lasting = [] if left is None else [key.expire(left)]
         writes = [_first_write(key, value), *lasting, old.delete()]
         return bool((yield commit(f"move {old!r}", [absent(key), _unchanged(old, stored)], writes)))
     return None
 
 
-def _converted(upgrade: Upgrade, stored: Stored, key: Key) -> Generator[Call[Any], Any, Any]:
-    value = upgrade.convert(stored, key)
-    if isinstance(value, Generator):
-        return (yield from _run(value))
-    return value
-
-
-def _run(steps: Generator[Call[Any], Any, Any]) -> Generator[Call[Any], Any, Any]:
-    return (yield from steps)
+def _converted(
+    upgrade: Upgrade, stored: Stored, key: Key, context: Context
+) -> Generator[Call[Any], Any, Any]:
+    try:
+        value = upgrade.convert(stored, key)
+        return (yield from value) if isinstance(value, Generator) else value
+    except (ValueError, LookupError, TypeError) as error:
+        # What an older program wrote is not always what it should have: that is the data's fault, not ours.
+        expected = f"what the upgrade from {upgrade.version!r} can convert"
+        found = f"something else ({type(error).__name__} in {getattr(upgrade.convert, '__name__', 'it')})"
+        raise StoredDataError(context.name(key), key._template.source, expected, found) from error
 
 
 class _Raw(Command[T]):

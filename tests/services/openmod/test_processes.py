@@ -20,14 +20,6 @@ from reddit_service import ASYNCPRAW_WARNS, database, environment, eventually, e
 
 pytestmark = ASYNCPRAW_WARNS
 
-PROGRAM = """
-from keywright.ui.cli.app import app, main
-from keywright.ui.cli.openmod import openmod
-
-app.add_typer(openmod, name="openmod")
-main()
-"""
-
 
 class Process:
     """`keywright openmod serve` in a process of its own."""
@@ -35,7 +27,7 @@ class Process:
     def __init__(self, variables: dict[str, str], log: Path) -> None:
         self._log = log.open("ab")
         self._child = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, "openmod", "serve"],
+            [sys.executable, "-m", "keywright", "openmod", "serve"],
             env=dict(os.environ) | variables,
             stdout=self._log,
             stderr=self._log,

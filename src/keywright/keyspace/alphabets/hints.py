@@ -59,6 +59,7 @@ def before_first(separator: str) -> Callable[[str], str]:
         return text.partition(separator)[0]
 
     before.__qualname__ = before.__name__ = f"before_first({separator!r})"
+    before.__doc__ = f"The text before the first {separator!r}, or all of it when there is none."
     return before
 
 

@@ -1,9 +1,9 @@
 """How values become bytes and back: one class a form, `codec_of` from a type hint to one of them."""
 
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
-from keywright.keyspace.codecs.confidential import Sealed, SecretOf
+from keywright.keyspace.codecs.confidential import Sealed, SealedIfBound, SecretOf
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
-from keywright.keyspace.codecs.keyring import Keyring, Plaintext, is_sealed
+from keywright.keyspace.codecs.keyring import Keyring, Plaintext, Sealable, is_sealed
 from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
 from keywright.keyspace.codecs.resolve import codec_of
 from keywright.keyspace.codecs.secret import Secret
@@ -31,7 +31,9 @@ __all__ = [
     "Raw",
     "Rfc3339",
     "SealRefused",
+    "Sealable",
     "Sealed",
+    "SealedIfBound",
     "Secret",
     "SecretOf",
     "Text",

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
-from keywright.keyspace.codecs.keyring import Plaintext, is_sealed
+from keywright.keyspace.codecs.keyring import Plaintext, Sealable, is_sealed
 from keywright.keyspace.codecs.secret import Secret
 
-__all__ = ["Sealed", "SecretOf"]
+__all__ = ["Sealed", "SealedIfBound", "SecretOf"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -40,6 +40,7 @@ class SecretOf(Codec[Secret[T]]):
         self.python_type = Secret[inner.python_type]  # type: ignore[name-defined]  # built at run time
         self.sealed = inner.sealed
         self.samples = tuple(Secret(sample) for sample in inner.samples)
+        self.inner = inner
         self._encode = inner.encode
         self._decode = inner.decode
 
@@ -69,12 +70,27 @@ class Sealed(Codec[T]):
         self.python_type = inner.python_type
         self.samples = inner.samples
         self.allow_plaintext = allow_plaintext
-        self._inner = inner
+        self.inner = inner
 
     def encode(self, value: T) -> bytes:
-        return Plaintext(_masked(self, self._inner.encode, value))
+        return Plaintext(_masked(self, self.inner.encode, value))
 
     def decode(self, data: bytes) -> T:
         if type(data) is Plaintext or (self.allow_plaintext and not is_sealed(data)):
-            return _masked(self, self._inner.decode, bytes(data))
+            return _masked(self, self.inner.decode, bytes(data))
         raise SealRefused(self.expected, "a seal that was not opened" if is_sealed(data) else "plaintext")
+
+
+class SealedIfBound(Sealed[T]):
+    """Encrypted at rest in a database that was opened with a keyring, in clear in one that was not.
+
+    Both are read, so a keyring can be introduced while values are stored in clear. Whoever can write to Redis
+    can plant plaintext: where that matters, use `Sealed`.
+    """
+
+    def __init__(self, inner: Codec[T]) -> None:
+        super().__init__(inner, allow_plaintext=True)
+        self.expected = f"{inner.expected}, sealed where a keyring is bound"
+
+    def encode(self, value: T) -> bytes:
+        return Sealable(super().encode(value))

@@ -46,6 +46,8 @@ class Codec(ABC, Generic[T]):
     """The bare function behind `encode`, where there is one; it may raise anything when `encode` would."""
     quick_decode: Callable[[bytes], T] | None = None
     """The same for `decode`."""
+    layout: type | None = None
+    """A struct or dataclass that names the parts of the bytes, for documentation, where there are such."""
     samples: tuple[T, ...] = ()
     """Values that must round-trip."""
 

@@ -22,7 +22,7 @@ from keywright.keyspace.codecs.secret import Secret
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["Keyring", "Plaintext", "is_sealed"]
+__all__ = ["Keyring", "Plaintext", "Sealable", "is_sealed"]
 
 _KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _KEY_SIZES = (16, 24, 32)
@@ -38,6 +38,10 @@ class Plaintext(bytes):
 
     def __repr__(self) -> str:
         return "Plaintext(…)"
+
+
+class Sealable(Plaintext):
+    """Bytes that are sealed where a keyring is bound, and written in clear where none is."""
 
 
 class Keyring:

@@ -38,14 +38,14 @@ class Zstd(Codec[T]):
         self.python_type = inner.python_type
         self.secret = inner.secret
         self.samples = inner.samples
-        self._inner = inner
+        self.inner = inner
         self._level = level
         self._min_size = min_size
         self._max_size = max_size
         self._contexts = _Contexts(level)
 
     def encode(self, value: T) -> bytes:
-        plain = self._inner.encode(value)
+        plain = self.inner.encode(value)
         if len(plain) > self._max_size:
             raise self.refusal(value, f"larger than {self._max_size} bytes")
         if len(plain) < self._min_size and not plain.startswith(_MAGIC):
@@ -55,7 +55,7 @@ class Zstd(Codec[T]):
     def decode(self, data: bytes) -> T:
         if data.startswith(_MAGIC):
             data = self._unpacked(data)
-        return self._inner.decode(data)
+        return self.inner.decode(data)
 
     def _unpacked(self, data: bytes) -> bytes:
         zstandard = _zstandard()

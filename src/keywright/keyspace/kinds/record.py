@@ -117,7 +117,7 @@ class Record(Key, Generic[S]):
         return atomic(self.delete(), self._written(value)).map(nothing)
 
     def write(self, value: S) -> Call[int]:
-        """Write the members of a value in one command; members that S does not know stay. How many are new."""
+        """Write the members of a value in one command; others in the hash stay. How many are new."""
         return self._written(value)
 
     def create(self, value: S) -> Call[bool]:

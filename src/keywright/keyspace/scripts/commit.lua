@@ -31,6 +31,17 @@ local holds = {
   end,
   ['member'] = function(key, a) return redis.call('SISMEMBER', key, a[1]) == 1 end,
   ['no-member'] = function(key, a) return redis.call('SISMEMBER', key, a[1]) == 0 end,
+  ['members'] = function(key, a)
+    if redis.call('SCARD', key) ~= #a then
+      return false
+    end
+    for i = 1, #a do
+      if redis.call('SISMEMBER', key, a[i]) == 0 then
+        return false
+      end
+    end
+    return true
+  end,
   ['fits'] = function(key, a)
     local found = redis.call('TYPE', key).ok
     return found == 'none' or found == a[1]

@@ -28,10 +28,12 @@ from keywright.ui.cli.diff import diff
 from keywright.ui.cli.discord import discord
 from keywright.ui.cli.docs import docs
 from keywright.ui.cli.gateway import gateway
+from keywright.ui.cli.meetup import meetup
 from keywright.ui.cli.openmod import openmod
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.registry import registry
 from keywright.ui.cli.tour import take_tour
+from keywright.ui.cli.up import up
 
 __all__ = ["app", "main"]
 
@@ -64,9 +66,11 @@ app = typer.Typer(
 app.command()(acl)
 app.command()(diff)
 app.command()(docs)
+app.command()(up)
 app.add_typer(broker, name="broker")
 app.add_typer(discord, name="discord")
 app.add_typer(gateway, name="gateway")
+app.add_typer(meetup, name="meetup")
 app.add_typer(openmod, name="openmod")
 app.add_typer(registry, name="registry")
 

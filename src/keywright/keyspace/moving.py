@@ -1,0 +1,132 @@
+"""Keys that had another name: found under it, and brought to the present one before anything else is done.
+
+A class that is declared with `moved_from` keeps its former templates. Every operation on one of its keys
+first brings the key home, so that old and new names are readable together while a sweep is under way.
+
+Where both names share a slot that is one script, atomic. Across the slots of a cluster no server can do it:
+the key is copied with its expiry, then the former one is removed if it is still what was copied; if it is
+not, the copy is taken back and made again. A process that dies in between leaves both, and whoever comes next
+sees that they are equal and removes the former. Where both are there and differ, an older program wrote to
+the former name after the move: the present name is the one that is read, and nothing is removed, until
+somebody decides. Two movers that meet across slots agree, unless one stalls between reading and copying
+while the other finishes and the key is then deleted: that key comes back.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from keywright.errors import ConflictError
+from keywright.keyspace.call import Call, Effect, Operation, Plain, Prepared, Procedure, gather_list
+from keywright.keyspace.script import BoundScript, Script
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+    from keywright.keyspace.key import Key
+
+__all__ = ["Arrival", "move_first", "moved"]
+
+Steps = Generator[Call[Any], Any, Any]
+
+ATTEMPTS = 8
+RENAME = Script("keywright.keyspace", "rename_former", Effect.REPEATABLE)
+CARRY = Script("keywright.keyspace", "carry", Effect.REPEATABLE)
+EXISTS = Operation("move", b"EXISTS", Effect.READ)
+
+
+class Arrival(enum.Enum):
+    """What became of a key's former name."""
+
+    NOTHING = "there was nothing under it"
+    MOVED = "what it had is under the present name"
+    BOTH = "both names hold something, and not the same"
+
+    @classmethod
+    def worst(cls, arrivals: list[Arrival]) -> Arrival:
+        return max(arrivals, key=list(cls).index, default=cls.NOTHING)
+
+
+class _Taken(NamedTuple):
+    """A key as the server serialises it, a digest of its content, and when it expires (ms; 0 for never)."""
+
+    payload: bytes
+    digest: bytes
+    expires_ms: int
+
+
+def moved(key: Key, *, discard: bool = False) -> Call[Arrival]:
+    """Bring a key home from its former names. With `discard` a former name that differs is removed.
+
+    The expiry stays what it was. ConflictError when an older program keeps writing meanwhile.
+    """
+
+    def steps(context: Context) -> Steps:
+        arrivals = []
+        for kind in key._former:
+            former = kind.made(key._values)
+            arrivals.append((yield from _brought(former, key, context, discard=discard)))
+        return Arrival.worst(arrivals)
+
+    return Procedure(steps, f"move {key!r}")
+
+
+def move_first(cls: type[Key]) -> None:
+    """Make every operation of a class bring its key home first; told by their type, which is a Call."""
+    for name in dir(cls):
+        method = getattr(cls, name)
+        if isinstance(method, types.FunctionType) and not name.startswith("_") and _returns_call(method):
+            setattr(cls, name, _after_moving(method))
+
+
+def _returns_call(method: Callable[..., Any]) -> bool:
+    return str(method.__annotations__.get("return", "")).startswith("Call[")
+
+
+def _after_moving(method: Callable[..., Call[Any]]) -> Callable[..., Call[Any]]:
+    @functools.wraps(method)
+    def operation(self: Key, *arguments: Any, **named: Any) -> Call[Any]:
+        call = method(self, *arguments, **named)
+        keys = [key for key in (self, *arguments) if getattr(key, "_former", ())]
+        return Prepared(gather_list(moved(key) for key in keys), call) if keys else call
+
+    return operation
+
+
+def _brought(former: Key, key: Key, context: Context, *, discard: bool) -> Steps:
+    names = context.name(key), context.name(former)
+    if context.one_slot(names):
+        found: int = yield BoundScript(RENAME, names, (int(discard),), type(key))
+        return (Arrival.NOTHING, Arrival.MOVED, Arrival.BOTH)[found]
+    if not (yield Plain(EXISTS, (names[1],), names[1])):
+        return Arrival.NOTHING
+    return (yield from _carried(former, key, context, discard=discard))
+
+
+def _carried(former: Key, key: Key, context: Context, *, discard: bool) -> Steps:
+    """Copy, verify, delete; whatever is interrupted is finished by the next who tries."""
+    new, old = context.name(key), context.name(former)
+    for _ in range(ATTEMPTS):
+        taken = yield from _taken(old)
+        if taken is None:
+            return Arrival.NOTHING
+        copy = yield BoundScript(CARRY, [new], (b"copy", taken.payload, taken.expires_ms), type(key))
+        there = None if copy else (yield from _taken(new))
+        if there is not None and there.digest != taken.digest and not discard:
+            return Arrival.BOTH
+        if there is None and not copy:
+            continue  # it was there, and is not any more
+        if (yield BoundScript(CARRY, [old], (b"drop", taken.digest), type(former))):
+            return Arrival.MOVED
+        # An older program wrote to it meanwhile: what was copied is not the latest any more.
+        if copy and not (yield BoundScript(CARRY, [new], (b"drop", copy), type(key))):
+            return Arrival.BOTH
+    raise ConflictError(f"moving {former!r}", ATTEMPTS)
+
+
+def _taken(name: bytes) -> Steps:
+    found = yield BoundScript(CARRY, [name], (b"take",))
+    return _Taken(*found) if found else None

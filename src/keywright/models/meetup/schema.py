@@ -1,0 +1,322 @@
+"""Every key of the bot between Meetup and Discord, in the order and the words of its document.
+
+Additions come last. Ids of users, channels and roles are exact to 64 bits; times are RFC 3339. Keys have no
+hash tags, so on a cluster the two sides of a link live in different slots: what belongs together is written
+by one script on a single server, and through the journal there. Tokens are secrets, and sealed where the
+database is opened with a keyring.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+from typing import Annotated, Literal
+
+import msgspec
+
+from keywright.engine import Lease
+from keywright.keyspace import (
+    U64,
+    Id,
+    Json,
+    Keyspace,
+    Map,
+    Record,
+    Secret,
+    Set,
+    SnowflakeId,
+    Value,
+    expires_in,
+)
+from keywright.keyspace.codecs import SealedIfBound
+
+meetup = Keyspace("meetup", "State of a bot that ties Meetup events to Discord channels.")
+
+EventId = Id
+SeriesId = Id
+MeetupId = U64
+DiscordId = SnowflakeId
+ChannelId = SnowflakeId
+RoleId = SnowflakeId
+Token = Annotated[Secret[str], SealedIfBound]
+SeriesType = Literal["campaign", "adventure"]
+
+LINKING_EXPIRY = expires_in(timedelta(minutes=10))
+CSRF_EXPIRY = expires_in(timedelta(hours=1))
+
+
+def new_id() -> str:
+    """A random id as the bot makes them for series, linking and cookies: 16 bytes in 22 characters."""
+    return secrets.token_urlsafe(16)
+
+
+class EventDetails(msgspec.Struct, frozen=True):
+    """What the bot keeps of an event's page on Meetup."""
+
+    name: str
+    time: datetime
+    link: str
+    urlname: str
+
+
+class Tokens(msgspec.Struct, frozen=True):
+    """What lets the bot act for a Meetup user."""
+
+    access_token: Token
+    refresh_token: Token
+
+
+# Meetup Events
+
+
+class MeetupEvents(Set[EventId], key="meetup_events", space=meetup):
+    """All currently tracked Meetup events."""
+
+
+class EventGuests(Set[MeetupId], key="meetup_event:<event>:meetup_users", space=meetup):
+    """The guests of an event: who RSVP'd 'yes'."""
+
+    event: EventId
+
+
+class EventHosts(Set[MeetupId], key="meetup_event:<event>:meetup_hosts", space=meetup):
+    """The hosts of an event."""
+
+    event: EventId
+
+
+class SeriesOfEvent(Value[SeriesId], key="meetup_event:<event>:event_series", space=meetup):
+    """The series an event belongs to. See SeriesEvents for the inverse."""
+
+    event: EventId
+
+
+class MeetupEvent(Record[EventDetails], key="meetup_event:<event>", space=meetup):
+    """A tracked event: title, date and time, page and group as they are on Meetup."""
+
+    event: EventId
+
+
+# Meetup Users
+
+
+class MeetupUsers(Set[MeetupId], key="meetup_users", space=meetup):
+    """The linked Meetup users."""
+
+
+class DiscordUserOf(Value[DiscordId], key="meetup_user:<user>:discord_user", space=meetup):
+    """The Discord user that a Meetup user is linked to. See MeetupUserOf for the inverse."""
+
+    user: MeetupId
+
+
+class UserTokens(Record[Tokens], key="meetup_user:<user>:oauth2_tokens", space=meetup):
+    """The OAuth2 tokens of a linked Meetup user, where they were granted."""
+
+    user: MeetupId
+
+
+# Discord Users
+
+
+class DiscordUsers(Set[DiscordId], key="discord_users", space=meetup):
+    """The linked Discord users."""
+
+
+class MeetupUserOf(Value[MeetupId], key="discord_user:<user>:meetup_user", space=meetup):
+    """The Meetup user that a Discord user is linked to. See DiscordUserOf for the inverse."""
+
+    user: DiscordId
+
+
+# Event Series
+
+
+class EventSeries(Set[SeriesId], key="event_series", space=meetup):
+    """All currently tracked event series."""
+
+
+class SeriesEvents(Set[EventId], key="event_series:<series>:meetup_events", space=meetup):
+    """The tracked events of a series. See SeriesOfEvent for the inverse."""
+
+    series: SeriesId
+
+
+class ChannelOfSeries(Value[ChannelId], key="event_series:<series>:discord_channel", space=meetup):
+    """The bot controlled channel of a series. See SeriesOfChannel for the inverse."""
+
+    series: SeriesId
+
+
+class TypeOfSeries(Value[SeriesType], key="event_series:<series>:type", space=meetup):
+    """'campaign' or 'adventure'. Every series has one, so it also tells that the series exists."""
+
+    series: SeriesId
+
+
+# Discord Channels
+
+
+class DiscordChannels(Set[ChannelId], key="discord_channels", space=meetup):
+    """All bot controlled Discord channels."""
+
+
+class SeriesOfChannel(Value[SeriesId], key="discord_channel:<channel>:event_series", space=meetup):
+    """The series a channel belongs to. See ChannelOfSeries for the inverse."""
+
+    channel: ChannelId
+
+
+class GuestRoleOf(Value[RoleId], key="discord_channel:<channel>:discord_role", space=meetup):
+    """The guest role of a channel. See ChannelOfGuestRole for the inverse."""
+
+    channel: ChannelId
+
+
+class HostRoleOf(Value[RoleId], key="discord_channel:<channel>:discord_host_role", space=meetup):
+    """The host role of a channel. See ChannelOfHostRole for the inverse."""
+
+    channel: ChannelId
+
+
+class RemovedHosts(Set[DiscordId], key="discord_channel:<channel>:removed_hosts", space=meetup):
+    """Hosts who were manually removed: they may still be in the channel, but are not made hosts any more."""
+
+    channel: ChannelId
+
+
+class RemovedUsers(Set[DiscordId], key="discord_channel:<channel>:removed_users", space=meetup):
+    """Users who were manually removed: they are not added back to the channel any more."""
+
+    channel: ChannelId
+
+
+class OrphanedChannels(Set[ChannelId], key="orphaned_discord_channels", space=meetup):
+    """Channels that the bot made and that Discord has yet to confirm as deleted."""
+
+
+# Discord Roles
+
+
+class DiscordRoles(Set[RoleId], key="discord_roles", space=meetup):
+    """All bot controlled guest roles."""
+
+
+class DiscordHostRoles(Set[RoleId], key="discord_host_roles", space=meetup):
+    """All bot controlled host roles."""
+
+
+class ChannelOfGuestRole(Value[ChannelId], key="discord_role:<role>:discord_channel", space=meetup):
+    """The channel a guest role belongs to. See GuestRoleOf for the inverse."""
+
+    role: RoleId
+
+
+class ChannelOfHostRole(Value[ChannelId], key="discord_host_role:<role>:discord_channel", space=meetup):
+    """The channel a host role belongs to. See HostRoleOf for the inverse."""
+
+    role: RoleId
+
+
+class OrphanedRoles(Set[RoleId], key="orphaned_discord_roles", space=meetup):
+    """Roles of both kinds that the bot made and that Discord has yet to confirm as deleted."""
+
+
+# Linking
+
+
+class MeetupLinking(
+    Value[DiscordId], key="meetup_linking:<linking>:discord_user", space=meetup, expiry=LINKING_EXPIRY
+):
+    """The Discord user for whom a short-lived linking id was made; it works once."""
+
+    linking: Id
+
+
+class Csrf(Value[Token], key="csrf:<cookie>", space=meetup, expiry=CSRF_EXPIRY):
+    """The CSRF token of a transient user, whom a cookie names during the linking; it works once."""
+
+    cookie: Id
+
+
+# OAuth2 Organizer Token
+
+
+class AccessToken(Value[Token], key="meetup_access_token", space=meetup):
+    """OAuth2 access token of someone who is organizer in all our Meetup groups."""
+
+
+class RefreshToken(Value[Token], key="meetup_refresh_token", space=meetup):
+    """OAuth2 refresh token of the same organizer."""
+
+
+class RefreshTime(Value[datetime], key="meetup_access_token_refresh_time", space=meetup):
+    """When the next refresh of the organizer's tokens is due."""
+
+
+# Additions: three times that the bot writes and its document leaves out.
+
+
+class ExpirationTime(Value[datetime], key="discord_channel:<channel>:expiration_time", space=meetup):
+    """When a channel has served its series: from then on its hosts are asked to end it."""
+
+    channel: ChannelId
+
+
+class LastReminderTime(
+    Value[datetime], key="discord_channel:<channel>:last_expiration_reminder_time", space=meetup
+):
+    """When the hosts of an expired channel were last asked to end it."""
+
+    channel: ChannelId
+
+
+class DeletionTime(Value[datetime], key="discord_channel:<channel>:deletion_time", space=meetup):
+    """When a channel that was ended is to be deleted."""
+
+    channel: ChannelId
+
+
+# Additions: ours.
+
+Made = Literal["channel", "guest_role", "host_role"]
+
+
+class Target(msgspec.Struct, frozen=True, array_like=True):
+    """What the bot makes on Discord, and for what: a channel for a series, a role for a channel."""
+
+    made: Made
+    owner: str
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """Who makes it, since when. The mark is part of what is made, so that it can be found on Discord."""
+
+    mark: str
+    since: datetime
+
+
+class Provisioning(
+    Map[Annotated[Target, Json], Annotated[Intent, Json]], key="discord_provisioning", space=meetup
+):
+    """What is being made on Discord: recorded before Discord is asked, dropped with what it led to."""
+
+
+class MisnamedOrphans(Set[RoleId], key="orphaned_roles", space=meetup):
+    """Roles that earlier versions of the bot put under a name nobody reads. `repair` moves them."""
+
+
+class OrganizerLease(Lease, key="lock:meetup_refresh_token", space=meetup):
+    """Held by whoever refreshes the organizer's tokens."""
+
+
+class UserTokensLease(Lease, key="lock:meetup_user:<user>:oauth2_tokens", space=meetup):
+    """Held by whoever refreshes the tokens of one user."""
+
+    user: MeetupId
+
+
+class TaskLease(Lease, key="lock:meetup_task:<task>", space=meetup):
+    """Held by the one bot that runs a task, such as a sync."""
+
+    task: Id
