@@ -10,9 +10,9 @@ import pytest
 from keywright.errors import KeywrightError, UsageError
 from keywright.messaging import Encoding as BrokerEncoding
 from keywright.models.discord.changes import Kind
+from keywright.services.addresses import host_and_port
+from keywright.services.configuring import duration
 from keywright.services.gateway.configuration import VARIABLES, ConfigurationError, load
-from keywright.services.gateway.durations import duration
-from keywright.services.gateway.endpoints import listening_address
 from keywright.services.gateway.intents import INTENTS, UNPRIVILEGED, intents_of
 from keywright.services.gateway.wire import Compression, Encoding
 
@@ -197,9 +197,9 @@ def test_what_is_no_duration_is_an_error(text: str) -> None:
 
 
 def test_an_address_without_a_host_is_loopback() -> None:
-    assert listening_address(":8080") == ("127.0.0.1", 8080)
-    assert listening_address("0.0.0.0:80") == ("0.0.0.0", 80)
-    assert listening_address("[::1]:80") == ("::1", 80)
+    assert host_and_port("prometheus.address", ":8080") == ("127.0.0.1", 8080)
+    assert host_and_port("prometheus.address", "0.0.0.0:80") == ("0.0.0.0", 80)
+    assert host_and_port("prometheus.address", "[::1]:80") == ("::1", 80)
     for wrong in ("", "localhost", "localhost:http", ":99999"):
-        with pytest.raises(UsageError, match="host:port"):
-            listening_address(wrong)
+        with pytest.raises(UsageError, match=r"prometheus\.address: .*host:port"):
+            host_and_port("prometheus.address", wrong)

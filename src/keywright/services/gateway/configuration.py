@@ -1,43 +1,25 @@
-"""How a gateway is configured: a TOML file, and environment variables, which win.
-
-Names are those of the reference gateway where it has them. What cannot be understood is an error before
-anything is connected: an unknown name or a wrong value is never passed over.
-"""
+"""How a gateway is configured. Names are those of the reference gateway where it has them."""
 
 from __future__ import annotations
 
-import os
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
-from keywright.errors import UsageError
 from keywright.keyspace import Secret
 from keywright.messaging import Encoding as BrokerEncoding
 from keywright.models.discord.changes import Kind
 from keywright.models.discord.layouts import LAYOUTS
+from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, duration, names
 from keywright.services.gateway import wire
-from keywright.services.gateway.durations import duration
 from keywright.services.gateway.intents import UNPRIVILEGED, intents_of
 
 __all__ = ["Configuration", "ConfigurationError", "load"]
 
 LARGEST_SHARD_COUNT = 1_000_000
-
-
-class ConfigurationError(UsageError):
-    """A configuration that cannot be used; nothing was connected."""
-
-    def __init__(self, subject: str, reason: str, remedy: str) -> None:
-        self.subject = subject
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(f"{subject}: {reason}. {remedy}")
 
 
 class Shards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -152,74 +134,23 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
     """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
-    given = _from_file(path) if path is not None else {}
-    _refuse_unknown(given, Configuration, "")
-    for name, (place, read) in VARIABLES.items():
-        text = (os.environ if environment is None else environment).get(name, "").strip()
-        if text:
-            _put(given, place, _read(name, text, read))
+    reader = SettingsReader(Configuration, VARIABLES, "docs/gateway.md")
+    given = reader.given(path, environment)
     if not given.get("token"):
         raise ConfigurationError("token", "is missing", "Set DISCORD_TOKEN, or token in the file.")
-    configuration = _converted(given)
+    configuration = _converted(reader, given)
     _check(configuration)
     return configuration
 
 
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise ConfigurationError(str(path), f"cannot be read: {error.strerror}", "Give a file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(str(path), f"is not TOML: {error}", "Correct it there.") from error
-
-
-def _refuse_unknown(given: Mapping[str, Any], shape: type[msgspec.Struct], where: str) -> None:
-    hints = get_type_hints(shape)
-    for name, value in given.items():
-        if name not in hints:
-            near = get_close_matches(name, list(hints), 1, cutoff=0.0)[0]
-            raise ConfigurationError(
-                f"{where}{name}",
-                "is not a setting",
-                f"The nearest is {where}{near}; see docs/gateway.md.",
-            )
-        inner = hints[name]
-        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            if not isinstance(value, Mapping):
-                raise ConfigurationError(f"{where}{name}", "is a table", f"Write it as [{where}{name}].")
-            _refuse_unknown(value, inner, f"{where}{name}.")
-
-
-def _put(given: dict[str, Any], place: str, value: Any) -> None:
-    *tables, name = place.split(".")
-    for table in tables:
-        given = given.setdefault(table, {})
-    given[name] = value
-
-
-def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise ConfigurationError(name, f"cannot be read ({error})", "See docs/gateway.md.") from error
-
-
-def _converted(given: dict[str, Any]) -> Configuration:
-    # Apart from the rest, so that no error of conversion can quote it.
+def _converted(reader: SettingsReader, given: dict[str, Any]) -> Configuration:
     token = str(given.pop("token")).strip().removeprefix("Bot ").strip()
-    try:
-        rest = {
-            name: msgspec.convert(value, _type_of(name), strict=False) if name != "presence" else value
-            for name, value in given.items()
-        }
-    except msgspec.ValidationError as error:
-        raise ConfigurationError("the configuration", str(error), "See docs/gateway.md.") from error
+    types = get_type_hints(Configuration)
+    rest = {
+        name: reader.convert(value, types[name], "the configuration", strict=False)
+        for name, value in given.items()
+    }
     return Configuration(token=Secret(token), **rest)
-
-
-def _type_of(name: str) -> Any:
-    return get_type_hints(Configuration)[name]
 
 
 def _check(configuration: Configuration) -> None:
@@ -259,12 +190,8 @@ def _none_of(subject: str, found: str, known: list[str]) -> ConfigurationError:
     return ConfigurationError(subject, f"{found!r} is none of {', '.join(known)}", "Choose one of them.")
 
 
-def _names(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
-
-
 def _numbers(text: str) -> list[int]:
-    return [int(each) for each in _names(text)]
+    return [int(each) for each in names(text)]
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -274,11 +201,10 @@ def _object(text: str) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
-# The variable, the setting it stands for, and how its text is read.
-VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
+VARIABLES: Variables = {
     "DISCORD_TOKEN": ("token", str),
-    "DISCORD_EVENTS": ("events", _names),
-    "DISCORD_INTENTS": ("intents", _names),
+    "DISCORD_EVENTS": ("events", names),
+    "DISCORD_INTENTS": ("intents", names),
     "DISCORD_RAW_INTENTS": ("raw_intents", int),
     "DISCORD_GATEWAY_VERSION": ("gateway_version", int),
     "DISCORD_GATEWAY_URL": ("gateway_url", str),
@@ -297,7 +223,7 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "BROKER_ENCODING": ("broker.encoding", str),
     "BROKER_MESSAGE_TIMEOUT": ("broker.message_timeout", str),
     "BROKER_PREFIX": ("broker.prefix", str),
-    "BROKER_SUBGROUPS": ("broker.subgroups", _names),
+    "BROKER_SUBGROUPS": ("broker.subgroups", names),
     "SHARD_STORE_TYPE": ("shard_store.type", str),
     "SHARD_STORE_PREFIX": ("shard_store.prefix", str),
     "PROMETHEUS_ADDRESS": ("prometheus.address", str),
@@ -306,5 +232,5 @@ VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
     "AMQP_URL": ("amqp.url", str),
     "CACHE_LAYOUT": ("cache.layout", str),
     "CACHE_PREFIX": ("cache.prefix", str),
-    "CACHE_WITHOUT": ("cache.without", _names),
+    "CACHE_WITHOUT": ("cache.without", names),
 }

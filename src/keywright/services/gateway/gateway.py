@@ -7,7 +7,6 @@ import base64
 import binascii
 import hashlib
 import logging
-import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -20,9 +19,10 @@ from keywright.messaging import Broker, BrokerSettings, open_broker
 from keywright.models.discord.applying import ALL_KINDS, EventCache
 from keywright.models.discord.interpreter import Session as Viewpoint
 from keywright.models.discord.layouts import LAYOUTS
+from keywright.services.addresses import host_and_port, listening
 from keywright.services.gateway.api import DiscordApi, GatewayInfo, SessionStarts
 from keywright.services.gateway.configuration import Configuration, check_ids
-from keywright.services.gateway.endpoints import EndpointServer, endpoints, listening_address
+from keywright.services.gateway.endpoints import endpoints
 from keywright.services.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns, Turn
 from keywright.services.gateway.monitoring import Monitor
 from keywright.services.gateway.protocol import Identity
@@ -32,6 +32,7 @@ from keywright.services.gateway.sessions import HOLD, Tenancy
 from keywright.services.gateway.shard import Shard, Surroundings
 from keywright.services.gateway.wanting import Wanted
 from keywright.services.gateway.wire import Wire
+from keywright.services.serving import serving, stopped_by_signals
 
 __all__ = ["Gateway", "bot_of"]
 
@@ -65,7 +66,7 @@ class Gateway:
         """Until `stop`, or an error that trying again cannot help, which is raised."""
         async with AsyncExitStack() as opened:
             if handle_signals:
-                opened.enter_context(_signals(self))
+                opened.enter_context(stopped_by_signals(self.stop, log))
             db, broker = await self._connected(opened)
             api = DiscordApi(self.configuration.api.url, self.configuration.token)
             info = await api.gateway()
@@ -170,14 +171,11 @@ class Gateway:
         if chosen.address is None:
             yield
             return
-        server = EndpointServer(endpoints(self.monitor, chosen.endpoint), *listening_address(chosen.address))
-        task = asyncio.create_task(server.run_until_stopped())
-        task.add_done_callback(lambda _: self.stop())
-        try:
-            yield
-        finally:
-            server.should_exit = True
-            await task
+        host, port = host_and_port("prometheus.address", chosen.address)
+        with listening(host, port, remedy="Set PROMETHEUS_ADDRESS to another address.") as bound:
+            async with serving(endpoints(self.monitor, chosen.endpoint), bound) as answering:
+                answering.add_done_callback(lambda _: self.stop())
+                yield
 
     async def _serve(self, shards: list[Shard], router: SendRouter) -> None:
         log.info("shards %s of %d", [each.id for each in shards], self.monitor.total_shards)
@@ -220,25 +218,3 @@ def bot_of(token: str) -> str:
     if decoded.isdigit() and 15 <= len(decoded) <= 20:
         return decoded.decode()
     return hashlib.sha256(token.encode()).hexdigest()[:16]
-
-
-class _signals:  # noqa: N801  # reads as the function it stands for
-    """SIGTERM and SIGINT stop the gateway; the second one ends it at once."""
-
-    def __init__(self, running: Gateway) -> None:
-        self._running = running
-
-    def __enter__(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
-
-    def __exit__(self, *exc: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
-    def _stop(self, number: signal.Signals) -> None:
-        log.info("stopping: %s", number.name)
-        self._running.stop()
-        asyncio.get_running_loop().remove_signal_handler(number)

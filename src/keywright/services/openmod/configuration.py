@@ -1,42 +1,23 @@
-"""How the service is configured: a TOML file, and environment variables, which win.
-
-What cannot be understood is an error before anything is connected: an unknown name or a wrong value is
-never passed over. No message quotes a credential.
-"""
+"""How the service is configured. No message quotes a credential."""
 
 from __future__ import annotations
 
-import os
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
-from keywright.errors import UsageError
 from keywright.keyspace import Secret
 from keywright.models.openmod.settings import Settings
-from keywright.services.gateway.durations import duration
+from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, duration, names
 from keywright.services.openmod.credentials import Credentials
 from keywright.services.openmod.schema import FEEDS
 
 __all__ = ["Configuration", "ConfigurationError", "installation", "load"]
 
-_DOCUMENT = "See docs/openmod.md."
 _SECRETS = ("client_secret", "password", "refresh_token")
-
-
-class ConfigurationError(UsageError):
-    """A configuration that cannot be used; nothing was connected."""
-
-    def __init__(self, subject: str, reason: str, remedy: str) -> None:
-        self.subject = subject
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(f"{subject}: {reason}. {remedy}")
 
 
 class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +104,7 @@ class _File(msgspec.Struct, kw_only=True):
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
     """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
-    file = _read_all(path, os.environ if environment is None else environment)
+    file = _read(path, environment)
     subreddit = file.subreddit.strip().removeprefix("r/")
     if not subreddit:
         raise ConfigurationError(
@@ -159,65 +140,15 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
 
 def installation(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings | None:
     """What the installation chose, where nothing is said of Reddit itself; None where nothing is chosen."""
-    chosen = _read_all(path, os.environ if environment is None else environment).settings
+    chosen = _read(path, environment).settings
     return Settings.read(chosen) if chosen else None
 
 
-def _read_all(path: Path | None, environment: Mapping[str, str]) -> _File:
-    given = _from_file(path) if path is not None else {}
-    _refuse_unknown(given, _File, "")
-    for name, (place, read) in VARIABLES.items():
-        text = environment.get(name, "").strip()
-        if text:
-            _put(given, place, _read(name, text, read))
-    return _converted(given)
-
-
-def _from_file(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text())
-    except OSError as error:
-        raise ConfigurationError(str(path), f"cannot be read: {error.strerror}", "Give a file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(str(path), f"is not TOML: {error}", "Correct it there.") from error
-
-
-def _refuse_unknown(given: Mapping[str, Any], shape: type[msgspec.Struct], where: str) -> None:
-    hints = get_type_hints(shape)
-    for name, value in given.items():
-        if name not in hints:
-            near = get_close_matches(name, list(hints), 1, cutoff=0.0)[0]
-            raise ConfigurationError(
-                f"{where}{name}", "is not a setting", f"The nearest is {where}{near}. {_DOCUMENT}"
-            )
-        inner = hints[name]
-        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-            if not isinstance(value, Mapping):
-                raise ConfigurationError(f"{where}{name}", "is a table", f"Write it as [{where}{name}].")
-            _refuse_unknown(value, inner, f"{where}{name}.")
-
-
-def _put(given: dict[str, Any], place: str, value: Any) -> None:
-    *tables, name = place.split(".")
-    for table in tables:
-        given = given.setdefault(table, {})
-    given[name] = value
-
-
-def _read(name: str, text: str, read: Callable[[str], Any]) -> Any:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise ConfigurationError(name, f"cannot be read ({error})", _DOCUMENT) from error
-
-
-def _converted(given: dict[str, Any]) -> _File:
+def _read(path: Path | None, environment: Mapping[str, str] | None) -> _File:
+    reader = SettingsReader(_File, VARIABLES, "docs/openmod.md")
+    given = reader.given(path, environment)
     secrets = {name: str(given.get("reddit", {}).pop(name, "")) for name in _SECRETS}
-    try:
-        file = msgspec.convert(given, _File)
-    except msgspec.ValidationError as error:
-        raise ConfigurationError("the configuration", str(error), _DOCUMENT) from error
-    # Apart from the rest, so that no error of conversion can quote them.
+    file = reader.convert(given, _File, "the configuration")
     file.reddit = msgspec.structs.replace(file.reddit, **secrets)
     return file
 
@@ -244,22 +175,17 @@ def _credentials(reddit: RedditPart) -> Credentials:
     )
 
 
-def _names(text: str) -> list[str]:
-    return [each.strip() for each in text.split(",") if each.strip()]
-
-
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
         raise ValueError("it is neither true nor false")
     return text.lower() == "true"
 
 
-# The variable, the setting it stands for, and how its text is read.
-VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
+VARIABLES: Variables = {
     "OPENMOD_SUBREDDIT": ("subreddit", str),
-    "OPENMOD_WATCH": ("watch", _names),
+    "OPENMOD_WATCH": ("watch", names),
     "OPENMOD_TARGET_SUBREDDIT": ("settings.targetSubredit", str),
-    "OPENMOD_ACTIONS": ("settings.moderationActions", _names),
+    "OPENMOD_ACTIONS": ("settings.moderationActions", names),
     "OPENMOD_RECORD_ADMIN_ACTIONS": ("settings.recordAdminActions", _flag),
     "OPENMOD_RECORD_AUTOMODERATOR_ACTIONS": ("settings.recordAutoModeratorActions", _flag),
     "OPENMOD_EXCLUDED_MODERATORS": ("settings.excludedModerators", str),

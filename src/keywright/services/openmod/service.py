@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -26,6 +25,7 @@ from keywright.services.openmod.jobs import Job
 from keywright.services.openmod.reading import FeedReader
 from keywright.services.openmod.reddit import RedditPlatform
 from keywright.services.openmod.schema import PendingEvents, bind
+from keywright.services.serving import stopped_by_signals
 
 __all__ = ["Enforced", "OpenModService", "enforce_once"]
 
@@ -104,7 +104,7 @@ class OpenModService:
         """Until `stop`, or an error that trying again cannot help, which is raised."""
         async with AsyncExitStack() as stack:
             if handle_signals:
-                stack.enter_context(_signals(self))
+                stack.enter_context(stopped_by_signals(self.stop, log))
             opened = await stack.enter_async_context(_opened(self.configuration))
             await stack.enter_async_context(self._health(opened.db))
             if await self._welcomed(opened.platform):
@@ -239,23 +239,3 @@ async def _ended(running: list[asyncio.Task[None]]) -> None:
         task.cancel()
     if slow:
         await asyncio.wait(slow)
-
-
-@contextmanager
-def _signals(service: OpenModService) -> Iterator[None]:
-    """SIGTERM and SIGINT stop the service; the second one ends it at once."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-
-    def stop(number: signal.Signals) -> None:
-        log.info("stopping: %s", number.name)
-        service.stop()
-        loop.remove_signal_handler(number)
-
-    for number in numbers:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

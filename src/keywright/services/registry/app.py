@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -22,6 +21,7 @@ from keywright.models.registry.repository import Counts, Repository
 from keywright.services.registry.access import CHALLENGE, is_allowed
 from keywright.services.registry.monitoring import Monitor
 from keywright.services.registry.notifications import MEDIA_TYPES, MalformedError, Outcome, count_all, parse
+from keywright.services.serving import json_response
 
 __all__ = ["LARGEST_BODY", "registry_app"]
 
@@ -69,21 +69,21 @@ def registry_app(
         verdicts = await redis.run(count_all(events))
         monitor.counted(verdicts)
         outcomes = [verdict.outcome for verdict in verdicts]
-        return _json(Accepted(*(outcomes.count(each) for each in Outcome)))
+        return json_response(Accepted(*(outcomes.count(each) for each in Outcome)))
 
     async def repository(request: Request) -> Response:
         path = request.path_params["path"]
         found = await find(path)
         if found is None:
             raise HTTPException(404, f"there is no repository {path!r}")
-        return _json(found)
+        return json_response(found)
 
     async def counts(request: Request) -> Response:
-        return _json(await totals(request.path_params["path"]))
+        return json_response(await totals(request.path_params["path"]))
 
     async def health(request: Request) -> Response:
         await check()
-        return _json({"ok": True})
+        return json_response({"ok": True})
 
     async def metrics(request: Request) -> Response:
         return Response(monitor.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
@@ -103,7 +103,7 @@ def registry_app(
             monitor.refused(status)
             # What was not read of the body would be read and thrown away, however much still comes.
             headers["Connection"] = "close"
-        return _json({"error": reason}, status, headers)
+        return json_response({"error": reason}, status, headers)
 
     return Starlette(
         routes=[
@@ -144,7 +144,3 @@ def _answer(error: Exception) -> tuple[int, str, dict[str, str]]:
     log.warning("cannot serve: %s", error)
     # The reason may name servers, which is not the caller's business.
     return 503, f"{type(error).__name__}: try again later", {"Retry-After": RETRY_SECONDS}
-
-
-def _json(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode(data), status, headers, media_type="application/json")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack
 from datetime import timedelta
 
 import msgspec
-import uvicorn
 from starlette.applications import Starlette
 
 from keywright.engine import AsyncDatabase, aconnect
@@ -22,18 +18,17 @@ from keywright.models.registry.cache import RepositoryCache
 from keywright.models.registry.metadata import Metadata, open_metadata
 from keywright.models.registry.registry import Registry
 from keywright.models.registry.repository import Counts, Repository
+from keywright.services.addresses import LOOPBACK, is_loopback, listening
 from keywright.services.registry.app import LARGEST_BODY, registry_app
 from keywright.services.registry.flusher import FLUSH_EVERY, ScheduledFlusher
 from keywright.services.registry.monitoring import Monitor
 from keywright.services.registry.schema import FlushTurn
 from keywright.services.registry.totals import total
+from keywright.services.serving import serving, stopped_by_signals
 
 __all__ = ["RegistryService", "ServiceSettings"]
 
 log = logging.getLogger("keywright.registry")
-
-LOOPBACK = "127.0.0.1"
-SHUTDOWN_SECONDS = 10
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +64,14 @@ class RegistryService:
         """Until it is told to stop."""
         async with AsyncExitStack() as opened:
             if handle_signals:
-                opened.enter_context(_signals(self))
-            listening = opened.enter_context(_listening(self.settings.host, self.settings.port))
+                opened.enter_context(stopped_by_signals(self.stop, log))
+            bound = opened.enter_context(
+                listening(self.settings.host, self.settings.port, remedy="Choose another address.")
+            )
             redis = await opened.enter_async_context(aconnect(self.settings.redis))
             metadata = await self._metadata(opened)
             app = await self._app(redis, metadata, opened)
-            await self._serve(listening, app, self._flusher(redis, metadata))
+            await self._serve(bound, app, self._flusher(redis, metadata))
 
     async def _metadata(self, opened: AsyncExitStack) -> Metadata | None:
         if self.settings.database is None:
@@ -120,24 +117,20 @@ class RegistryService:
             return None
         return ScheduledFlusher(redis, metadata, self.monitor, every=self.settings.flush_every)
 
-    async def _serve(
-        self, listening: socket.socket, app: Starlette, flusher: ScheduledFlusher | None
-    ) -> None:
-        server = _Server(app)
+    async def _serve(self, bound: socket.socket, app: Starlette, flusher: ScheduledFlusher | None) -> None:
         flushing = asyncio.create_task(flusher.run()) if flusher else None
-        serving = asyncio.create_task(server.serve([listening]))
         stopping = asyncio.create_task(self._stopping.wait())
-        host, port = listening.getsockname()[:2]
+        host, port = bound.getsockname()[:2]
         self.address = host, port
         log.info("listening on http://%s:%d", host, port)
         try:
-            await asyncio.wait(
-                [task for task in (serving, flushing, stopping) if task], return_when=asyncio.FIRST_COMPLETED
-            )
+            async with serving(app, bound) as answering:
+                await asyncio.wait(
+                    [task for task in (answering, flushing, stopping) if task],
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
         finally:
             stopping.cancel()
-            server.should_exit = True
-            await serving
             # Only now: whatever was acknowledged is counted by then.
             if flusher and flushing:
                 flusher.stop()
@@ -145,74 +138,11 @@ class RegistryService:
         log.info("stopped")
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that leaves signals to the service."""
-
-    def __init__(self, app: Starlette) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            )
-        )
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-
 def _require_token(settings: ServiceSettings) -> None:
     if settings.token is not None and not settings.token.reveal():
         raise UsageError("the token is empty. Set KEYWRIGHT_REGISTRY_TOKEN to a long random text.")
-    if settings.token is None and not _is_loopback(settings.host):
+    if settings.token is None and not is_loopback(settings.host):
         raise UsageError(
             f"{settings.host} can be reached from outside, and anybody could count there. "
             f"Set KEYWRIGHT_REGISTRY_TOKEN, or listen on {LOOPBACK}."
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-@contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        bound = socket.create_server((host, port), family=family)
-    except (OSError, OverflowError) as error:
-        raise UsageError(f"{host}:{port} cannot be listened on: {error}. Choose another address.") from error
-    with bound:
-        # asyncio sets it only on sockets that name their protocol; without it each answer waits 40 ms.
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield bound
-
-
-class _signals:  # noqa: N801  # reads as the function it stands for
-    """SIGTERM and SIGINT stop the service; the second one ends it at once."""
-
-    def __init__(self, running: RegistryService) -> None:
-        self._running = running
-
-    def __enter__(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
-
-    def __exit__(self, *exc: object) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.remove_signal_handler(number)
-
-    def _stop(self, number: signal.Signals) -> None:
-        log.info("stopping: %s", number.name)
-        self._running.stop()
-        asyncio.get_running_loop().remove_signal_handler(number)

@@ -48,8 +48,8 @@ def serve(config: ConfigOption = None) -> None:
 def sync(config: ConfigOption = None) -> None:
     """Sync once: Meetup's events into Redis, then channels, roles and their members on Discord.
 
-    Exits with 0 when all is in step, 1 when some events or series could not be synced, 2 when the
-    configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached or another sync is under way.
+    Exits with 0 when all is in step, 1 when some events or series could not be synced or another sync is
+    under way, 2 when the configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached.
     """
     configuration = _configuration(config)
     from keywright.services.meetup.bot import sync_once

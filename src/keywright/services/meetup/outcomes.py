@@ -1,0 +1,79 @@
+"""What the linking pages say, in plain words: what happened, and what the person can do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["NOTICES", "OUTCOMES", "PROBLEMS", "Told"]
+
+
+class Told(NamedTuple):
+    title: str
+    text: str
+    remedy: str = ""
+    good: bool = False
+    status: int = 200
+
+
+_END_THE_OTHER = (
+    "If the other account is yours too, ask an organizer to end that link. "
+    "Then go back to Discord and ask the bot for a new one."
+)
+
+OUTCOMES = {
+    "linked": Told(
+        "Your accounts are linked",
+        "From now on you get into the channels of the events that you sign up for on Meetup. "
+        "That happens within a quarter of an hour.",
+        "You can close this page.",
+        good=True,
+    ),
+    "already": Told(
+        "Your accounts are linked",
+        "These two accounts were linked before, and still are.",
+        "You can close this page.",
+        good=True,
+    ),
+    "meetup-taken": Told(
+        "This Meetup account is taken",
+        "It is linked to another Discord account, and an account can have one link only. "
+        "Nothing was changed.",
+        _END_THE_OTHER,
+        status=409,
+    ),
+    "discord-taken": Told(
+        "Your Discord account is taken",
+        "It is linked to another Meetup account, and an account can have one link only. Nothing was changed.",
+        _END_THE_OTHER,
+        status=409,
+    ),
+}
+
+PROBLEMS = {
+    "expired": Told(
+        "This link does not work any more",
+        "A link works once, and only for ten minutes.",
+        "Go back to Discord and ask the bot for a new link.",
+    ),
+    "stray": Told(
+        "This page is not for this browser",
+        "It was opened in another browser than the one you started in, it was opened twice, "
+        "or your browser keeps no cookies. Nothing was changed.",
+        "Open the link from Discord once more, and stay in one browser until you are done.",
+    ),
+    "unknown": Told(
+        "There is no such page",
+        "Perhaps a part of the address was lost.",
+        "Go back to Discord and open the link from there.",
+    ),
+    "trouble": Told(
+        "Something went wrong on our side",
+        "We cannot tell whether your accounts are linked.",
+        "Wait a minute, then ask the bot on Discord for a new link. If it stays so, tell an organizer.",
+    ),
+}
+
+NOTICES = {
+    "denied": "You said no at Meetup, so nothing was linked. If you change your mind, start again here.",
+    "failed": "Meetup did not confirm who you are, so nothing was linked. You can try again here.",
+}

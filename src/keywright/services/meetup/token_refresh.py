@@ -1,0 +1,118 @@
+"""Keeping tokens fresh: the organizer's on a schedule that is stored, those of users over four days."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import PlatformError, PlatformTroubleError, RefusedChangeError
+from keywright.keyspace import Secret
+from keywright.models.meetup import tokens
+from keywright.models.meetup.linking import store_tokens
+from keywright.models.meetup.schema import MeetupId, MeetupUsers, Tokens, UserTokens, UserTokensLease, new_id
+from keywright.services.meetup.oauth import Granted, OAuthClient
+
+__all__ = ["TokenRefresher"]
+
+log = logging.getLogger("keywright.meetup")
+
+BUSY = timedelta(minutes=1)
+SPREAD_HOURS = 96
+# Less than the hold of the lease: whoever takes longer must not come after another.
+LIMIT_SECONDS = tokens.REFRESH_HOLD.total_seconds() * 0.75
+
+
+class TokenRefresher:
+    """Refreshes under a lease, so that of several bots one uses a refresh token."""
+
+    def __init__(self, db: AsyncDatabase, oauth: OAuthClient, clock: Callable[[], datetime]) -> None:
+        self._db = db
+        self._oauth = oauth
+        self._clock = clock
+
+    async def organizer_token(self) -> Secret[str]:
+        """The access token to ask Meetup with."""
+        found = (await self._db.run(tokens.organizer())).access_token
+        if found is None:
+            raise RefusedChangeError(
+                "the bot", "has no organizer's tokens", "Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN."
+            )
+        return found
+
+    async def fresh_token(self, *, instead_of: Secret[str]) -> Secret[str]:
+        """Another access token than this one, which Meetup does not take any more."""
+        found = await self.organizer_token()
+        if found != instead_of:
+            return found  # another bot, or another task, was faster
+        if not await self.refresh_now():
+            raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
+        return await self.organizer_token()
+
+    async def refresh_when_due(self) -> datetime:
+        """Refresh the organizer's tokens if it is time; when to look again."""
+        now = self._clock()
+        due = await self._db.run(tokens.due_time(now))
+        if due > now:
+            return due
+        if not await self.refresh_now():
+            return now + BUSY
+        return await self._db.run(tokens.due_time(now))
+
+    async def refresh_now(self) -> bool:
+        """Refresh the organizer's tokens; False when another is at it. One that fails is due in an hour."""
+        holder = new_id()
+        if not await self._db.run(tokens.begin_refresh(holder)):
+            return False
+        old = (await self._db.run(tokens.organizer())).refresh_token
+        try:
+            granted = await self._granted(old)
+        except (PlatformError, RefusedChangeError):
+            await self._db.run(tokens.postpone_refresh(holder, self._clock()))
+            raise
+        finish = tokens.finish_refresh(holder, self._clock(), granted.access_token, granted.refresh_token)
+        if not await self._db.run(finish):
+            raise PlatformTroubleError("Meetup", "a refresh for tokens", "it took longer than the lease held")
+        log.info("refreshed the organizer's tokens")
+        return True
+
+    async def _granted(self, old: Secret[str] | None) -> Granted:
+        if old is None:
+            raise RefusedChangeError(
+                "the organizer", "has no refresh token", "Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN."
+            )
+        try:
+            async with asyncio.timeout(LIMIT_SECONDS):
+                return await self._oauth.refresh(old)
+        except TimeoutError as error:
+            raise PlatformTroubleError("Meetup", "a refresh for tokens", "no answer in time") from error
+
+    async def refresh_users(self) -> int:
+        """Refresh the tokens of those users whose hour it is; how many."""
+        now = self._clock()
+        hour = (now.toordinal() % (SPREAD_HOURS // 24)) * 24 + now.hour
+        users = await self._db.run(MeetupUsers().members())
+        refreshed = 0
+        for user in sorted(each for each in users if each % SPREAD_HOURS == hour):
+            refreshed += await self._refresh_user(user)
+        return refreshed
+
+    async def _refresh_user(self, user: MeetupId) -> bool:
+        lease, holder = UserTokensLease(user), new_id()
+        if not await self._db.run(lease.acquire(holder, tokens.REFRESH_HOLD)):
+            return False
+        try:
+            # Read under the lease: whoever had it before has stored others.
+            old = await self._db.run(UserTokens(user).get())
+            if old is None:
+                return False
+            granted = await self._granted(old.refresh_token)
+            fresh = Tokens(granted.access_token, granted.refresh_token or old.refresh_token)
+            return await self._db.run(store_tokens(user, fresh))
+        except PlatformError as error:
+            log.warning("the tokens of Meetup user %d stay as they are: %s", user, error)
+            return False
+        finally:
+            await self._db.run(lease.release(holder))

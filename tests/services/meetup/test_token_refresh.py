@@ -1,0 +1,135 @@
+"""Tokens are refreshed on schedule, by one bot at a time, and survive what goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+import pytest
+
+from keywright.errors import PlatformRefusedError, PlatformTroubleError
+from keywright.keyspace import Secret
+from keywright.models.meetup import linking, tokens
+from keywright.models.meetup.schema import RefreshTime, Tokens, UserTokens, UserTokensLease
+from meetup_bots import Opened, Surroundings
+
+
+def test_the_organizers_tokens_are_refreshed_when_due_and_the_next_time_is_kept(around: Surroundings) -> None:
+    async def work(opened: Opened) -> None:
+        due = around.clock() + tokens.REFRESH_EVERY
+        assert await opened.refresher.refresh_when_due() == due
+        assert around.meetup.oauth.refreshes == 0
+        around.clock.advance(tokens.REFRESH_EVERY)
+        assert await opened.refresher.refresh_when_due() == around.clock() + tokens.REFRESH_EVERY
+        assert around.meetup.oauth.refreshes == 1
+        assert await opened.db.run(RefreshTime().get()) == around.clock() + tokens.REFRESH_EVERY
+
+    around.run(work)
+
+
+def test_several_bots_refresh_once(around: Surroundings) -> None:
+    """The provider uses a refresh token up, so a second use would lose them all."""
+    around.meetup.faults.slow("/oauth2/access", 0.2)
+
+    async def work(opened: Opened) -> None:
+        around.clock.advance(tokens.REFRESH_EVERY)
+        due = await asyncio.gather(*(opened.refresher.refresh_when_due() for _ in range(5)))
+        soon = [each for each in due if each - around.clock() == timedelta(minutes=1)]
+        assert (around.meetup.oauth.refreshes, len(soon)) == (1, 4)
+        await opened.sync_meetup()
+
+    around.run(work)
+
+
+def test_without_a_new_refresh_token_the_old_one_stays(around: Surroundings) -> None:
+    around.meetup.oauth.rotate = False
+
+    async def work(opened: Opened) -> None:
+        before = await opened.db.run(tokens.organizer())
+        assert await opened.refresher.refresh_now()
+        after = await opened.db.run(tokens.organizer())
+        assert before.refresh_token == after.refresh_token
+        assert before.access_token != after.access_token
+
+    around.run(work)
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(503, PlatformTroubleError), (400, PlatformRefusedError)], ids=["outage", "refusal"]
+)
+def test_a_refresh_that_fails_is_due_again_in_an_hour(
+    around: Surroundings, status: int, error: type[Exception]
+) -> None:
+    async def work(opened: Opened) -> None:
+        around.clock.advance(tokens.REFRESH_EVERY)
+        with around.meetup.faults.outage(status), pytest.raises(error):
+            await opened.refresher.refresh_when_due()
+        assert await opened.refresher.refresh_when_due() == around.clock() + tokens.RETRY_AFTER
+        around.clock.advance(tokens.RETRY_AFTER)
+        assert await opened.refresher.refresh_when_due() > around.clock() + tokens.RETRY_AFTER
+
+    around.run(work)
+
+
+def test_no_error_tells_a_token(around: Surroundings) -> None:
+    async def work(opened: Opened) -> None:
+        kept = (await opened.db.run(tokens.organizer())).refresh_token
+        assert kept is not None
+        body = '{"access_token": 5, "refresh_token": "leaked"}'
+        around.meetup.faults.fail("/oauth2/access", 200, body=body)
+        with pytest.raises(PlatformTroubleError) as trouble:
+            await opened.refresher.refresh_now()
+        chain = f"{trouble.value!r}{trouble.value.__cause__!r}"
+        assert "leaked" not in chain
+        assert kept.reveal() not in chain
+
+    around.run(work)
+
+
+def hour_of(user: int, start: datetime) -> timedelta:
+    """How long until it is the hour of a user's tokens."""
+    for hours in range(96):
+        at = start + timedelta(hours=hours)
+        if (at.toordinal() % 4) * 24 + at.hour == user % 96:
+            return timedelta(hours=hours)
+    raise AssertionError
+
+
+def test_tokens_of_users_are_refreshed_in_their_hour_every_four_days(around: Surroundings) -> None:
+    someone, without = around.person("Gino"), around.person("Tess")
+    old = Tokens(*map(Secret, around.meetup.oauth.grant(someone.meetup)))
+
+    async def work(opened: Opened) -> None:
+        await opened.db.run(linking.store_tokens(someone.meetup, old))
+        around.clock.advance(hour_of(someone.meetup, around.clock()))
+        assert await opened.refresher.refresh_users() == 1
+        fresh = await opened.db.run(UserTokens(someone.meetup).get())
+        assert fresh is not None
+        assert fresh.refresh_token != old.refresh_token
+        assert await opened.db.run(UserTokensLease(someone.meetup).holder()) is None
+        refreshed = 0
+        for _ in range(96):
+            around.clock.advance(hours=1)
+            refreshed += await opened.refresher.refresh_users()
+        assert refreshed == 1
+        assert await opened.db.run(UserTokens(without.meetup).get()) is None
+
+    around.run(work)
+
+
+def test_a_user_who_was_unlinked_meanwhile_gets_no_tokens_back(around: Surroundings) -> None:
+    someone = around.person("Gino")
+    old = Tokens(*map(Secret, around.meetup.oauth.grant(someone.meetup)))
+    around.meetup.faults.slow("/oauth2/access", 0.3)
+
+    async def work(opened: Opened) -> None:
+        await opened.db.run(linking.store_tokens(someone.meetup, old))
+        around.clock.advance(hour_of(someone.meetup, around.clock()))
+        refreshing = asyncio.create_task(opened.refresher.refresh_users())
+        while await opened.db.run(UserTokensLease(someone.meetup).holder()) is None:  # noqa: ASYNC110  # Redis
+            await asyncio.sleep(0.001)
+        await opened.db.run(linking.unlink(someone.meetup))
+        assert await refreshing == 0
+        assert await opened.db.run(UserTokens(someone.meetup).get()) is None
+
+    around.run(work)
