@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    audit,
     batches,
     bulk,
     cluster,
@@ -33,6 +34,7 @@ ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
     "discord": discord.measure,
     "meetup": meetup.measure,
     "registry": registry.measure,
+    "audit": audit.measure,
 }
 PLACING_THEMSELVES = ("latency", "registry")
 ON_THEIR_OWN = {"cluster": cluster.measure, "messaging": messaging.measure, "gateway": gateway.measure}

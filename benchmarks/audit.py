@@ -40,6 +40,7 @@ from keywright import (
     expires_in,
     gather_list,
 )
+from keywright.keyspace.key import Key
 from keywright.testing import RedisServer
 from keywright.tools.audit import Options, audit
 from keywright.tools.model import Model
@@ -96,7 +97,13 @@ class Settings(Map[Id, str], key="settings:<person>", space=space):
 
 
 MODEL = Model("bench-audit", (space,))
-SHARES = ((Profile, 45), (Session, 25), (Hits, 20), (Tags, 5), (Settings, 5))
+SHARES: tuple[tuple[type[Key], int], ...] = (
+    (Profile, 45),
+    (Session, 25),
+    (Hits, 20),
+    (Tags, 5),
+    (Settings, 5),
+)
 
 
 class Run(NamedTuple):
@@ -130,19 +137,18 @@ def fill(db: Database, keys: int) -> None:
             _written(db, kind, range(start, min(start + CHUNK, count)))
 
 
-def _written(db: Database, kind: type, numbers: range) -> None:
+def _written(db: Database, kind: type[Key], numbers: range) -> None:
     ids = [f"n{number:09}" for number in numbers]
     if kind is Profile:
         db.run(Profile.set_many((i, Person(f"name of {i}", f"{i}@example.org", 7)) for i in ids))
     elif kind is Session:
         db.run(Session.set_many((i, Visit(f"/page/{i}", 12)) for i in ids))
+    elif kind is Hits:
+        db.run(gather_list(Hits(i).set(12345) for i in ids))
+    elif kind is Tags:
+        db.run(gather_list(Tags(i).add("red", "green", "blue") for i in ids))
     else:
-        write = {
-            Hits: lambda i: Hits(i).set(12345),
-            Tags: lambda i: Tags(i).add("red", "green", "blue"),
-            Settings: lambda i: Settings(i).put_many({"theme": "dark", "language": "en"}),
-        }[kind]
-        db.run(gather_list(write(i) for i in ids))
+        db.run(gather_list(Settings(i).put_many({"theme": "dark", "language": "en"}) for i in ids))
 
 
 def _felt(server: RedisServer) -> Iterator[Result]:
@@ -227,9 +233,8 @@ def main() -> None:
     with RedisServer(options={"appendonly": "no"}) as server:
         for result in measure(server, keys):
             ours, theirs = result.ours.value, result.theirs.value
-            print(
-                f"{result.subject}: {ours:,.0f} {result.unit}, {result.peer} {theirs:,.0f} ({result.ratio:.2f})"
-            )
+            print(f"{result.subject}: {ours:,.0f} {result.unit}", end=", ")
+            print(f"{result.peer} {theirs:,.0f} ({result.ratio:.2f})")
 
 
 if __name__ == "__main__":

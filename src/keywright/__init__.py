@@ -117,6 +117,7 @@ __all__ = [
     "one_to_one",
     "preview",
     "recover",
+    "refers",
     "replace_if",
     "sha256_hex",
 ]

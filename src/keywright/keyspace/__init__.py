@@ -37,6 +37,7 @@ from keywright.keyspace.journal import recover
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import Counter, Entry, List, Map, Record, Set, SortedSet, Stream, Value
 from keywright.keyspace.proof import Finding, check
+from keywright.keyspace.references import refers
 from keywright.keyspace.relations import erase, index, many_to_many, many_to_one, one_to_one
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions import Upgrade
@@ -97,5 +98,6 @@ __all__ = [
     "one_to_one",
     "preview",
     "recover",
+    "refers",
     "sha256_hex",
 ]

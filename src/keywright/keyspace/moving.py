@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.context import Context
     from keywright.keyspace.key import Key
 
-__all__ = ["Arrival", "move_first", "moved"]
+__all__ = ["Arrival", "move_first", "moved", "moved_from_name"]
 
 Steps = Generator[Call[Any], Any, Any]
 
@@ -67,11 +67,20 @@ def moved(key: Key, *, discard: bool = False) -> Call[Arrival]:
     def steps(context: Context) -> Steps:
         arrivals = []
         for kind in key._former:
-            former = kind.made(key._values)
+            former = context.name(kind.made(key._values))
             arrivals.append((yield from _brought(former, key, context, discard=discard)))
         return Arrival.worst(arrivals)
 
     return Procedure(steps, f"move {key!r}")
+
+
+def moved_from_name(key: Key, former: bytes, *, discard: bool = False) -> Call[Arrival]:
+    """The same from a full name that no template has, as that of another version of the keyspace."""
+
+    def steps(context: Context) -> Steps:
+        return (yield from _brought(former, key, context, discard=discard))
+
+    return Procedure(steps, f"move to {key!r}")
 
 
 def move_first(cls: type[Key]) -> None:
@@ -96,19 +105,19 @@ def _after_moving(method: Callable[..., Call[Any]]) -> Callable[..., Call[Any]]:
     return operation
 
 
-def _brought(former: Key, key: Key, context: Context, *, discard: bool) -> Steps:
-    names = context.name(key), context.name(former)
+def _brought(former: bytes, key: Key, context: Context, *, discard: bool) -> Steps:
+    names = context.name(key), former
     if context.one_slot(names):
         found: int = yield BoundScript(RENAME, names, (int(discard),), type(key))
         return (Arrival.NOTHING, Arrival.MOVED, Arrival.BOTH)[found]
-    if not (yield Plain(EXISTS, (names[1],), names[1])):
+    if not (yield Plain(EXISTS, (former,), former)):
         return Arrival.NOTHING
     return (yield from _carried(former, key, context, discard=discard))
 
 
-def _carried(former: Key, key: Key, context: Context, *, discard: bool) -> Steps:
+def _carried(old: bytes, key: Key, context: Context, *, discard: bool) -> Steps:
     """Copy, verify, delete; whatever is interrupted is finished by the next who tries."""
-    new, old = context.name(key), context.name(former)
+    new = context.name(key)
     for _ in range(ATTEMPTS):
         taken = yield from _taken(old)
         if taken is None:
@@ -119,12 +128,12 @@ def _carried(former: Key, key: Key, context: Context, *, discard: bool) -> Steps
             return Arrival.BOTH
         if there is None and not copy:
             continue  # it was there, and is not any more
-        if (yield BoundScript(CARRY, [old], (b"drop", taken.digest), type(former))):
+        if (yield BoundScript(CARRY, [old], (b"drop", taken.digest), type(key))):
             return Arrival.MOVED
         # An older program wrote to it meanwhile: what was copied is not the latest any more.
         if copy and not (yield BoundScript(CARRY, [new], (b"drop", copy), type(key))):
             return Arrival.BOTH
-    raise ConflictError(f"moving {former!r}", ATTEMPTS)
+    raise ConflictError(f"moving to {key!r}", ATTEMPTS)
 
 
 def _taken(name: bytes) -> Steps:

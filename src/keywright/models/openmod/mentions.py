@@ -16,7 +16,7 @@ refers(
 refers(
     schema.TrackingSet,
     schema.ModActions,
-    lambda _, things: (thing for thing, _ in things),
+    lambda _, things: ((thing, None) for thing, _ in things),
     name="actions",
     required=False,
 )
@@ -37,7 +37,7 @@ refers(
 refers(
     schema.Extract,
     schema.TrackingSet,
-    lambda _, found: [found.target],
+    lambda _, found: [(found.target, None)],
     name="whom it concerns",
     required=False,
 )

@@ -23,6 +23,7 @@ from keywright.tools.check import Proof, Report, prove
 from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
 from keywright.ui.cli.acl import acl
+from keywright.ui.cli.audit import audit
 from keywright.ui.cli.broker import broker
 from keywright.ui.cli.diff import diff
 from keywright.ui.cli.discord import discord
@@ -32,6 +33,8 @@ from keywright.ui.cli.meetup import meetup
 from keywright.ui.cli.openmod import openmod
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.registry import registry
+from keywright.ui.cli.repair import repair
+from keywright.ui.cli.stats import stats
 from keywright.ui.cli.tour import take_tour
 from keywright.ui.cli.up import up
 
@@ -64,8 +67,11 @@ app = typer.Typer(
 )
 
 app.command()(acl)
+app.command()(audit)
 app.command()(diff)
 app.command()(docs)
+app.command()(repair)
+app.command()(stats)
 app.command()(up)
 app.add_typer(broker, name="broker")
 app.add_typer(discord, name="discord")

@@ -1,0 +1,390 @@
+"""Faults on purpose: damages a healthy database in every way its declaration lets one be damaged.
+
+Driven by the declaration alone, so it fits any keyspace. Every fault is of one code and on one key, and no
+key gets two, so that whoever looks for faults can be asked whether it found each of them.
+"""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from keywright.engine import Database
+from keywright.keyspace import Call, Counter, Keyspace, List, Map, Record, Set, SortedSet, Stream, Value
+from keywright.keyspace.alphabets import Alphabet
+from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.codecs import Codec, CodecError, is_sealed
+from keywright.keyspace.key import Key
+from keywright.keyspace.relations import Index, ManyToMany, ManyToOne, OneToOne
+
+__all__ = ["Fault", "Planter", "plant"]
+
+GARBAGE = (b"\xff\xfe\xfd", b"{", b"", b"neither this nor that", b"-")
+HOUR_MS = 3_600_000
+
+
+class Fault(NamedTuple):
+    """One damage: the code an audit should give it, the key's full name, and what was done."""
+
+    code: str
+    name: bytes
+    what: str
+
+
+def plant(
+    db: Database,
+    spaces: Iterable[Keyspace],
+    *,
+    each: int = 5,
+    unknown: int = 20,
+    seed: int = 0,
+    older: Mapping[type[Key], Callable[[Any], Call[Any]]] | None = None,
+) -> list[Fault]:
+    """Damage a database: at most `each` faults of one sort on one template, and `unknown` strange keys.
+
+    `older` has, for key classes with older shapes, the call that leaves a key in one. The same seed on the
+    same data does the same damage.
+    """
+    planter = Planter(db, tuple(spaces), each, seed)
+    planter.relations()
+    planter.references()
+    planter.older(older or {})
+    planter.values()
+    planter.strangers(unknown)
+    return planter.faults
+
+
+class Planter:
+    """Plants faults and remembers which keys have theirs."""
+
+    def __init__(self, db: Database, spaces: Sequence[Keyspace], each: int, seed: int) -> None:
+        self.db = db
+        self.spaces = spaces
+        self.each = each
+        self.random = random.Random(seed)
+        self.faults: list[Fault] = []
+        self._taken: set[bytes] = set()
+        self._keys = {kind: self._stored(kind) for space in spaces for kind in space}
+
+    def relations(self) -> None:
+        """One side without the other, entries of nothing, records in no index."""
+        for space in self.spaces:
+            for link in space.links:
+                if isinstance(link, Index):
+                    self._index(link.of, link.by)
+                elif isinstance(link, ManyToOne):
+                    self._many_to_one(link)
+                elif isinstance(link, OneToOne):
+                    self._one_to_one(link)
+                elif isinstance(link, ManyToMany):
+                    self._many_to_many(link)
+
+    def references(self) -> None:
+        """Targets that are gone."""
+        for space in self.spaces:
+            for reference in space.references:
+                if not reference.required:
+                    continue
+                for key in self._victims(reference.source):
+                    place = next(iter(reference.places(key, self._value(key))), None)
+                    if place is None or not self._free(place.key):
+                        continue
+                    field = place.stored_field
+                    verb = {"hash": b"HDEL", "set": b"SREM", "zset": b"ZREM"}.get(place.key.redis_type, b"")
+                    if field is None:
+                        self._send(b"UNLINK", place.key)
+                    else:
+                        self._send(verb, place.key, field)
+                    self._planted("KW401", key, f"removed {reference.name}", place.key)
+
+    def older(self, writers: Mapping[type[Key], Callable[[Any], Call[Any]]]) -> None:
+        for kind, write in writers.items():
+            for key in self._victims(kind):
+                self.db.run(write(key))
+                self._planted("KW103", key, "an older shape")
+
+    def values(self) -> None:
+        """Everything that can be wrong with one key by itself."""
+        for space in self.spaces:
+            for kind in space:
+                damages = (self._endless, self._too_long, self._undecodable, self._incomplete, self._unsealed)
+                for damage in (*damages, self._broken_seal, self._wrong_type, self._other_version):
+                    for key in self._victims(kind):
+                        damage(key)
+
+    def strangers(self, count: int) -> None:
+        """Names that no template has."""
+        leads = [self._prefix(space) for space in self.spaces]
+        for number in range(count):
+            name = self.random.choice(leads) + f"stray-{number % 3}:{self.random.randrange(10**9)}".encode()
+            if any(space.find(name, self.db.context) for space in self.spaces):
+                continue
+            self._raw(b"SET", name, b"whose is this?")
+            self.faults.append(Fault("KW101", name, "a stranger"))
+
+    def _index(self, of: type[Key], by: type[Any]) -> None:
+        index = by()
+        self._taken.add(self.db.context.name(index))
+        for key in self._victims(of):
+            self._send(b"SREM", index, index._encode(key._values[0]))
+            self._planted("KW405", key, f"left out of {by.__name__}")
+        for fresh in self._fresh(_only_alphabet(of), of):
+            self._send(b"SADD", index, index._encode(fresh))
+            self.faults.append(Fault("KW404", self.db.context.name(index), f"names {fresh!r}"))
+
+    def _many_to_one(self, link: ManyToOne[Any, Any]) -> None:
+        for key in self._victims(link.forward):
+            inverse = _made(link.inverse, self.db.run(key.get()))
+            self._send(b"SREM", inverse, inverse._encode(key._values[0]))
+            self._planted("KW402", key, "removed from its inverse", inverse)
+        for inverse in self._victims(link.inverse, sets=True):
+            for fresh in self._fresh(_only_alphabet(link.forward), link.forward, 1):
+                self._send(b"SADD", inverse, inverse._encode(fresh))
+                self._planted("KW403", inverse, f"knows {fresh!r}")
+        if link.index is not None:
+            self._index(link.forward, link.index)
+
+    def _one_to_one(self, link: OneToOne[Any, Any]) -> None:
+        for key in self._victims(link.forward):
+            inverse = _made(link.inverse, self.db.run(key.get()))
+            if self._free(inverse):
+                self._send(b"UNLINK", inverse)
+                self._planted("KW402", key, "its inverse is gone", inverse)
+        ids = zip(
+            self._fresh(_only_alphabet(link.inverse), link.inverse),
+            self._fresh(_only_alphabet(link.forward), link.forward),
+            strict=False,
+        )
+        for fresh, owner in ids:
+            inverse = _made(link.inverse, fresh)
+            self._send(b"SET", inverse, inverse._encode(owner))
+            self._planted("KW403", inverse, f"points to {owner!r}")
+        for of, by in ((link.forward, link.index), (link.inverse, link.inverse_index)):
+            if by is not None:
+                self._index(of, by)
+
+    def _many_to_many(self, link: ManyToMany[Any, Any]) -> None:
+        for key in self._victims(link.forward, sets=True):
+            partner = next(iter(self.db.run(key.members())))
+            inverse = _made(link.inverse, partner)
+            self._send(b"SREM", inverse, inverse._encode(key._values[0]))
+            self._planted("KW402", key, "removed from its inverse", inverse)
+        for inverse in self._victims(link.inverse, sets=True):
+            for fresh in self._fresh(_only_alphabet(link.forward), link.forward, 1):
+                self._send(b"SADD", inverse, inverse._encode(fresh))
+                self._planted("KW403", inverse, f"knows {fresh!r}")
+
+    def _endless(self, key: Any) -> None:
+        if self._expiry(key) and self._send(b"PTTL", key) > 0:
+            self._send(b"PERSIST", key)
+            self._planted("KW301", key, "made endless")
+
+    def _too_long(self, key: Any) -> None:
+        longest = self._expiry(key)
+        if longest and self._send(b"PTTL", key) > 0:
+            self._send(b"PEXPIRE", key, 3 * longest + HOUR_MS)
+            self._planted("KW302", key, "made to last longer")
+
+    def _undecodable(self, key: Any) -> None:
+        if key._sealed or getattr(key, "_upgrades", ()):
+            return
+        damage = _DAMAGES.get(_sort(key), _damaged_string)
+        commands = damage(key) if key.redis_type == "string" or _sort(key) is not Key else None
+        for verb, *operands in commands or ():
+            self._send(verb, key, *operands)
+        if commands:
+            self._planted("KW202", key, "made undecodable")
+
+    def _incomplete(self, key: Any) -> None:
+        if not isinstance(key, Record) or key._upgrades:
+            return
+        stored = self._send(b"HKEYS", key)
+        shape = key._own_fields()
+        required = [m.stored for m in getattr(shape, "members", ()) if m.required and m.stored in stored]
+        if required and len(stored) > 1 and getattr(shape, "tag", None) is None:
+            self._send(b"HDEL", key, self.random.choice(required))
+            self._planted("KW203", key, "lost a member")
+
+    def _unsealed(self, key: Any) -> None:
+        if isinstance(key, Value) and key._sealed and is_sealed(self._send(b"GET", key)):
+            self._send(b"SET", key, b"plaintext", b"KEEPTTL")
+            self._planted("KW204", key, "stored in clear")
+
+    def _broken_seal(self, key: Any) -> None:
+        if isinstance(key, Value) and key._sealed and is_sealed(stored := self._send(b"GET", key)):
+            self._send(b"SET", key, stored[:-1] + bytes([stored[-1] ^ 1]), b"KEEPTTL")
+            self._planted("KW205", key, "its seal was broken")
+
+    def _wrong_type(self, key: Any) -> None:
+        self._send(b"UNLINK", key)
+        if key.redis_type == "string":
+            self._send(b"SADD", key, b"member")
+        else:
+            self._send(b"SET", key, b"a string")
+        self._planted("KW201", key, "made another type")
+
+    def _other_version(self, key: Any) -> None:
+        binding = self.db.context.bindings.get(key._space)
+        version = key._space.version if binding is None else binding.version
+        if version is None:
+            return
+        name = self._prefix(key._space) + b"v0:" + key._name
+        dump = self._send(b"DUMP", key)
+        self._raw(b"RESTORE", name, 0, dump, b"REPLACE")
+        self._taken.add(self.db.context.name(key))
+        self.faults.append(Fault("KW102", name, "a copy of an older version"))
+
+    def _victims(self, kind: type[Key], *, sets: bool = False) -> Iterator[Any]:
+        """Some stored keys of a class that have no fault yet; each may be left without one."""
+        planted = len(self.faults)
+        for key in self._keys.get(kind, ()):
+            if len(self.faults) - planted >= self.each:
+                return
+            if self._free(key) and not (sets and not isinstance(key, Set)):
+                yield key
+
+    def _free(self, key: Key) -> bool:
+        return self.db.context.name(key) not in self._taken
+
+    def _planted(self, code: str, key: Key, what: str, *others: Key) -> None:
+        self.faults.append(Fault(code, self.db.context.name(key), what))
+        self._taken.update(map(self.db.context.name, (key, *others)))
+
+    def _stored(self, kind: type[Key]) -> list[Any]:
+        found = sorted(set(self.db.scan(kind)), key=lambda key: key._name)
+        self.random.shuffle(found)
+        return found
+
+    def _expiry(self, key: Key) -> int | None:
+        expiry = self.db.context.expiry_of(type(key))
+        if expiry is None:
+            return None
+        # Of one that follows from the value it is only known that a year is more than any sample lasts.
+        return expiry.longest_ms or 24 * 365 * HOUR_MS
+
+    def _value(self, key: Any) -> Any:
+        if isinstance(key, Map):
+            return self.db.run(key.all())
+        if isinstance(key, SortedSet | List):
+            return self.db.run(key.range())
+        return self.db.run(key.members() if isinstance(key, Set) else key.get())
+
+    def _fresh(self, alphabet: Alphabet[Any], kind: type[Key], count: int | None = None) -> Iterator[Any]:
+        """Ids that nothing is stored under."""
+        wanted = self.each if count is None else count
+        patterns = [alphabet.render(key._values[0]) for key in self._keys[kind][:20]] or [
+            alphabet.render(sample) for sample in alphabet.samples
+        ]
+        for _ in range(50 * wanted):
+            if not wanted:
+                return
+            text = "".join(map(self._altered, self.random.choice(patterns)))
+            try:
+                fresh = alphabet.parse(text)
+                name = self.db.context.name(kind(fresh))  # type: ignore[call-arg]  # one variable
+            except ValueError:
+                continue
+            if name not in self._taken and not self._raw(b"EXISTS", name):
+                self._taken.add(name)
+                wanted -= 1
+                yield fresh
+
+    def _altered(self, char: str) -> str:
+        for alike in (string.digits, "abcdef", string.ascii_lowercase, string.ascii_uppercase):
+            if char in alike and self.random.random() < 0.8:
+                return self.random.choice(alike)
+        return char
+
+    def _prefix(self, space: Keyspace) -> bytes:
+        binding = self.db.context.bindings.get(space)
+        prefix = space.prefix if binding is None else binding.prefix
+        return f"{prefix}:".encode() if prefix else b""
+
+    def _send(self, verb: bytes, key: Key, *operands: bytes | int) -> Any:
+        return self._raw(verb, self.db.context.name(key), *operands)
+
+    def _raw(self, verb: bytes, name: bytes, *operands: bytes | int) -> Any:
+        return self.db.run(Plain(Operation("plant", verb, Effect.ONCE), (name, *operands), name))
+
+
+Commands = list[tuple[Any, ...]]
+
+
+def _damaged_string(key: Any) -> Commands | None:
+    bad = _refused(key._codecs[0])
+    return None if bad is None else [(b"SET", bad, b"KEEPTTL")]
+
+
+def _damaged_set(key: Any) -> Commands | None:
+    bad = _refused(key._codec)
+    return None if bad is None else [(b"SADD", bad)]
+
+
+def _damaged_sorted_set(key: Any) -> Commands | None:
+    bad = _refused(key._codec)
+    return None if bad is None else [(b"ZADD", 1, bad)]
+
+
+def _damaged_list(key: Any) -> Commands | None:
+    bad = _refused(key._codec)
+    return None if bad is None else [(b"RPUSH", bad)]
+
+
+def _damaged_map(key: Any) -> Commands | None:
+    bad = _refused(key._value)
+    if bad is not None:
+        return [(b"HSET", key._field.encode(key._field.samples[0]), bad)]
+    bad = _refused(key._field)
+    return None if bad is None else [(b"HSET", bad, b"value")]
+
+
+def _damaged_record(key: Any) -> Commands | None:
+    for member in getattr(key._own_fields(), "members", ()):
+        bad = _refused(member.codec) if not member.codec.sealed else None
+        if bad is not None:
+            return [(b"HSET", member.stored, bad)]
+    return None
+
+
+def _damaged_stream(key: Any) -> Commands | None:
+    members = [(m.stored, _refused(m.codec) or b"") for m in key._fields.members]
+    if not any(bad for _, bad in members):
+        return None
+    return [(b"XADD", b"*", *(part for pair in members for part in pair))]
+
+
+_DAMAGES: dict[type[Key], Callable[[Any], Commands | None]] = {
+    Value: _damaged_string,
+    Counter: _damaged_string,
+    Set: _damaged_set,
+    SortedSet: _damaged_sorted_set,
+    List: _damaged_list,
+    Map: _damaged_map,
+    Record: _damaged_record,
+    Stream: _damaged_stream,
+}
+
+
+def _sort(key: Key) -> type[Key]:
+    return next((kind for kind in _DAMAGES if isinstance(key, kind)), Key)
+
+
+def _refused(codec: Codec[Any]) -> bytes | None:
+    """Bytes that a codec does not read, or None where it reads anything."""
+    for bad in GARBAGE:
+        try:
+            codec.decode(bad)
+        except CodecError:
+            return bad
+    return None
+
+
+def _only_alphabet(kind: type[Key]) -> Alphabet[Any]:
+    (alphabet,) = kind._template.alphabets.values()
+    return alphabet
+
+
+def _made(kind: Callable[..., Any], identity: Any) -> Any:
+    return kind(identity)

@@ -1,0 +1,52 @@
+"""Budgets: how many bytes a template may take, for runs that must fail when one is exceeded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from keywright.errors import UsageError
+from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.tallying import Tally
+
+__all__ = ["Budget", "over_budget", "parse_budget"]
+
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_FORM = re.compile(
+    r"(?P<template>.+)=(?P<number>[0-9]+(?:\.[0-9]+)?)\s*(?P<unit>[kmgt]?)(?:i?b)?", re.IGNORECASE
+)
+
+
+class Budget(NamedTuple):
+    """The most bytes of one template; `*` is all of them together."""
+
+    template: str
+    most_bytes: int
+
+
+def parse_budget(text: str) -> Budget:
+    """`messages:<message>=512MB`, in powers of 1024."""
+    found = _FORM.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"{text!r} is no budget. Write TEMPLATE=SIZE, as in 'messages:<message>=512MB'.")
+    return Budget(found["template"], round(float(found["number"]) * _UNITS[found["unit"].lower()]))
+
+
+def over_budget(budgets: Iterable[Budget], tally: Tally, templates: Iterable[str]) -> Iterator[Finding]:
+    """A finding for each budget that is exceeded; UsageError for a template that is not declared."""
+    declared = set(templates)
+    for template, most in budgets:
+        if template != "*" and template not in declared:
+            known = ", ".join(sorted(declared))
+            raise UsageError(f"there is no template {template!r} to have a budget. Use one of {known}.")
+        measures = tally.templates
+        used = (
+            sum(measure.total_bytes for measure in measures.values())
+            if template == "*"
+            else measures[template].total_bytes
+            if template in measures
+            else 0
+        )
+        if used > most:
+            yield Finding("KW501", template, b"", f"takes {used} bytes, the budget is {most}")

@@ -1,0 +1,125 @@
+"""What an audit can find: stable codes, and a finding with all that a repair needs to know."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from keywright.errors import UsageError
+
+__all__ = ["CODES", "Code", "Finding", "codes_named", "masked_name"]
+
+
+class Code(NamedTuple):
+    """One sort of finding. Codes and words are stable; `docs/findings/<code>.md` explains each."""
+
+    code: str
+    word: str
+    title: str
+    level: str = "error"
+
+    @property
+    def page(self) -> str:
+        return f"docs/findings/{self.code}.md"
+
+
+_ALL = (
+    Code("KW101", "unknown", "a key that no template matches", "warning"),
+    Code("KW102", "old-version", "a key of another version, or in an older place", "warning"),
+    Code("KW103", "old-shape", "a value in an older shape", "warning"),
+    Code("KW201", "wrong-type", "another Redis type than declared"),
+    Code("KW202", "undecodable", "a value that does not decode as declared"),
+    Code("KW203", "missing-member", "a record without a member that it must have"),
+    Code("KW204", "plaintext", "plaintext where a sealed value is declared"),
+    Code("KW205", "broken-seal", "a seal that the bound keys do not open"),
+    Code("KW301", "missing-expiry", "no expiry where one is declared"),
+    Code("KW302", "excessive-expiry", "a longer expiry than declared"),
+    Code("KW401", "dangling", "a reference that leads nowhere"),
+    Code("KW402", "missing-inverse", "a relation whose other side does not know of it"),
+    Code("KW403", "stray-inverse", "an inverse side that its forward side does not confirm"),
+    Code("KW404", "stray-index", "an index entry without its record"),
+    Code("KW405", "missing-index", "a record that its index does not name"),
+    Code("KW501", "over-budget", "more bytes than the budget allows"),
+    Code("KW502", "unread", "a value too large to be read", "note"),
+)
+CODES: dict[str, Code] = {code.code: code for code in _ALL}
+_BY_WORD = {code.word: code for code in _ALL}
+_GROUPS = {
+    "expiry": ("KW301", "KW302"),
+    "inverse": ("KW402", "KW403"),
+    "index": ("KW404", "KW405"),
+    "old": ("KW102", "KW103"),
+    "seal": ("KW204", "KW205"),
+    "all": tuple(CODES),
+}
+
+
+class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that is not as declared, found on one key.
+
+    `name` is the key's full name; `member` the stored bytes of the entry concerned, where there is one;
+    `other` the key on the other side of a relation or reference, `field` what is missing inside it. All
+    of these are ids: show them with `show_ids` only.
+    """
+
+    code: str
+    template: str
+    name: bytes
+    reason: str
+    found: str = ""
+    member: bytes | None = None
+    other: bytes | None = None
+    field: bytes | None = None
+    link: str = ""
+    secret: bool = False
+
+    @property
+    def kind(self) -> Code:
+        return CODES[self.code]
+
+    @property
+    def identity(self) -> tuple[str, bytes, bytes | None, str]:
+        return self.code, self.name, self.member, self.link
+
+    def shown_name(self, *, show_ids: bool) -> str:
+        if not self.name:
+            return self.template
+        return _text(self.name) if show_ids else masked_name(self.template, self.name)
+
+    def shown_reason(self, *, show_ids: bool) -> str:
+        if not show_ids or self.secret:
+            return self.reason
+        details = [f"found {self.found}"] if self.found else []
+        details += [f"entry {_text(self.member)}"] if self.member is not None else []
+        details += [f"other side {_text(self.other)}"] if self.other is not None else []
+        return "; ".join([self.reason, *details])
+
+
+def masked_name(template: str, name: bytes) -> str:
+    """A name without its ids: the template, and a tag by which two findings on one key are told to be so."""
+    digest = hashlib.blake2b(name, digest_size=3).hexdigest()
+    return f"{template} #{digest}"
+
+
+def codes_named(words: Iterable[str]) -> frozenset[str]:
+    """The codes that these words name: codes (KW101), their words (unknown) or groups of them (expiry)."""
+    found: set[str] = set()
+    for word in words:
+        name = word.strip()
+        if name.upper() in CODES:
+            found.add(name.upper())
+        elif name in _GROUPS:
+            found.update(_GROUPS[name])
+        elif name in _BY_WORD:
+            found.add(_BY_WORD[name].code)
+        elif name:
+            known = ", ".join(sorted([*_BY_WORD, *_GROUPS]))
+            raise UsageError(f"{name!r} names no finding. Use a code such as KW101, or one of {known}.")
+    return frozenset(found)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")

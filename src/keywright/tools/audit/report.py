@@ -1,0 +1,104 @@
+"""What an audit says in the end, as data that every format is made from. Ids are masked unless asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from keywright.tools.audit.findings import CODES, Finding
+from keywright.tools.audit.tallying import Tally
+
+__all__ = ["Report", "Row"]
+
+
+class Row(NamedTuple):
+    """One template in numbers; `coverage` is the share of its keys that expire, None where none was asked."""
+
+    template: str
+    keys: int
+    bytes: int
+    share: float
+    coverage: float | None
+    expiry: str
+    largest_bytes: int
+    largest: str
+
+
+class Report(NamedTuple):
+    """The result of one audit."""
+
+    model: str
+    server: str
+    seconds: float
+    sample: float
+    replicas: int
+    tally: Tally
+    expiries: dict[str, str]
+    failing: frozenset[str]
+    show_ids: bool = False
+
+    @property
+    def rows(self) -> list[Row]:
+        """The templates, most bytes first, those without keys at the end."""
+        total = sum(measure.total_bytes for measure in self.tally.templates.values()) or 1
+        rows = []
+        for template, expiry in self.expiries.items():
+            measure = self.tally.templates.get(template)
+            if measure is None:
+                rows.append(Row(template, 0, 0, 0.0, None, expiry, 0, ""))
+                continue
+            size, name = max(measure.largest, default=(0, b""))
+            shown = Finding("KW101", template, name, "").shown_name(show_ids=self.show_ids) if name else ""
+            share = measure.total_bytes / total
+            rows.append(
+                Row(template, measure.keys, measure.total_bytes, share, measure.coverage, expiry, size, shown)
+            )
+        return sorted(rows, key=lambda row: (-row.bytes, row.template))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many findings there are of each code."""
+        return {code: found.count for code, found in sorted(self.tally.findings.items())}
+
+    @property
+    def findings(self) -> Iterator[Finding]:
+        """The findings that were kept, by code."""
+        return (finding for _, found in sorted(self.tally.findings.items()) for finding in found.kept)
+
+    @property
+    def failed(self) -> bool:
+        """Whether there is a finding of a code that this audit was to fail on."""
+        return any(count for code, count in self.counts.items() if code in self.failing)
+
+    @property
+    def patterns(self) -> list[tuple[str, int]]:
+        """What unknown keys look like, the most frequent first."""
+        return sorted(self.tally.patterns.items(), key=lambda item: (-item[1], item[0]))
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "server": self.server,
+            "seconds": round(self.seconds, 3),
+            "sample": self.sample,
+            "replicas": self.replicas,
+            "names": self.tally.names,
+            "outside": self.tally.outside,
+            "truncated": self.tally.truncated,
+            "failed": self.failed,
+            "templates": [row._asdict() for row in self.rows],
+            "patterns": [{"pattern": pattern, "keys": count} for pattern, count in self.patterns],
+            "counts": self.counts,
+            "findings": [self._described(finding) for finding in self.findings],
+        }
+
+    def _described(self, finding: Finding) -> dict[str, Any]:
+        return {
+            "code": finding.code,
+            "word": CODES[finding.code].word,
+            "level": CODES[finding.code].level,
+            "template": finding.template,
+            "key": finding.shown_name(show_ids=self.show_ids),
+            "reason": finding.shown_reason(show_ids=self.show_ids),
+            "page": CODES[finding.code].page,
+        }

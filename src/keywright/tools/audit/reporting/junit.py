@@ -1,0 +1,49 @@
+"""The report as JUnit XML: a test case for each code, which fails when there are findings of it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+from keywright.tools.audit.findings import CODES, Code
+from keywright.tools.audit.report import Report
+
+__all__ = ["as_junit"]
+
+
+def as_junit(report: Report) -> str:
+    failing = [code for code, count in report.counts.items() if count and code in report.failing]
+    suite = ElementTree.Element(
+        "testsuite",
+        name=f"keywright audit {report.model}",
+        tests=str(len(CODES)),
+        failures=str(len(failing)),
+        errors="0",
+        time=f"{report.seconds:.3f}",
+    )
+    for code in CODES.values():
+        _case(suite, report, code)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _case(suite: ElementTree.Element, report: Report, code: Code) -> None:
+    case = ElementTree.SubElement(suite, "testcase", classname=report.model, name=f"{code.code} {code.title}")
+    found = report.tally.findings.get(code.code)
+    if found is None:
+        return
+    lines = [
+        f"{finding.shown_name(show_ids=report.show_ids)}: {finding.shown_reason(show_ids=report.show_ids)}"
+        for finding in found.kept
+    ]
+    if code.code in report.failing:
+        failure = ElementTree.SubElement(case, "failure", message=f"{found.count} findings", type=code.word)
+        failure.text = _printable("\n".join(lines))
+    else:
+        ElementTree.SubElement(case, "system-out").text = _printable("\n".join(lines))
+
+
+def _printable(text: str) -> str:
+    """Without what XML 1.0 cannot hold."""
+    return "".join(char if char in "\t\n" or char >= " " else "\ufffd" for char in text)

@@ -1,0 +1,57 @@
+"""The report as SARIF 2.1.0, for code scanning. A key is a logical location: there is no file."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from typing import Any
+
+from keywright.tools.audit.findings import CODES, Code, Finding
+from keywright.tools.audit.report import Report
+
+__all__ = ["as_sarif"]
+
+
+def as_sarif(report: Report) -> str:
+    used = [CODES[code] for code in report.counts]
+    run = {
+        "tool": {
+            "driver": {
+                "name": "keywright audit",
+                "version": version("keywright"),
+                "informationUri": "https://pypi.org/project/keywright/",
+                "rules": [_rule(code) for code in used],
+            }
+        },
+        "results": [_result(report, finding) for finding in report.findings],
+        "properties": {"counts": report.counts, "names": report.tally.names},
+    }
+    document = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    return {
+        "id": code.code,
+        "name": code.word,
+        "shortDescription": {"text": code.title},
+        "helpUri": code.page,
+        "defaultConfiguration": {"level": code.level},
+    }
+
+
+def _result(report: Report, finding: Finding) -> dict[str, Any]:
+    name = finding.shown_name(show_ids=report.show_ids)
+    return {
+        "ruleId": finding.code,
+        "level": CODES[finding.code].level,
+        "message": {"text": f"{name}: {finding.shown_reason(show_ids=report.show_ids)}"},
+        "locations": [
+            {"logicalLocations": [{"name": finding.template, "fullyQualifiedName": name, "kind": "member"}]}
+        ],
+        "partialFingerprints": {"key/v1": finding.shown_name(show_ids=False)},
+    }

@@ -1,0 +1,91 @@
+"""How far a migration came, in a file, so that one that was stopped goes on from there.
+
+Losing it costs time only: what is up to date is left as it is, so a migration may always begin anew.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import msgspec
+
+from keywright.errors import UsageError
+from keywright.tools.migrate.progress import Counts
+
+__all__ = ["Bookmark"]
+
+EVERY_SECONDS = 1.0
+
+
+class _Saved(msgspec.Struct):
+    task: str
+    cursors: dict[str, int | None] = {}
+    counts: dict[str, Counts] = {}
+    seen: int = 0
+    page: str = ""
+
+
+class Bookmark:
+    """The cursor of each node, or the last page of a conversion, and what was counted until there."""
+
+    def __init__(self, task: str, path: Path | None = None) -> None:
+        self.path = path
+        self.saved = _Saved(task)
+        self._written = 0.0
+
+    @classmethod
+    def at(cls, path: Path, task: str) -> Bookmark:
+        """Go on from a file, or begin one; UsageError where it is of another migration."""
+        bookmark = cls(task, path)
+        if path.exists():
+            bookmark.saved = _read(path)
+            if bookmark.saved.task != task:
+                raise UsageError(
+                    f"{path} is the bookmark of {bookmark.saved.task!r}, not of {task!r}. Name another file."
+                )
+        return bookmark
+
+    def cursor(self, node: str) -> int | None:
+        """Where to go on with a node; None when it is done."""
+        return self.saved.cursors.get(node, 0)
+
+    def passed(self, page: str) -> bool:
+        """Whether a page of a conversion was converted before the bookmark was set."""
+        return page <= self.saved.page
+
+    def at_cursor(self, node: str, cursor: int | None) -> None:
+        self.saved.cursors[node] = cursor
+        self._save()
+
+    def at_page(self, page: str) -> None:
+        self.saved.page = page
+        self._save()
+
+    def save(self) -> None:
+        """Write it now, as before stopping."""
+        if self.path is None:
+            return
+        fresh = self.path.with_name(f"{self.path.name}.new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(self.saved))
+        fresh.replace(self.path)
+        self._written = time.monotonic()
+
+    def done(self) -> None:
+        """Nothing is left to resume."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def _save(self) -> None:
+        if time.monotonic() - self._written > EVERY_SECONDS:
+            self.save()
+
+
+def _read(path: Path) -> _Saved:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Saved)
+    except (OSError, msgspec.MsgspecError, ValueError) as error:
+        raise UsageError(f"{path} is no bookmark of a migration: {error}. Name another file.") from error

@@ -1,0 +1,80 @@
+"""Counts by template as they are now, and how they change: passes of SCAN with a few values sampled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+from typing import Any, NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.tools.audit.walking import Options, Walk
+from keywright.tools.model import Model
+
+__all__ = ["Count", "Snapshot", "snapshots", "take_snapshot"]
+
+SAMPLE = 0.02
+
+
+class Count(NamedTuple):
+    """One template: its keys, their bytes and share of expiring ones by the sample, and keys a second."""
+
+    template: str
+    keys: int
+    bytes: int
+    expiring: float | None
+    rate: float | None
+
+
+class Snapshot(NamedTuple):
+    """All templates of a model at one moment; `rate` is None in the first of several."""
+
+    model: str
+    seconds: float
+    names: int
+    unknown: int
+    counts: list[Count]
+
+    def as_data(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "seconds": round(self.seconds, 3),
+            "names": self.names,
+            "unknown": self.unknown,
+            "templates": [count._asdict() for count in self.counts],
+        }
+
+
+async def take_snapshot(
+    db: AsyncDatabase,
+    model: Model,
+    *,
+    sample: float = SAMPLE,
+    max_rate: int | None = None,
+    before: tuple[float, Snapshot] | None = None,
+) -> Snapshot:
+    """One pass over all names. `before` is when an earlier pass was, and what it found, for the rates."""
+    started = time.monotonic()
+    walk = Walk(db, model.spaces, Options(sample, max_rate, keep=0))
+    tally = await walk.run()
+    seconds = time.monotonic() - started
+    past = {count.template: count.keys for count in before[1].counts} if before else {}
+    elapsed = started - before[0] if before else 0.0
+    counts = []
+    for known in walk.judge.matcher.known:
+        template = known.template.source
+        measure = tally.measure(template)
+        rate = (measure.keys - past.get(template, 0)) / elapsed if elapsed else None
+        counts.append(Count(template, measure.keys, measure.total_bytes, measure.coverage, rate))
+    return Snapshot(model.name, seconds, tally.names, sum(tally.patterns.values()), counts)
+
+
+async def snapshots(
+    db: AsyncDatabase, model: Model, *, sample: float = SAMPLE, max_rate: int | None = None
+) -> AsyncIterator[Snapshot]:
+    """Snapshot after snapshot, each with the rates since the one before; pause between them as you like."""
+    before: tuple[float, Snapshot] | None = None
+    while True:
+        started = time.monotonic()
+        snapshot = await take_snapshot(db, model, sample=sample, max_rate=max_rate, before=before)
+        before = started, snapshot
+        yield snapshot

@@ -1,0 +1,52 @@
+"""Healthy databases of every model for the tests of audit and repair, and short ways to run both."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from keywright import Binding, Call, Database, aconnect, connect
+from keywright.keyspace.key import Key
+from keywright.tools.audit import Finding, Options, Report, audit
+from keywright.tools.model import Model
+from keywright.tools.repair import Repair, repair
+
+REMOVABLE = frozenset({"KW101", "KW102", "KW201", "KW202", "KW203", "KW205", "KW401"})
+
+PRIMARIES = Options(prefer_replica=False)  # a replica may not have yet what a test has just written
+
+
+class Sample(NamedTuple):
+    """A model, how a database is opened with it, what fills one, and how to write its older shapes."""
+
+    model: Model
+    bindings: tuple[Binding, ...]
+    fill: Callable[[Database], None]
+    older: dict[type[Key], Callable[[Any], Call[Any]]]
+    each: int = 5
+
+    def open(self, url: str) -> Database:
+        return connect(url, *self.bindings)
+
+
+def audited(
+    url: str, sample: Sample, *, options: Options | None = None, **settings: Any
+) -> tuple[Report, list[Finding]]:
+    """One audit: its report, and every finding."""
+    found: list[Finding] = []
+
+    async def run() -> Report:
+        async with aconnect(url, *sample.bindings) as db:
+            return await audit(db, sample.model, options or PRIMARIES, on_finding=found.append, **settings)
+
+    return asyncio.run(run()), found
+
+
+def repaired(url: str, sample: Sample, undo: Path, remove: frozenset[str] = REMOVABLE) -> Repair:
+    async def run() -> Repair:
+        async with aconnect(url, *sample.bindings) as db:
+            return await repair(db, sample.model, Options(), undo, remove)
+
+    return asyncio.run(run())

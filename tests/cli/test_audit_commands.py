@@ -1,0 +1,164 @@
+"""`keywright audit`, `repair` and `stats` as they are called: what they print and exit with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import redis
+import typer
+from typer.testing import CliRunner, Result
+
+from audit_samples import SAMPLES
+from keywright.testing.planting import plant
+from keywright.ui.cli.app import app
+from keywright.ui.cli.audit import audit
+from keywright.ui.cli.repair import repair
+from keywright.ui.cli.stats import stats
+
+DRC = SAMPLES["drc"]()
+
+# The same group as the program's, so that errors end with their exit codes.
+commands = typer.Typer(cls=app.info.cls)
+for command in (audit, repair, stats):
+    commands.command()(command)
+
+
+@pytest.fixture
+def healthy(redis_url: str) -> str:
+    with DRC.open(redis_url) as db:
+        DRC.fill(db)
+    return redis_url
+
+
+@pytest.fixture
+def damaged(healthy: str) -> str:
+    with DRC.open(healthy) as db:
+        plant(db, DRC.model.spaces, each=2)
+    return healthy
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Any]:
+    with redis.Redis.from_url(redis_url) as found:
+        yield found
+
+
+def test_a_healthy_database_exits_with_0(healthy: str) -> None:
+    done = _run("audit", "drc", "--url", healthy)
+    assert done.exit_code == 0, done.output
+    assert "drc is as declared." in done.stdout
+    assert "messages:<message>" in done.stdout
+
+
+def test_findings_exit_with_1_unless_they_are_not_to_fail_on(damaged: str) -> None:
+    assert _run("audit", "drc", "--url", damaged).exit_code == 1
+    assert _run("audit", "drc", "--url", damaged, "--fail-on", "plaintext").exit_code == 0
+    assert _run("audit", "drc", "--url", damaged, "--fail-on", "unknown,dangling").exit_code == 1
+
+
+def test_a_budget_fails_a_run(healthy: str) -> None:
+    done = _run("audit", "drc", "--url", healthy, "--max-bytes", "messages:<message>=1KB")
+    assert done.exit_code == 1
+    assert "KW501" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", "nothing"),
+        ("audit", "drc", "--sample", "200%"),
+        ("audit", "drc", "--fail-on", "everything"),
+        ("audit", "drc", "--max-bytes", "much"),
+        ("stats", "drc", "--watch", "--format", "json"),
+    ],
+)
+def test_a_wrong_invocation_exits_with_2(redis_url: str, arguments: tuple[str, ...]) -> None:
+    assert _run(*arguments, "--url", redis_url).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["audit", "repair", "stats"])
+def test_an_unreachable_server_exits_with_3(command: str) -> None:
+    done = _run(command, "drc", "--url", "redis://127.0.0.1:1")
+    assert done.exit_code == 3
+    assert "cannot be reached" in done.stderr
+
+
+def test_json_has_the_templates_and_the_findings(damaged: str) -> None:
+    data = json.loads(_run("audit", "drc", "--url", damaged, "--format", "json").stdout)
+    assert data["failed"]
+    assert data["names"] > 500
+    assert {"KW101", "KW201", "KW301"} <= set(data["counts"])
+    assert {"template", "keys", "bytes", "share", "coverage"} <= set(data["templates"][0])
+
+
+def test_sarif_names_a_rule_for_every_result(damaged: str) -> None:
+    (run,) = json.loads(_run("audit", "drc", "--url", damaged, "--format", "sarif").stdout)["runs"]
+    rules = {rule["id"] for rule in run["tool"]["driver"]["rules"]}
+    assert {result["ruleId"] for result in run["results"]} == rules
+    assert all(result["message"]["text"] for result in run["results"])
+
+
+def test_junit_fails_the_cases_that_have_findings(damaged: str) -> None:
+    text = _run("audit", "drc", "--url", damaged, "--format", "junit", "--fail-on", "KW301").stdout
+    suite = ElementTree.fromstring(text)[0]  # our own output
+    failed = [case.get("name", "")[:5] for case in suite if case.find("failure") is not None]
+    assert failed == ["KW301"]
+    assert suite.get("failures") == "1"
+
+
+def test_html_is_one_page_that_escapes_names(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("keywright:<script>alert(1)</script>", "x")
+    path = tmp_path / "report.html"
+    done = _run("audit", "drc", "--url", redis_url, "--format", "html", "--show-ids", "--output", str(path))
+    assert done.exit_code == 1
+    page = path.read_text()
+    assert "&lt;script&gt;alert(1)" in page
+    assert "<script" not in page
+    assert "http" not in page.replace(redis_url, "")
+
+
+def test_a_repair_only_shows_its_plan_without_yes(damaged: str, client: Any, tmp_path: Path) -> None:
+    before = client.dbsize()
+    saved = tmp_path / "plan"
+    done = _run("repair", "drc", "--url", damaged, "--remove", "all", "--save", str(saved))
+    assert done.exit_code == 1
+    assert "Nothing was changed" in done.stdout
+    assert client.dbsize() == before
+    applied = _run(
+        "repair", "drc", "--url", damaged, "--plan", str(saved), "--yes", "--undo-to", str(tmp_path / "undo")
+    )
+    assert applied.exit_code == 0, applied.output
+    assert client.dbsize() < before
+
+
+def test_a_repair_and_its_undo(damaged: str, client: Any, tmp_path: Path) -> None:
+    undo, before = str(tmp_path / "undo"), client.dbsize()
+    done = _run("repair", "drc", "--url", damaged, "--remove", "all", "--yes", "--undo-to", undo)
+    assert done.exit_code == 0, done.output
+    assert _run("audit", "drc", "--url", damaged).exit_code == 0
+    assert "nothing to do" in _run("repair", "drc", "--url", damaged, "--yes", "--undo-to", undo).stdout
+    assert _run("repair", "drc", "--url", damaged, "--undo", undo).exit_code == 2
+    assert "put back" in _run("repair", "drc", "--url", damaged, "--undo", undo, "--yes").stdout
+    assert client.dbsize() == before
+    assert _run("audit", "drc", "--url", damaged).exit_code == 1
+
+
+def test_what_a_repair_cannot_decide_is_said(damaged: str, tmp_path: Path) -> None:
+    done = _run("repair", "drc", "--url", damaged, "--yes", "--undo-to", str(tmp_path / "undo"))
+    assert done.exit_code == 1
+    assert "left: 20 of KW101" in done.stdout
+
+
+def test_stats_are_a_table_or_json(healthy: str) -> None:
+    assert "messages:<message>" in _run("stats", "drc", "--url", healthy, "--once").stdout
+    data = json.loads(_run("stats", "drc", "--url", healthy, "--format", "json").stdout)
+    assert sum(count["keys"] for count in data["templates"]) == data["names"]
+
+
+def _run(*arguments: str) -> Result:
+    return CliRunner().invoke(commands, list(arguments))

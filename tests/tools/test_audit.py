@@ -1,0 +1,284 @@
+"""What an audit counts, finds, leaves alone and never shows."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+import kinship
+from audit_samples import SAMPLES
+from audited import PRIMARIES, Sample, audited
+from examples import bookshop
+from keywright import Database, Keyspace, SnowflakeStr, Value
+from keywright.testing import RedisCluster, RedisServer
+from keywright.testing.waiting import wait_until
+from keywright.tools.audit import CODES, Checkpoint, Options, Progress, codes_named, parse_budget, resuming
+from keywright.tools.model import Model
+from keywright.tools.repair.fingerprints import fingerprint
+
+ROOT = Path(__file__).parents[2]
+
+box = Keyspace("box", "A few keys in a box of their own.", prefix="box")
+
+
+class Parcel(Value[str], key="parcel:<parcel>", space=box):
+    """What is in a parcel."""
+
+    parcel: SnowflakeStr
+
+
+BOX = Sample(Model("box", (box,)), (), lambda _: None, {})
+TOWN = SAMPLES["town"]()
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Any]:
+    with redis.Redis.from_url(redis_url) as found:
+        yield found
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_every_code_has_a_page_that_says_what_repair_does(code: str) -> None:
+    page = (ROOT / CODES[code].page).read_text()
+    assert page.startswith(f"# {code} {CODES[code].word}\n")
+    assert "## What repair does" in page
+    assert f"[{code}]({code}.md)" in (ROOT / "docs/findings/README.md").read_text()
+
+
+def test_findings_are_named_by_code_word_or_group() -> None:
+    assert codes_named(["KW101", "dangling", "index"]) == {"KW101", "KW401", "KW404", "KW405"}
+
+
+def test_keys_and_bytes_are_what_the_server_counts(redis_url: str, client: Any) -> None:
+    sample = SAMPLES["drc"]()
+    with sample.open(redis_url) as db:
+        sample.fill(db)
+    report, _ = audited(redis_url, sample)
+    names = client.keys()
+    measured = sum(client.memory_usage(name) for name in names)
+    assert sum(row.keys for row in report.rows) == len(names)
+    assert sum(row.bytes for row in report.rows) == pytest.approx(measured, rel=0.05)
+    assert sum(row.share for row in report.rows) == pytest.approx(1)
+    messages = next(row for row in report.rows if row.template == "messages:<message>")
+    assert messages.coverage == 1
+
+
+def test_an_audit_only_reads_and_never_asks_for_all_keys(redis_url: str, client: Any) -> None:
+    with TOWN.open(redis_url) as db:
+        TOWN.fill(db)
+    before = _stored(client)
+    client.config_resetstat()
+    audited(redis_url, TOWN)
+    used = {name.removeprefix("cmdstat_") for name in client.info("commandstats")}
+    asked = {"scan", "get", "mget", "sscan", "pttl", "memory|usage", "sismember", "exists", "dbsize"}
+    assert used <= {*asked, "info", "command|info", "hello", "client|setinfo", "config|resetstat", "select"}
+    assert _stored(client) == before
+
+
+def test_unknown_keys_are_grouped_and_those_of_others_left_alone(redis_url: str, client: Any) -> None:
+    client.mset({f"box:old:{n}": "x" for n in range(30)} | {f"other:{n}": "x" for n in range(9)})
+    client.set("box:parcel:7", "a book")
+    report, findings = audited(redis_url, BOX)
+    assert report.patterns == [("box:old:<number>", 30)]
+    assert {finding.code for finding in findings} == {"KW101"}
+    assert report.tally.names == 31
+
+
+def test_ids_and_values_are_masked_unless_asked_for(redis_url: str, client: Any) -> None:
+    client.set("box:parcel:123456789", b"\xff\xfe secret-ish")
+    report, _ = audited(redis_url, BOX)
+    assert "123456789" not in str(report.as_data())
+    assert "secret-ish" not in str(report.as_data())
+    shown, _ = audited(redis_url, BOX, show_ids=True)
+    assert "123456789" in str(shown.as_data())
+    assert "secret-ish" in str(shown.as_data())
+
+
+def test_what_is_declared_secret_is_never_shown(redis_url: str, client: Any) -> None:
+    client.set("shop:door_code", b"\xff4711")
+    sample = SAMPLES["bookshop"]()
+    report, _ = audited(redis_url, sample, show_ids=True)
+    assert report.counts == {"KW202": 1}
+    assert "4711" not in str(report.as_data())
+
+
+def test_a_sample_reads_some_values_and_matches_all_names(redis_url: str, client: Any) -> None:
+    client.mset({f"box:parcel:{n}": "x" * 100 for n in range(1, 2001)})
+    client.set("box:strange", "x")
+    full, _ = audited(redis_url, BOX)
+    client.config_resetstat()
+    report, findings = audited(redis_url, BOX, options=PRIMARIES._replace(sample=0.1))
+    assert [finding.code for finding in findings] == ["KW101"]
+    (row,) = report.rows
+    assert row.keys == 2000
+    assert row.bytes == pytest.approx(full.rows[0].bytes, rel=0.05)
+    assert 100 < report.tally.templates["parcel:<parcel>"].sized < 300
+
+
+def test_a_budget_that_is_exceeded_is_a_finding(redis_url: str, client: Any) -> None:
+    client.set("box:parcel:1", "x" * 5000)
+    over, _ = audited(redis_url, BOX, budgets=[parse_budget("parcel:<parcel>=4KB")])
+    within, _ = audited(redis_url, BOX, budgets=[parse_budget("*=1MB")])
+    assert over.counts == {"KW501": 1}
+    assert within.counts == {}
+
+
+def test_what_to_fail_on_can_be_chosen(redis_url: str, client: Any) -> None:
+    client.set("box:strange", "x")
+    assert audited(redis_url, BOX)[0].failed
+    assert not audited(redis_url, BOX, failing=codes_named(["dangling"]))[0].failed
+
+
+def test_an_interrupted_audit_goes_on_where_it_was(
+    redis_url: str, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.mset({f"box:parcel:{n}": "x" for n in range(1, 5001)} | {"box:strange": "x"})
+    monkeypatch.setattr(resuming, "EVERY_SECONDS", 0.0)
+    path = tmp_path / "progress"
+
+    def interrupt(progress: Progress) -> None:
+        if path.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        audited(
+            redis_url,
+            BOX,
+            options=PRIMARIES._replace(max_rate=200_000),
+            checkpoint=Checkpoint.at(path, ["box"]),
+            on_progress=interrupt,
+        )
+    assert path.exists()
+    client.config_resetstat()
+    report, _ = audited(redis_url, BOX, checkpoint=Checkpoint.at(path, ["box"]))
+    assert report.rows[0].keys == 5000
+    assert report.counts == {"KW101": 1}
+    assert not path.exists()
+
+
+def test_the_rate_is_held(redis_url: str, client: Any) -> None:
+    client.mset({f"box:parcel:{n}": "x" for n in range(1, 1001)})
+    seen: list[Progress] = []
+    audited(redis_url, BOX, options=PRIMARIES._replace(max_rate=5000), on_progress=seen.append)
+    assert seen[-1].seen == 1000
+    assert seen[-1].rate <= 5500
+
+
+def test_large_collections_are_read_in_pages_and_in_part_where_that_is_told(
+    redis_url: str, client: Any
+) -> None:
+    client.sadd("housed", *(f"p{n}" for n in range(3000)))
+    report, findings = audited(redis_url, TOWN)
+    assert report.counts == {"KW404": 3000}
+    assert len({finding.member for finding in findings}) == 3000
+    part, _ = audited(redis_url, TOWN, options=PRIMARIES._replace(entries=1000))
+    assert part.tally.truncated == 1
+    assert part.counts["KW404"] < 3000
+
+
+def test_values_too_large_to_read_are_measured_and_noted(redis_url: str, client: Any) -> None:
+    client.set("box:parcel:1", "x" * 100_000)
+    client.mset({f"box:parcel:{n}": "x" for n in range(2, 3000)})
+    client.set("box:parcel:5000", "x" * (2 << 20))
+    report, _ = audited(redis_url, BOX)
+    assert not report.failed
+    assert sum(row.keys for row in report.rows) == 3000
+
+
+def test_a_relation_that_moves_under_the_audit_is_no_finding(redis_url: str) -> None:
+    with TOWN.open(redis_url) as db:
+        TOWN.fill(db)
+        stop = threading.Event()
+        mover = threading.Thread(target=_move_house, args=(db, stop))
+        mover.start()
+        try:
+            for _ in range(8):
+                _, findings = audited(redis_url, TOWN)
+                assert findings == []
+        finally:
+            stop.set()
+            mover.join()
+
+
+def test_replicas_are_read_where_there_are_any(keywright_cluster: RedisCluster, cluster_url: str) -> None:
+    with TOWN.open(cluster_url) as db:
+        TOWN.fill(db)
+    whole, _ = audited(cluster_url, TOWN)
+
+    def caught_up() -> bool:
+        report, findings = audited(cluster_url, TOWN, options=Options())
+        assert report.replicas == 3
+        return findings == [] and report.tally.names == whole.tally.names
+
+    wait_until(caught_up, "an audit of the replicas that finds all there is")
+
+
+def test_a_key_in_an_older_place_is_told_from_a_stranger(redis_url: str, client: Any) -> None:
+    client.hset("shop:customer:7", mapping={"first_name": "Ben Nevis", "last_name": ""})
+    client.set("shop:nobodys", "x")
+    _, findings = audited(redis_url, SAMPLES["bookshop"]())
+    assert {finding.code: finding.name for finding in findings} == {
+        "KW102": b"shop:customer:7",
+        "KW101": b"shop:nobodys",
+    }
+
+
+def test_names_that_are_no_text_are_unknown_keys(redis_url: str, client: Any) -> None:
+    client.set(b"box:parcel:\xff\xfe", "x")
+    client.set(b"box:parcel:1\nbox:parcel:2", "x")
+    report, _ = audited(redis_url, BOX)
+    assert report.counts == {"KW101": 2}
+
+
+def test_ignored_names_are_left_out(redis_url: str, client: Any) -> None:
+    client.set("box:strange:1", "x")
+    report, _ = audited(redis_url, BOX, options=PRIMARIES._replace(ignore=["box:strange:*"]))
+    assert report.counts == {}
+
+
+def test_seals_are_not_judged_without_a_keyring(keywright_server: RedisServer, redis_url: str) -> None:
+    sample = SAMPLES["bookshop"]()
+    with sample.open(redis_url) as db:
+        sample.fill(db)
+    without = sample._replace(bindings=(bookshop.shop.bind(), bookshop.last_year.bind()))
+    assert audited(redis_url, without)[1] == []
+
+
+def _move_house(db: Database, stop: threading.Event) -> None:
+    turn = 0
+    while not stop.is_set():
+        turn += 1
+        db.run(kinship.home.replace(f"p{turn % 60}", f"h{turn % 19}"))
+        db.run(kinship.desk.replace(f"p{turn % 60}", f"d{turn % 60}"))
+
+
+def _stored(client: Any) -> dict[bytes, str]:
+    return {name: fingerprint(client.dump(name)) for name in client.scan_iter()}
+
+
+def test_a_replica_that_goes_away_is_replaced_by_its_primary() -> None:
+    with RedisServer(tcp=True) as primary, RedisServer(tcp=True, replica_of=primary) as replica:
+        wait_until(lambda: "state=online" in primary.text("INFO", "replication"), "the replica follows")
+        with redis.Redis.from_url(primary.tcp_url) as client:
+            client.mset({f"box:parcel:{n}": "x" for n in range(1, 3001)})
+            assert client.wait(1, 10_000) == 1
+        stopped: list[int] = []
+
+        def stop_once(progress: Progress) -> None:
+            if not stopped:
+                stopped.append(progress.seen)
+                replica.stop()
+
+        report, findings = audited(
+            primary.tcp_url, BOX, options=Options(max_rate=20_000), on_progress=stop_once
+        )
+        assert report.replicas == 1
+        assert stopped
+        assert stopped[0] < 3000
+        assert findings == []
+        assert report.rows[0].keys == 3000

@@ -1,0 +1,221 @@
+"""A repair shows its plan, re-checks every step, leaves what it cannot decide, and can be taken back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from audit_samples import SAMPLES
+from audited import REMOVABLE, Sample, audited, repaired
+from keywright import aconnect
+from keywright.testing import RedisServer
+from keywright.testing.planting import plant
+from keywright.tools.audit import Options
+from keywright.tools.repair import Plan, Repair, read_plan, undo
+from keywright.tools.repair.fingerprints import fingerprint
+from keywright.tools.repair.repairing import apply_saved, plan_repair
+
+TOWN = SAMPLES["town"]()
+SHOP = SAMPLES["bookshop"]()
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Any]:
+    with redis.Redis.from_url(redis_url) as found:
+        yield found
+
+
+def test_a_plan_changes_nothing_and_can_be_read_again(redis_url: str, client: Any, tmp_path: Path) -> None:
+    _damaged(redis_url, TOWN)
+    before = _stored(client)
+    plan = _planned(redis_url, TOWN, tmp_path / "plan")
+    assert _stored(client) == before
+    again = read_plan(tmp_path / "plan")
+    assert again == plan
+    assert len(list(again.steps_in_order())) == plan.steps > 100
+    assert (tmp_path / "plan").stat().st_mode & 0o077 == 0
+
+
+def test_a_saved_plan_can_be_applied_and_applied_again_without_effect(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    _damaged(redis_url, TOWN)
+    _planned(redis_url, TOWN, tmp_path / "plan")
+    first = _applied(redis_url, TOWN, tmp_path)
+    assert first.steps > 100
+    after = _stored(client)
+    second = _applied(redis_url, TOWN, tmp_path)
+    assert second.steps == 0
+    assert _stored(client) == after
+
+
+def test_a_step_that_was_overtaken_changes_nothing(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("nobodys", "x")
+    client.set("person:ann:home", "h1")
+    client.sadd("housed", "ann", "ben")
+    _planned(redis_url, TOWN, tmp_path / "plan")
+    client.set("nobodys", "something else by now")
+    client.set("person:ann:home", "h2")
+    client.set("person:ben:home", "h1")
+    done = _applied(redis_url, TOWN, tmp_path)
+    assert done.steps == 0
+    assert done.overtaken == 3
+    assert client.get("nobodys") == b"something else by now"
+    assert client.sismember("housed", "ben")
+    assert not client.exists("house:h1:residents")
+
+
+def test_what_was_removed_comes_back_with_its_time(redis_url: str, client: Any, tmp_path: Path) -> None:
+    _damaged(redis_url, SHOP)
+    client.set("shop:strange:1", "x", ex=500)
+    before, codes = _contents(client), audited(redis_url, SHOP)[0].counts
+    repaired(redis_url, SHOP, tmp_path / "undo")
+    assert _contents(client) != before
+    _undone(redis_url, SHOP, tmp_path / "undo")
+    back = audited(redis_url, SHOP)[0].counts
+    # What was sealed or upgraded stays so: nothing of it was removed.
+    for counts in (codes, back):
+        for code in ("KW103", "KW204", "KW202"):
+            counts.pop(code, None)
+    assert back == codes
+    assert 400 < client.ttl("shop:strange:1") <= 500
+    sealed = {name for name in before if name.startswith(b"shop:session:")}
+    after = _contents(client)
+    unlike = {name for name in before if before[name] != after.get(name)}
+    assert unlike <= sealed | {b"shop:hours", b"shop:sales"}  # a stream takes nothing that is older
+
+
+def test_undoing_never_writes_over_what_is_there_again(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("nobodys", "x")
+    repaired(redis_url, TOWN, tmp_path / "undo")
+    client.set("nobodys", "somebody's")
+    assert _undone(redis_url, TOWN, tmp_path / "undo") == (0, 1)
+    assert client.get("nobodys") == b"somebody's"
+
+
+def test_nothing_is_removed_without_consent(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("nobodys", "x")
+    client.lpush("person:ann", "a list")
+    client.sadd("people", b"\xff")
+    done = repaired(redis_url, TOWN, tmp_path / "undo", frozenset())
+    assert done.left == {"KW101": 1, "KW201": 1, "KW202": 1}
+    assert done.steps == 0
+    assert {*client.keys()} == {b"nobodys", b"person:ann", b"people"}
+
+
+def test_a_desk_that_two_people_claim_is_left_to_a_person(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.mset({"person:ann:desk": "d1", "person:ben:desk": "d1", "desk:d1:occupant": "ann"})
+    client.sadd("seated", "ann", "ben")
+    client.sadd("desks_taken", "d1")
+    done = repaired(redis_url, TOWN, tmp_path / "undo")
+    assert [template for template, _ in done.failed] == ["person:<person>:desk"]
+    assert "only one can have it" in done.failed[0][1]
+    assert client.get("desk:d1:occupant") == b"ann"
+
+
+def test_a_key_in_an_older_place_is_moved(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.hset("shop:customer:7", mapping={"first_name": "Ben Nevis", "last_name": ""})
+    done = repaired(redis_url, SHOP, tmp_path / "undo", frozenset())
+    assert done.done == {"move": 1}
+    assert client.hget("shop:reader:7", "last_name") == b"Nevis"
+    assert not client.exists("shop:customer:7")
+
+
+def test_plaintext_is_sealed_and_not_written_to_the_undo_file(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.set("shop:session:7", "token", ex=100)
+    done = repaired(redis_url, SHOP, tmp_path / "undo", frozenset())
+    assert done.done == {"seal": 1}
+    assert client.get("shop:session:7").startswith(b"kw1")
+    assert client.ttl("shop:session:7") > 50
+    assert not (tmp_path / "undo").exists()
+
+
+def test_the_forward_side_decides(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("person:ann:home", "h1")
+    client.sadd("house:h2:residents", "ann")
+    client.sadd("housed", "ann", "ghost")
+    repaired(redis_url, TOWN, tmp_path / "undo", frozenset())
+    assert client.smembers("house:h1:residents") == {b"ann"}
+    assert not client.exists("house:h2:residents")
+    assert client.smembers("housed") == {b"ann"}
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sets(st.one_of(st.binary(max_size=90), st.integers(-(2**40), 2**40).map(lambda n: str(n).encode())))
+)
+def test_a_fingerprint_does_not_depend_on_the_order_of_a_set(
+    keywright_server: RedisServer, members: set[bytes]
+) -> None:
+    members |= {b"not a number", b"x" * 300}
+    with redis.Redis.from_url(keywright_server.url) as client:
+        client.delete("one", "other")
+        client.sadd("one", *members)
+        client.sadd("other", *[f"{n}" for n in range(700)], *members)
+        client.srem("other", *({f"{n}".encode() for n in range(700)} - members))
+        one, other = client.dump("one"), client.dump("other")
+        assert isinstance(one, bytes)
+        assert isinstance(other, bytes)
+        if one[0] == other[0]:
+            assert fingerprint(one) == fingerprint(other)
+        client.sadd("one", b"one more than before")
+        more = client.dump("one")
+        assert isinstance(more, bytes)
+        assert fingerprint(more) != fingerprint(one)
+
+
+def _damaged(url: str, sample: Sample) -> None:
+    with sample.open(url) as db:
+        sample.fill(db)
+        plant(db, sample.model.spaces, each=3, older=sample.older)
+
+
+def _planned(url: str, sample: Sample, path: Path) -> Plan:
+    async def run() -> Plan:
+        async with aconnect(url, *sample.bindings) as db:
+            return await plan_repair(db, sample.model, Options(), path, REMOVABLE)
+
+    return asyncio.run(run())
+
+
+def _applied(url: str, sample: Sample, folder: Path) -> Repair:
+    async def run() -> Repair:
+        async with aconnect(url, *sample.bindings) as db:
+            return await apply_saved(db, sample.model, read_plan(folder / "plan"), folder / "undo")
+
+    return asyncio.run(run())
+
+
+def _undone(url: str, sample: Sample, path: Path) -> tuple[int, int]:
+    async def run() -> tuple[int, int]:
+        async with aconnect(url, *sample.bindings) as db:
+            return await undo(db, path)
+
+    return asyncio.run(run())
+
+
+def _contents(client: Any) -> dict[bytes, Any]:
+    reads = {
+        b"string": client.get,
+        b"hash": client.hgetall,
+        b"set": client.smembers,
+        b"zset": lambda name: client.zrange(name, 0, -1, withscores=True),
+        b"list": lambda name: client.lrange(name, 0, -1),
+        b"stream": client.xrange,
+    }
+    return {name: reads[client.type(name)](name) for name in client.scan_iter()}
+
+
+def _stored(client: Any) -> dict[bytes, str]:
+    return {name: fingerprint(client.dump(name)) for name in client.scan_iter()}
