@@ -16,8 +16,8 @@ export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(VENV)/.ready ## take the tour
-	@$(VENV)/bin/keywright tour
+run: $(VENV)/.runs ## everything at once with live samples, in a browser (Ctrl-C ends it)
+	@$(VENV)/bin/keywright up $(ARGS)
 
 test: $(VENV)/.ready servers ## run the tests (ARGS="-k name" narrows)
 	@$(VENV)/bin/python -m pytest $(ARGS)
@@ -47,9 +47,13 @@ clean: ## remove environments, caches and build output
 servers:
 	@scripts/setup.sh servers
 
+$(VENV)/.runs: $(SETUP)
+	@scripts/setup.sh venv $(VENV)
+	@touch $@
+
 $(VENV)/.ready: $(SETUP)
 	@scripts/setup.sh venv $(VENV) dev
-	@touch $@
+	@touch $@ $(VENV)/.runs
 
 $(BENCH_VENV)/.ready: $(SETUP)
 	@scripts/setup.sh venv $(BENCH_VENV) bench

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prepares a bare Debian machine (python3, make, git). Called by the Makefile:
 #
-#   scripts/setup.sh venv DIR GROUP   a virtual environment with keywright[all] and a dependency group
+#   scripts/setup.sh venv DIR [GROUP] a virtual environment with keywright[all], and a dependency group
 #   scripts/setup.sh servers          Debian's servers and browser for the tests; nothing is started
 set -eu
 
@@ -29,16 +29,16 @@ ensure_venv_module() {
 }
 
 make_venv() {
-    dir=$1 group=$2
+    dir=$1 group=${2-}
     if [ ! -x "$dir/bin/python" ]; then
         ensure_venv_module
         say "creating $dir"
         python3 -m venv "$dir"
     fi
-    say "installing keywright[all] and the group '$group' into $dir"
+    say "installing keywright[all]${group:+ and the group '$group'} into $dir"
     # --group needs pip 25.1; Debian 12 has 23.0.
     "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-    install_into "$dir" --group "$group" --editable '.[all]'
+    install_into "$dir" ${group:+--group "$group"} --editable '.[all]'
     if [ "$group" = dev ]; then add_compiled "$dir"; fi
 }
 
@@ -83,7 +83,7 @@ install_servers() {
 
 cd "$(dirname "$0")/.."
 case "${1-}" in
-    venv) make_venv "$2" "$3" ;;
+    venv) make_venv "$2" "${3-}" ;;
     servers) install_servers ;;
-    *) say "usage: $0 venv DIR GROUP | servers"; exit 2 ;;
+    *) say "usage: $0 venv DIR [GROUP] | servers"; exit 2 ;;
 esac

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from keywright.errors import UsageError
+from keywright.keyspace import Keyspace
 from keywright.tools.loading import load_keyspace
 from keywright.tools.model import Model
 
 __all__ = ["BUILT_IN", "ModelName", "load_model"]
 
 BUILT_IN = {
-    "drc": "keywright.models.discord.drc.schema:drc,private",
-    "spectacles": "keywright.models.discord.spectacles.schema:spectacles,private",
-    "openmod": "keywright.models.openmod.schema:openmod,openmod_v1",
-    "registry": "keywright.models.registry.schema:registry,legacy",
-    "meetup": "keywright.models.meetup.schema:meetup",
+    "drc": ("keywright.models.discord.drc.schema:drc,private",),
+    "spectacles": ("keywright.models.discord.spectacles.schema:spectacles,private",),
+    "openmod": (
+        "keywright.models.openmod.schema:openmod,openmod_v1",
+        "keywright.services.openmod.schema:openmod_service,openmod_local",
+    ),
+    "registry": (
+        "keywright.models.registry.schema:registry,legacy",
+        "keywright.services.registry.schema:notifications",
+    ),
+    "meetup": ("keywright.models.meetup.schema:meetup",),
 }
-"""Where the keyspaces of each shipped model are; the first is its public one. Imported when asked for."""
+"""Where the keyspaces of each shipped model are, its services' own included. Imported when asked for.
+
+The first is its public one.
+"""
 
 ModelName = Annotated[
     str,
@@ -34,11 +45,16 @@ ModelName = Annotated[
 
 def load_model(name: str) -> Model:
     """The model of that name; UsageError says what is not there and what is."""
-    place = BUILT_IN.get(name, name)
-    module, colon, attributes = place.partition(":")
-    if not colon:
+    if name not in BUILT_IN and ":" not in name:
         raise UsageError(
             f"{name!r} names no model. Write MODULE:ATTRIBUTE, as in shop.schema:shop, "
             f"or one of {', '.join(BUILT_IN)}."
         )
-    return Model(name, tuple(load_keyspace(f"{module}:{attribute}") for attribute in attributes.split(",")))
+    places = BUILT_IN.get(name, (name,))
+    return Model(name, tuple(space for place in places for space in _keyspaces(place)))
+
+
+def _keyspaces(place: str) -> Iterator[Keyspace]:
+    module, _, attributes = place.partition(":")
+    for attribute in attributes.split(","):
+        yield load_keyspace(f"{module}:{attribute}")
