@@ -51,6 +51,17 @@ def test_the_code_of_the_messaging_page_runs_as_pasted(tmp_path: Path) -> None:
     ]
 
 
+def test_the_code_of_the_migrating_page_runs_as_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    script = tmp_path / "pasted.py"
+    script.write_text("\n".join(blocks("python", ROOT / "docs/migrating.md")))
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["{'b7'}", "old: 199", "swept: 199 left: 0", "may be dropped: 3"]
+
+
 def test_the_first_screen_has_at_most_thirty_lines_of_code() -> None:
     assert len([line for line in blocks("python")[0].splitlines() if line.strip()]) <= 30
 

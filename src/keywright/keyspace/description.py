@@ -362,7 +362,7 @@ def _moves(kind: type[Key]) -> Iterator[UpgradeDescription]:
     lead = Binding(kind._space).lead.decode()
     for former in kind._former:
         source = lead + former._template.source
-        yield UpgradeDescription(version=former._template.source, doc="", moved=True, moved_from=source)
+        yield UpgradeDescription(version="former name", moved=True, moved_from=source)
 
 
 def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:

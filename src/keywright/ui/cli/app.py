@@ -28,8 +28,10 @@ from keywright.ui.cli.broker import broker
 from keywright.ui.cli.diff import diff
 from keywright.ui.cli.discord import discord
 from keywright.ui.cli.docs import docs
+from keywright.ui.cli.explore import explore
 from keywright.ui.cli.gateway import gateway
 from keywright.ui.cli.meetup import meetup
+from keywright.ui.cli.migrate import migrate
 from keywright.ui.cli.openmod import openmod
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.registry import registry
@@ -70,6 +72,8 @@ app.command()(acl)
 app.command()(audit)
 app.command()(diff)
 app.command()(docs)
+app.command()(explore)
+app.command()(migrate)
 app.command()(repair)
 app.command()(stats)
 app.command()(up)
