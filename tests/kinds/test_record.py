@@ -18,6 +18,7 @@ from keywright import (
     Prefixed,
     Record,
     SnowflakeId,
+    Upgrade,
     expires_at,
     preview,
 )
@@ -151,6 +152,22 @@ def test_put_leaves_nothing_of_the_record_before(run: Run, raw: Raw) -> None:
     raw("HSET", "car:a", "stray", "x")
     run(CarOf("a").put(BEETLE))
     assert set(raw("HKEYS", "car:a")) == {b"owner", b"licence", b"built", b"kilometres"}
+
+
+def test_write_keeps_what_else_is_in_the_hash(run: Run, raw: Raw) -> None:
+    raw("HSET", "wheel:w", "inches", "15", "painted", "red")
+    assert run(WheelOf("w").write(Wheel(17, ["new"]))) == 1
+    assert raw("HGET", "wheel:w", "painted") == b"red"
+    assert run(WheelOf("w").get()) == Wheel(17, ["new"])
+
+
+def test_a_read_may_bring_upgrades_of_its_own(run: Run, raw: Raw) -> None:
+    raw("HSET", "wheel:w", "centimetres", "43")
+    metric = Upgrade("metric", lambda members: b"centimetres" in members, lambda _, key: Wheel(17))
+    with pytest.raises(StoredDataError):
+        run(WheelOf("w").get_upgraded())
+    assert run(WheelOf("w").get_upgraded(metric)) == Wheel(17)
+    assert run(WheelOf("w").get()) == Wheel(17)
 
 
 def test_a_missing_record_reads_as_none(run: Run) -> None:

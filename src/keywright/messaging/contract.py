@@ -18,9 +18,19 @@ from typing import Any, Self, TypeVar, overload
 
 import msgspec
 
+from keywright.errors import UsageError
 from keywright.messaging.encodings import Encoding, decode
 
-__all__ = ["Broker", "BrokerSettings", "Consumer", "DeadLetter", "Delivery", "queue_name"]
+__all__ = [
+    "Broker",
+    "BrokerSettings",
+    "Consumer",
+    "DeadLetter",
+    "Delivery",
+    "is_name",
+    "name_refusal",
+    "queue_name",
+]
 
 T = TypeVar("T")
 
@@ -67,6 +77,16 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 def queue_name(group: str, event: str, subgroup: str | None = None) -> str:
     """`<group>:[<subgroup>:]<event>`, as the Spectacles document writes it."""
     return f"{group}:{subgroup}:{event}" if subgroup else f"{group}:{event}"
+
+
+def is_name(text: str) -> bool:
+    """Whether a group, subgroup or event may be called so: colons separate them. A broker may allow less."""
+    return bool(text) and ":" not in text
+
+
+def name_refusal(kind: str, name: str, expected: str) -> UsageError:
+    """What a broker raises that cannot use a name for a group, a subgroup, an event."""
+    return UsageError(f"{name!r} cannot name {kind}: give {expected}.")
 
 
 class Delivery(ABC):

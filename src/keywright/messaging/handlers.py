@@ -10,7 +10,7 @@ from typing import Any
 import msgspec.inspect
 
 from keywright.errors import DeclarationError, UsageError
-from keywright.messaging.contract import Broker, Delivery
+from keywright.messaging.contract import Broker, Delivery, is_name
 
 __all__ = ["Discard", "HandedDelivery", "Handler", "Retry", "handler_of"]
 
@@ -82,7 +82,7 @@ class Handler:
 def handler_of(event: str, function: HandlerFunction, *, concurrency: int, prefetch: int | None) -> Handler:
     """The handler that a function declares. Raises DeclarationError for one that cannot work."""
     name = f"the handler {getattr(function, '__qualname__', function)!s} of {event!r}"
-    if not event or ":" in event:
+    if not is_name(event):
         raise DeclarationError(name, "the event is empty or has a colon", "Choose another name.")
     if not inspect.iscoroutinefunction(function):
         raise DeclarationError(

@@ -17,7 +17,16 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from keywright.errors import CallTimeoutError, UnroutableError, UsageError
-from keywright.messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, Delivery, queue_name
+from keywright.messaging.contract import (
+    Broker,
+    BrokerSettings,
+    Consumer,
+    DeadLetter,
+    Delivery,
+    is_name,
+    name_refusal,
+    queue_name,
+)
 from keywright.messaging.encodings import decode, encode
 
 __all__ = ["MemoryBroker"]
@@ -268,7 +277,7 @@ class MemoryBroker(Broker):
 
     @classmethod
     async def open(cls, url: str, settings: BrokerSettings) -> Self:
-        _check_name("group", settings.group)
+        _check_name("a group", settings.group)
         return cls(_Hub.join(urlsplit(url).netloc), settings)
 
     async def declare(self, *events: str, subgroup: str | None = None) -> None:
@@ -348,15 +357,15 @@ class MemoryBroker(Broker):
 
     def _publish(self, event: str, body: bytes, reply: asyncio.Future[bytes] | None) -> str:
         self._require_open()
-        _check_name("event", event)
+        _check_name("an event", event)
         return self._hub.publish(self.group, event, body, reply)
 
     def _check(self, events: Sequence[str], subgroup: str | None) -> None:
         self._require_open()
         if subgroup is not None:
-            _check_name("subgroup", subgroup)
+            _check_name("a subgroup", subgroup)
         for event in events:
-            _check_name("event", event)
+            _check_name("an event", event)
 
     def _require_open(self) -> None:
         if not self._open:
@@ -367,8 +376,8 @@ class MemoryBroker(Broker):
 
 
 def _check_name(kind: str, name: str) -> None:
-    if not name or ":" in name:
-        raise UsageError(f"{name!r} cannot name a {kind}: it is empty or has a colon. Choose another name.")
+    if not is_name(name):
+        raise name_refusal(kind, name, "text without colons")
 
 
 def _age(message: _Message) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import pwd
@@ -16,8 +15,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import psycopg
@@ -27,11 +25,10 @@ from keywright.engine.embedded import (
     STOP_SECONDS,
     ServerProcess,
     death_with_parent,
-    make_run_folder,
-    remove_run_folder,
 )
-from keywright.errors import EngineError, UsageError
+from keywright.errors import EngineError
 from keywright.testing.descent import descendants, runs
+from keywright.testing.private_server import PrivateServer
 from keywright.testing.waiting import wait_until
 
 __all__ = ["PostgresServer", "find_postgres"]
@@ -76,17 +73,12 @@ def _as_number(version: str) -> float:
         return 0.0
 
 
-class PostgresServer:
+class PostgresServer(PrivateServer["_Postmaster"]):
     """A real server in a temporary folder, on a unix socket; what it commits survives it, not a power cut.
 
     Socket and data survive stop() and even kill() until close(). PostgreSQL refuses to run as root: then
     it runs as the user `postgres`, else `nobody`.
     """
-
-    def __init__(self) -> None:
-        self._owner = 0
-        self._folder: Path | None = None
-        self._process: _Postmaster | None = None
 
     @property
     def url(self) -> str:
@@ -98,57 +90,6 @@ class PostgresServer:
         folder = quote(str(self._started().folder), safe="")
         return f"postgresql://{_USER}@/{database}?host={folder}&port={_PORT}"
 
-    @property
-    def pid(self) -> int | None:
-        """The process id, or None while the server is down."""
-        return self._process.pid if self._process else None
-
-    @property
-    def log(self) -> str:
-        """What the server printed so far."""
-        return self._started().log.read_text(encoding="utf-8", errors="replace")
-
-    def start(self) -> Self:
-        """Start the server, with the data it had when it went down; harmless when it runs."""
-        if self._process is None:
-            self._first_start()
-        elif self.pid is None:
-            self._process.start()
-        return self
-
-    def stop(self) -> None:
-        """Stop the server in good order, whoever is connected; start() brings it back."""
-        if self._process:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """Crash the server with SIGKILL; start() brings it back."""
-        if self._process:
-            self._process.kill()
-
-    def restart(self) -> None:
-        """Stop and start again at the same socket, with the same data."""
-        self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        """Freeze the process: new connections are not answered."""
-        self._started().signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let a frozen process go on; harmless when it is not frozen."""
-        self._started().signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        """Kill the server and remove its folder; it cannot be used afterwards. Harmless when repeated."""
-        if self._folder is None or self._owner != os.getpid():
-            return
-        self.kill()
-        _remove_shared_memory(self._folder / "data" / "postmaster.pid")
-        remove_run_folder(self._folder)
-        self._folder = self._process = None
-        atexit.unregister(self.close)
-
     def make_database(self, template: str = "template0") -> str:
         """A new database that is a copy of another one, which nobody may be connected to; its name."""
         name = f"test_{secrets.token_hex(4)}"
@@ -159,36 +100,20 @@ class PostgresServer:
         """Remove a database; whoever is connected to it is thrown out."""
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _run(self, statement: Any, *names: str) -> None:
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
-    def _first_start(self) -> None:
-        self._owner = os.getpid()
-        self._folder = make_run_folder()
-        atexit.register(self.close)
-        self._process = _Postmaster(self._folder)
-        try:
-            self._process.initialise()
-            self._process.start()
-        except BaseException:
-            self.close()
-            raise
+    def _make_process(self, folder: Path) -> _Postmaster:
+        return _Postmaster(folder)
 
-    def _started(self) -> _Postmaster:
-        if self._process is None:
-            raise UsageError(
-                "this server was not started, or is closed. Call start(), or use it in a with block."
-            )
-        return self._process
+    def _first_start(self, process: _Postmaster, folder: Path) -> None:
+        process.initialise()
+        process.start()
+
+    def _remove(self, folder: Path) -> None:
+        _remove_shared_memory(folder / "data" / "postmaster.pid")
+        super()._remove(folder)
 
 
 class _Postmaster(ServerProcess):

@@ -6,7 +6,6 @@ a RabbitMQ of the machine nor another test run.
 
 from __future__ import annotations
 
-import atexit
 import os
 import secrets
 import shutil
@@ -17,28 +16,23 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from keywright.engine.embedded import (
     START_SECONDS,
     STOP_SECONDS,
     ServerProcess,
     death_with_parent,
-    make_run_folder,
-    remove_run_folder,
 )
 from keywright.errors import EngineError, UsageError
 from keywright.testing.descent import descendants, runs
-from keywright.testing.servers import LOOPBACK, PORT_PAIR_OFFSET, free_port
+from keywright.testing.private_server import PrivateServer
+from keywright.testing.servers import LOOPBACK, PORT_PAIR_OFFSET, start_on_free_port
 from keywright.testing.waiting import wait_until
 
 __all__ = ["RabbitServer", "find_rabbitmq"]
 
 # Debian's script on PATH changes to the rabbitmq user; what it wraps runs as anybody.
 _SCRIPTS = (Path("/usr/lib/rabbitmq/bin/rabbitmq-server"),)
-_BOOT_SECONDS = 6 * START_SECONDS
-_PORT_ATTEMPTS = 5
 _PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 
@@ -52,21 +46,21 @@ def find_rabbitmq() -> Path:
     raise EngineError("no RabbitMQ was found: rabbitmq-server is not on PATH. Install rabbitmq-server.")
 
 
-class RabbitServer:
+class RabbitServer(PrivateServer["_Node"]):
     """A real RabbitMQ node in a temporary folder, on a free loopback port; it takes seconds to start.
 
     Port and data survive stop() and even kill() until close(). Log in as guest, which `url` does.
     `options` are rabbitmq.conf lines: `{"channel_max": "100"}`.
     """
 
+    start_seconds = 6 * START_SECONDS
+
     def __init__(self, *, options: Mapping[str, str] | None = None) -> None:
+        super().__init__()
         self._options = dict(options or {})
         self._name = f"keywright-{secrets.token_hex(4)}"
         self._port = 0
-        self._owner = 0
         self._answered = 0
-        self._folder: Path | None = None
-        self._process: _Node | None = None
 
     @property
     def url(self) -> str:
@@ -81,56 +75,6 @@ class RabbitServer:
     def port(self) -> int:
         self._started()
         return self._port
-
-    @property
-    def pid(self) -> int | None:
-        """The process id, or None while the server is down."""
-        return self._process.pid if self._process else None
-
-    @property
-    def log(self) -> str:
-        """What the node printed so far."""
-        return self._started().log.read_text(encoding="utf-8", errors="replace")
-
-    def start(self) -> Self:
-        """Start the node, with the data it had when it went down; harmless when it runs."""
-        if self._process is None:
-            self._first_start()
-        elif self.pid is None:
-            self._process.start(seconds=_BOOT_SECONDS)
-        return self
-
-    def stop(self) -> None:
-        """Stop the node in good order; start() brings it back."""
-        if self._process:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """Crash the node with SIGKILL; start() brings it back."""
-        if self._process:
-            self._process.kill()
-
-    def restart(self) -> None:
-        """Stop and start again at the same port, with the same data."""
-        self.stop()
-        self.start()
-
-    def pause(self) -> None:
-        """Freeze the process: connections stay open, nothing is answered."""
-        self._started().signal(signal.SIGSTOP)
-
-    def resume(self) -> None:
-        """Let a frozen process go on; harmless when it is not frozen."""
-        self._started().signal(signal.SIGCONT)
-
-    def close(self) -> None:
-        """Kill the node and remove its folder; it cannot be used afterwards. Harmless when repeated."""
-        if self._folder is None or self._owner != os.getpid():
-            return
-        self.kill()
-        remove_run_folder(self._folder)
-        self._folder = self._process = None
-        atexit.unregister(self.close)
 
     def evaluate(self, expression: str) -> str:
         """The value of an Erlang expression in the node's own shell, printed on one line."""
@@ -158,47 +102,20 @@ class RabbitServer:
             '[rabbit_networking:close_connection(P, "for a test") || P <- rabbit_networking:connections()]'
         )
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
     def _expect_ok(self, expression: str) -> None:
         if (found := self.evaluate(expression)) != "ok":
             raise EngineError(f"RabbitMQ answered {expression} with {found}. Look at the node's log.")
 
-    def _first_start(self) -> None:
-        self._owner = os.getpid()
-        self._folder = make_run_folder()
-        atexit.register(self.close)
-        self._process = _Node(self._folder, self._name)
-        try:
-            self._start_on_free_port(self._process)
-        except BaseException:
-            self.close()
-            raise
+    def _make_process(self, folder: Path) -> _Node:
+        return _Node(folder, self._name)
 
-    def _start_on_free_port(self, process: _Node) -> None:
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._port = free_port()
-            process.listen_on(self._port, self._options)
-            try:
-                return process.start(seconds=_BOOT_SECONDS)
-            except EngineError as exc:
-                # Another process may have taken the port between our look and the node's.
-                if attempt == _PORT_ATTEMPTS or "eaddrinuse" not in str(exc):
-                    raise
-        return None
+    def _first_start(self, process: _Node, folder: Path) -> None:
+        def start(port: int) -> None:
+            self._port = port
+            process.listen_on(port, self._options)
+            process.start(seconds=self.start_seconds)
 
-    def _started(self) -> _Node:
-        if self._process is None:
-            raise UsageError(
-                "this server was not started, or is closed. Call start(), or use it in a with block."
-            )
-        return self._process
+        start_on_free_port(start, taken="eaddrinuse")
 
 
 class _Node(ServerProcess):

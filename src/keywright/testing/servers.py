@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import atexit
-import os
 import random
-import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import quote
 
-from keywright.engine.embedded import ServerProcess, make_run_folder, quoted, remove_run_folder
+from keywright.engine.embedded import ServerProcess, quoted
 from keywright.errors import EngineError, KeywrightError, UsageError
+from keywright.testing.private_server import PrivateServer
 from keywright.testing.waiting import wait_until
 from keywright.testing.wire import Reply, Wire
 
-__all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port"]
+__all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port", "start_on_free_port"]
 
 LOOPBACK = "127.0.0.1"
 PORT_PAIR_OFFSET = 10_000  # a cluster node also listens this far above its port
@@ -26,7 +23,7 @@ _PORTS = range(11_000, 22_000)  # bus ports included, below what Linux hands to 
 _PORT_ATTEMPTS = 5
 
 
-class RedisServer:
+class RedisServer(PrivateServer[ServerProcess]):
     """A real server in a temporary folder, on a unix socket and, with `tcp`, on a free loopback port.
 
     It logs every write to a file, so socket, port and data survive stop() and even kill() until close().
@@ -41,15 +38,13 @@ class RedisServer:
         replica_of: RedisServer | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__()
         self._tcp = tcp
         self._password = password
         self._master = replica_of
         self._options = dict(options or {})
         self._port = 0
         self._frozen_pid: int | None = None
-        self._owner = 0
-        self._folder: Path | None = None
-        self._process: ServerProcess | None = None
 
     @property
     def url(self) -> str:
@@ -73,58 +68,23 @@ class RedisServer:
         return self._port
 
     @property
-    def pid(self) -> int | None:
-        """The process id, or None while the server is down."""
-        return self._process.pid if self._process else None
-
-    @property
     def answers(self) -> bool:
         """Whether the process runs and is not frozen."""
         return self.pid is not None and self.pid != self._frozen_pid
 
     def start(self) -> Self:
-        """Start the server, with the data it had when it went down; harmless when it runs."""
-        if self._process is None:
-            self._first_start()
-        elif self.pid is None:
-            self._process.start()
+        super().start()
         if self._password is not None:
             wait_until(self._logged_in, "the server accepts its password")
         return self
 
-    def stop(self) -> None:
-        """Stop the server in good order; start() brings it back."""
-        if self._process:
-            self._process.stop()
-
-    def kill(self) -> None:
-        """Crash the server with SIGKILL; start() brings it back."""
-        if self._process:
-            self._process.kill()
-
-    def restart(self) -> None:
-        """Stop and start again at the same socket and port, with the same data."""
-        self.stop()
-        self.start()
-
     def pause(self) -> None:
-        """Freeze the process: connections stay open, nothing is answered."""
-        self._started().signal(signal.SIGSTOP)
+        super().pause()
         self._frozen_pid = self.pid
 
     def resume(self) -> None:
-        """Let a frozen process go on; harmless when it is not frozen."""
-        self._started().signal(signal.SIGCONT)
+        super().resume()
         self._frozen_pid = None
-
-    def close(self) -> None:
-        """Kill the server and remove its folder; it cannot be used afterwards. Harmless when repeated."""
-        if self._folder is None or self._owner != os.getpid():
-            return
-        self.kill()
-        remove_run_folder(self._folder)
-        self._folder = self._process = None
-        atexit.unregister(self.close)
 
     def wire(self) -> Wire:
         """A new raw connection, logged in; close it."""
@@ -140,39 +100,19 @@ class RedisServer:
         with self.wire() as wire:
             return wire.text(*words)
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def _first_start(self) -> None:
-        self._owner = os.getpid()
-        self._folder = make_run_folder()
-        atexit.register(self.close)
-        self._process = self._make_process(self._folder)
-        try:
-            self._start_on_free_port(self._process, self._folder)
-        except BaseException:
-            self.close()
-            raise
-
     def _make_process(self, folder: Path) -> ServerProcess:
         return ServerProcess(folder)
 
-    def _start_on_free_port(self, process: ServerProcess, folder: Path) -> None:
-        for attempt in range(1, _PORT_ATTEMPTS + 1):
-            self._port = free_port() if self._tcp else 0
+    def _first_start(self, process: ServerProcess, folder: Path) -> None:
+        def start(port: int) -> None:
+            self._port = port
             process.configure(self._settings(folder) | self._options)
-            try:
-                return process.start()
-            except EngineError as exc:
-                # Another process may have taken the port between our look and the server's.
-                if attempt == _PORT_ATTEMPTS or "Failed listening on port" not in str(exc):
-                    raise
-        return None
+            process.start()
+
+        if self._tcp:
+            start_on_free_port(start, taken="Failed listening on port")
+        else:
+            start(0)
 
     def _settings(self, folder: Path) -> dict[str, str]:
         settings = self._listening(folder) | {
@@ -202,13 +142,6 @@ class RedisServer:
     def _credentials(self) -> str:
         return f":{quote(self._password, safe='')}@" if self._password is not None else ""
 
-    def _started(self) -> ServerProcess:
-        if self._process is None:
-            raise UsageError(
-                "this server was not started, or is closed. Call start(), or use it in a with block."
-            )
-        return self._process
-
 
 def free_port() -> int:
     """A free loopback port whose pair, `PORT_PAIR_OFFSET` above it, is free too."""
@@ -216,6 +149,18 @@ def free_port() -> int:
         port = random.choice(_PORTS)
         if _is_free(port) and _is_free(port + PORT_PAIR_OFFSET):
             return port
+
+
+def start_on_free_port(start: Callable[[int], None], *, taken: str) -> None:
+    """Start a server on a free port, and on another one where it fails with the words `taken`."""
+    for attempt in range(1, _PORT_ATTEMPTS + 1):
+        try:
+            return start(free_port())
+        except EngineError as exc:
+            # Another process may have taken the port between our look and the server's.
+            if attempt == _PORT_ATTEMPTS or taken not in str(exc):
+                raise
+    return None
 
 
 def _is_free(port: int) -> bool:

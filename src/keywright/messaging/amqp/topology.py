@@ -20,7 +20,7 @@ from aiormq.exceptions import AMQPChannelError, ChannelLockedResource, ChannelPr
 from keywright.errors import BrokerError, QueueMismatchError, UsageError
 from keywright.messaging.amqp.connection import Connection
 from keywright.messaging.amqp.link import Link
-from keywright.messaging.contract import BrokerSettings, queue_name
+from keywright.messaging.contract import BrokerSettings, name_refusal, queue_name
 
 __all__ = ["Queue", "Topology", "check_name", "refusal"]
 
@@ -35,10 +35,8 @@ _log = logging.getLogger(__name__)
 def check_name(kind: str, name: str) -> str:
     """The name of a group, subgroup or event, if it can be part of a queue's name. Raises UsageError."""
     if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} cannot name {kind}: colons separate the parts of a queue's name, none is empty, and "
-            f"AMQP takes letters, digits, spaces and any of -_.@#,/+ only. Choose another name."
-        )
+        expected = "letters, digits, spaces and any of -_.@#,/+, which AMQP takes; colons separate the names"
+        raise name_refusal(kind, name, expected)
     return name
 
 

@@ -60,9 +60,9 @@ class RedisStreamsBroker(Broker):
     @classmethod
     async def open(cls, url: str, settings: BrokerSettings) -> Self:
         """Connect within the settings' `connect_timeout`; else BrokerUnreachableError."""
-        checked_name("group", settings.group)
+        checked_name("a group", settings.group)
         if settings.client is not None:
-            checked_name("client", settings.client)
+            checked_name("a client", settings.client)
         binding = streams.bind(prefix=settings.prefix or None)
 
         async def connected() -> Reach:
@@ -142,7 +142,7 @@ class RedisStreamsBroker(Broker):
     def _stream(self, event: str) -> EventStream:
         stream = self._streams.get(event)
         if stream is None:
-            stream = self._streams[event] = EventStream(checked_name("event", event))
+            stream = self._streams[event] = EventStream(checked_name("an event", event))
             self._trimmer.watch([stream])
         return stream
 

@@ -15,10 +15,10 @@ import msgspec
 
 from keywright.engine import Lease
 from keywright.engine.subscribing import Channel
-from keywright.errors import UsageError
 from keywright.keyspace import Keyspace, Plain, Stream
 from keywright.keyspace.alphabets.alphabet import Verbatim
 from keywright.keyspace.languages import Language, characters, literal
+from keywright.messaging.contract import name_refusal
 
 __all__ = [
     "LONGEST_NAME",
@@ -132,15 +132,15 @@ REPLIES = Channel("<event>:<id>", streams, event=Name(), id=Plain())
 """The reply to one message, named by its event and entry id."""
 
 
-def checked_name(what: str, name: str) -> str:
+def checked_name(kind: str, name: str) -> str:
     """The name, or UsageError."""
     alphabet = Name()
     try:
         return alphabet.render(name)
     except ValueError:
-        raise UsageError(f"{name!r} cannot name a {what}: give {alphabet.expected}.") from None
+        raise name_refusal(kind, name, alphabet.expected) from None
 
 
 def group_name(group: str, subgroup: str | None) -> str:
     """The consumer group that stands for a group, or for one of its subgroups."""
-    return group if subgroup is None else f"{group}:{checked_name('subgroup', subgroup)}"
+    return group if subgroup is None else f"{group}:{checked_name('a subgroup', subgroup)}"

@@ -6,7 +6,7 @@ import base64
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
@@ -16,11 +16,12 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from keywright.errors import UsageError
+from keywright.testing.http_faults import Answered
 from keywright.testing.reddit_simulator import shapes
 from keywright.testing.reddit_simulator.faults import Faults
 from keywright.testing.reddit_simulator.world import Submission, User, World
 
-__all__ = ["Answered", "Credentials", "RedditApi"]
+__all__ = ["Credentials", "RedditApi"]
 
 Handler = Callable[[Request, User], Awaitable[Response]]
 
@@ -35,14 +36,6 @@ class Credentials:
     client_secret: str
     username: str
     password: str
-
-
-class Answered(NamedTuple):
-    """A request that was made, and the status it was answered with."""
-
-    method: str
-    path: str
-    status: int
 
 
 class RedditApi:

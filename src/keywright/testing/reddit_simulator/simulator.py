@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
 import msgspec
-import uvicorn
 
-from keywright.errors import UsageError
-from keywright.testing.reddit_simulator.api import Answered, Credentials, RedditApi
+from keywright.testing.http_faults import Answered
+from keywright.testing.http_server import HttpServer
+from keywright.testing.reddit_simulator.api import Credentials, RedditApi
 from keywright.testing.reddit_simulator.faults import Faults
 from keywright.testing.reddit_simulator.world import User, World
 
@@ -60,19 +57,9 @@ class RedditSimulator:
         self.port = self.settings.port
 
     async def __aenter__(self) -> Self:
-        listening = socket.socket()
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((self.settings.host, self.settings.port))
-        except OSError as exc:
-            listening.close()
-            address = f"{self.settings.host}:{self.settings.port}"
-            raise UsageError(f"cannot listen on {address}: {exc}. Choose another port.") from exc
-        self.port = listening.getsockname()[1]
-        self._server = _Server(self._api)
-        self._serving = asyncio.create_task(self._server.serve([listening]))
-        while not self._server.started:  # noqa: ASYNC110  # uvicorn tells it no other way
-            await asyncio.sleep(0.001)
+        self._server = HttpServer(self._api, host=self.settings.host, port=self.settings.port)
+        await self._server.__aenter__()
+        self.port = self._server.port
         return self
 
     async def __aexit__(
@@ -82,9 +69,7 @@ class RedditSimulator:
             task.cancel()
         if self._traffic:
             await asyncio.wait(self._traffic)
-        self._server.should_exit = True
-        self._server.force_exit = True  # requests that a fault leaves without an answer would be waited for
-        await self._serving
+        await self._server.__aexit__(kind, error, trace)
 
     @property
     def url(self) -> str:
@@ -125,14 +110,3 @@ class RedditSimulator:
                 await asyncio.sleep(1 / rate)
 
         self._traffic.append(asyncio.create_task(happen()))
-
-
-class _Server(uvicorn.Server):
-    """uvicorn that leaves signals to the program."""
-
-    def __init__(self, app: RedditApi) -> None:
-        super().__init__(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none"))
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
