@@ -163,7 +163,7 @@ def test_write_keeps_what_else_is_in_the_hash(run: Run, raw: Raw) -> None:
 
 def test_a_read_may_bring_upgrades_of_its_own(run: Run, raw: Raw) -> None:
     raw("HSET", "wheel:w", "centimetres", "43")
-    metric = Upgrade("metric", lambda members: b"centimetres" in members, lambda _, key: Wheel(17))
+    metric = Upgrade("metric", lambda members: b"centimetres" in members, lambda _stored, _key: Wheel(17))
     with pytest.raises(StoredDataError):
         run(WheelOf("w").get_upgraded())
     assert run(WheelOf("w").get_upgraded(metric)) == Wheel(17)
