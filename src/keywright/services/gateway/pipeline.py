@@ -137,6 +137,8 @@ class Pipeline:
                 break  # a window is of one session
             window.append(self._waiting.popleft())
             size += len(memoryview(window[-1].data))
+            if window[0].session:
+                break  # until a session is stored a crash cannot resume it, so its READY waits for nothing
         return window
 
     async def _apply(self, window: list[Dispatch]) -> None:
