@@ -1,0 +1,143 @@
+"""Audits started from a page: one at a time, in the background, paced; and repairs of what they found."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError, UsageError
+from keywright.keyspace import Keyspace
+from keywright.tools.audit.findings import CODES, Code, Finding
+from keywright.tools.audit.matching import Matcher
+from keywright.tools.audit.tallying import Tally
+from keywright.tools.audit.walking import Options, Progress, Walk
+from keywright.tools.repair.applying import Outcome, Repairer
+from keywright.tools.repair.planning import REMOVABLE, Step, make_plan
+from keywright.tools.repair.undoing import UndoFile
+
+__all__ = ["Auditing", "Group", "Proposal", "finding_id"]
+
+KEPT = 200
+KEYS_PER_SECOND = 50_000
+
+
+class Group(NamedTuple):
+    """The findings of one code: how many there are, and the first of them."""
+
+    code: Code
+    total: int
+    kept: list[Finding]
+
+
+class Proposal(NamedTuple):
+    """What a repair of one finding would do; `removes` where something would be lost."""
+
+    finding: Finding
+    steps: list[Step]
+    removes: bool
+
+
+class Auditing:
+    """The last audit, and the one that is under way."""
+
+    def __init__(
+        self, db: AsyncDatabase, spaces: Sequence[Keyspace], *, writable: bool, undo: Path | None = None
+    ) -> None:
+        self.db = db
+        self.spaces = tuple(spaces)
+        self.writable = writable
+        self.undo = undo or Path("keywright-explorer.undo")
+        self.progress: Progress | None = None
+        self.tally: Tally | None = None
+        self.finished = 0.0
+        self.trouble: str | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    @property
+    def age(self) -> float:
+        return time.time() - self.finished
+
+    def start(self) -> bool:
+        """Begin an audit; False while one is under way."""
+        if self.running:
+            return False
+        self.progress, self.trouble = None, None
+        self._task = asyncio.create_task(self._audit())
+        return True
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def groups(self) -> list[Group]:
+        """What the last audit found, by code."""
+        found = {} if self.tally is None else self.tally.findings
+        return [Group(CODES[code], each.count, each.kept) for code, each in sorted(found.items())]
+
+    def findings_on(self, name: bytes) -> list[Finding]:
+        """What the last audit kept about one key."""
+        return [finding for finding in self._kept() if finding.name == name]
+
+    def finding(self, identity: str) -> Finding | None:
+        return next((each for each in self._kept() if finding_id(each) == identity), None)
+
+    async def propose(self, finding: Finding) -> Proposal:
+        """The plan of one finding's repair. Changes nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            plan = await make_plan(
+                self.db, "explorer", [finding], Path(folder) / "plan", frozenset({finding.code})
+            )
+            return Proposal(finding, list(plan.steps_in_order()), finding.code in REMOVABLE)
+
+    async def repair(self, proposal: Proposal) -> list[Outcome]:
+        """Apply a plan, writing down how to undo it; the finding is forgotten once it is done."""
+        if not self.writable:
+            raise UsageError("this explorer only reads. Start it with --write to repair.")
+        repairer = Repairer(self.db, Matcher(self.spaces, self.db.context), UndoFile(self.undo))
+        try:
+            outcomes = [await repairer.apply(step) for step in proposal.steps]
+        finally:
+            repairer.undo.close()
+        if all(outcome.state != "left" for outcome in outcomes):
+            self._forget(proposal.finding)
+        return outcomes
+
+    def _kept(self) -> list[Finding]:
+        return [finding for group in self.groups() for finding in group.kept]
+
+    def _forget(self, finding: Finding) -> None:
+        found = None if self.tally is None else self.tally.findings.get(finding.code)
+        if self.tally is None or found is None or finding not in found.kept:
+            return
+        found.kept.remove(finding)
+        found.count -= 1
+        if not found.count:
+            del self.tally.findings[finding.code]
+
+    async def _audit(self) -> None:
+        options = Options(max_rate=KEYS_PER_SECOND, keep=KEPT)
+        walk = Walk(self.db, self.spaces, options, on_progress=self._on_progress)
+        try:
+            self.tally = await walk.run()
+            self.finished = time.time()
+        except KeywrightError as error:
+            self.trouble = str(error)
+
+    def _on_progress(self, progress: Progress) -> None:
+        self.progress = progress
+
+
+def finding_id(finding: Finding) -> str:
+    """By which a page names a finding."""
+    return hashlib.blake2b(repr(finding.identity).encode(), digest_size=9).hexdigest()

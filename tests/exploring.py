@@ -1,0 +1,138 @@
+"""An explorer on a test's server, in a thread of its own, and short ways to look at its pages."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import uvicorn
+
+from audit_samples import SAMPLES
+from audited import Sample
+from keywright import Binding, Keyspace, aconnect
+from keywright.engine import Retry, Settings
+from keywright.testing.waiting import wait_until
+from keywright.ui.web import ExplorerSettings, create_app
+from keywright.ui.web.explorer import Explorer
+
+AXE = (Path(__file__).parent / "web" / "assets" / "axe.min.js").read_text("utf-8")
+QUICK = Settings(timeout_seconds=2.0, connect_seconds=1.0, retry=Retry(attempts=2))
+
+
+class Explored:
+    """A running explorer: where it is, and what it keeps."""
+
+    def __init__(self, explorer: Explorer, port: int) -> None:
+        self.explorer = explorer
+        self.port = port
+        self.base = f"http://127.0.0.1:{port}"
+
+    def get(self, path: str, **headers: str) -> httpx.Response:
+        return httpx.get(self.base + path, headers=headers, timeout=20)
+
+    def post(self, path: str, data: dict[str, str], **headers: str) -> httpx.Response:
+        return httpx.post(self.base + path, data=data, headers=headers, timeout=20)
+
+    def surveyed(self) -> Explored:
+        """Once the first survey is done."""
+        wait_until(lambda: self.explorer.surveyor.complete, "a survey")
+        return self
+
+    def surveyed_again(self) -> None:
+        """Once a survey is done that began after this call."""
+        before = self.explorer.surveyor.complete
+        self.explorer.db._loop.call_soon_threadsafe(self.explorer.surveyor.hurry)
+        wait_until(lambda: self.explorer.surveyor.complete is not before, "another survey")
+
+
+def key_path(name: str | bytes, entry: str | None = None) -> str:
+    more = "" if entry is None else f"&entry={quote(entry)}"
+    return f"/key?name={quote(name)}{more}"
+
+
+@contextmanager
+def exploring(
+    url: str,
+    spaces: Sequence[Keyspace],
+    bindings: Sequence[Binding] = (),
+    *,
+    settings: Settings = QUICK,
+    **options: Any,
+) -> Iterator[Explored]:
+    """An explorer of a server; keywords are those of ExplorerSettings."""
+    ready: list[Any] = []
+
+    async def run() -> None:
+        async with aconnect(url, *bindings, settings=settings) as db:
+            chosen = ExplorerSettings(**{"rest_seconds": 3600.0, **options})
+            app = create_app(db, spaces, chosen)
+            config = uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none")
+            server = uvicorn.Server(config)
+            serving = asyncio.create_task(server.serve())
+            ready.append((app.state.explorer, server))
+            await serving
+
+    def guarded() -> None:
+        try:
+            asyncio.run(run())
+        except BaseException as error:
+            ready.append(error)
+            raise
+
+    thread = threading.Thread(target=guarded, daemon=True)
+    thread.start()
+    found = wait_until(lambda: ready and ready[0], "the explorer")
+    assert not isinstance(found, BaseException), found
+    explorer, server = found
+    wait_until(lambda: server.started or not thread.is_alive(), "the explorer to listen")
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Explored(explorer, port)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
+@contextmanager
+def exploring_sample(url: str, name: str, **options: Any) -> Iterator[Explored]:
+    """An explorer of a healthy database of one model, surveyed."""
+    sample = filled(url, name)
+    with exploring(url, sample.model.spaces, sample.bindings, **options) as explored:
+        yield explored.surveyed()
+
+
+def filled(url: str, name: str) -> Sample:
+    sample = SAMPLES[name]()
+    with sample.open(url) as db:
+        sample.fill(db)
+    return sample
+
+
+async def serious_findings(page: Any) -> list[str]:
+    """What axe-core finds serious or worse on a page."""
+    await page.evaluate(AXE)
+    found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{each['id']} ({each['impact']}): {each['nodes'][0]['html'][:200]}"
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+async def watched(page: Any, work: Callable[[Any], Any]) -> list[str]:
+    """What a page complained about while something was done on it, and what it asked of others."""
+    said: list[str] = []
+    page.on("pageerror", lambda error: said.append(f"error: {error}"))
+    page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
+    page.on(
+        "request",
+        lambda asked: said.append(f"asked {asked.url}") if "://127.0.0.1:" not in asked.url else None,
+    )
+    await work(page)
+    return [each for each in said if "404 (Not Found)" not in each]

@@ -1,0 +1,139 @@
+"""Findings on pages, and their repair where it is allowed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from browsing import Chromium
+from exploring import Explored, exploring_sample, key_path, serious_findings
+from keywright.testing.waiting import wait_until
+from keywright.tools.audit.findings import CODES
+from keywright.ui.web.explaining import explained
+from running import Raw
+
+BROKEN = "event_series:s0:meetup_events"
+
+
+def _break(raw: Raw) -> None:
+    raw("SREM", BROKEN, "e1")  # the inverse side forgets an event
+    raw("SET", "csrf:forever", "x")  # no expiry
+    raw("SET", "leftover:1", "x")  # nobody's
+
+
+async def _audited(page: Any, explored: Explored) -> None:
+    await page.goto(explored.base + "/audit")
+    await page.click("button:text-matches('audit', 'i')")
+    await page.wait_for_selector("#audit:not([hx-get]) p:has-text('keys audited')")
+
+
+def test_every_finding_is_explained() -> None:
+    assert {code for code in CODES if not all(explained(code))} == set()
+
+
+def test_an_audit_is_started_from_a_page_and_its_findings_lead_to_the_keys(
+    chromium: Chromium, redis_url: str, raw: Raw
+) -> None:
+    async def audit(page: Any) -> list[str]:
+        await _audited(page, explored)
+        codes = await page.locator("h2 .tag").all_inner_texts()
+        trouble = await serious_findings(page)
+        await page.click("tr:has-text('leftover:1') a.row")
+        return [*codes, *trouble, await page.inner_text(".notice.bad")]
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        _break(raw)
+        *codes, notice = chromium.visit(audit)
+        readonly = explored.get("/audit").text
+    assert codes == ["KW101", "KW204", "KW301", "KW402"]
+    assert notice.startswith("KW101")
+    assert "Repair…" not in readonly
+
+
+def test_a_healthy_database_is_said_to_be_so(chromium: Chromium, redis_url: str) -> None:
+    async def audit(page: Any) -> str:
+        await _audited(page, explored)
+        return str(await page.inner_text(".notice"))
+
+    with exploring_sample(redis_url, "registry") as explored:
+        assert chromium.visit(audit) == "Everything is as declared."
+
+
+def test_a_finding_is_repaired_after_its_plan_was_shown(
+    chromium: Chromium, redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    async def repair(page: Any) -> list[str]:
+        await _audited(page, explored)
+        await page.click("section:has-text('KW402') a:has-text('Repair')")
+        plan = await page.inner_text("ol")
+        await page.click("button:text-is('Repair it')")
+        done = await page.inner_text(".notice.good")
+        await page.click("a:text-is('Back to the findings')")
+        return [plan, done, *await page.locator("h2 .tag").all_inner_texts()]
+
+    with exploring_sample(redis_url, "meetup", write=True, undo=tmp_path / "undo") as explored:
+        _break(raw)
+        plan, done, *left = chromium.visit(repair)
+    assert plan.startswith("complete meetup_event:e1:event_series")
+    assert done.startswith("Done.")
+    assert left == ["KW101", "KW204", "KW301"]
+    assert raw("SISMEMBER", BROKEN, "e1") == 1
+
+
+def test_removing_says_that_it_removes_and_can_be_undone(
+    chromium: Chromium, redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    async def repair(page: Any) -> list[str]:
+        await _audited(page, explored)
+        await page.click("tr:has-text('leftover:1') a:has-text('Repair')")
+        warning = await page.inner_text(".notice.bad")
+        await page.click("button:text-is('Remove it')")
+        return [warning, await page.inner_text(".notice.good")]
+
+    with exploring_sample(redis_url, "meetup", write=True, undo=tmp_path / "undo") as explored:
+        _break(raw)
+        warning, done = chromium.visit(repair)
+    assert warning.startswith("This removes data.")
+    assert done.startswith("Done.")
+    assert raw("EXISTS", "leftover:1") == 0
+    assert (tmp_path / "undo").stat().st_size > 0
+
+
+@pytest.mark.parametrize("write", [False, True])
+def test_a_repair_needs_a_form_of_this_session_and_permission(
+    redis_url: str, raw: Raw, *, write: bool
+) -> None:
+    with (
+        exploring_sample(redis_url, "meetup", write=write) as explored,
+        httpx.Client(base_url=explored.base) as client,
+    ):
+        _break(raw)
+        mark = re.search(r'name="mark" value="([0-9a-f]+)"', client.get("/audit").text)
+        assert mark is not None
+        client.post("/audit", data={"mark": mark[1]})
+        wait_until(lambda: explored.explorer.auditing.tally, "the audit")
+        link = re.search(r'href="(/audit/[0-9a-f]+)"', client.get("/audit").text)
+        assert link is not None
+        forged = client.post(f"{link[1]}/repair", data={"mark": "0" * 64}).status_code
+        assert forged == 403
+        assert raw("EXISTS", "leftover:1") == 1
+        if not write:
+            assert client.post(f"{link[1]}/repair", data={"mark": mark[1]}).status_code == 403
+            assert raw("EXISTS", "leftover:1") == 1
+
+
+def test_the_page_of_a_key_tells_what_an_audit_found_on_it(
+    chromium: Chromium, redis_url: str, raw: Raw
+) -> None:
+    async def look(page: Any) -> str:
+        await _audited(page, explored)
+        await page.goto(explored.base + key_path("csrf:forever"))
+        return str(await page.locator(".notice.bad >> nth=0").inner_text())
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        _break(raw)
+        assert chromium.visit(look).startswith("KW")

@@ -1,0 +1,171 @@
+"""Data that means harm, or is only too much: it is shown as what it is, and breaks nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pytest
+
+from browsing import Chromium
+from exploring import exploring, key_path, watched
+from keywright import FreeText, Id, Keyspace, Map, RestOfName, Set, Value
+from keywright.models.discord.documents import Document
+from running import Raw
+
+harm = Keyspace("harm", "What <b>others</b> wrote.", prefix="harm")
+SCRIPT = "<script>document.title='harmed'</script><img src=x onerror=document.title='harmed'>"
+CONTROLS = "a\x00b\x07c\x1b[31m\u202ed\ue000\ufeff"
+
+
+class Note(Value[str], key="note:<path>", space=harm):
+    """A text that <i>anyone</i> may write."""
+
+    path: RestOfName
+
+
+class Paper(Value[Document], key="paper:<paper>", space=harm):
+    """A document."""
+
+    paper: FreeText
+
+
+class Wide(Map[str, str], key="wide:<wide>", space=harm):
+    """Many fields."""
+
+    wide: Id
+
+
+class Crowd(Set[str], key="crowd:<crowd>", space=harm):
+    """Many members."""
+
+    crowd: Id
+
+
+def _fill(raw: Raw) -> list[str | bytes]:
+    """Hostile keys; the names of those that have a page."""
+    evil_path = "<script>alert(1)</script>'\"&--><svg/onload=x>".replace(" ", "")
+    nested: Any = SCRIPT
+    for _ in range(60):
+        nested = {SCRIPT: nested}
+    raw("SET", f"harm:note:{evil_path}", SCRIPT)
+    raw("SET", "harm:note:controls", CONTROLS)
+    raw("SET", "harm:note:broken", b"\xff\xfe broken \xc3")
+    raw("SET", "harm:note:empty", "")
+    raw("SET", "harm:note:url", "javascript:alert(1)")
+    raw("SET", "harm:paper:deep", msgspec.json.encode(nested))
+    raw("SET", "harm:paper:wide", msgspec.json.encode({f"k{n}": SCRIPT for n in range(5000)}))
+    raw("SET", "harm:paper:list", msgspec.json.encode({"list": list(range(30_000))}))
+    raw("HSET", "harm:wide:evil", SCRIPT, SCRIPT, "x" * 3000, "y" * 100_000)
+    raw("SADD", "harm:crowd:evil", SCRIPT, CONTROLS, "")
+    raw("SET", b"harm:\xff\xfe\x00<b>", b"\x00\x01")
+    raw("SET", "harm:<h1>unknown</h1>", SCRIPT)
+    raw("LPUSH", "harm:note:wrong-type", SCRIPT)
+    return [
+        f"harm:note:{evil_path}",
+        *(f"harm:note:{each}" for each in ("controls", "broken", "empty", "url", "wrong-type")),
+        *(f"harm:paper:{each}" for each in ("deep", "wide", "list")),
+        "harm:wide:evil",
+        "harm:crowd:evil",
+        b"harm:\xff\xfe\x00<b>",
+        "harm:<h1>unknown</h1>",
+    ]
+
+
+def test_whatever_is_stored_is_only_text_in_the_browser(chromium: Chromium, redis_url: str, raw: Raw) -> None:
+    names = _fill(raw)
+    with exploring(redis_url, [harm]) as explored:
+        explored.surveyed()
+        paths = ["/", "/template/harm/Note", "/template/harm/Paper", f"/search?q={quote(SCRIPT)}"]
+        paths += map(key_path, names)
+        paths += [key_path("harm:wide:evil", SCRIPT), "/audit"]
+
+        async def visit(page: Any) -> list[str]:
+            async def look(page: Any) -> None:
+                for path in paths:
+                    await page.goto(explored.base + path)
+                    assert await page.title() != "harmed", path
+                    assert await page.locator("main script, main img, main h1 + h1, main iframe").count() == 0
+                    if raw_bytes := await page.query_selector("details.raw summary"):
+                        await raw_bytes.click()
+                        await page.wait_for_selector(".bytes pre, .bytes .notice")
+
+            return await watched(page, look)
+
+        assert chromium.visit(visit) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("harm:note:controls", "a\\x00b\\x07c\\x1b[31m\\u202ed\\ue000\\ufeff"),
+        ("harm:note:broken", "Not as declared."),
+        ("harm:note:wrong-type", "Not as declared."),
+        (b"harm:\xff\xfe\x00<b>", "harm:\\xff\\xfe\\x00&lt;b&gt;"),
+        ("harm:<h1>unknown</h1>", "No template of what is explored here gives this name"),
+        ("harm:paper:wide", "and 1,000 more"),
+    ],
+)
+def test_what_cannot_be_read_is_spelled_out_or_said(
+    redis_url: str, raw: Raw, name: str | bytes, shown: str
+) -> None:
+    _fill(raw)
+    with exploring(redis_url, [harm]) as explored:
+        page = explored.get(key_path(name))
+    assert page.status_code == 200
+    assert shown in page.text
+
+
+def test_megabytes_are_told_not_sent(redis_url: str, raw: Raw) -> None:
+    raw("SET", "harm:note:huge", b"x" * (64 << 20))
+    raw("SET", "harm:note:large", b"x" * 900_000)
+    for n in range(300):
+        raw("HSET", "harm:wide:heavy", f"f{n}", "z" * 200_000)
+    with exploring(redis_url, [harm]) as explored:
+        pages = {
+            name: explored.get(key_path(f"harm:{name}")) for name in ("note:huge", "note:large", "wide:heavy")
+        }
+        dump = explored.get("/key/raw?name=harm:note:huge")
+    assert {page.status_code for page in pages.values()} == {200}
+    assert "Too large to be shown" in pages["note:huge"].text
+    assert "64.0 MiB" in pages["note:huge"].text
+    assert "the first 20,000 of 900,000 characters" in pages["note:large"].text
+    assert "of 300 entries" in pages["wide:heavy"].text
+    assert max(len(page.content) for page in [*pages.values(), dump]) < 400_000
+
+
+def test_a_million_members_are_shown_in_part_and_found_by_name(redis_url: str, raw: Raw) -> None:
+    script = (
+        "local a={} for i=1,1000 do a[2*i-1]='f'..(ARGV[1]*1000+i) a[2*i]='v'..i end "
+        "redis.call('HSET',KEYS[1],unpack(a))"
+    )
+    for thousand in range(1000):
+        raw("EVAL", script, "1", "harm:wide:million", str(thousand))
+    with exploring(redis_url, [harm]) as explored:
+        page = explored.get(key_path("harm:wide:million"))
+        entry = explored.get(key_path("harm:wide:million", "f777777"))
+        missing = explored.get(key_path("harm:wide:million", "nobody"))
+    assert "200 of 1,000,000 entries" in page.text
+    assert len(page.content) < 200_000
+    assert "v777" in entry.text
+    assert "There is no such entry." in missing.text
+
+
+def test_a_query_that_is_nonsense_is_answered_with_a_page(redis_url: str) -> None:
+    asked = {
+        "/key": 400,
+        "/key?name=": 400,
+        "/key?name=%00%ff%fe": 404,
+        "/search?q=%ff%00%3Cb%3E": 200,
+        "/template/harm/Nope": 404,
+        "/template/harm/Note?cursor=-1-zz": 200,
+        "/template/harm/Note?cursor=99-99999999999999999999": 200,
+        "/template/harm/Note?from=-5": 200,
+        "/template/harm/Wide?wide=%00": 200,
+        "/audit/none": 404,
+        f"/key?name={'x' * 60_000}": 404,
+    }
+    with exploring(redis_url, [harm]) as explored:
+        answers = {path[:60]: explored.get(path).status_code for path in asked}
+    assert answers == {path[:60]: status for path, status in asked.items()}

@@ -1,0 +1,214 @@
+"""Every page in a browser, wide and narrow, light and dark: it fits, and axe finds nothing serious."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browsing import Chromium
+from exploring import Explored, exploring_sample, key_path, serious_findings, watched
+from keywright.ui.web.atlas import key_url, template_url
+
+MODELS = ["drc", "spectacles", "openmod", "registry", "meetup", "bookshop"]
+SHOTS = os.environ.get("KEYWRIGHT_SHOTS")
+"""A folder for screenshots of every page, for people to look at."""
+
+
+def pages_of(explored: Explored, model: str) -> dict[str, str]:
+    """A page of each sort: the map, templates and keys of every kind, what is empty, what is missing."""
+    found = {"map": "/", "audit": "/audit", "changes": "/changes"}
+    if model == "drc":
+        found |= {
+            "map-by-keys": "/?by=keys",
+            "search": "/search",
+            "search-word": "/search?q=guild",
+            "search-nothing": "/search?q=no-such-thing-anywhere",
+            "missing-page": "/nowhere",
+            "missing-key": key_path("keywright:v1json:guilds:5"),
+        }
+    counted = explored.explorer.surveyor.latest.counted
+    for kind, keys in counted.items():
+        sheet = explored.explorer.atlas.sheets[kind]
+        found.setdefault(f"template-{sheet.about.kind}", sheet.url)
+        found.setdefault(f"key-{sheet.about.kind}", key_url(keys.names[0]))
+    empty = next((s for k, s in explored.explorer.atlas.sheets.items() if k not in counted), None)
+    if empty is not None:
+        found["template-empty"] = empty.url
+    return found
+
+
+@pytest.mark.parametrize(
+    ("width", "dark"), [(1280, False), (390, True)], ids=["wide and light", "phone and dark"]
+)
+@pytest.mark.parametrize("model", MODELS)
+def test_every_page_fits_and_axe_finds_nothing_serious(
+    chromium: Chromium, redis_url: str, model: str, width: int, *, dark: bool
+) -> None:
+    with exploring_sample(redis_url, model) as explored:
+        paths = pages_of(explored, model)
+
+        async def visit(page: Any) -> list[str]:
+            trouble: list[str] = []
+
+            async def look(page: Any) -> None:
+                for name, path in paths.items():
+                    await page.goto(explored.base + path)
+                    trouble.extend(f"{path}: {each}" for each in await serious_findings(page))
+                    wider = await page.evaluate("document.body.scrollWidth - document.body.clientWidth")
+                    if wider > 0:
+                        trouble.append(f"{path}: {wider} pixels wider than the screen")
+                    if SHOTS:
+                        scheme = "dark" if dark else "light"
+                        shot = Path(SHOTS) / f"{model}-{name}-{width}-{scheme}.png"
+                        await page.screenshot(path=shot, full_page=True)
+
+            return [*await watched(page, look), *trouble]
+
+        assert chromium.visit(visit, width=width, dark=dark) == []
+
+
+def test_the_map_shows_every_template_with_its_count(chromium: Chromium, redis_url: str) -> None:
+    async def rows(page: Any) -> dict[str, str]:
+        await page.goto(explored.base)
+        cells = await page.locator("table[data-keys] tbody tr").evaluate_all(
+            "rows => rows.map(row => [row.cells[0].innerText, row.cells[3].innerText])"
+        )
+        return dict(cells)
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        found = chromium.visit(rows)
+    assert found["MeetupEvent"] == "40"
+    assert found["ChannelOfSeries"] == "20"
+    assert found["OrphanedRoles"] == "0"
+    assert len(found) == len(explored.explorer.atlas.sheets)
+
+
+def test_a_tile_of_the_treemap_leads_to_its_template(chromium: Chromium, redis_url: str) -> None:
+    async def click(page: Any) -> str:
+        await page.goto(explored.base)
+        await page.click("svg.treemap a >> nth=0")
+        return str(await page.inner_text("h1"))
+
+    with exploring_sample(redis_url, "drc") as explored:
+        heaviest = max(
+            explored.explorer.surveyor.latest.counted.items(), key=lambda each: each[1].memory or 0
+        )
+        assert chromium.visit(click) == heaviest[0].__name__
+
+
+def test_a_key_is_found_by_its_variables(chromium: Chromium, redis_url: str) -> None:
+    async def find(page: Any) -> list[str]:
+        await page.goto(explored.base + template_url("meetup", "MeetupEvent"))
+        await page.fill("input[name=event]", "e17")
+        await page.click("button:text-is('Find')")
+        return [await page.inner_text("h1")]
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        assert chromium.visit(find) == ["meetup_event:e17"]
+
+
+def test_keys_are_found_by_some_of_their_variables(redis_url: str) -> None:
+    with exploring_sample(redis_url, "drc") as explored:
+        counted = explored.explorer.surveyor.latest.counted
+        member = next(kind for kind in counted if kind.__name__ == "Member")
+        guild = explored.explorer.atlas.key_of(counted[member].names[0])
+        assert guild is not None
+        wanted = guild._values[0]
+        page = explored.get(f"{template_url('drc', 'Member')}?guild={wanted}").text
+    names = {name.decode() for name in counted[member].names if f"members:{wanted}:".encode() in name}
+    assert names
+    assert all(f'href="/key?name={name}"' in page for name in names)
+    assert page.count('<td><a class="row" href="/key?name=keywright:v1json:members:') == len(names)
+
+
+def test_a_key_that_could_not_exist_is_said_to_be_so(redis_url: str) -> None:
+    with exploring_sample(redis_url, "meetup") as explored:
+        page = explored.get(f"{template_url('meetup', 'DiscordUserOf')}?user=not-a-number")
+    assert page.status_code == 200
+    assert "&lt;user&gt; of &#39;meetup_user:&lt;user&gt;:discord_user&#39; must be" in page.text
+
+
+def test_the_expiry_counts_down(chromium: Chromium, redis_url: str) -> None:
+    async def watch(page: Any) -> tuple[str, str]:
+        await page.goto(explored.base + key_path("csrf:c1"))
+        first = await page.inner_text("[data-ttl]")
+        await page.wait_for_function(
+            "first => document.querySelector('[data-ttl]').innerText !== first", arg=first
+        )
+        return first, await page.inner_text("[data-ttl]")
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        first, second = chromium.visit(watch)
+    minutes, _, seconds = first.partition(":")
+    assert 3400 <= int(minutes) * 60 + int(seconds) <= 3600
+    assert second < first
+
+
+def test_raw_bytes_are_fetched_when_they_are_asked_for(chromium: Chromium, redis_url: str) -> None:
+    async def unfold(page: Any) -> str:
+        await page.goto(explored.base + key_path("shop:book:b_1:cover"))
+        await page.click("details.raw summary")
+        await page.wait_for_selector("pre.dump")
+        return str(await page.inner_text("pre.dump"))
+
+    with exploring_sample(redis_url, "bookshop") as explored:
+        assert chromium.visit(unfold).split() == ["000000", "89", "50", "4e", "47", "·PNG"]
+
+
+def test_json_unfolds(chromium: Chromium, redis_url: str) -> None:
+    async def unfold(page: Any) -> list[str]:
+        await page.goto(explored.base + key_path(name))
+        hidden = await page.is_visible(".tree .tree .v >> nth=0")
+        await page.click(".value summary >> nth=0")
+        return [str(hidden), str(await page.is_visible(".tree .tree .v >> nth=0"))]
+
+    with exploring_sample(redis_url, "drc") as explored:
+        counted = explored.explorer.surveyor.latest.counted
+        name = next(c.names[0] for kind, c in counted.items() if kind.__name__ == "Guild")
+        assert chromium.visit(unfold) == ["False", "True"]
+
+
+def test_a_list_is_walked_with_the_keyboard(chromium: Chromium, redis_url: str) -> None:
+    async def press(page: Any) -> list[str]:
+        await page.goto(explored.base + template_url("meetup", "MeetupEvent"))
+        focused = "document.activeElement.innerText"
+        steps = []
+        for key in ("j", "ArrowDown", "k"):
+            await page.keyboard.press(key)
+            steps.append(await page.evaluate(focused))
+        await page.keyboard.press("Enter")
+        return [*steps, await page.inner_text("h1")]
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        assert chromium.visit(press) == ["e0", "e1", "e0", "meetup_event:e0"]
+
+
+def test_the_skip_link_comes_first_and_leads_to_the_content(chromium: Chromium, redis_url: str) -> None:
+    async def press(page: Any) -> list[str]:
+        await page.goto(explored.base)
+        await page.keyboard.press("Tab")
+        first = await page.evaluate("document.activeElement.innerText")
+        await page.keyboard.press("Enter")
+        return [first, await page.evaluate("document.activeElement.id")]
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        assert chromium.visit(press) == ["Skip to content", "main"]
+
+
+def test_an_id_that_is_part_of_a_longer_name_is_found_in_the_sample(redis_url: str) -> None:
+    with exploring_sample(redis_url, "drc") as explored:
+        counted = explored.explorer.surveyor.latest.counted
+        presence = next(c for kind, c in counted.items() if kind.__name__ == "Presence")
+        user = presence.names[0].rpartition(b":")[2].decode()
+        page = explored.get(f"/search?q={user}").text
+    assert f'href="{key_url(presence.names[0])}"' in page
+
+
+def test_a_key_is_found_with_its_prefix_and_without(redis_url: str) -> None:
+    with exploring_sample(redis_url, "bookshop") as explored:
+        for asked in ("shop:book:b_1", "book:b_1"):
+            found = explored.get(f"/search?q={asked}")
+            assert (found.status_code, found.headers["location"]) == (303, "/key?name=shop:book:b_1")
