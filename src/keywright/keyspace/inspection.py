@@ -231,7 +231,13 @@ class _Reader:
         if codec.sealed and not self.can_open:
             return Hidden.SEALED
         value = codec.decode(self.context.unseal(self.key, data) if codec.sealed else data)
-        return Hidden.SECRET if codec.secret else value
+        return Hidden.SECRET if codec.secret else self._shown(value)
+
+    def _shown(self, value: Any) -> Any:
+        hides = self.key.hides
+        if not hides or not isinstance(value, dict):
+            return value
+        return {name: Hidden.SECRET if name in hides else each for name, each in value.items()}
 
 
 def _command(key: Key, verb: bytes, *operands: bytes | int) -> Command[Any]:

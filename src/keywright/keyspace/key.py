@@ -52,6 +52,8 @@ class Key:
     _derived: ClassVar[dict[str, Derived]] = {}
     _part_of: ClassVar[type[Key] | None] = None
     _former: ClassVar[tuple[type[Key], ...]] = ()
+    hides: ClassVar[tuple[str, ...]] = ()
+    """Fields of its objects that no tool shows: credentials inside a document that is kept as it came."""
     _sealed: ClassVar[bool] = False
     _secret: ClassVar[bool] = False
     _render: ClassVar[Unbound]

@@ -63,7 +63,7 @@ class Atlas:
         kind = known.kind if known is not None else older.known.kind if older is not None else None
         if kind is None and (version := self.matcher.other_version(name)) is not None:
             kind = version[0].kind
-        return kind is not None and (kind._secret or kind._sealed)
+        return kind is not None and (kind._secret or kind._sealed or bool(kind.hides))
 
     def key_from(self, sheet: Sheet, texts: Mapping[str, str]) -> Key:
         """The key of a template whose variables have these texts; VariableError for one that is refused."""

@@ -77,6 +77,7 @@ class Interaction(Value[Document], key="interactions:<interaction>", space=drc, 
     """An interaction. Its `token` is a credential for the 15 minutes that the key lives."""
 
     interaction: SnowflakeStr
+    hides = ("token",)
 
 
 class Application(Value[Document], key="applications:<application>", space=drc):
@@ -234,6 +235,7 @@ class Webhook(Value[Document], key="webhooks:<webhook>", space=drc):
     """A webhook, whose `token` is a secret of the bot's. No gateway event carries it."""
 
     webhook: SnowflakeStr
+    hides = ("token",)
 
 
 class ThreadIndex(Map[SnowflakeStr, Reference], key="threads:<guild>", space=private):
