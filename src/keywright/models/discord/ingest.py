@@ -98,11 +98,14 @@ def apply_window(
     which: applying an event twice leaves the same state.
     """
 
+    def noted(place: int) -> Call[Any]:
+        assert mark is not None
+        return mark(window[place])
+
     def steps(context: Context) -> Steps[list[Reject]]:
         try:
             events = [(each.event, each.data) for each in window]
-            noted = None if mark is None else lambda place: mark(window[place])
-            return _rejects(window, (yield cache.apply(events, noted)))
+            return _rejects(window, (yield cache.apply(events, noted if mark else None)))
         except EngineError:
             raise  # the server's trouble is no line's
         except KeywrightError as error:

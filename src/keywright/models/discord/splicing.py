@@ -121,6 +121,7 @@ def _rests(raw: bytes, users: list[bytes]) -> list[bytes] | None:
     """What follows each user in its member; None where it is not what was expected."""
     find, begins = raw.find, raw.startswith
     start = 1 + len(_USER_FIRST)
+    end = stop = 0
     rests = []
     for user in users:
         end = start + len(user)

@@ -227,8 +227,9 @@ class Bot:
     async def _serve(self, bound: socket.socket, app: Starlette) -> None:
         running = [asyncio.create_task(each.run(self._stopping)) for each in self.tasks]
         stopping = asyncio.create_task(self._stopping.wait())
-        self.address = bound.getsockname()[:2]
-        log.info("listening on http://%s:%d", *self.address)
+        host, port = bound.getsockname()[:2]
+        self.address = (host, port)
+        log.info("listening on http://%s:%d", host, port)
         try:
             async with serving(app, bound) as answering:
                 await asyncio.wait([answering, stopping, *running], return_when=asyncio.FIRST_COMPLETED)

@@ -102,7 +102,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             "adventure": self.discord.adventure_category,
             "campaign": self.discord.campaign_category,
         }
-        categories = {kind: category for kind, category in given.items() if category is not None}
+        categories: dict[SeriesType, int] = {
+            kind: category for kind, category in given.items() if category is not None
+        }
         return GuildLayout(categories, self.discord.publisher_role)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from operator import add
 from typing import Any
 
@@ -174,7 +174,7 @@ class _Bench:
             self._checked(known, checker, name, part)
         return UNSET
 
-    async def _rest(self, known: Known, name: bytes, page: Page) -> Any:
+    async def _rest(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Any]:
         kind, read = known.kind.redis_type, 0
         while page.more is not None:
             read += len(page.entries)
