@@ -48,7 +48,7 @@ def diff(
     """Tell what changed between two versions of a declaration. Needs no server.
 
     Breaking is what makes stored data unreadable or not found: a key that is gone, another name, type or
-    codec, a new required member without an upgrade. New keys, optional members, other expiries are compatible.
+    codec, a required member without an upgrade. New keys, optional members, other expiries are compatible.
     A lock file is the declaration at one moment: commit it, and `keywright diff MODEL --lock FILE` guards it.
 
     Exits with 1 when a change breaks, 2 when a version cannot be loaded.
