@@ -81,3 +81,10 @@ def test_a_reference_has_a_name() -> None:
 def test_the_references_of_shipped_models_are_sound(space: Keyspace) -> None:
     assert space.references
     assert [finding for finding in check(space) if "reference" in finding.code] == []
+
+
+def test_an_optional_reference_may_lead_to_another_keyspace() -> None:
+    space, loan, *_ = library()
+    _, _, foreign, _, _ = library()
+    refers(loan, foreign, lambda _, found: [found["reader"]], name="reader", required=False)
+    assert check(space) == []

@@ -144,10 +144,10 @@ def expiries_fit(space: Keyspace) -> Iterator[Finding]:
 
 
 def references_lead_somewhere(space: Keyspace) -> Iterator[Finding]:
-    """Each reference names a key of its own keyspace, and no two have one name."""
+    """What a key must refer to is of its own keyspace, and no two references have one name."""
     names = [(reference.source, reference.name) for reference in space.references]
     for reference in space.references:
-        if reference.target._space is not space:
+        if reference.required and reference.target._space is not space:
             yield Finding(
                 "foreign-reference",
                 reference.source._template.source,
