@@ -182,7 +182,7 @@ def test_a_sweep_that_is_ended_in_the_middle_goes_on(
         for n in range(count):
             pipe.sadd(f"loans:r{n}", f"b{n}")
         pipe.execute()
-    sweeper = start(MODEL, "--url", redis_url, "--yes", "--max-rate", "1000", "--resume", str(path))
+    sweeper = start(MODEL, "--url", redis_url, "--yes", "--max-rate", "200", "--resume", str(path))
 
     def left() -> int:
         return sum(name.startswith(b"loans:") for name in raw.names())

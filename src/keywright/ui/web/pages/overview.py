@@ -110,7 +110,7 @@ def _tiles(rows: list[Row], by: str) -> list[Tile]:
 
 
 def _tile(row: Row, box: Box, shade: int) -> Tile:
-    name, keys = row.sheet.about.name, f"{row.counted.keys:,} keys"
+    name, keys = row.sheet.about.name, f"{row.counted.keys:,} key{'' if row.counted.keys == 1 else 's'}"
     fits = box.width > len(name) * LETTER + 14 and box.height > 24
     more = fits and box.width > len(keys) * LETTER + 14 and box.height > 42
     return Tile(row, box, shade, name if fits else "", keys if more else "")
