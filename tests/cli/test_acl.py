@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from invoking import invoke_keywright
 from keywright.ui.cli.models import BUILT_IN
-from tool_commands import run_tool
 
 
 @pytest.mark.parametrize("role", ["reader", "writer", "auditor"])
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_every_built_in_model_has_rules_for_every_role(model: str, role: str) -> None:
-    done = run_tool("acl", model, "--role", role)
+    done = invoke_keywright("acl", model, "--role", role)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith(f"ACL SETUSER {model}-{role} reset on #PASSWORD-SHA256 +ping")
     assert done.stdout.count("\n") == 1
@@ -19,17 +19,17 @@ def test_every_built_in_model_has_rules_for_every_role(model: str, role: str) ->
 
 def test_options_name_the_user_the_prefix_the_server_and_the_password() -> None:
     options = ("--user", "bot", "--prefix", "my", "--server", "6.2", "--password-hash", "0" * 64)
-    done = run_tool("acl", "meetup", "--role", "reader", "--format", "aclfile", *options)
+    done = invoke_keywright("acl", "meetup", "--role", "reader", "--format", "aclfile", *options)
     assert done.stdout.startswith(f"user bot on sanitize-payload #{'0' * 64} resetchannels -@all ")
     assert " ~my:meetup_events " in done.stdout
     assert "(" not in done.stdout
 
 
 def test_a_password_in_clear_is_refused_without_being_printed() -> None:
-    done = run_tool("acl", "meetup", "--role", "reader", "--password-hash", "hunter2")
+    done = invoke_keywright("acl", "meetup", "--role", "reader", "--password-hash", "hunter2")
     assert done.exit_code == 2
     assert "hunter2" not in done.output
 
 
 def test_the_role_must_be_named() -> None:
-    assert run_tool("acl", "meetup").exit_code == 2
+    assert invoke_keywright("acl", "meetup").exit_code == 2

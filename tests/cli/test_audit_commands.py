@@ -10,22 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 import redis
-import typer
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from audit_samples import SAMPLES
+from invoking import invoke_keywright
 from keywright.testing.planting import plant
-from keywright.ui.cli.app import app
-from keywright.ui.cli.audit import audit
-from keywright.ui.cli.repair import repair
-from keywright.ui.cli.stats import stats
 
 DRC = SAMPLES["drc"]()
-
-# The same group as the program's, so that errors end with their exit codes.
-commands = typer.Typer(cls=app.info.cls)
-for command in (audit, repair, stats):
-    commands.command()(command)
 
 
 @pytest.fixture
@@ -161,4 +152,4 @@ def test_stats_are_a_table_or_json(healthy: str) -> None:
 
 
 def _run(*arguments: str) -> Result:
-    return CliRunner().invoke(commands, list(arguments))
+    return invoke_keywright(*arguments)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tool_commands import run_tool
+from invoking import invoke_keywright
 
 SHOP = """
 from keywright import Id, Keyspace, Value
@@ -22,7 +22,7 @@ class Price(Value[{value}], key="price:<item>", space=shop):
 @pytest.fixture
 def lock(tmp_path: Path) -> Path:
     path = tmp_path / "meetup.lock.json"
-    assert run_tool("diff", "meetup", "--lock", str(path), "--write").exit_code == 0
+    assert invoke_keywright("diff", "meetup", "--lock", str(path), "--write").exit_code == 0
     return path
 
 
@@ -33,7 +33,7 @@ def _edited(lock: Path, old: str, new: str) -> None:
 
 
 def test_a_lock_file_that_is_current_is_fine(lock: Path) -> None:
-    done = run_tool("diff", "meetup", "--lock", str(lock))
+    done = invoke_keywright("diff", "meetup", "--lock", str(lock))
     assert (done.exit_code, done.stdout) == (0, "meetup: nothing changed.\n")
 
 
@@ -41,27 +41,27 @@ def test_a_breaking_change_fails_and_is_locked_only_with_yes(lock: Path) -> None
     _edited(lock, '"template": "csrf:<cookie>"', '"template": "csrf-token:<cookie>"')
     before = lock.read_text()
     for arguments in ((), ("--write",)):
-        done = run_tool("diff", "meetup", "--lock", str(lock), *arguments)
+        done = invoke_keywright("diff", "meetup", "--lock", str(lock), *arguments)
         assert done.exit_code == 1
         assert "stored keys are not found" in done.stdout
         assert lock.read_text() == before
-    assert run_tool("diff", "meetup", "--lock", str(lock), "--write", "--yes").exit_code == 0
-    assert run_tool("diff", "meetup", "--lock", str(lock)).stdout == "meetup: nothing changed.\n"
+    assert invoke_keywright("diff", "meetup", "--lock", str(lock), "--write", "--yes").exit_code == 0
+    assert invoke_keywright("diff", "meetup", "--lock", str(lock)).stdout == "meetup: nothing changed.\n"
 
 
 def test_a_compatible_change_passes_and_asks_for_a_new_lock(lock: Path) -> None:
     _edited(lock, "10 minutes after the last write", "9 minutes after the last write")
-    done = run_tool("diff", "meetup", "--lock", str(lock), "--format", "json")
+    done = invoke_keywright("diff", "meetup", "--lock", str(lock), "--format", "json")
     assert done.exit_code == 0
     assert "Bring it up to date with --write" in done.stderr
     assert [change["severity"] for change in json.loads(done.stdout)["changes"]] == ["compatible"]
-    assert run_tool("diff", "meetup", "--lock", str(lock), "--write").exit_code == 0
-    assert run_tool("diff", "meetup", "--lock", str(lock)).stderr == ""
+    assert invoke_keywright("diff", "meetup", "--lock", str(lock), "--write").exit_code == 0
+    assert invoke_keywright("diff", "meetup", "--lock", str(lock)).stderr == ""
 
 
 def test_lock_files_compare_with_each_other_and_with_the_present(lock: Path) -> None:
-    assert run_tool("diff", str(lock), str(lock)).exit_code == 0
-    assert run_tool("diff", f"meetup@{lock}", "meetup").exit_code == 0
+    assert invoke_keywright("diff", str(lock), str(lock)).exit_code == 0
+    assert invoke_keywright("diff", f"meetup@{lock}", "meetup").exit_code == 0
 
 
 def test_a_revision_of_git_is_compared_with_the_present(
@@ -79,11 +79,11 @@ def test_a_revision_of_git_is_compared_with_the_present(
     module.write_text(SHOP.replace("{value}", "int"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    done = run_tool("diff", "diff_shop:shop@HEAD", "diff_shop:shop")
+    done = invoke_keywright("diff", "diff_shop:shop@HEAD", "diff_shop:shop")
     assert done.exit_code == 1
     assert "what it holds is a signed 64-bit integer, no longer UTF-8 text" in done.stdout
-    assert run_tool("diff", "diff_shop:shop@HEAD", "diff_shop:shop@HEAD").exit_code == 0
-    unknown = run_tool("diff", "diff_shop:shop@nowhere", "diff_shop:shop")
+    assert invoke_keywright("diff", "diff_shop:shop@HEAD", "diff_shop:shop@HEAD").exit_code == 0
+    unknown = invoke_keywright("diff", "diff_shop:shop@nowhere", "diff_shop:shop")
     assert unknown.exit_code == 2
     assert "there is no revision or file 'nowhere'" in unknown.stderr
 
@@ -97,4 +97,4 @@ def test_what_cannot_be_compared_is_a_usage_error(lock: Path, tmp_path: Path) ->
         ("meetup@--help", "meetup"),
         ("meetup", "--lock", str(tmp_path / "no" / "folder.json"), "--write"),
     ):
-        assert run_tool("diff", *arguments).exit_code == 2, arguments
+        assert invoke_keywright("diff", *arguments).exit_code == 2, arguments

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from invoking import invoke_keywright
 from keywright.models.discord.interpreter import EVENTS
 from keywright.services.gateway.sending import SENDABLE
 from keywright.ui.cli.channels import WORKER_OPCODES
 from keywright.ui.cli.models import BUILT_IN
-from tool_commands import run_tool
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "models"
 SHOP = """
@@ -30,7 +30,7 @@ class Left(Value[int], key="left:<item>", space=stock):
 @pytest.mark.parametrize("form", ["markdown", "html", "json"])
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_every_built_in_model_has_a_document(model: str, form: str) -> None:
-    done = run_tool("docs", model, "--format", form)
+    done = invoke_keywright("docs", model, "--format", form)
     assert (done.exit_code, done.stderr) == (0, "")
     assert model in done.stdout
 
@@ -39,19 +39,19 @@ def test_a_users_own_keyspaces_become_one_document(tmp_path: Path, monkeypatch: 
     (tmp_path / "docs_shop.py").write_text(SHOP)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    text = run_tool("docs", "docs_shop:shop,stock").stdout
+    text = invoke_keywright("docs", "docs_shop:shop,stock").stdout
     assert "What an item costs." in text
     assert "How many are left." in text
 
 
 def test_a_document_is_written_and_checked(tmp_path: Path) -> None:
     path = tmp_path / "new" / "meetup.md"
-    assert run_tool("docs", "meetup", "--check", str(path)).exit_code == 1
-    assert run_tool("docs", "meetup", "-o", str(path)).exit_code == 0
-    current = run_tool("docs", "meetup", "--check", str(path))
+    assert invoke_keywright("docs", "meetup", "--check", str(path)).exit_code == 1
+    assert invoke_keywright("docs", "meetup", "-o", str(path)).exit_code == 0
+    current = invoke_keywright("docs", "meetup", "--check", str(path))
     assert (current.exit_code, "up to date" in current.stdout) == (0, True)
     path.write_text(path.read_text().replace("Meetup", "Treffen", 1))
-    stale = run_tool("docs", "meetup", "--check", str(path))
+    stale = invoke_keywright("docs", "meetup", "--check", str(path))
     assert stale.exit_code == 1
     assert f"keywright docs meetup --format markdown -o {path}" in stale.stderr
 
@@ -59,7 +59,7 @@ def test_a_document_is_written_and_checked(tmp_path: Path) -> None:
 @pytest.mark.skipif(not COMMITTED.is_dir(), reason="docs/models is not committed yet")
 @pytest.mark.parametrize("model", BUILT_IN)
 def test_the_committed_document_is_up_to_date(model: str) -> None:
-    done = run_tool("docs", model, "--check", str(COMMITTED / f"{model}.md"))
+    done = invoke_keywright("docs", model, "--check", str(COMMITTED / f"{model}.md"))
     assert done.exit_code == 0, done.stderr
 
 
@@ -71,11 +71,11 @@ def test_what_cannot_be_documented_is_a_usage_error(tmp_path: Path) -> None:
         ("docs", "meetup", "-o", "a", "--check", "b"),
         ("docs", "meetup", "-o", str(tmp_path)),
     ):
-        assert run_tool(*arguments).exit_code == 2, arguments
+        assert invoke_keywright(*arguments).exit_code == 2, arguments
 
 
 def test_spectacles_channels_are_asyncapi() -> None:
-    done = run_tool("docs", "spectacles", "--format", "asyncapi")
+    done = invoke_keywright("docs", "spectacles", "--format", "asyncapi")
     document = msgspec.json.decode(done.stdout)
     assert document["asyncapi"] == "3.0.0"
     assert {each["address"] for each in document["channels"].values()} == {"{event}", "SEND", "{shard}"}

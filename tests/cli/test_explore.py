@@ -14,20 +14,11 @@ import httpx
 from exploring import filled
 from keywright.testing.waiting import wait_until
 
-# Registered by the command line itself where that is done; this file must not depend on it.
-PROGRAM = """
-from keywright.ui.cli.app import app, main
-from keywright.ui.cli.explore import explore
-if not any(each.callback is explore for each in app.registered_commands):
-    app.command()(explore)
-main()
-"""
-
 
 @contextmanager
 def started(*arguments: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, "explore", *arguments],
+        [sys.executable, "-m", "keywright", "explore", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -13,28 +13,16 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 import redis
-import typer
-from typer.testing import CliRunner
 
+from invoking import invoke_keywright
 from keywright import Keyring, connect
-from keywright.errors import KeywrightError
 from keywright.models.discord.spectacles import schema as spectacles
 from keywright.models.discord.spectacles.store import SpectaclesCache
 from keywright.testing.discord_traffic import Traffic
 from keywright.testing.waiting import wait_until
-from keywright.ui.cli.migrate import migrate
 from running import Raw
 
 MODEL = "migrating:now"
-PROGRAM = """
-import sys, typer
-sys.path.insert(0, {tests!r})
-from keywright.errors import KeywrightError
-from keywright.ui.cli.migrate import migrate
-app = typer.Typer()
-app.command()(migrate)
-app()
-"""
 TESTS = str(Path(__file__).parent.parent)
 
 
@@ -55,17 +43,13 @@ Invoke = Callable[..., Ran]
 def invoke(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Runs the command against the server; an error has the exit code that `keywright` ends with."""
     monkeypatch.delenv("REDIS_URL", raising=False)
-    app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(migrate)
 
     def run(*arguments: str, url: str | None = redis_url) -> Ran:
         given = [] if url is None else ["--url", url]
-        result = CliRunner().invoke(app, [*arguments, *given])
-        if isinstance(result.exception, KeywrightError):
-            return Ran(result.exception.exit_code, str(result.exception))
+        result = invoke_keywright("migrate", *arguments, *given)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
-        return Ran(result.exit_code, result.stdout)
+        return Ran(result.exit_code, result.stdout or result.stderr)
 
     return run
 
@@ -146,9 +130,12 @@ class Sweeper:
     """The command in a process of its own."""
 
     def __init__(self, *arguments: str) -> None:
-        program = PROGRAM.format(tests=TESTS)
+        # The current folder is searched for the model.
         self.process = subprocess.Popen(
-            [sys.executable, "-c", program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            [sys.executable, "-m", "keywright", "migrate", *arguments],
+            cwd=TESTS,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
         )
 
     def end(self, signal_number: int) -> int:

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 import pytest
 from websockets.asyncio.client import connect
 
-_COMMAND = "import typer; from keywright.ui.cli.simulate import simulate; typer.run(simulate)"
+_COMMAND = (sys.executable, "-m", "keywright", "gateway", "simulate")
 
 
 @contextmanager
 def _simulating(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
     """The running command and the addresses it printed."""
-    arguments = [sys.executable, "-c", _COMMAND, *options]
+    arguments = [*_COMMAND, *options]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -58,7 +58,7 @@ def test_it_prints_its_addresses_serves_and_stops(ending: signal.Signals) -> Non
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        arguments = [sys.executable, "-c", _COMMAND, "--port", port, "--guilds", "0"]
+        arguments = [*_COMMAND, "--port", port, "--guilds", "0"]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert f"cannot listen on 127.0.0.1:{port}" in done.stderr

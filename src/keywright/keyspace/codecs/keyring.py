@@ -32,6 +32,9 @@ _TAG = 16
 _LONGEST_ID = 32
 _ENTRY_FORM = "Write it as id:base64,id2:base64 with the sealing key first."
 
+SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
+"""The environment variable that keyrings are read from, unless told otherwise."""
+
 
 class Plaintext(bytes):
     """Bytes of a sealed value while they are in clear: to be sealed, or just opened."""
@@ -69,7 +72,12 @@ class Keyring:
         return cls(key_id, {key_id: secrets.token_bytes(32)})
 
     @classmethod
-    def from_env(cls, name: str = "KEYWRIGHT_SEAL_KEYS") -> Keyring:
+    def from_env_if_set(cls, name: str = SEAL_KEYS) -> Keyring | None:
+        """The same, or none where there is no such variable, or it is empty."""
+        return cls.from_env(name) if os.environ.get(name) else None
+
+    @classmethod
+    def from_env(cls, name: str = SEAL_KEYS) -> Keyring:
         """The keyring written in an environment variable; the first key is the primary."""
         text = os.environ.get(name, "").strip()
         if not text:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -38,11 +37,10 @@ from keywright.services.meetup.tasks import GRACE, Next, Task, Work, daily, ever
 from keywright.services.meetup.token_refresh import TokenRefresher
 from keywright.services.serving import json_response, serving, stopped_by_signals
 
-__all__ = ["SEAL_KEYS", "Bot", "SyncOutcome", "invited", "sync_once"]
+__all__ = ["Bot", "SyncOutcome", "invited", "sync_once"]
 
 log = logging.getLogger("keywright.meetup")
 
-SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
 SYNC = "sync"
 SYNC_LIMIT = timedelta(seconds=360)
 RETRY = timedelta(hours=1)
@@ -90,7 +88,7 @@ async def _opened(chosen: Configuration, clock: Clock) -> AsyncIterator[_Opened]
 
 
 def _database(chosen: Configuration) -> aconnect:
-    keyring = Keyring.from_env(SEAL_KEYS) if os.environ.get(SEAL_KEYS) else None
+    keyring = Keyring.from_env_if_set()
     return aconnect(chosen.redis.url, space.bind(prefix=chosen.redis.prefix, keyring=keyring))
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Callable
 from enum import Enum
+from importlib import import_module
 from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from keywright.engine import connect
 from keywright.errors import DeclarationError, KeywrightError, UsageError
@@ -22,31 +25,33 @@ from keywright.keyspace.inspection import LIMIT, Inspection, inspect
 from keywright.tools.check import Proof, Report, prove
 from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
-from keywright.ui.cli.acl import acl
-from keywright.ui.cli.audit import audit
-from keywright.ui.cli.broker import broker
-from keywright.ui.cli.diff import diff
-from keywright.ui.cli.discord import discord
-from keywright.ui.cli.docs import docs
-from keywright.ui.cli.explore import explore
-from keywright.ui.cli.gateway import gateway
-from keywright.ui.cli.meetup import meetup
-from keywright.ui.cli.migrate import migrate
-from keywright.ui.cli.openmod import openmod
 from keywright.ui.cli.printing import as_json
-from keywright.ui.cli.registry import registry
-from keywright.ui.cli.repair import repair
-from keywright.ui.cli.stats import stats
 from keywright.ui.cli.tour import take_tour
-from keywright.ui.cli.up import up
 
 __all__ = ["app", "main"]
 
-SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
+
+# Each is a module here with a command, or a group of them, of the same name.
+COMMANDS = ("acl", "audit", "diff", "docs", "explore", "migrate", "repair", "stats", "up")
+GROUPS = ("broker", "discord", "gateway", "meetup", "openmod", "registry")
 
 
 class _Commands(TyperGroup):
-    """Ends with the exit code an error carries, and its message instead of a traceback."""
+    """Imports a command when it is called, so that nobody waits for the others.
+
+    Ends with the exit code an error carries, and its message instead of a traceback.
+    """
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in invoke
+        return [*COMMANDS, *super().list_commands(ctx), *GROUPS]
+
+    def get_command(self, ctx: typer.Context, name: str) -> Any:  # type: ignore[override]  # as in invoke
+        if name not in COMMANDS and name not in GROUPS:
+            return super().get_command(ctx, name)
+        part = getattr(import_module(f"keywright.ui.cli.{name}"), name)
+        command = get_group(part) if name in GROUPS else _single(part)
+        command.name = name
+        return command
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer makes no other contexts
         try:
@@ -68,21 +73,12 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-app.command()(acl)
-app.command()(audit)
-app.command()(diff)
-app.command()(docs)
-app.command()(explore)
-app.command()(migrate)
-app.command()(repair)
-app.command()(stats)
-app.command()(up)
-app.add_typer(broker, name="broker")
-app.add_typer(discord, name="discord")
-app.add_typer(gateway, name="gateway")
-app.add_typer(meetup, name="meetup")
-app.add_typer(openmod, name="openmod")
-app.add_typer(registry, name="registry")
+
+def _single(part: Callable[..., None]) -> Any:
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    alone.command()(part)
+    return get_command(alone)
+
 
 SpaceName = Annotated[
     str,
@@ -186,7 +182,7 @@ def tour() -> None:
 
 
 def _look(space: Keyspace, url: str, name: bytes, prefix: str | None, limit: int) -> Inspection | None:
-    keyring = Keyring.from_env(SEAL_KEYS) if os.environ.get(SEAL_KEYS) else None
+    keyring = Keyring.from_env_if_set()
     binding = space.bind(prefix=prefix, keyring=keyring)
     with connect(url, binding) as db:
         return db.run(inspect(space.parse(name, db.context), limit))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from enum import Enum
 from pathlib import Path
@@ -34,8 +33,6 @@ from keywright.ui.cli.models import ModelName, load_model
 from keywright.ui.cli.targets import UrlOption, server_url
 
 __all__ = ["AuditFormat", "PrefixOption", "audit", "bindings_of", "parse_share"]
-
-SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
 
 
 class AuditFormat(Enum):
@@ -171,7 +168,7 @@ class Meter:
 
 def bindings_of(model: Model, prefix: str | None) -> list[Binding]:
     """The keyspaces of a model as the command line names them, with the keyring of the environment."""
-    keyring = Keyring.from_env(SEAL_KEYS) if os.environ.get(SEAL_KEYS) else None
+    keyring = Keyring.from_env_if_set()
     return [space.bind(prefix=prefix, keyring=keyring) for space in model.spaces]
 
 

@@ -26,6 +26,7 @@ from keywright.models.discord.layouts import LAYOUTS, Layout
 from keywright.tools.purge import count as count_keys
 from keywright.tools.purge import purge as purge_keys
 from keywright.ui.cli.printing import as_json
+from keywright.ui.cli.targets import ServerOption
 
 __all__ = ["discord"]
 
@@ -50,10 +51,6 @@ PrefixOption = Annotated[
     str | None,
     typer.Option(help="What the names begin with; else 'keywright' for drc and nothing for spectacles."),
 ]
-UrlOption = Annotated[
-    str | None,
-    typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
-]
 
 
 @discord.command()
@@ -64,7 +61,7 @@ def ingest(
     ] = "-",
     layout: LayoutOption = LayoutName.DRC,
     prefix: PrefixOption = None,
-    url: UrlOption = None,
+    url: ServerOption = None,
     without: Annotated[
         list[Kind] | None,
         typer.Option(help="Leave these out of the cache, as in --without presence.", show_default=False),
@@ -112,7 +109,7 @@ def get(
     ] = False,
     layout: LayoutOption = LayoutName.DRC,
     prefix: PrefixOption = None,
-    url: UrlOption = None,
+    url: ServerOption = None,
 ) -> None:
     """Print an entity as JSON.
 
@@ -142,7 +139,7 @@ def purge(
     layout: Annotated[
         LayoutName, typer.Option("--layout", help="How the cache is laid out.", show_default=False)
     ],
-    url: UrlOption = None,
+    url: ServerOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove them. Without it, only count.")] = False,
 ) -> None:
     """Remove every key of one cache.

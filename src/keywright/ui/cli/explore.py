@@ -17,7 +17,6 @@ from keywright.ui.cli.targets import UrlOption, server_url
 __all__ = ["explore"]
 
 TOKEN = "KEYWRIGHT_EXPLORER_TOKEN"
-SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
 
 
 def explore(
@@ -89,5 +88,5 @@ def explore(
 
 
 def _bindings(spaces: list[Keyspace], prefix: str | None) -> list[Binding]:
-    keyring = Keyring.from_env(SEAL_KEYS) if os.environ.get(SEAL_KEYS) else None
+    keyring = Keyring.from_env_if_set()
     return [space.bind(prefix=prefix, keyring=keyring) for space in spaces]

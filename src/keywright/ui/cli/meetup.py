@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any
@@ -16,10 +15,10 @@ from keywright.models.meetup import linking, viewing
 from keywright.models.meetup.schema import meetup as space
 from keywright.ui.cli.meetup_bot import invite, serve, sync
 from keywright.ui.cli.printing import as_json
+from keywright.ui.cli.targets import NamesPrefix, ServerOption
 
 __all__ = ["meetup"]
 
-SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
 LARGEST_ID = 2**64 - 1
 
 meetup = typer.Typer(
@@ -27,12 +26,6 @@ meetup = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-UrlOption = Annotated[
-    str | None,
-    typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
-]
-PrefixOption = Annotated[str | None, typer.Option(help="What the names begin with; else nothing.")]
 
 
 class Shown(Enum):
@@ -49,8 +42,8 @@ def link(
     discord_user: Annotated[
         int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)
     ],
-    url: UrlOption = None,
-    prefix: PrefixOption = None,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
 ) -> None:
     """Link a Meetup user with a Discord user, by their ids.
 
@@ -76,8 +69,8 @@ def unlink(
     discord: Annotated[
         int | None, typer.Option(help="The Discord user, instead.", min=0, max=LARGEST_ID)
     ] = None,
-    url: UrlOption = None,
-    prefix: PrefixOption = None,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
 ) -> None:
     """End a link, with the tokens of the Meetup user.
 
@@ -103,8 +96,8 @@ def show(
         Shown, typer.Argument(metavar="WHAT", help="meetup-user, discord-user, event, series, channel.")
     ],
     identity: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
-    url: UrlOption = None,
-    prefix: PrefixOption = None,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
 ) -> None:
     """Print a person, an event, a series or a channel with all that is related to it, as JSON.
 
@@ -126,7 +119,7 @@ for command in (sync, serve, invite):
 
 def opened(url: str | None, prefix: str | None = None) -> Database:
     """The bot's database; tokens are sealed where KEYWRIGHT_SEAL_KEYS holds keys."""
-    keyring = Keyring.from_env(SEAL_KEYS) if os.environ.get(SEAL_KEYS) else None
+    keyring = Keyring.from_env_if_set()
     return connect(url, space.bind(prefix=prefix, keyring=keyring))
 
 

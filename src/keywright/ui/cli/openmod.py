@@ -27,6 +27,7 @@ from keywright.services.openmod.looking import show as look_at
 from keywright.services.openmod.schema import bind
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.simulate_reddit import simulate_reddit
+from keywright.ui.cli.targets import NamesPrefix, ServerOption
 
 if TYPE_CHECKING:
     from keywright.services.openmod.configuration import Configuration
@@ -42,11 +43,6 @@ openmod = typer.Typer(
     rich_markup_mode=None,
 )
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
-]
-PrefixOption = Annotated[str | None, typer.Option(help="What the names begin with; else nothing.")]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
@@ -60,8 +56,8 @@ def ingest(
         typer.Argument(metavar="FILE", help="The events; - or none is standard input.", show_default=False),
     ] = "-",
     config: ConfigOption = None,
-    url: UrlOption = None,
-    prefix: PrefixOption = None,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
 ) -> None:
     """Record events, read as JSON lines. Needs no Reddit.
 
@@ -89,8 +85,8 @@ def extracts(
         str,
         typer.Argument(metavar="THING", help="A post, comment or person: t3_…, t1_… or t2_…."),
     ],
-    url: UrlOption = None,
-    prefix: PrefixOption = None,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
 ) -> None:
     """Print the extracts about a thing, as JSON lines; of a person also those about what they submitted.
 
@@ -109,8 +105,8 @@ def extracts(
 def show(
     extract: Annotated[str, typer.Argument(metavar="EXTRACT", help="The public post, t3_….")],
     json: Annotated[bool, typer.Option("--json", help="Also what it was made of, as JSON.")] = False,
-    url: UrlOption = None,
-    prefix: PrefixOption = None,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
 ) -> None:
     """Print how an extract reads: title and body.
 
@@ -140,7 +136,7 @@ def show(
 def enforce(
     once: Annotated[bool, typer.Option("--once", help="Check what is due now, and end.")] = False,
     config: ConfigOption = None,
-    url: UrlOption = None,
+    url: ServerOption = None,
 ) -> None:
     """Forget what was deleted: accounts and submissions that are gone, and what extracts tell of them.
 
@@ -164,7 +160,7 @@ def enforce(
 
 
 @openmod.command()
-def serve(config: ConfigOption = None, url: UrlOption = None) -> None:
+def serve(config: ConfigOption = None, url: ServerOption = None) -> None:
     """Watch a subreddit: publish extracts of its moderation, and forget what was deleted.
 
     Needs the subreddit, where extracts go, and a Reddit script app; docs/openmod.md lists all settings.

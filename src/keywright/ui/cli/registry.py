@@ -20,6 +20,7 @@ from keywright.models.registry.metadata.paths import is_storable
 from keywright.models.registry.repository import Counts, Repository
 from keywright.models.registry.schema import CachedRepository
 from keywright.ui.cli.printing import as_json
+from keywright.ui.cli.targets import ServerOption
 
 __all__ = ["registry"]
 
@@ -32,10 +33,6 @@ registry = typer.Typer(
     rich_markup_mode=None,
 )
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
-]
 DatabaseOption = Annotated[
     str | None,
     typer.Option(
@@ -61,7 +58,7 @@ PathArgument = Annotated[
 
 
 @registry.command()
-def put(url: UrlOption = None) -> None:
+def put(url: ServerOption = None) -> None:
     """Cache repositories, read as JSON from standard input.
 
     One object, or one a line, with id, namespace_id, name, path and created_at, and where they are known
@@ -80,7 +77,7 @@ def put(url: UrlOption = None) -> None:
 
 
 @registry.command()
-def get(path: PathArgument, url: UrlOption = None) -> None:
+def get(path: PathArgument, url: ServerOption = None) -> None:
     """Print a cached repository as JSON.
 
     Exits with 1 when it is not cached, or what is there cannot be decoded, 3 when the server cannot be
@@ -100,7 +97,7 @@ def drop(
     recursive: Annotated[
         bool, typer.Option("--recursive", help="Also every cached repository below it.")
     ] = False,
-    url: UrlOption = None,
+    url: ServerOption = None,
 ) -> None:
     """Forget a cached repository, and what is cached of its size. Counts stay.
 
@@ -117,7 +114,7 @@ def drop(
 
 
 @registry.command()
-def counts(path: PathArgument, url: UrlOption = None, database: DatabaseOption = None) -> None:
+def counts(path: PathArgument, url: ServerOption = None, database: DatabaseOption = None) -> None:
     """Print how often a repository was pulled from and pushed to, as JSON.
 
     What Redis has counted, and what was moved to the database, when one is given.
@@ -131,7 +128,7 @@ def counts(path: PathArgument, url: UrlOption = None, database: DatabaseOption =
 def serve(
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8088,
-    url: UrlOption = None,
+    url: ServerOption = None,
     database: DatabaseOption = None,
     flush_every: Annotated[
         float, typer.Option(min=0.01, help="Seconds between two flushes of counts to the database.")

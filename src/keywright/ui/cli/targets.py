@@ -11,7 +11,7 @@ import typer
 
 from keywright.errors import UsageError
 
-__all__ = ["UrlOption", "server_url", "setting"]
+__all__ = ["NamesPrefix", "ServerOption", "UrlOption", "server_url", "setting"]
 
 UrlOption = Annotated[
     str | None,
@@ -21,6 +21,13 @@ UrlOption = Annotated[
         show_default=False,
     ),
 ]
+
+ServerOption = Annotated[
+    str | None,
+    typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
+]
+"""For the commands of one model, which do not look into pyproject.toml."""
+NamesPrefix = Annotated[str | None, typer.Option(help="What the names begin with; else nothing.")]
 
 
 def server_url(url: str | None) -> str | None:
