@@ -7,7 +7,6 @@ of each code stay. All findings go to `on_finding`, for whoever wants more than 
 from __future__ import annotations
 
 import asyncio
-import time
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
@@ -20,12 +19,12 @@ from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.judging import Judge
 from keywright.tools.audit.resuming import Checkpoint
 from keywright.tools.audit.tallying import Tally
+from keywright.tools.pacing import Pace, Progress
 
 __all__ = ["Options", "Progress", "Walk"]
 
 PAGE = 500
 IN_FLIGHT = 3
-REPORT_SECONDS = 0.25
 
 
 class Options(NamedTuple):
@@ -37,22 +36,6 @@ class Options(NamedTuple):
     entries: int = 10_000
     ignore: Sequence[str] = ()
     prefer_replica: bool = True
-
-
-class Progress(NamedTuple):
-    """How far a walk is. `total` is the server's count of all keys, ours or not."""
-
-    seen: int
-    total: int
-    seconds: float
-
-    @property
-    def rate(self) -> float:
-        return self.seen / self.seconds if self.seconds else 0.0
-
-    @property
-    def seconds_left(self) -> float | None:
-        return max(0, self.total - self.seen) / self.rate if self.rate else None
 
 
 class Walk:
@@ -74,9 +57,7 @@ class Walk:
         self._on_finding = on_finding
         self._on_progress = on_progress
         self._checkpoint = checkpoint or Checkpoint.nowhere()
-        self._started = time.monotonic()
-        self._reported = 0.0
-        self._paced = 0
+        self._pace = Pace(options.max_rate)
         self._seen = 0
         self._total = 0
         self.replicas = 0
@@ -86,7 +67,7 @@ class Walk:
         async with survey(self.db, prefer_replica=self.options.prefer_replica) as found:
             self.replicas = sum(post.replica for post in found.posts)
             self._total = sum(await asyncio.gather(*(found.size(post) for post in found.posts)))
-            self._started = time.monotonic()
+            self._pace.begin()
             tallies = await asyncio.gather(*(self._node(found, post) for post in found.posts))
         self._progress(final=True)
         return Tally.merged(tallies, self.options.keep)
@@ -111,7 +92,7 @@ class Walk:
         try:
             while post.label == label:
                 cursor, names = await ahead
-                await self._pace(count)
+                await self._pace.wait(count)
                 if cursor:
                     # Asked for before this page's batch, so that the server always has something to do.
                     ahead = asyncio.ensure_future(found.page(post, cursor, count, lead))
@@ -162,17 +143,6 @@ class Walk:
         rate = self.options.max_rate
         return PAGE if rate is None else max(10, min(PAGE, rate // 50))
 
-    async def _pace(self, count: int) -> None:
-        """Wait until the next page is due at the highest rate that is allowed, over all nodes."""
-        if self.options.max_rate is None:
-            return
-        self._paced += count
-        due = self._started + self._paced / self.options.max_rate
-        await asyncio.sleep(max(0.0, due - time.monotonic()))
-
     def _progress(self, *, final: bool = False) -> None:
-        now = time.monotonic()
-        if self._on_progress is None or (not final and now - self._reported < REPORT_SECONDS):
-            return
-        self._reported = now
-        self._on_progress(Progress(self._seen, max(self._total, self._seen), now - self._started))
+        if self._on_progress is not None and (final or self._pace.due()):
+            self._on_progress(Progress(self._seen, max(self._total, self._seen), self._pace.seconds))

@@ -12,8 +12,7 @@ from typing import Protocol, TypeAlias
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import Call, Keyspace
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.pacing import Pace
-from keywright.tools.migrate.progress import Counts, Progress
+from keywright.tools.migrate.progress import Counts, Pace, Progress
 
 __all__ = ["Conversion", "Page", "convert_all"]
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 import msgspec
 
-__all__ = ["Counts", "Progress"]
+from keywright.tools import pacing
+
+__all__ = ["Counts", "Pace", "Progress"]
 
 
 class Counts(msgspec.Struct):
@@ -30,19 +32,20 @@ class Counts(msgspec.Struct):
         return self.both + self.refused
 
 
-class Progress(NamedTuple):
+class Progress(pacing.Progress, frozen=True):
     """How far a migration is: names, or pages of a conversion, of how many there were at the beginning."""
 
-    seen: int
-    total: int
     done: int
     left: int
-    seconds: float
 
-    @property
-    def rate(self) -> float:
-        return self.seen / self.seconds if self.seconds else 0.0
 
-    @property
-    def seconds_left(self) -> float | None:
-        return max(0, self.total - self.seen) / self.rate if self.rate else None
+class Pace(pacing.Pace):
+    """The clock of one migration, which reports on it a few times a second."""
+
+    def __init__(self, max_rate: int | None, on_progress: Callable[[Progress], None] | None) -> None:
+        super().__init__(max_rate)
+        self._on_progress = on_progress
+
+    def report(self, seen: int, total: int, done: int, left: int, *, final: bool = False) -> None:
+        if self._on_progress is not None and (final or self.due()):
+            self._on_progress(Progress(seen, max(seen, total), self.seconds, done, left))

@@ -20,8 +20,7 @@ from keywright.keyspace.moving import Arrival, moved, moved_from_name
 from keywright.keyspace.versions import brought_up_to_date, older_version
 from keywright.tools.audit.matching import Matcher, Older
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.pacing import Pace
-from keywright.tools.migrate.progress import Counts, Progress
+from keywright.tools.migrate.progress import Counts, Pace, Progress
 
 __all__ = ["Options", "Refusal", "Result", "sweep"]
 

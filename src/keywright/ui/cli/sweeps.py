@@ -12,7 +12,7 @@ from keywright.engine import AsyncDatabase
 from keywright.errors import UsageError
 from keywright.keyspace import Binding
 from keywright.tools.migrate import Conversion, Counts, Options, Progress, Refusal, Result
-from keywright.tools.migrate.pacing import Pace
+from keywright.tools.migrate.progress import Pace
 
 if TYPE_CHECKING:
     from keywright.models.openmod.platform import Platform
