@@ -261,7 +261,8 @@ def _stored(client: Any) -> dict[bytes, str]:
     return {name: fingerprint(client.dump(name)) for name in client.scan_iter()}
 
 
-def test_a_replica_that_goes_away_is_replaced_by_its_primary() -> None:
+@pytest.mark.parametrize("after", [0, 1000], ids=["at once", "with pages on their way"])
+def test_a_replica_that_goes_away_is_replaced_by_its_primary(after: int) -> None:
     with RedisServer(tcp=True) as primary, RedisServer(tcp=True, replica_of=primary) as replica:
         wait_until(lambda: "state=online" in primary.text("INFO", "replication"), "the replica follows")
         with redis.Redis.from_url(primary.tcp_url) as client:
@@ -270,12 +271,12 @@ def test_a_replica_that_goes_away_is_replaced_by_its_primary() -> None:
         stopped: list[int] = []
 
         def stop_once(progress: Progress) -> None:
-            if not stopped:
+            if not stopped and progress.seen > after:
                 stopped.append(progress.seen)
                 replica.stop()
 
         report, findings = audited(
-            primary.tcp_url, BOX, options=Options(max_rate=20_000), on_progress=stop_once
+            primary.tcp_url, BOX, options=Options(max_rate=8_000), on_progress=stop_once
         )
         assert report.replicas == 1
         assert stopped

@@ -104,10 +104,11 @@ class Survey:
         """The replies of one node to packed reading commands; what a cluster moved meanwhile is followed."""
         if not commands:
             return []
+        of_replica = post.replica
         try:
             replies = await post.send(b"".join(commands), len(commands), self._seconds)
         except EngineError:
-            if not post.replica:
+            if not of_replica:
                 raise
             self._fall_back(post)
             replies = await post.send(b"".join(commands), len(commands), self._seconds)
