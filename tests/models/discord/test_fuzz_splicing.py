@@ -70,6 +70,15 @@ def test_an_odd_member_is_left_out_and_the_others_are_not(odd: bytes) -> None:
     assert set(split.rests) == {b'{"nick":null}'}
 
 
+@pytest.mark.parametrize("nested", [b'[{},{"user":%b,"y":1}]', b'[{"user":%b,"y":1}]', b'{"user":%b,"y":1}'])
+def test_what_looks_like_the_next_member_is_not_taken_for_it(nested: bytes) -> None:
+    first, second = b'{"id":"1","username":"a"}', b'{"id":"2","username":"b"}'
+    odd = b'{"user":%b,"x":%b}' % (first, nested % second)
+    split, others = split_members(msgspec.Raw(b'[%b,{"user":%b,"z":1}]' % (odd, second)), "members")
+    assert others == [odd]
+    assert (split.people, split.users, split.rests) == (["2"], [second], [b'{"z":1}'])
+
+
 def test_the_user_may_stand_anywhere_in_a_member() -> None:
     user = b'{"id":"1","username":"a}"}'
     bodies = [b'{"nick":"x","user":%b,"deaf":true}' % user, b'{"nick":"x","user":%b}' % user]

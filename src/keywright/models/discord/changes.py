@@ -8,15 +8,31 @@ An entity's `data` is the object as received (the few fields that its event leav
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from keywright.keyspace.alphabets import SnowflakeText
 from keywright.models.discord.shallow import Fields, encode, fields
 
 Ids = tuple[str, ...]
 Body = Fields | bytes
 """An object as its fields, or as the bytes of the whole of it."""
+
+
+class Snowflakes(list[str]):
+    """Many ids, checked and encoded once, however many names and members they become."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self, ids: Iterable[str]) -> None:
+        super().__init__(ids)
+        self.texts = SnowflakeText().render_all(self)
+
+    @classmethod
+    def of(cls, ids: list[str]) -> Snowflakes:
+        """The ids themselves where they have been checked already."""
+        return ids if isinstance(ids, cls) else cls(ids)
 
 
 class Kind(enum.Enum):

@@ -10,29 +10,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 from keywright.keyspace import Call, Key, Map, Set, Value, gather_list
-from keywright.keyspace.alphabets import SnowflakeText
 from keywright.keyspace.call import Command, Effect, Operation, Refreshing, as_is
 from keywright.keyspace.codecs import Raw
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.map import PUT
 from keywright.keyspace.kinds.set import ADD
-from keywright.models.discord.changes import Body, Mode, body_bytes, body_fields
+from keywright.models.discord.changes import Body, Mode, Snowflakes, body_bytes, body_fields
 from keywright.models.discord.shallow import encode, stored_fields
 
 Place: TypeAlias = tuple[Key, str | None]
 """Where a document is: a string, or a field of a hash."""
 
 GET_FIELDS = Operation("get_many", b"HMGET", Effect.READ)
-
-
-class Snowflakes:
-    """Many ids that are checked and encoded once, however many names and members they become."""
-
-    __slots__ = ("ids", "texts")
-
-    def __init__(self, ids: list[str]) -> None:
-        self.ids = ids
-        self.texts = SnowflakeText().render_all(ids)
 
 
 class Draft:
@@ -43,7 +32,6 @@ class Draft:
     ) -> None:
         self._known = known
         self._listed = listed or {}
-        self._checked: Snowflakes | None = None
         self._documents: dict[Place, bytes | None] = {}
         self._erased: dict[Key, None] = {}
         self._members: dict[Set[Any], dict[str, bool]] = {}
@@ -53,12 +41,6 @@ class Draft:
     def listed(self, key: Set[str]) -> set[str]:
         """The members that a set had when the draft was begun."""
         return self._listed[key]
-
-    def checked(self, ids: list[str]) -> Snowflakes:
-        """Ids ready to be written; the list of the last call is not checked again."""
-        if self._checked is None or self._checked.ids is not ids:
-            self._checked = Snowflakes(ids)
-        return self._checked
 
     def get(self, place: Place) -> bytes | None:
         """A document as it is in the draft; it must have been read before, or written in it."""
@@ -115,7 +97,7 @@ class Draft:
     def add_many(self, key: Set[Any], members: Snowflakes) -> None:
         """The same for thousands, which are not looked at one by one."""
         if key in self._members or key in self._added:
-            self.add(key, *members.ids)
+            self.add(key, *members)
         else:
             self._added[key] = members
 
@@ -182,7 +164,7 @@ class _Many:
         if type(key) is not self.kind or key._values[:-1] != self.shared:
             return None
         if self._found is None:
-            self._found = dict(zip(self.last.ids, self.bodies, strict=True))
+            self._found = dict(zip(self.last, self.bodies, strict=True))
         return self._found.get(key._values[-1])
 
     def leave_out(self, key: Key) -> None:
@@ -190,10 +172,10 @@ class _Many:
             self._found = {
                 last: body for last, body in (self._found or {}).items() if last != key._values[-1]
             }
-            self.last, self.bodies = Snowflakes(list(self._found)), list(self._found.values())
+            self.last, self.bodies = Snowflakes(self._found), list(self._found.values())
 
     def call(self) -> Call[None]:
-        return self.kind.set_along(self.shared, self.last.ids, self.bodies, self.last.texts)
+        return self.kind.set_along(self.shared, self.last, self.bodies, self.last.texts)
 
 
 def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:

@@ -24,6 +24,7 @@ from keywright.models.discord.changes import (
     PutPresences,
     PutUsers,
     ReplaceAll,
+    Snowflakes,
     body_fields,
 )
 from keywright.models.discord.shallow import (
@@ -436,8 +437,9 @@ def whole_members(raw: msgspec.Raw | None, guild_id: str, total: object = None) 
         alone = [put.ids[1] for put in single if isinstance(put, Put) and put.kind is Kind.MEMBER]
         yield KeepMembers(guild_id, [*split.people, *alone])
     if split.people:
-        yield PutUsers(split.people, split.users)
-        yield PutMembers(guild_id, split.people, split.users, split.rests)
+        people = Snowflakes.of(split.people)
+        yield PutUsers(people, split.users)
+        yield PutMembers(guild_id, people, split.users, split.rests)
     yield from single
 
 

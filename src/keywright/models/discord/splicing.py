@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keywright.keyspace.alphabets import SnowflakeText
+from keywright.models.discord.changes import Snowflakes
 from keywright.models.discord.shallow import PayloadError, absent, identity
 
 
@@ -43,7 +43,6 @@ class _Child(msgspec.Struct):
     user: msgspec.Raw | UnsetType = UNSET
 
 
-SNOWFLAKE = SnowflakeText()
 _USER_FIRST = b'{"user":'
 _WHO = b'{"user":{"id":"%b"}'
 _USER_LATER = b',"user":'
@@ -112,37 +111,41 @@ def _split_array(raw: bytes) -> SplitMembers | None:
     found = _users_of(raw)
     if found is None or not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
         return None
-    people, users = found
-    rests = _rests(raw, users)
-    return None if rests is None or _USER in b"".join(rests) else SplitMembers(people, users, rests)
+    rests = _rests(raw, found[1])
+    return None if rests is None else SplitMembers(*found, rests)
 
 
 def _rests(raw: bytes, users: list[bytes]) -> list[bytes] | None:
-    """What follows each user in its member; None where it is not what was expected."""
+    """What follows each user in its member; None where it is not what was expected.
+
+    Mostly the next object is the next member, so one character is searched for, at the speed of memory. What
+    holds no object holds no second user either, or that one would be the member's.
+    """
     find, begins = raw.find, raw.startswith
-    start = 1 + len(_USER_FIRST)
-    end = stop = 0
-    rests = []
+    start = len(_USER_FIRST) + 1
+    stop, last = 0, len(raw) - 2
+    rests: list[bytes] = []
     for user in users:
         end = start + len(user)
         if not begins(user, start) or raw[end] != _COMMA:
             return None
-        stop = find(_NEXT_USER, end)
+        stop = find(b"{", end) - 2
+        if not begins(_NEXT_USER, stop):
+            stop = find(_NEXT_USER, end) if len(rests) + 1 < len(users) else last
+            if stop < 0 or _USER in raw[end:stop]:
+                return None
         rests.append(b"{" + raw[end + 1 : stop + 1])
         start = stop + len(_NEXT_USER)
-    # The last has no next: its end is that of the array, and nothing may be left.
-    rests[-1] = b"{" + raw[end + 1 : -1]
-    return rests if stop < 0 else None
+    return rests if stop == last else None
 
 
-def _users_of(raw: bytes) -> tuple[list[str], list[bytes]] | None:
+def _users_of(raw: bytes) -> tuple[Snowflakes, list[bytes]] | None:
     """The ids and users of an array of members; None unless all of them have a whole one."""
     try:
         members = _members(raw)
         users = [bytes(each.user) for each in members if each.permissions is UNSET]
         about = _users(_array(users))
-        people = [each.id for each in about if each.member is UNSET]
-        SNOWFLAKE.render_all(people)
+        people = Snowflakes(each.id for each in about if each.member is UNSET)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
     return (people, users) if len(members) == len(users) == len(people) else None

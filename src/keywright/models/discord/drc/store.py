@@ -37,6 +37,7 @@ from keywright.models.discord.changes import (
     PutUsers,
     React,
     ReplaceAll,
+    Snowflakes,
     SyncThreads,
     Unreact,
 )
@@ -169,19 +170,19 @@ def _put(change: Put, draft: Draft) -> Steps[None]:
 
 def _put_users(change: PutUsers, draft: Draft) -> Steps[None]:
     yield from ()
-    draft.put_many(schema.User, (), draft.checked(change.people), change.users)
+    draft.put_many(schema.User, (), Snowflakes.of(change.people), change.users)
 
 
 def _put_members(change: PutMembers, draft: Draft) -> Steps[None]:
     yield from ()
-    people = draft.checked(change.people)
+    people = Snowflakes.of(change.people)
     draft.put_many(schema.Member, (change.guild,), people, change.normal)
     draft.add_many(schema.Members(change.guild), people)
 
 
 def _put_presences(change: PutPresences, draft: Draft) -> Steps[None]:
     yield from ()
-    people = draft.checked(change.people)
+    people = Snowflakes.of(change.people)
     draft.put_many(schema.Presence, (change.guild,), people, change.normal)
     draft.add_many(schema.PresenceIndex(change.guild), people)
 
