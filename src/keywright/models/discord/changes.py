@@ -130,13 +130,14 @@ class PutPresences(Change):
 
     guild: str
     people: list[str]
-    data: list[bytes]
+    bodies: list[bytes]
     normal: list[bytes]
 
     def puts(self) -> Iterator[Put]:
         """The same one by one."""
-        for person, data, normal in zip(self.people, self.data, self.normal, strict=True):
-            yield Put(Kind.PRESENCE, (self.guild, person), data, normal)
+        lead = b'{"guild_id":"%b",' % self.guild.encode()
+        for person, body, normal in zip(self.people, self.bodies, self.normal, strict=True):
+            yield Put(Kind.PRESENCE, (self.guild, person), lead + body[1:], normal)
 
 
 class KeepMembers(Change):

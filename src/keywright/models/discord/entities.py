@@ -146,7 +146,7 @@ def presences(bodies: list[bytes], guild_id: str) -> Iterator[Change]:
     """Presences of a list; those of the plain form together, since nobody is in it twice."""
     split, others = split_presences(bodies, guild_id)
     if split.people:
-        yield PutPresences(guild_id, split.people, split.data, split.normal)
+        yield PutPresences(guild_id, split.people, split.bodies, split.normal)
     for body in others:
         yield from presence(fields(body, "presence"), guild_id)
 

@@ -173,10 +173,10 @@ def _without_user(body: bytes, user: bytes) -> bytes | None:
 
 
 class SplitPresences(NamedTuple):
-    """Whose presences they are, the presences with their guild, and these with the user's id for the user."""
+    """Whose presences they are, the presences as received, and these with their guild and the user's id."""
 
     people: list[str]
-    data: list[bytes]
+    bodies: list[bytes]
     normal: list[bytes]
 
 
@@ -184,16 +184,15 @@ def split_presences(bodies: list[bytes], guild: str) -> tuple[SplitPresences, li
     """Presences taken apart, and those that are not of the plain form: offline, or with more of a user."""
     split = SplitPresences([], [], [])
     odd = []
-    lead = b'{"guild_id":"%b",' % guild.encode()
+    lead = b'{"guild_id":"%b","user":"' % guild.encode()
     for body, found in zip(bodies, _presences_of(bodies), strict=True):
-        person = None if found is None else _plain_presence(body, found)
-        if person is None:
+        rest = None if found is None else _after_user(body, found)
+        if found is None or rest is None:
             odd.append(body)
             continue
-        name = person.encode()
-        split.people.append(person)
-        split.data.append(lead + body[1:])
-        split.normal.append(b'%b"user":"%b"%b' % (lead, name, body[len(_WHO % name) :]))
+        split.people.append(found.user.id)
+        split.bodies.append(body)
+        split.normal.append(b'%b%b"%b' % (lead, found.user.id.encode(), rest))
     return split, odd
 
 
@@ -212,12 +211,14 @@ def _presence_of(body: bytes) -> _Presence | None:
         return None
 
 
-def _plain_presence(body: bytes, found: _Presence) -> str | None:
-    """The user of a presence that begins with nothing but the user's id."""
+def _after_user(body: bytes, found: _Presence) -> bytes | None:
+    """What follows the user in a presence that begins with nothing but the user's id."""
     person = found.user.id
-    if found.status == "offline" or found.guild_id is not UNSET or body.count(b'"user"') != 1:
+    user = _WHO % person.encode()
+    if found.status == "offline" or found.guild_id is not UNSET or not body.startswith(user):
         return None
-    return identity(person, "presence.user.id") if body.startswith(_WHO % person.encode()) else None
+    rest = body[len(user) :]
+    return rest if identity(person, "presence.user.id") and _USER not in rest else None
 
 
 def placed_child(body: bytes, guild: str, *, with_guild: bool) -> tuple[str, bytes] | None:
