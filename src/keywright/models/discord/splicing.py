@@ -52,7 +52,7 @@ _COMMA = 44
 
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _members = msgspec.json.Decoder(list[_Member]).decode
-_users = msgspec.json.Decoder(list[_User]).decode
+_user = msgspec.json.Decoder(_User).decode
 _presences = msgspec.json.Decoder(list[_Presence]).decode
 _presence = msgspec.json.Decoder(_Presence).decode
 _child = msgspec.json.Decoder(_Child).decode
@@ -88,11 +88,9 @@ def split_bodies(bodies: list[bytes]) -> tuple[SplitMembers, list[bytes]]:
 
     They are tried together, then by halves: a few odd ones among many do not slow down the rest.
     """
-    found = _users_of(_array(bodies))
-    if found is not None:
-        rests = [_without_user(body, user) for body, user in zip(bodies, found[1], strict=True)]
-        if None not in rests:
-            return SplitMembers(*found, cast("list[bytes]", rests)), []
+    split = _split_together(bodies)
+    if split is not None:
+        return split, []
     if len(bodies) < 2:
         return SplitMembers([], [], []), bodies
     middle = len(bodies) // 2
@@ -102,21 +100,30 @@ def split_bodies(bodies: list[bytes]) -> tuple[SplitMembers, list[bytes]]:
     return both, odd + more_odd
 
 
+def _split_together(bodies: list[bytes]) -> SplitMembers | None:
+    members = _members_of(_array(bodies)) or []
+    users = [bytes(member.user) for member in members]
+    rests = [_without_user(*pair) for pair in zip(bodies, users, strict=False)]
+    people = None if None in rests else _people(users)
+    return None if not people else SplitMembers(people, users, cast("list[bytes]", rests))
+
+
 def _split_array(raw: bytes) -> SplitMembers | None:
     """An array of members that all begin with their user, as Discord sends them: 1.2 µs a member.
 
     The array is cut where a user ends and where the next begins. Each member has a user, and nothing in what
     is left of it is called so: hence what is cut are the members.
     """
-    found = _users_of(raw)
-    if found is None or not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
+    if not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
         return None
-    rests = _rests(raw, found[1])
-    return None if rests is None else SplitMembers(*found, rests)
+    members = _members_of(raw)
+    cut = None if members is None else _cut(raw, [len(member.user) for member in members])
+    people = None if cut is None else _people(cut[0])
+    return None if cut is None or people is None else SplitMembers(people, *cut)
 
 
-def _rests(raw: bytes, users: list[bytes]) -> list[bytes] | None:
-    """What follows each user in its member; None where it is not what was expected.
+def _cut(raw: bytes, lengths: list[int]) -> tuple[list[bytes], list[bytes]] | None:
+    """The users, of these lengths, and what follows each in its member; None if it is not what was expected.
 
     Mostly the next object is the next member, so one character is searched for, at the speed of memory. What
     holds no object holds no second user either, or that one would be the member's.
@@ -124,31 +131,43 @@ def _rests(raw: bytes, users: list[bytes]) -> list[bytes] | None:
     find, begins = raw.find, raw.startswith
     start = len(_USER_FIRST) + 1
     stop, last = 0, len(raw) - 2
+    users: list[bytes] = []
     rests: list[bytes] = []
-    for user in users:
-        end = start + len(user)
-        if not begins(user, start) or raw[end] != _COMMA:
+    for length in lengths:
+        end = start + length
+        if raw[end] != _COMMA:
             return None
+        users.append(raw[start:end])
         stop = find(b"{", end) - 2
         if not begins(_NEXT_USER, stop):
-            stop = find(_NEXT_USER, end) if len(rests) + 1 < len(users) else last
+            stop = find(_NEXT_USER, end) if len(users) < len(lengths) else last
             if stop < 0 or _USER in raw[end:stop]:
                 return None
         rests.append(b"{" + raw[end + 1 : stop + 1])
         start = stop + len(_NEXT_USER)
-    return rests if stop == last else None
+    return (users, rests) if stop == last else None
 
 
-def _users_of(raw: bytes) -> tuple[Snowflakes, list[bytes]] | None:
-    """The ids and users of an array of members; None unless all of them have a whole one."""
+def _members_of(raw: bytes) -> list[_Member] | None:
+    """The members of an array; None unless each has a user and none has permissions."""
     try:
         members = _members(raw)
-        users = [bytes(each.user) for each in members if each.permissions is UNSET]
-        about = _users(_array(users))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return members if all(member.permissions is UNSET for member in members) else None
+
+
+def _people(users: list[bytes]) -> Snowflakes | None:
+    """The ids of users; None unless all of them are whole, and users only.
+
+    No part of an object is one itself: so users that were cut out by their lengths are cut right.
+    """
+    try:
+        about = list(map(_user, users))
         people = Snowflakes(each.id for each in about if each.member is UNSET)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
-    return (people, users) if len(members) == len(users) == len(people) else None
+    return people if len(people) == len(users) else None
 
 
 def _array(bodies: list[bytes]) -> bytes:
