@@ -172,6 +172,13 @@ def test_guild_create_drops_who_is_not_in_a_whole_list_of_members(feed: Feed) ->
     assert feed.at(f"users:{ANN}") == user(ANN)
 
 
+def test_somebody_who_is_listed_twice_hides_nobody_who_left(feed: Feed) -> None:
+    feed("GUILD_CREATE", guild(member_count=2, members=[whole_member(ANN), whole_member(BOT)]))
+    feed("GUILD_CREATE", guild(member_count=2, members=[whole_member(BOT), whole_member(BOT)]))
+    assert feed.at(f"members:{GUILD}") == {BOT}
+    assert feed.at(f"members:{GUILD}:{ANN}") is None
+
+
 def test_guild_create_of_an_unavailable_guild_only_lists_it(feed: Feed) -> None:
     """A61: what is known of it stays."""
     feed("GUILD_CREATE", {"id": OTHER_GUILD, "unavailable": True})

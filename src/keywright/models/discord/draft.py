@@ -6,17 +6,20 @@ before. The draft then becomes as few commands as possible, written together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from keywright.keyspace import Call, Key, Map, Set, Value, gather_list
-from keywright.keyspace.call import Command, Effect, Operation, Refreshing, as_is
+from keywright.keyspace import Call, Key, Map, Set, Value, gather, gather_list
+from keywright.keyspace.call import Command, Effect, Operation, Procedure, Refreshing, Sliding, as_is
 from keywright.keyspace.codecs import Raw
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.map import PUT
-from keywright.keyspace.kinds.set import ADD
+from keywright.keyspace.kinds.set import ADD, HAS_MANY
 from keywright.models.discord.changes import Body, Mode, Snowflakes, body_bytes, body_fields
 from keywright.models.discord.shallow import encode, stored_fields
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
 
 Place: TypeAlias = tuple[Key, str | None]
 """Where a document is: a string, or a field of a hash."""
@@ -39,7 +42,7 @@ class Draft:
         self._many: list[_Many] = []
 
     def listed(self, key: Set[str]) -> set[str]:
-        """The members that a set had when the draft was begun."""
+        """What was read of a set when the draft was begun."""
         return self._listed[key]
 
     def get(self, place: Place) -> bytes | None:
@@ -198,3 +201,18 @@ def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:
         return dict(zip(order, (body for bodies in found for body in bodies), strict=True))
 
     return gather_list(calls).map(known)
+
+
+def others(key: Set[str], members: Snowflakes) -> Call[set[str]]:
+    """The members of a set beside these. Mostly there are none, which costs half of reading them all."""
+
+    def steps(context: Context) -> Generator[Call[Any], Any, set[str]]:
+        once = tuple(dict.fromkeys(members.texts))
+        present: Call[int] = Sliding(HAS_MANY, key, once, sum)
+        size, known = yield gather(key.size(), present)
+        if size == known:
+            return set()
+        stored: set[str] = yield key.members()
+        return stored.difference(members)
+
+    return Procedure(steps, "others")

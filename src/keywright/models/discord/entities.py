@@ -435,7 +435,7 @@ def whole_members(raw: msgspec.Raw | None, guild_id: str, total: object = None) 
     count = len(split.people) + len(others)
     if count and count == total:
         alone = [put.ids[1] for put in single if isinstance(put, Put) and put.kind is Kind.MEMBER]
-        yield KeepMembers(guild_id, [*split.people, *alone])
+        yield KeepMembers(guild_id, [*split.people, *alone] if alone else split.people)
     if split.people:
         people = Snowflakes.of(split.people)
         yield PutUsers(people, split.users)

@@ -6,10 +6,10 @@ many slots, and is one transaction in each.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace import Key, Map, Set, Value, gather, gather_list
+from keywright.keyspace import Call, Key, Map, Set, Value, gather, gather_list
 from keywright.models.discord.applying import (
     EventCache,
     Refused,
@@ -41,7 +41,7 @@ from keywright.models.discord.changes import (
     SyncThreads,
     Unreact,
 )
-from keywright.models.discord.draft import Draft, Place, read
+from keywright.models.discord.draft import Draft, Place, others, read
 from keywright.models.discord.drc import schema
 
 if TYPE_CHECKING:
@@ -91,10 +91,10 @@ class DrcCache(EventCache[Draft]):
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[Draft]:
         places = [place for change in changes for place in _needed(change)]
-        sets = [key for change in changes for key in _listed(change)]
+        sets = {key: call for change in changes for key, call in _listed(change)}
         if not places and not sets:
             return Draft({})
-        known, members = yield gather(read(places), gather_list(key.members() for key in sets))
+        known, members = yield gather(read(places), gather_list(sets.values()))
         return Draft(known, dict(zip(sets, members, strict=True)))
 
     def _change(self, change: Change, draft: Draft) -> Steps[None]:
@@ -135,13 +135,14 @@ def _needed(change: Change) -> list[Place]:
     return []
 
 
-def _listed(change: Change) -> list[Set[str]]:
-    """The sets that a change of a whole guild must know; read with the documents, in one round trip."""
+def _listed(change: Change) -> Iterator[tuple[Set[str], Call[set[str]]]]:
+    """What a change of a whole guild must know of sets; read with the documents, in one round trip."""
     if isinstance(change, KeepMembers):
-        return [schema.Members(change.guild)]
-    if isinstance(change, ReplaceAll) and change.kind is Kind.STAGE_INSTANCE:
-        return [schema.StageIndex(change.guild)]
-    return []
+        members = schema.Members(change.guild)
+        yield members, others(members, Snowflakes.of(change.people))
+    elif isinstance(change, ReplaceAll) and change.kind is Kind.STAGE_INSTANCE:
+        index = schema.StageIndex(change.guild)
+        yield index, index.members()
 
 
 def _put(change: Put, draft: Draft) -> Steps[None]:
@@ -188,7 +189,7 @@ def _put_presences(change: PutPresences, draft: Draft) -> Steps[None]:
 
 
 def _keep_members(change: KeepMembers, draft: Draft) -> Steps[None]:
-    for person in draft.listed(schema.Members(change.guild)).difference(change.people):
+    for person in draft.listed(schema.Members(change.guild)):
         yield from _drop(Drop(Kind.MEMBER, (change.guild, person)), draft)
 
 
