@@ -5,6 +5,9 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 # Extra arguments for pytest: make test ARGS="-k expired"
 ARGS ?=
+# Most tests wait for a server, so three processes share the work, a file at a time: 8 minutes on two cores
+# instead of 17. With a debugger: make test TESTERS=0
+TESTERS ?= 3
 
 # The installed pyright and its own node decide: no advice about newer versions, no node of the machine.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
@@ -20,7 +23,7 @@ run: $(VENV)/.runs ## everything at once with live samples, in a browser (Ctrl-C
 	@$(VENV)/bin/keywright up $(ARGS)
 
 test: $(VENV)/.ready servers ## run the tests (ARGS="-k name" narrows)
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest --numprocesses $(TESTERS) --dist loadfile $(ARGS)
 
 lint: $(VENV)/.ready ## check style, types and import layers
 	@$(VENV)/bin/ruff check .
