@@ -8,7 +8,7 @@ An entity's `data` is the object as received (the few fields that its event leav
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -25,7 +25,7 @@ class Snowflakes(list[str]):
 
     __slots__ = ("texts",)
 
-    def __init__(self, ids: Iterable[str]) -> None:
+    def __init__(self, ids: list[str]) -> None:
         super().__init__(ids)
         self.texts = SnowflakeText().render_all(self)
 

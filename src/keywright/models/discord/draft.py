@@ -175,7 +175,7 @@ class _Many:
             self._found = {
                 last: body for last, body in (self._found or {}).items() if last != key._values[-1]
             }
-            self.last, self.bodies = Snowflakes(self._found), list(self._found.values())
+            self.last, self.bodies = Snowflakes(list(self._found)), list(self._found.values())
 
     def call(self) -> Call[None]:
         return self.kind.set_along(self.shared, self.last, self.bodies, self.last.texts)

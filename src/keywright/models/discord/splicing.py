@@ -154,7 +154,7 @@ def _members_of(raw: bytes) -> list[_Member] | None:
         members = _members(raw)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return members if all(member.permissions is UNSET for member in members) else None
+    return None if [member for member in members if member.permissions is not UNSET] else members
 
 
 def _people(users: list[bytes]) -> Snowflakes | None:
@@ -164,7 +164,7 @@ def _people(users: list[bytes]) -> Snowflakes | None:
     """
     try:
         about = list(map(_user, users))
-        people = Snowflakes(each.id for each in about if each.member is UNSET)
+        people = Snowflakes([each.id for each in about if each.member is UNSET])
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
     return people if len(people) == len(users) else None
