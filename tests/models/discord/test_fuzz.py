@@ -1,6 +1,7 @@
 """Whatever a payload holds, it is applied whole or refused with a reason; nothing else happens.
 
-60,000 payloads by default; KEYWRIGHT_FUZZ=1000000 tries a million. The seeds are fixed: a failure comes back.
+A million payloads, in about two minutes; KEYWRIGHT_FUZZ=60000 tries fewer. The seeds are fixed: a failure
+comes back.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from keywright.models.discord.spectacles.schema import bind as bind_spectacles
 from keywright.models.discord.spectacles.store import SpectaclesCache
 from models.discord.hostile import Event, genuine, hostile
 
-COUNT = int(os.environ.get("KEYWRIGHT_FUZZ", "60000"))
+COUNT = int(os.environ.get("KEYWRIGHT_FUZZ", "1000000"))
 STORED = COUNT // 3
 WINDOW = 100
 COMPARED = 20  # windows
@@ -58,9 +59,7 @@ def test_what_is_stored_is_what_the_accepted_events_alone_store(
             sober.run(other.apply(_accepted(window, refused)))
             if number % COMPARED == 0:
                 assert one.session == other.session
-                stored = _stored(client, b"mixed")
-                assert stored == _stored(client, b"sober")
-                kept += len(stored)
+                kept += _compared(client)
         assert told > STORED * share / 5
         assert kept
 
@@ -93,13 +92,23 @@ def _accepted(window: list[Event], refused: list[Refused]) -> list[Event]:
     return [event for place, event in enumerate(window) if place not in places]
 
 
+def _compared(client: Any) -> int:
+    """How many keys both have, which are the same; read again where an invite ended between two reads."""
+    mixed, sober = _stored(client, b"mixed"), _stored(client, b"sober")
+    for _ in range(2):
+        if mixed != sober:
+            mixed, sober = _stored(client, b"mixed"), _stored(client, b"sober")
+    assert mixed == sober
+    return len(mixed)
+
+
 def _stored(client: Any, prefix: bytes) -> dict[bytes, object]:
     """All that is stored below a prefix; every document is one that can be read back."""
     found: dict[bytes, object] = {}
     for name in client.scan_iter(match=prefix + b":*", count=1000):
         kind = client.type(name)
         if kind == b"string":
-            found[name[len(prefix) :]] = _document(client.get(name) or b"")
+            found[name[len(prefix) :]] = _document(client.get(name) or b"null")
         elif kind == b"hash":
             found[name[len(prefix) :]] = {
                 field: value if value.isdigit() else _document(value)
