@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -95,23 +95,34 @@ class Newsroom:
         return handled
 
     def meanwhile(self, event: Event) -> bool:
-        """Another process handles an event, on a thread of its own, while one of ours is at a step.
+        """Another process handles an event while one of ours is at a step; False: deliver it again."""
 
-        False when it must be delivered again: on a cluster a commit under way keeps others waiting.
-        """
+        async def handled(db: AsyncDatabase) -> bool:
+            done = await Recorder(db, self.reddit.session(), self.settings).handle(event)
+            return done.outcome is not Outcome.BUSY
+
+        return self._elsewhere(handled)
+
+    def enforced_meanwhile(self) -> bool:
+        """Another process enforces the policy while one of ours is at a step; False: with trouble."""
+
+        async def enforced(db: AsyncDatabase) -> bool:
+            return not (await Enforcer(db, self.reddit.session()).run_batch()).troubles
+
+        return self._elsewhere(enforced)
+
+    def _elsewhere(self, work: Callable[[AsyncDatabase], Awaitable[bool]]) -> bool:
+        """On a thread of its own. On a cluster a commit under way keeps others waiting: False."""
+
+        async def connected() -> bool:
+            async with aconnect(self.url, *bind(), clock=self.clock) as db:
+                return await work(db)
+
         with ThreadPoolExecutor(1) as threads:
             try:
-                threads.submit(self._elsewhere, event).result()
+                return threads.submit(asyncio.run, connected()).result()
             except ConflictError:
                 return False
-        return True
-
-    def _elsewhere(self, event: Event) -> None:
-        async def handled() -> Handled:
-            async with aconnect(self.url, *bind(), clock=self.clock) as db:
-                return await Recorder(db, self.reddit.session(), self.settings).handle(event)
-
-        assert asyncio.run(handled()).outcome is not Outcome.BUSY
 
     def enforce(self, fate: Fate | None = None, *, batch: int = 50) -> Batch | None:
         """One batch; None when the process died at it."""

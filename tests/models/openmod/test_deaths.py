@@ -221,14 +221,17 @@ def test_enforcement_that_dies_at_any_step_is_completed_when_its_hold_ends(any_r
     assert deaths >= 20
 
 
-@pytest.mark.parametrize("name", ["submit", "action"])
+@pytest.mark.parametrize("name", ["submit", "action", "update"])
 def test_a_late_recorder_leaves_nothing_of_what_was_deleted_meanwhile(any_room: Newsroom, name: str) -> None:
     """It looked the submission up before the deletion, and comes to write after it."""
     late = 0
     for steps in range(MOST_STEPS):
         begin(any_room)
+        if name == "update":
+            any_room.handle(removal(any_room))
         sleeper = Sleeper(any_room, steps)
-        any_room.handle(submitted(POST) if name == "submit" else removal(any_room), sleeper)
+        event = {"submit": submitted(POST), "action": removal(any_room), "update": updated(POST)}[name]
+        any_room.handle(event, sleeper)
         if not sleeper.slept:
             break
         late += 1
@@ -237,6 +240,25 @@ def test_a_late_recorder_leaves_nothing_of_what_was_deleted_meanwhile(any_room: 
         assert "secret" not in str(any_room.everything()), steps
         assert "secret" not in str(any_room.reddit.public), steps
         assert not any(name.startswith(("user:", "audit:")) for name in any_room.everything()), steps
+    assert late >= 5
+
+
+def test_a_late_update_does_not_name_a_person_again_who_was_forgotten_meanwhile(any_room: Newsroom) -> None:
+    """It rendered the extract before the account was deleted, and comes to publish it after that."""
+    late = 0
+    for steps in range(MOST_STEPS):
+        begin(any_room)
+        any_room.handle(removal(any_room))
+        any_room.clock.advance(days=1, minutes=1)
+        sleeper = Sleeper(any_room, steps, leave=True)
+        any_room.handle(updated(POST), sleeper)
+        if not sleeper.slept:
+            break
+        late += 1
+        any_room.holds_end()
+        any_room.enforce_all()
+        assert "Ann" not in str(any_room.reddit.public), steps
+        assert "t2_ann" not in str(any_room.everything()), steps
     assert late >= 5
 
 
@@ -260,13 +282,14 @@ def test_a_late_recorder_does_not_bring_an_older_text_back(any_room: Newsroom, n
 
 
 class Sleeper(Fate):
-    """A process that sleeps at one of its steps, while the submission is deleted or changed."""
+    """A process that sleeps at one of its steps, as it is deleted or changed or its author leaves."""
 
-    def __init__(self, room: Newsroom, at: int, *, change: bool = False) -> None:
+    def __init__(self, room: Newsroom, at: int, *, change: bool = False, leave: bool = False) -> None:
         super().__init__()
         self._room = room
         self._at = at
         self._change = change
+        self._leave = leave
         self.slept = False
         self.delivered = False
 
@@ -275,8 +298,12 @@ class Sleeper(Fate):
         if self.taken != self._at + 1 or self.slept:
             return
         self.slept = True
-        if self._change:
+        if self._leave:
+            self._room.reddit.delete_account("t2_ann")
+            self.delivered = self._room.enforced_meanwhile()
+        elif self._change:
             self._room.reddit.rewrite(POST, "changed")
+            self.delivered = self._room.meanwhile(updated(POST))
         else:
             self._room.reddit.things.pop(POST)
-        self.delivered = self._room.meanwhile(updated(POST) if self._change else deleted(POST, "t2_ann"))
+            self.delivered = self._room.meanwhile(deleted(POST, "t2_ann"))

@@ -71,6 +71,8 @@ def test_each_event_is_told_by_its_type() -> None:
         {**ACTION, "actionedAt": "2024-01-02T03:04:05"},
         {**ACTION, "subreddit": {"name": ""}},
         {**ACTION, "targetPost": {"id": ""}},
+        {**ACTION, "targetPost": {"id": "t3_"}},
+        {**ACTION, "targetPost": {"id": "t3_1:x"}},
         {**ACTION, "action": "removecomment"},
         {**ACTION, "action": "banuser", "targetUser": {"id": "", "name": "Ann"}},
         {name: value for name, value in ACTION.items() if name != "targetUser"},

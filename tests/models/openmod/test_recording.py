@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from keywright.errors import PlatformTroubleError
+from keywright.errors import PlatformRefusedError, PlatformTroubleError
 from keywright.models.openmod.recording import Outcome
 from models.openmod.newsroom import Newsroom, deleted, mod_action, submitted, updated
 
@@ -104,6 +104,28 @@ def test_an_update_renders_the_extracts_again(any_room: Newsroom) -> None:
     assert "body one" not in body
     assert "was updated" in body
     assert any_room.everything()[f"cache:{post.id}"]["body"] == "body two"
+
+
+@pytest.mark.parametrize("wrong", ["unreadable", "refused"])
+def test_an_extract_that_cannot_be_rendered_again_does_not_keep_the_others(
+    room: Newsroom, wrong: str
+) -> None:
+    ann = room.reddit.join("Ann")
+    room.reddit.join("Mod")
+    post = room.reddit.write_post(ann, "one")
+    for action in ("removelink", "approvelink"):
+        room.handle(mod_action(action, "Mod", ann, post.id))
+    room.reddit.rewrite(post.id, "two")
+    if wrong == "refused":
+        room.reddit.uneditable.add("t3_x1")
+        with pytest.raises(PlatformRefusedError):
+            room.handle(updated(post.id))
+    else:
+        room.raw("HSET", "audit:t3_x1", "type", "lock")
+        handled = room.handle(updated(post.id))
+        assert handled is not None
+        assert handled.outcome is Outcome.RECORDED
+    assert "body two" in room.reddit.public["t3_x2"].body
 
 
 def test_equal_updates_are_each_processed(room: Newsroom) -> None:
@@ -257,3 +279,23 @@ def test_posts_are_read_as_posts_and_published_where_the_settings_say(room: News
     assert room.everything()[f"cache:{post.id}"]["type"] == "post"
     room.handle(mod_action("spamlink", "Mod", ann, post.id))
     assert {made.subreddit for made in room.reddit.public.values()} == {"cats_log"}
+
+
+@pytest.mark.parametrize("event", ["submit", "update", "action"])
+def test_a_cached_copy_that_cannot_be_read_is_replaced(any_room: Newsroom, event: str) -> None:
+    """Every look at it renews its expiry: it would keep the event from being recorded for ever."""
+    ann = any_room.reddit.join("Ann")
+    any_room.reddit.join("Mod")
+    post = any_room.reddit.write_post(ann, "one")
+    for name in (f"cache:{post.id}", "cache:t2_ann", "cache:t2_mod"):
+        any_room.raw("HSET", name, "type", "nothing", "else", "x")
+    events = {
+        "submit": submitted(post.id),
+        "update": updated(post.id),
+        "action": mod_action("removelink", "Mod", ann, post.id),
+    }
+    handled = any_room.handle(events[event])
+    assert handled is not None
+    assert handled.outcome is Outcome.RECORDED
+    assert any_room.everything()[f"cache:{post.id}"]["body"] == "body one"
+    assert any_room.everything()["cache:t2_ann"] == {"type": "user", "username": "Ann"}

@@ -108,6 +108,13 @@ def test_a_person_who_was_banned_is_a_user_and_no_author() -> None:
     assert "* User: \\[ deleted \\]" in render_body(told, ExtractUpdateReason.NEW)
 
 
+@pytest.mark.parametrize("permalink", [".evil.example/x", "@evil.example/x", "evil", "https://evil.example"])
+def test_a_link_leads_to_reddit_whatever_is_stored_as_the_permalink(permalink: str) -> None:
+    found = body(ExtractUpdateReason.NEW, CachedComment("comment", "text", permalink))
+    (address,) = re.findall(r"\* Link: .*\]\((.*)\)", found)
+    assert address.startswith("https://reddit.com/")
+
+
 def test_admins_are_marked() -> None:
     told = Disclosure(
         action=LinkAction.SPAM_LINK, moderator=Account("t2_r", "Root", is_admin=True), author=ANN
@@ -127,6 +134,7 @@ def test_admins_are_marked() -> None:
         ("**bold** ~~gone~~ `code` ^up | table", r"(?<!\\)[*~`^|]"),
         ("&amp; <b>", r"(?<!\\)[&<]"),
         ("u\u200b/someone", r"u/"),
+        ("not a heading\n===", r"(?m)^> =+ *$"),
     ],
 )
 def test_what_people_write_does_nothing(written: str, dangerous: str) -> None:
@@ -155,6 +163,15 @@ def test_a_text_too_long_for_a_post_is_cut() -> None:
     found = body(ExtractUpdateReason.NEW, CachedComment("comment", "_" * 50_000, "/p"))
     assert len(found) < 2 * LONGEST_CONTENT + 1000
     assert found.endswith("…")
+
+
+@pytest.mark.parametrize("text", ["_" * 50_000, "a" + "\n" * 50_000 + "b", "_\n" * 20_000, "  =\n" * 20_000])
+def test_nothing_that_is_written_makes_a_body_that_reddit_refuses(text: str) -> None:
+    """It would never be published: whoever writes so could not be moderated in public."""
+    content = CachedPost(
+        type="post", title="_" * 300, url="https://" + "_" * 2_000, body=text, permalink="/p"
+    )
+    assert len(body(ExtractUpdateReason.UPDATED, content)) < 40_000
 
 
 def test_nobody_can_write_the_marker_of_an_event() -> None:

@@ -156,6 +156,23 @@ def test_a_record_of_no_version_is_told_and_left(room: Newsroom) -> None:
     assert audits(room) == {name: value for name, value in before.items() if name.startswith("audit:")}
 
 
+@pytest.mark.parametrize(
+    ("action", "thing"),
+    [("removelink", "t1_1"), ("spamcomment", "t3_1"), ("banuser", "t3_1"), ("unmuteuser", "t1_1")],
+)
+def test_an_audit_of_an_action_on_something_else_is_told_and_left(
+    room: Newsroom, action: str, thing: str
+) -> None:
+    room.reddit.join("Mod")
+    store(room, "t3_a", action, "Mod", thing, "t2_ann")
+    store(room, "t3_b", "banuser", "Mod", "t2_ann", "t2_ann")
+    done = room.upgrade()
+    assert (done.left, done.upgraded) == (("t3_a",), 1)
+    assert room.everything()["audit:t3_a"]["thingId"] == thing
+    with pytest.raises(StoredDataError, match=thing):
+        room.wait(read_extract(room.db, room.reddit.session(), "t3_a"))
+
+
 def test_the_sweep_upgrades_everything_and_enrols_everyone(any_room: Newsroom) -> None:
     expected = v1_database(any_room)
     store(any_room, "t3_e", "banuser", "Mod", "t2_bob", "t2_bob")
@@ -175,6 +192,26 @@ def test_the_sweep_upgrades_everything_and_enrols_everyone(any_room: Newsroom) -
     assert not [word for word in any_room.reddit.asked if word.startswith("thing")], (
         "the sets tell the authors"
     )
+
+
+def test_a_tracking_set_that_cannot_be_read_does_not_stop_the_sweep(any_room: Newsroom) -> None:
+    expected = v1_database(any_room)
+    any_room.raw("ZADD", "user:t2_bob", AT_MS, "of another program")
+    any_room.raw("SET", "user:t2_cleo", "of another program")
+    done = any_room.upgrade()
+    assert audits(any_room) == expected
+    assert done.upgraded == len(expected)
+    assert "t2_ann" in any_room.everything()["cdpComplianceUserList"]
+
+
+def test_where_everything_is_upgraded_no_tracking_set_is_read(room: Newsroom) -> None:
+    """The service sweeps at every start: it must not load every id that is tracked for nothing."""
+    v1_database(room)
+    room.upgrade()
+    room.raw("ZADD", "user:t2_bob", AT_MS, "t3_1")
+    room.raw("CONFIG", "RESETSTAT")
+    assert room.upgrade().enrolled == 1
+    assert "cmdstat_zrange" not in str(room.raw("INFO", "commandstats"))
 
 
 def test_the_sweep_twice_is_the_sweep_once(room: Newsroom) -> None:

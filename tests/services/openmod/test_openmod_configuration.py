@@ -54,6 +54,12 @@ def test_a_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
     assert found.installation.excluded_moderators == {"bob", "alice"}
 
 
+@pytest.mark.parametrize("name", ["my sub", "r/my:sub", "https://www.reddit.com/r/mysub"])
+def test_what_cannot_be_a_subreddit_is_not_watched(name: str) -> None:
+    with pytest.raises(UsageError, match="subreddit must name a subreddit"):
+        load(environment=ENOUGH | {"OPENMOD_SUBREDDIT": name})
+
+
 def test_credentials_are_never_shown() -> None:
     assert "very-secret" not in repr(load(environment=ENOUGH))
 
@@ -78,6 +84,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
         ("[schedule]\npol = '1s'", "The nearest is schedule.poll"),
         ("[schedule]\npoll = 'soon'", "not a duration"),
         ("[settings]\nmoderationActions = ['sing']", "'sing'"),
+        ("[settings]\nexcludedUser = 'ann'", "The nearest is settings.excludedUsers"),
         ("subreddit = ", "is not TOML"),
     ],
 )

@@ -282,6 +282,29 @@ def test_an_event_that_is_refused_stays_and_does_not_stop_the_others(redis_url: 
     told(story, redis_url)
 
 
+def test_a_key_of_another_program_stops_nothing_but_what_needs_it(redis_url: str) -> None:
+    async def story(reddit: RedditSimulator, db: AsyncDatabase) -> None:
+        stuck, leaver, author = (reddit.world.join(name) for name in ("stuck", "leaver", "author"))
+        with redis.Redis.from_url(redis_url) as client:
+            client.set(f"user:{stuck.id}", "of another program")
+        async with serving(configured(reddit, redis_url)) as service:
+            for each in (stuck, leaver):
+                reddit.world.delete_account(each)
+                await db.run(ComplianceList().schedule(each.id, LONG_AGO))
+
+            async def forgotten() -> bool:
+                return not await db.run(ComplianceList().has(leaver.id))
+
+            await eventually_true(forgotten, "the other account is forgotten")
+            (accounts,) = [job for job in service.jobs if job.name == "accounts"]
+            await eventually(lambda: f"user:{stuck.id}" in (accounts.health.trouble or ""), "health says why")
+            removed(reddit, author)
+            await published(reddit, 1)
+        assert await db.run(ComplianceList().has(stuck.id))
+
+    told(story, redis_url)
+
+
 def test_data_of_an_earlier_version_is_brought_up_to_date_and_watched(redis_url: str) -> None:
     async def story(reddit: RedditSimulator, db: AsyncDatabase) -> None:
         author = reddit.world.join("jane_doe")

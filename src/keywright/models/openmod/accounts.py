@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keywright.models.openmod.platform import Account
 
-__all__ = ["DELETED", "UNAVAILABLE", "is_special", "special_account", "special_named"]
+__all__ = ["DELETED", "UNAVAILABLE", "account_named", "is_special", "special_account", "special_named"]
 
 _NAMES = {
     "reddit": "t2_reddit",
@@ -35,6 +35,11 @@ def special_account(user: str) -> Account | None:
 def special_named(name: str) -> Account | None:
     """The special account of this name, as the moderation log spells it."""
     return _BY_NAME.get(name.casefold())
+
+
+def account_named(name: str) -> Account:
+    """Someone of whom nothing is known but the name: a special account, or one without an id."""
+    return special_named(name) or Account("", name)
 
 
 def is_special(user: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase, Claimed
-from keywright.errors import PlatformError
+from keywright.errors import ConflictError, KeywrightError, PlatformError, StoredDataError
 from keywright.keyspace import Call, gather
 from keywright.models.openmod.accounts import special_account
 from keywright.models.openmod.erasing import Eraser
@@ -37,11 +37,11 @@ def next_check(due: datetime, now: datetime) -> datetime:
 
 
 class Batch(NamedTuple):
-    """What one batch did: accounts that exist, accounts it forgot, and what the platform was unable to do."""
+    """What one batch did: accounts that exist, accounts it forgot, and what kept it from either."""
 
     active: int
     erased: int
-    troubles: tuple[PlatformError, ...]
+    troubles: tuple[KeywrightError, ...]
     more: bool
     """Whether more is due already."""
 
@@ -58,8 +58,9 @@ class Enforcer:
     async def run_batch(self) -> Batch:
         """Check up to a batch of accounts that are due, and forget those that are gone.
 
-        An account about which the platform gave no certain answer is asked about again in `RETRY`. An
-        account whose erasure is interrupted is due again when the hold ends, and continues from there.
+        An account about which the platform gave no certain answer, or that cannot be erased just now, is
+        asked about again in `RETRY` and does not keep the others. An account whose erasure is interrupted
+        is due again when the hold ends, and continues from there.
         """
         await self._platform.me()
         # The lowest scores are those that are claimed: what they were is gone once they are.
@@ -70,18 +71,31 @@ class Enforcer:
         answers = await asyncio.gather(*(self._lookup(each.member) for each in claimed))
         active, erased, troubles = 0, 0, []
         for each, answer in zip(claimed, answers, strict=True):
-            if isinstance(answer, Account):
-                await self._keep(each, was_due.get(each.member))
-                active += 1
-                continue
-            trouble = answer or await self._forget(each.member)
-            if trouble is None:
+            trouble = await self._settled(each, answer, was_due.get(each.member))
+            if trouble is not None:
+                await self._db.run(ComplianceList().reschedule(each, self._db.context.now() + RETRY))
+                troubles.append(trouble)
+            elif answer is None:
                 erased += 1
-                continue
-            await self._db.run(ComplianceList().reschedule(each, self._db.context.now() + RETRY))
-            troubles.append(trouble)
+            else:
+                active += 1
         more = await self._db.run(ComplianceList().due_count())
         return Batch(active, erased, tuple(troubles), more > 0)
+
+    async def _settled(
+        self, claimed: Claimed[str], answer: Account | PlatformError | None, was_due: datetime | None
+    ) -> KeywrightError | None:
+        """Keep the account or forget it; why not, where that failed for this one."""
+        if isinstance(answer, PlatformError):
+            return answer
+        try:
+            if answer is None:
+                await self._eraser.account(claimed.member)
+            else:
+                await self._keep(claimed, was_due)
+        except (PlatformError, ConflictError, StoredDataError) as error:
+            return error
+        return None
 
     async def _lookup(self, user: str) -> Account | PlatformError | None:
         """An account, None when it is certain that there is none, or why that is not certain."""
@@ -97,10 +111,3 @@ class Enforcer:
         await self._eraser.outlived(claimed.member)
         now = self._db.context.now()
         await self._db.run(ComplianceList().reschedule(claimed, next_check(was_due or now, now)))
-
-    async def _forget(self, user: str) -> PlatformError | None:
-        try:
-            await self._eraser.account(user)
-        except PlatformError as error:
-            return error
-        return None

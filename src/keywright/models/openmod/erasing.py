@@ -7,16 +7,18 @@ way to what remains, and doing it again finishes. No step is harmed by being don
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
-from keywright.engine import AsyncDatabase
-from keywright.errors import ConflictError, PlatformRefusedError
-from keywright.keyspace import Call, gather, gather_list
+from keywright.engine import AsyncDatabase, new_token
+from keywright.errors import ConflictError, KeywrightError, PlatformRefusedError
+from keywright.keyspace import Call, SortedSet, gather, gather_list
 from keywright.keyspace.guard import Check, absent, owned
 from keywright.keyspace.journal import commit
 from keywright.models.openmod.accounts import is_special
-from keywright.models.openmod.extracts import PAGE, Extracts
+from keywright.models.openmod.extracts import PAGE, Extracts, rendering
 from keywright.models.openmod.platform import Platform
 from keywright.models.openmod.rendering import ExtractUpdateReason
 from keywright.models.openmod.schema import Cache, ComplianceList, Extract, ModActions, TrackingSet
@@ -24,6 +26,7 @@ from keywright.models.openmod.schema import Cache, ComplianceList, Extract, ModA
 __all__ = ["Eraser"]
 
 ATTEMPTS = 8
+HOLD = timedelta(minutes=5)
 
 
 class Eraser:
@@ -31,7 +34,6 @@ class Eraser:
 
     def __init__(self, db: AsyncDatabase, platform: Platform) -> None:
         self._db = db
-        self._platform = platform
         self._extracts = Extracts(db, platform)
 
     async def submission(
@@ -39,9 +41,10 @@ class Eraser:
     ) -> bool:
         """Forget a deleted submission; `also` is written with the last step, if `checks` still hold.
 
-        Its authors are those that the caller knows of and those that its extracts name.
+        Its authors are those that the caller knows of and those that its extracts name. ConflictError
+        while an update renders its extracts.
         """
-        cached = await self._db.run(Cache(thing).get())
+        cached = await self._extracts.cached(thing)
         known = authors | {getattr(cached, "author", None) or ""}
         await self._db.run(Cache(thing).delete())
         for _ in range(ATTEMPTS):
@@ -64,7 +67,7 @@ class Eraser:
         event recorded meanwhile is erased as well, or leaves the account enrolled.
         """
         for _ in range(ATTEMPTS):
-            await self._tracked(user)
+            await self._each(TrackingSet(user), lambda thing: self._tracked_thing(user, thing))
             await self._redact_all(user, ExtractUpdateReason.USER_DELETED)
             await self._db.run(Cache(user).delete())
             nothing_left = [absent(TrackingSet(user)), absent(ModActions(user)), absent(Cache(user))]
@@ -72,41 +75,22 @@ class Eraser:
                 return
         raise ConflictError(f"forgetting {user}", ATTEMPTS)
 
-    async def outlived(self, user: str) -> int:
+    async def outlived(self, user: str) -> None:
         """Stop tracking what nothing is kept of any more: no cached copy, which lasts 28 days, no extract."""
-        place, dropped = 0, 0
+        place = 0
         while page := await self._db.run(TrackingSet(user).range(place, place + PAGE - 1)):
             for thing in await self._without_a_trace([thing for thing, _ in page]):
                 nothing_kept = [absent(Cache(thing)), absent(ModActions(thing)), owned(TrackingSet(user))]
                 gone = [TrackingSet(user).remove(thing)]
                 if await self._db.run(commit(f"untrack {thing}", nothing_kept, gone)):
                     place -= 1
-                    dropped += 1
             place += len(page)
-        return dropped
 
     async def _without_a_trace(self, things: list[str]) -> list[str]:
         kept = await self._db.run(
             gather_list(gather(Cache(thing).exists(), ModActions(thing).exists()) for thing in things)
         )
         return [thing for thing, found in zip(things, kept, strict=True) if not any(found)]
-
-    async def _tracked(self, user: str) -> None:
-        """Every tracked thing, page by page from the front: what is done leaves the set.
-
-        A thing whose extract cannot be edited stays, and does not keep the others from being erased.
-        """
-        kept = 0
-        refusal: PlatformRefusedError | None = None
-        while page := await self._db.run(TrackingSet(user).range(kept, kept + PAGE - 1)):
-            for thing, _ in page:
-                try:
-                    await self._tracked_thing(user, thing)
-                except PlatformRefusedError as error:
-                    refusal = refusal or error
-                    kept += 1
-        if refusal is not None:
-            raise refusal
 
     async def _tracked_thing(self, user: str, thing: str) -> None:
         for _ in range(ATTEMPTS):
@@ -119,12 +103,43 @@ class Eraser:
         raise ConflictError(f"forgetting {thing}", ATTEMPTS)
 
     async def _redact_all(self, thing: str, reason: ExtractUpdateReason) -> set[str]:
-        """Redact every public extract about a thing and drop its record; the people they were about."""
-        targets = set()
-        while page := await self._db.run(ModActions(thing).range(0, PAGE - 1)):
-            for post, _ in page:
-                subject = await self._extracts.redact(post, reason)
-                targets.add(subject.target if subject else "")
-                done = [Extract(post).delete(), ModActions(thing).remove(post)]
-                await self._db.run(commit(f"drop {post}", [], done))
+        """Redact every public extract about a thing and drop its record; the people they were about.
+
+        Nobody renders them meanwhile, ConflictError where somebody does.
+        """
+        targets: set[str] = set()
+        if not await self._db.run(ModActions(thing).exists()):
+            return targets
+        ours, token = rendering(thing), new_token()
+
+        async def redact(post: str) -> None:
+            if not await self._db.run(ours.begin(token, HOLD)):
+                raise ConflictError(f"redacting what is public about {thing}", 1)
+            subject = await self._extracts.redact(post, reason)
+            targets.add(subject.target if subject else "")
+            done = [Extract(post).delete(), ModActions(thing).remove(post)]
+            await self._db.run(commit(f"drop {post}", [ours.held_by(token)], done))
+
+        try:
+            await self._each(ModActions(thing), redact)
+        finally:
+            with contextlib.suppress(KeywrightError):
+                await self._db.run(ours.release(token))
         return targets
+
+    async def _each(self, listed: SortedSet[str, datetime], erase: Callable[[str], Awaitable[None]]) -> None:
+        """Every member, page by page from the front: what is done leaves the set.
+
+        Where an extract cannot be edited the member stays, and does not keep the others from being erased.
+        """
+        kept = 0
+        refusal: PlatformRefusedError | None = None
+        while page := await self._db.run(listed.range(kept, kept + PAGE - 1)):
+            for member, _ in page:
+                try:
+                    await erase(member)
+                except PlatformRefusedError as error:
+                    refusal = refusal or error
+                    kept += 1
+        if refusal is not None:
+            raise refusal

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import enum
 import hashlib
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -22,6 +23,7 @@ from keywright.models.openmod.shapes import (
     ModActionType,
     MuteAction,
     action_of,
+    prefix_of,
 )
 
 __all__ = [
@@ -132,65 +134,64 @@ class ModAction(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="
         return f"mod:{hashlib.sha256(msgspec.json.encode(facts)).hexdigest()}"
 
 
-class PostSubmit(msgspec.Struct, frozen=True, tag=True, tag_field="type"):
+class _Happening(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", rename="camel"):
+    """Something happened to a post or a comment; the subclass says what, and to which."""
+
+    verb: ClassVar[str]
+
+    @property
+    def thing(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def id(self) -> str:
+        return f"{self.verb}:{self.thing}"
+
+
+class _ToPost(_Happening, frozen=True):
+    post: _PostRef
+
+    @property
+    def thing(self) -> str:
+        return self.post.id
+
+
+class _ToComment(_Happening, frozen=True):
+    comment: _CommentRef
+
+    @property
+    def thing(self) -> str:
+        return self.comment.id
+
+
+class PostSubmit(_ToPost, frozen=True):
     """Someone made a post."""
 
-    post: _PostRef
-
-    @property
-    def thing(self) -> str:
-        return self.post.id
-
-    @property
-    def id(self) -> str:
-        return f"submit:{self.thing}"
+    verb = "submit"
 
 
-class CommentSubmit(msgspec.Struct, frozen=True, tag=True, tag_field="type"):
+class CommentSubmit(_ToComment, frozen=True):
     """Someone made a comment."""
 
-    comment: _CommentRef
-
-    @property
-    def thing(self) -> str:
-        return self.comment.id
-
-    @property
-    def id(self) -> str:
-        return f"submit:{self.thing}"
+    verb = "submit"
 
 
-class PostUpdate(msgspec.Struct, frozen=True, tag=True, tag_field="type"):
+class PostUpdate(_ToPost, frozen=True):
     """An author changed a post."""
 
-    post: _PostRef
-
-    @property
-    def thing(self) -> str:
-        return self.post.id
-
-    @property
-    def id(self) -> str:
-        return f"update:{self.thing}"
+    verb = "update"
 
 
-class CommentUpdate(msgspec.Struct, frozen=True, tag=True, tag_field="type"):
+class CommentUpdate(_ToComment, frozen=True):
     """An author changed a comment."""
 
-    comment: _CommentRef
-
-    @property
-    def thing(self) -> str:
-        return self.comment.id
-
-    @property
-    def id(self) -> str:
-        return f"update:{self.thing}"
+    verb = "update"
 
 
-class PostDelete(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", rename="camel"):
+class PostDelete(_Happening, frozen=True, kw_only=True):
     """A post was deleted."""
 
+    verb = "delete"
     post_id: PostRef
     source: int
     author: Party = Party()
@@ -199,14 +200,11 @@ class PostDelete(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field=
     def thing(self) -> str:
         return self.post_id
 
-    @property
-    def id(self) -> str:
-        return f"delete:{self.thing}"
 
-
-class CommentDelete(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", rename="camel"):
+class CommentDelete(_Happening, frozen=True, kw_only=True):
     """A comment was deleted."""
 
+    verb = "delete"
     comment_id: CommentRef
     source: int
     author: Party = Party()
@@ -214,10 +212,6 @@ class CommentDelete(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_fie
     @property
     def thing(self) -> str:
         return self.comment_id
-
-    @property
-    def id(self) -> str:
-        return f"delete:{self.thing}"
 
 
 Submission = PostSubmit | CommentSubmit
@@ -250,8 +244,8 @@ def _checked(event: Event) -> Event:
         return event
     if not (event.moderator.name or event.moderator.id):
         raise MalformedEventError("ModAction", "`moderator` has neither a name nor an id")
-    prefix = {LinkAction: "t3_", CommentAction: "t1_"}.get(type(event.known), "t2_")
-    if not event.thing.startswith(prefix):
+    prefix = prefix_of(event.known)
+    if not re.fullmatch(f"{prefix}[0-9a-z]+", event.thing):
         raise MalformedEventError("ModAction", f"`{event.action}` without the {prefix} id that it is about")
     return event
 

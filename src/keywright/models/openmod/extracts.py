@@ -6,17 +6,24 @@ decided in `recording` and `erasing`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import KeywrightError
+from keywright.errors import KeywrightError, PlatformRefusedError, StoredDataError
 from keywright.keyspace import Call, Upgrade
-from keywright.models.openmod.accounts import DELETED, UNAVAILABLE, special_account, special_named
+from keywright.models.openmod.accounts import (
+    DELETED,
+    UNAVAILABLE,
+    account_named,
+    special_account,
+    special_named,
+)
 from keywright.models.openmod.platform import Account, Platform, Post, Thing
 from keywright.models.openmod.rendering import Disclosure, ExtractUpdateReason, render_body
 from keywright.models.openmod.schema import (
     Cache,
+    EventMarker,
     Extract,
     ModActions,
     UnresolvedAuditError,
@@ -25,28 +32,39 @@ from keywright.models.openmod.schema import (
     is_audit,
 )
 from keywright.models.openmod.shapes import (
+    AnyCached,
     AnyExtract,
     Audit,
     CachedComment,
     CachedPost,
     CachedUser,
     ModActionType,
-    action_of,
     thing_of,
 )
 
 __all__ = [
     "Extracts",
     "Subject",
+    "account_of",
     "actor_of",
     "author_of",
     "cached_account",
     "cached_thing",
     "extract_as_of",
     "read_extract",
+    "rendering",
 ]
 
 PAGE = 50
+
+
+def rendering(thing: str) -> EventMarker:
+    """What is held while public extracts about a thing are edited: an update's claim, and an eraser's.
+
+    Without it an update that rendered before a deletion would publish after it what was redacted, and
+    nothing would lead to that post any more.
+    """
+    return EventMarker(f"update:{thing}")
 
 
 class Subject(NamedTuple):
@@ -107,16 +125,36 @@ class Extracts:
         self._db = db
         self._platform = platform
 
-    async def render_again(self, thing: str, reason: ExtractUpdateReason) -> int:
-        """Bring every public extract about a thing up to date; how many."""
+    async def render_again(
+        self, thing: str, reason: ExtractUpdateReason, still_ours: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Bring every public extract about a thing up to date. Before each edit `still_ours` may raise.
+
+        The caller holds `rendering(thing)`: else it might undo a redaction. An extract that cannot be edited
+        does not keep the others, and is raised in the end; one that cannot be read stays as it is.
+        """
         count = 0
+        refusal: PlatformRefusedError | None = None
         while page := await self._db.run(ModActions(thing).range(count, count + PAGE - 1)):
             for post, _ in page:
-                extract = await read_extract(self._db, self._platform, post)
-                if extract is not None:
-                    await self._platform.edit(post, await self._body(extract, reason))
+                try:
+                    await self._render(post, reason, still_ours)
+                except PlatformRefusedError as error:
+                    refusal = refusal or error
+                except StoredDataError:
+                    continue
             count += len(page)
-        return count
+        if refusal is not None:
+            raise refusal
+
+    async def _render(
+        self, post: str, reason: ExtractUpdateReason, still_ours: Callable[[], Awaitable[None]]
+    ) -> None:
+        extract = await read_extract(self._db, self._platform, post)
+        if extract is not None:
+            body = await self._body(extract, reason)
+            await still_ours()
+            await self._platform.edit(post, body)
 
     async def redact(self, post: str, reason: ExtractUpdateReason) -> Subject | None:
         """Take out of a public extract what must not be told any more; what is stored about it.
@@ -142,48 +180,60 @@ class Extracts:
         special = special_account(user)
         if special is not None:
             return special
-        cached = await self._db.run(Cache(user).get())
-        if isinstance(cached, CachedUser):
-            return Account(user, cached.username, cached.is_admin, cached.is_app)
-        return await self._platform.account(user)
+        cached = await self.cached(user)
+        return account_of(user, cached) or await self._platform.account(user)
+
+    async def cached(self, thing: str) -> AnyCached | None:
+        """A cached copy. One that cannot be read is dropped, since it is only a copy: looks keep it alive."""
+        found = await self._db.run(Cache(thing).get().attempt())
+        if isinstance(found, StoredDataError):
+            await self._db.run(Cache(thing).delete())
+            return None
+        if isinstance(found, KeywrightError):
+            raise found
+        return found
 
     async def _body(self, extract: AnyExtract, reason: ExtractUpdateReason) -> str:
         thing = thing_of(extract)
         disclosure = Disclosure(
             action=extract.type,
-            moderator=await self.account(extract.actor) or DELETED,
-            author=await self.account(extract.target) or DELETED,
+            moderator=await self._person(extract.actor),
+            author=await self._person(extract.target),
             content=None if thing.startswith("t2_") else await self._content(thing),
         )
         return render_body(disclosure, reason)
 
     async def _content(self, thing: str) -> CachedPost | CachedComment | None:
         """The cached copy, else the platform's; never stored here, it may belong to a deleted account."""
-        cached = await self._db.run(Cache(thing).get())
+        cached = await self.cached(thing)
         if isinstance(cached, CachedPost | CachedComment):
             return cached
         found = await self._platform.thing(thing)
         return None if found is None else cached_thing(found)
 
     async def _subject(self, post: str) -> Subject | None:
+        """None where nothing is stored, or nothing that can be read: then nothing can be told."""
         found = await self._db.run(Extract(post).get().attempt())
         if isinstance(found, UnresolvedAuditError):
             return _subject_of(found.audit)
+        if found is None or isinstance(found, StoredDataError):
+            return None
         if isinstance(found, KeywrightError):
             raise found
-        if found is None:
-            return None
-        moderator = await self.account(found.actor) or DELETED
-        return Subject(found.type, moderator, found.target, thing_of(found))
+        return Subject(found.type, await self._person(found.actor), found.target, thing_of(found))
+
+    async def _person(self, user: str) -> Account:
+        """Whoever that is: where nobody may tell, the extract must not wait for it for ever."""
+        try:
+            return await self.account(user) or DELETED
+        except PlatformRefusedError:
+            return UNAVAILABLE
 
 
 def _subject_of(audit: Audit) -> Subject:
     """No platform is asked: the name is there, and a purge must not wait for an upgrade."""
-    action = action_of(audit.type)
-    assert action is not None  # the literals of Audit.type are the actions
     target = audit.thing_id if audit.thing_id.startswith("t2_") else ""
-    moderator = special_named(audit.actor) or Account("", audit.actor)
-    return Subject(action, moderator, target, audit.thing_id)
+    return Subject(audit.action, account_named(audit.actor), target, audit.thing_id)
 
 
 def cached_thing(thing: Thing) -> CachedPost | CachedComment:
@@ -199,6 +249,13 @@ def cached_thing(thing: Thing) -> CachedPost | CachedComment:
             author=author,
         )
     return CachedComment("comment", thing.body, thing.permalink, author)
+
+
+def account_of(user: str, cached: AnyCached | None) -> Account | None:
+    """An account by its cached copy; None when that is none."""
+    if not isinstance(cached, CachedUser):
+        return None
+    return Account(user, cached.username, cached.is_admin, cached.is_app)
 
 
 def cached_account(account: Account) -> CachedUser:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase, ClaimState, new_token
 from keywright.errors import ConflictError, KeywrightError
-from keywright.keyspace import Call, gather
+from keywright.keyspace import Call
 from keywright.keyspace.guard import Check, absent, field_equals, owned
 from keywright.keyspace.journal import commit
 from keywright.models.openmod.accounts import DELETED, is_special, special_account, special_named
@@ -30,6 +30,7 @@ from keywright.models.openmod.events import (
     CommentDelete,
     CommentSubmit,
     CommentUpdate,
+    Deletion,
     Event,
     EventSource,
     ModAction,
@@ -43,16 +44,7 @@ from keywright.models.openmod.platform import Account, Platform, Thing
 from keywright.models.openmod.rendering import Disclosure, ExtractUpdateReason, render_body, render_title
 from keywright.models.openmod.schema import Cache, EventMarker, Extract, ModActions, TrackingSet
 from keywright.models.openmod.settings import Settings
-from keywright.models.openmod.shapes import (
-    AnyExtract,
-    BanAction,
-    BanExtract,
-    CommentAction,
-    CommentExtract,
-    LinkAction,
-    LinkExtract,
-    MuteExtract,
-)
+from keywright.models.openmod.shapes import extract_of
 
 __all__ = ["Handled", "Outcome", "Recorder"]
 
@@ -134,7 +126,7 @@ class Recorder:
     def _leaves_out(self, event: Event) -> str | None:
         if isinstance(event, ModAction):
             return self._settings.leaves_out(event)
-        if isinstance(event, PostDelete | CommentDelete) and event.source != EventSource.USER:
+        if isinstance(event, Deletion) and event.source != EventSource.USER:
             return "only what its author deleted falls under the policy"
         return None
 
@@ -157,17 +149,22 @@ class Recorder:
         """Updates leave no marker: two of one submission look alike, and each asks for the present state."""
         handled = await self._observe(thing, turn, [])
         if handled.outcome is Outcome.RECORDED:
-            await self._extracts.render_again(thing, ExtractUpdateReason.UPDATED)
+            await self._extracts.render_again(
+                thing, ExtractUpdateReason.UPDATED, lambda: self._still_ours(turn)
+            )
         return handled
 
-    async def _delete(self, event: PostDelete | CommentDelete, turn: _Turn) -> Handled:
+    async def _delete(self, event: Deletion, turn: _Turn) -> Handled:
         # The claim keeps later writers out. A commit across slots that began before it must be over
         # before anything is read: a commit of our own on the claim waits for it, or finishes it.
         if not await self._db.run(commit("wait for writers", [turn.held], [])):
             raise _LostTurn
-        done = await self._eraser.submission(event.thing, {event.author.id}, [turn.held], self._done(turn))
-        if not done:
-            raise _LostTurn
+        done = self._done(turn)
+        try:
+            if not await self._eraser.submission(event.thing, {event.author.id}, [turn.held], done):
+                raise _LostTurn
+        except ConflictError:
+            return Handled(Outcome.BUSY)
         return Handled(Outcome.RECORDED)
 
     async def _observe(self, thing: str, turn: _Turn, also: Sequence[Call[Any]]) -> Handled:
@@ -205,7 +202,8 @@ class Recorder:
 
     async def _look(self, thing: str) -> _Sighting:
         deleted = EventMarker(f"delete:{thing}")
-        cached, state = await self._db.run(gather(Cache(thing).get(), deleted.state()))
+        cached = await self._extracts.cached(thing)
+        state = await self._db.run(deleted.state())
         checks = [absent(deleted), *_unchanged(Cache(thing), cached)]
         found = await self._platform.thing(thing) if state is ClaimState.FREE else None
         author = await self._platform.account(found.author) if found and found.author else None
@@ -233,8 +231,7 @@ class Recorder:
         if made is not None:
             await self._platform.edit(made, body)
             return made
-        if not await self._db.run(turn.claim.extend(turn.token, self._hold)):
-            raise _LostTurn
+        await self._still_ours(turn)
         title = render_title(action, moderator, event.subreddit.name)
         return await self._platform.submit(subreddit, title, body)
 
@@ -253,7 +250,8 @@ class Recorder:
             writes += more_writes
             if seen.thing is not None:
                 writes.append(Cache(event.thing).put(cached_thing(seen.thing)))
-        extract = _extract(event, moderator.id, (seen.author or DELETED).id)
+        assert event.known is not None  # the settings left others out
+        extract = extract_of(event.known, moderator.id, (seen.author or DELETED).id, event.thing)
         writes.append(ModActions(event.thing).add(post, self._db.context.now()))
         writes.append(Extract(post).put(extract))
         return [*seen.checks, *checks, owned(ModActions(event.thing))], writes
@@ -274,7 +272,7 @@ class Recorder:
             return [], []
         key, wanted = Cache(account.id), cached_account(account)
         enrolment = enrol(account.id, self._db.context.now())
-        if await self._db.run(key.get()) == wanted:
+        if await self._extracts.cached(account.id) == wanted:
             return [], [enrolment]
         return [owned(key)], [key.put(wanted), enrolment]
 
@@ -290,9 +288,12 @@ class Recorder:
         """Write, if it is still our turn and nothing changed; False when something did: look again."""
         if await self._db.run(commit(f"record {turn.claim.event}", [turn.held, *checks], writes)):
             return True
+        await self._still_ours(turn)
+        return False
+
+    async def _still_ours(self, turn: _Turn) -> None:
         if not await self._db.run(turn.claim.extend(turn.token, self._hold)):
             raise _LostTurn
-        return False
 
     def _done(self, turn: _Turn) -> list[Call[Any]]:
         return [turn.claim.done(self._db.context.now_ms())]
@@ -304,15 +305,3 @@ def _unchanged(key: Cache, value: Any) -> list[Check]:
     return [
         field_equals(key, member.stored, stored.get(member.stored)) for member in key._own_fields().members
     ]
-
-
-def _extract(event: ModAction, actor: str, target: str) -> AnyExtract:
-    action = event.known
-    if isinstance(action, LinkAction):
-        return LinkExtract(action, actor, target, event.thing)
-    if isinstance(action, CommentAction):
-        return CommentExtract(action, actor, target, event.thing)
-    if isinstance(action, BanAction):
-        return BanExtract(action, actor, target)
-    assert action is not None  # the settings left others out
-    return MuteExtract(action, actor, target)

@@ -30,6 +30,8 @@ SITE = "https://reddit.com"
 LONGEST_TITLE = 300
 LONGEST_CONTENT = 10_000
 """Characters of content; escaped at most twice as many, and a body may have 40,000."""
+MOST_LINES = 1_000
+"""Lines of content, each of which costs five more."""
 
 
 class ExtractUpdateReason(enum.StrEnum):
@@ -124,6 +126,7 @@ def _person(account: Account) -> str:
 
 def _address(permalink: str) -> str:
     path = permalink.removeprefix("https://www.reddit.com").removeprefix(SITE)
+    path = f"/{path.removeprefix('/')}"
     return f"[{as_text(path)}]({SITE}{_in_address(path)})"
 
 
@@ -142,12 +145,18 @@ def _post_parts(post: CachedPost) -> list[str]:
 
 
 def _lines(text: str) -> str:
-    cut = text.strip()
-    if len(cut) > LONGEST_CONTENT:
-        cut = f"{cut[:LONGEST_CONTENT]}…"
-    lines = ["\u00a0" * (len(line) - len(line.lstrip())) + as_text(line.strip()) for line in cut.splitlines()]
+    whole = text.strip()
+    lines = whole[:LONGEST_CONTENT].splitlines()
+    shown = [_line(line) for line in lines[:MOST_LINES]]
+    more = "…" if len(whole) > LONGEST_CONTENT or len(lines) > MOST_LINES else ""
     # Two spaces keep the line break; a blank line in a quotation is a lone sign.
-    return "  \n> ".join(lines)
+    return "  \n> ".join(shown) + more
+
+
+def _line(line: str) -> str:
+    indented = "\u00a0" * (len(line) - len(line.lstrip())) + as_text(line.strip())
+    # A line of nothing else makes a heading of the one before. Not every Markdown escapes this sign.
+    return re.sub(r"^=(?==*$)", "&#61;", indented)
 
 
 _ESCAPED = re.compile(r"([\\`*_{}\[\]()#+\-.!|&<>/^~:@])")

@@ -27,21 +27,18 @@ from keywright.models.openmod.accounts import special_named
 from keywright.models.openmod.shapes import (
     AnyExtract,
     Audit,
-    BanAction,
     BanExtract,
     CachedComment,
     CachedPost,
     CachedUser,
-    CommentAction,
     CommentExtract,
-    LinkAction,
     LinkExtract,
-    MuteAction,
     MuteExtract,
     PostId,
     ThingId,
     UserId,
-    action_of,
+    extract_of,
+    prefix_of,
 )
 
 __all__ = [
@@ -141,20 +138,16 @@ def audit_of(members: Mapping[bytes, bytes], key: Extract) -> Audit:
         audit: Audit = Audits.shapes()[0].read(members)
     except CodecError as error:
         raise StoredDataError(key._name, "audit:<post>", error.expected, error.found) from error
+    prefix = prefix_of(audit.action)
+    if not audit.thing_id.startswith(prefix):
+        expected = f"a {prefix} id as the thingId of {audit.type!r}"
+        raise StoredDataError(key._name, "audit:<post>", expected, repr(audit.thing_id))
     return audit
 
 
 def converted(audit: Audit, actor: str, target: str) -> AnyExtract:
     """A v1 audit as v1.1 has it, given the ids of the moderator and of the person concerned."""
-    action = action_of(audit.type)
-    if isinstance(action, LinkAction):
-        return LinkExtract(action, actor, target, audit.thing_id)
-    if isinstance(action, CommentAction):
-        return CommentExtract(action, actor, target, audit.thing_id)
-    if isinstance(action, BanAction):
-        return BanExtract(action, actor, audit.thing_id)
-    assert isinstance(action, MuteAction)  # the literals of Audit.type are the values of the four
-    return MuteExtract(action, actor, audit.thing_id)
+    return extract_of(audit.action, actor, target, audit.thing_id)
 
 
 class Extract(

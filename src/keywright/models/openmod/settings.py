@@ -20,7 +20,7 @@ from keywright.models.openmod.shapes import (
     action_of,
 )
 
-__all__ = ["Settings"]
+__all__ = ["Settings", "subreddit_name"]
 
 DEFAULT_ACTIONS: frozenset[ModActionType] = frozenset(
     {
@@ -65,7 +65,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def read(cls, stored: Mapping[str, object]) -> Settings:
         """Settings under the names that installations store them by; what is not set has its default."""
         return cls(
-            target_subreddit=_subreddit(stored.get("targetSubredit") or stored.get("targetSubreddit")),
+            target_subreddit=subreddit_name(
+                "targetSubredit", stored.get("targetSubredit") or stored.get("targetSubreddit")
+            ),
             record_admin_actions=_choice(stored, "recordAdminActions", default=True),
             record_auto_moderator_actions=_choice(stored, "recordAutoModeratorActions", default=False),
             moderation_actions=_actions(stored.get("moderationActions")),
@@ -100,13 +102,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return "this moderator is excluded" if name in self.excluded_moderators else None
 
 
-def _subreddit(stored: object) -> str:
+def subreddit_name(setting: str, stored: object) -> str:
+    """The name of a subreddit, which may be written with its `r/`."""
     match = _SUBREDDIT(stored.strip()) if isinstance(stored, str) else None
     if match is None:
-        raise UsageError(
-            f"targetSubredit must name the subreddit that extracts go to, not {stored!r}. "
-            f"Give its name, as in 'mysub_log'."
-        )
+        raise UsageError(f"{setting} must name a subreddit, not {stored!r}. Give its name, as in 'mysub'.")
     return match[1]
 
 

@@ -11,6 +11,7 @@ import msgspec
 from keywright.keyspace import EpochMs, Flag, OneOf, Prefixed
 
 __all__ = [
+    "AnyCached",
     "AnyExtract",
     "Audit",
     "BanAction",
@@ -30,6 +31,8 @@ __all__ = [
     "ThingId",
     "UserId",
     "action_of",
+    "extract_of",
+    "prefix_of",
     "thing_of",
 ]
 
@@ -81,6 +84,13 @@ def action_of(word: str) -> ModActionType | None:
     return _ACTIONS.get(word.lower())
 
 
+def prefix_of(action: ModActionType) -> str:
+    """How the id of what such an action is about begins."""
+    if isinstance(action, LinkAction):
+        return "t3_"
+    return "t1_" if isinstance(action, CommentAction) else "t2_"
+
+
 class Audit(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created_at": "createdAt"}):
     """v1: the data used to construct an extract. Its `thingId` tells it from every later shape."""
 
@@ -102,6 +112,10 @@ class Audit(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created
     permalink: str
     """Empty for actions on users."""
     created_at: Annotated[datetime, EpochMs]
+
+    @property
+    def action(self) -> ModActionType:
+        return _ACTIONS[self.type]
 
 
 class LinkExtract(msgspec.Struct, frozen=True):
@@ -141,6 +155,17 @@ class MuteExtract(msgspec.Struct, frozen=True):
 AnyExtract = LinkExtract | CommentExtract | BanExtract | MuteExtract
 
 
+def extract_of(action: ModActionType, actor: str, target: str, thing: str) -> AnyExtract:
+    """The extract of an action on a thing; of a ban or mute the thing is the person."""
+    if isinstance(action, LinkAction):
+        return LinkExtract(action, actor, target, thing)
+    if isinstance(action, CommentAction):
+        return CommentExtract(action, actor, target, thing)
+    if isinstance(action, BanAction):
+        return BanExtract(action, actor, thing)
+    return MuteExtract(action, actor, thing)
+
+
 def thing_of(extract: AnyExtract) -> str:
     """What was moderated: the post, the comment, or the person."""
     if isinstance(extract, LinkExtract):
@@ -175,3 +200,6 @@ class CachedUser(msgspec.Struct, frozen=True, rename={"is_admin": "isAdmin", "is
     username: str
     is_admin: Annotated[bool, Flag("admin")] = False
     is_app: Annotated[bool, Flag("app")] = False
+
+
+AnyCached = CachedComment | CachedPost | CachedUser

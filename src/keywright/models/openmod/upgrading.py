@@ -59,8 +59,8 @@ async def upgrade_all(
     are told from the tracking sets, moderators asked of the platform once each; without a platform only
     special accounts are known, and what names others is left for another run, or for its first read.
     """
-    sweep = _Sweep(db, platform, progress or _unheard)
-    await sweep.meet_everyone(page)
+    sweep = _Sweep(db, platform, progress or _unheard, page)
+    await sweep.enrol_everyone()
     await sweep.count()
     async for posts in _pages(db.scan(Audits), page):
         await sweep.upgrade([key.post for key in posts])
@@ -71,22 +71,20 @@ async def upgrade_all(
 
 class _Sweep:
     def __init__(
-        self, db: AsyncDatabase, platform: Platform | None, tell: Callable[[Progress], None]
+        self, db: AsyncDatabase, platform: Platform | None, tell: Callable[[Progress], None], page: int
     ) -> None:
         self._db = db
         self._platform = platform
         self._tell = tell
-        self._owners: dict[str, str] = {}
+        self._page = page
+        self._owners: dict[str, str] | None = None
         self._actors: dict[str, str] = {}
         self.progress = Progress(0, 0, 0, (), 0)
 
-    async def meet_everyone(self, page: int) -> None:
-        """Learn whose every tracked thing is, and enrol its owner; the first checks spread over a day."""
+    async def enrol_everyone(self) -> None:
+        """Have everyone who is tracked checked; the first checks spread over a day."""
         met = 0
-        async for sets in _pages(self._db.scan(TrackingSet), page):
-            members = await self._db.run(gather_list(each.members() for each in sets))
-            for each, things in zip(sets, members, strict=True):
-                self._owners.update(dict.fromkeys(things, each.user))
+        async for sets in _pages(self._db.scan(TrackingSet), self._page):
             now = self._db.context.now()
             times = {
                 each.user: now + DAY * ((met + place) % 1440 + 1) / 1440
@@ -107,13 +105,28 @@ class _Sweep:
         """One page, its records together: by the people they name where these are known."""
         asked = (Audits(post).pick("thing_id", "actor").attempt() for post in posts)
         found = zip(posts, await self._db.run(gather_list(asked)), strict=True)
-        reads = {post: await self._upgrade(post, each) for post, each in found if _is_old(each)}
+        old = [(post, each) for post, each in found if _is_old(each)]
+        if old and self._owners is None:
+            self._owners = await self._everything_tracked()
+        reads = {post: await self._upgrade(post, each) for post, each in old}
         left = await self._tried(reads)
         self._advance(
             seen=self.progress.seen + len(posts),
             upgraded=self.progress.upgraded + len(reads) - len(left),
             left=(*self.progress.left, *left),
         )
+
+    async def _everything_tracked(self) -> dict[str, str]:
+        """Whose every tracked thing is, from the sets that can be read."""
+        owners: dict[str, str] = {}
+        async for sets in _pages(self._db.scan(TrackingSet), self._page):
+            found = await self._db.run(gather_list(each.members().attempt() for each in sets))
+            for each, things in zip(sets, found, strict=True):
+                if isinstance(things, list):
+                    owners.update(dict.fromkeys(things, each.user))
+                elif not isinstance(things, StoredDataError):
+                    raise things
+        return owners
 
     async def _upgrade(self, post: str, found: dict[str, Any] | KeywrightError) -> Call[AnyExtract | None]:
         if isinstance(found, KeywrightError) or "actor" not in found:
@@ -137,7 +150,7 @@ class _Sweep:
     async def _target(self, thing: str) -> str | None:
         if thing.startswith("t2_"):
             return thing
-        owner = self._owners.get(thing)
+        owner = (self._owners or {}).get(thing)
         return await author_of(self._platform, thing) if owner is None and self._platform else owner
 
     async def _actor(self, name: str) -> str | None:

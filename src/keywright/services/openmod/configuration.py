@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from keywright.keyspace import Secret
-from keywright.models.openmod.settings import Settings
+from keywright.models.openmod.settings import Settings, subreddit_name
 from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, duration, names
 from keywright.services.openmod.credentials import Credentials
 from keywright.services.openmod.schema import FEEDS
@@ -105,8 +106,7 @@ class _File(msgspec.Struct, kw_only=True):
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
     """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
     file = _read(path, environment)
-    subreddit = file.subreddit.strip().removeprefix("r/")
-    if not subreddit:
+    if not file.subreddit.strip():
         raise ConfigurationError(
             "subreddit", "is missing", "Set OPENMOD_SUBREDDIT, or subreddit in the file."
         )
@@ -120,7 +120,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     if unknown:
         raise ConfigurationError("watch", f"{unknown[0]!r} is no feed", f"There are {', '.join(FEEDS)}.")
     configuration = Configuration(
-        subreddit=subreddit,
+        subreddit=subreddit_name("subreddit", file.subreddit),
         credentials=_credentials(file.reddit),
         installation=Settings.read(file.settings),
         watch=file.watch,
@@ -150,7 +150,19 @@ def _read(path: Path | None, environment: Mapping[str, str] | None) -> _File:
     secrets = {name: str(given.get("reddit", {}).pop(name, "")) for name in _SECRETS}
     file = reader.convert(given, _File, "the configuration")
     file.reddit = msgspec.structs.replace(file.reddit, **secrets)
+    _refuse_unknown(file.settings)
     return file
+
+
+def _refuse_unknown(settings: Mapping[str, Any]) -> None:
+    """A person who is excluded under a name that is misspelt would be named in public."""
+    places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
+    known = [*places, "targetSubreddit"]
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(name, known, 1, cutoff=0.0)[0]
+            remedy = f"The nearest is settings.{near}; see docs/openmod.md."
+            raise ConfigurationError(f"settings.{name}", "is not a setting", remedy)
 
 
 def _credentials(reddit: RedditPart) -> Credentials:

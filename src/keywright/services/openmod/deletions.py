@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
 from keywright.engine import AsyncDatabase, Claimed
-from keywright.errors import PlatformError
+from keywright.errors import KeywrightError, PlatformError, StoredDataError
 from keywright.keyspace import Call, gather
 from keywright.models.openmod.enforcement import PERIOD, next_check
 from keywright.models.openmod.events import EventSource, decode_event
@@ -38,7 +39,7 @@ class Checked(NamedTuple):
 
     there: int
     forgotten: int
-    troubles: tuple[PlatformError, ...]
+    troubles: tuple[KeywrightError, ...]
     more: bool
 
 
@@ -85,7 +86,7 @@ class DeletionFinder:
     async def run_batch(self) -> Checked:
         """Look at up to a batch of what is due, and forget what its author deleted.
 
-        Without an answer nothing is forgotten, and the claims run out by themselves.
+        Without an answer nothing is forgotten, and all of it is looked at again in `RETRY`.
         """
         lowest, claimed = await self._db.run(
             gather(ThingChecks().range(0, BATCH - 1), ThingChecks().claim_due(BATCH, HOLD))
@@ -95,8 +96,7 @@ class DeletionFinder:
         try:
             found = await self._platform.things([each.member for each in claimed])
         except PlatformError as error:
-            for each in claimed:
-                await self._again(each, RETRY)
+            await asyncio.gather(*(self._again(each) for each in claimed))
             return Checked(0, 0, (error,), await self._more())
         was_due = dict(lowest)
         there, forgotten, troubles = 0, 0, []
@@ -120,21 +120,21 @@ class DeletionFinder:
         now = self._db.context.now()
         await self._db.run(ThingChecks().reschedule(claimed, next_check(was_due or now, now)))
 
-    async def _forget(self, claimed: Claimed[str]) -> PlatformError | None:
+    async def _forget(self, claimed: Claimed[str]) -> PlatformError | StoredDataError | None:
         try:
             handled = await self._recorder.handle(decode_event(_deletion(claimed.member)))
-        except PlatformError as error:
-            await self._again(claimed, RETRY)
+        except (PlatformError, StoredDataError) as error:
+            await self._again(claimed)
             return error
         if handled.outcome is Outcome.BUSY:
-            await self._again(claimed, RETRY)
+            await self._again(claimed)
         else:
             log.info("forgot %s: its author deleted it", claimed.member)
             await self._db.run(ThingChecks().finish(claimed))
         return None
 
-    async def _again(self, claimed: Claimed[str], pause: timedelta) -> None:
-        await self._db.run(ThingChecks().reschedule(claimed, self._db.context.now() + pause))
+    async def _again(self, claimed: Claimed[str]) -> None:
+        await self._db.run(ThingChecks().reschedule(claimed, self._db.context.now() + RETRY))
 
     async def _more(self) -> bool:
         return await self._db.run(ThingChecks().due_count()) > 0

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
 from datetime import timedelta
 
 from keywright.engine import AsyncDatabase, Claimed
 from keywright.errors import EngineError, KeywrightError, PlatformTroubleError
-from keywright.models.openmod.events import CommentDelete, Event, PostDelete, decode_event
+from keywright.models.openmod.events import Deletion, Event, decode_event
 from keywright.models.openmod.recording import Handled, Outcome, Recorder
 from keywright.services.openmod.deletions import schedule_check
 from keywright.services.openmod.schema import PendingEvents
@@ -27,8 +26,6 @@ class EventHandler:
     """Takes pending events, oldest first, some at once. Any number may run."""
 
     def __init__(self, db: AsyncDatabase, recorder: Recorder, *, idle: timedelta, hold: timedelta) -> None:
-        self.outcomes: Counter[str] = Counter()
-        """What became of the events that this process handled; `refused` were put off."""
         self._db = db
         self._recorder = recorder
         self._idle = idle
@@ -39,9 +36,10 @@ class EventHandler:
         if not claimed:
             return self._idle
         done = await asyncio.gather(*(self._handle(each) for each in claimed), return_exceptions=True)
-        for each in done:
-            if isinstance(each, BaseException):
-                raise each
+        failed = [each for each in done if isinstance(each, BaseException)]
+        if failed:
+            # Trouble is waited out, and would hide what is not.
+            raise next((each for each in failed if not isinstance(each, KeywrightError)), failed[0])
         return timedelta()
 
     async def _handle(self, claimed: Claimed[str]) -> None:
@@ -56,23 +54,27 @@ class EventHandler:
         except KeywrightError as error:
             # Of this event alone, as far as can be told: the others go on, and it stays.
             log.error("put off for %s: %s", LATER, error)
-            self.outcomes["refused"] += 1
             await self._put_off(claimed, LATER)
             return
-        self.outcomes[handled.outcome.value] += 1
         if handled.outcome is Outcome.BUSY:
             await self._put_off(claimed, AGAIN)
         else:
             await self._db.run(PendingEvents().finish(claimed))
 
     async def _handled(self, event: Event) -> Handled:
-        if not isinstance(event, PostDelete | CommentDelete) and event.thing.startswith(("t1_", "t3_")):
-            # Before anything is kept of it, so that nothing can be kept that is never looked at again.
-            await self._db.run(schedule_check(event.thing, self._db.context.now()))
+        # Before anything is kept of it, so that nothing can be kept that is never looked at again; and
+        # after that, because a check that found nothing kept may have ended in between.
+        await self._watch(event)
         handled = await self._recorder.handle(event)
+        if handled.outcome is Outcome.RECORDED:
+            await self._watch(event)
         if handled.post is not None:
             log.info("published %s for %s", handled.post, event.id)
         return handled
+
+    async def _watch(self, event: Event) -> None:
+        if not isinstance(event, Deletion) and event.thing.startswith(("t1_", "t3_")):
+            await self._db.run(schedule_check(event.thing, self._db.context.now()))
 
     async def _put_off(self, claimed: Claimed[str], pause: timedelta) -> None:
         await self._db.run(PendingEvents().reschedule(claimed, self._db.context.now() + pause))

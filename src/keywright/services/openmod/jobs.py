@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from keywright.errors import EngineError, PlatformRefusedError, PlatformTroubleError
+from keywright.errors import EngineError, PlatformRefusedError, PlatformTroubleError, StoredDataError
 from keywright.services.openmod.connection import RateLimitedError
 
 __all__ = ["Job", "JobHealth"]
@@ -32,7 +32,8 @@ class Job:
     """Runs a step, pauses as it says, and starts over; None from the step ends it.
 
     Trouble is waited out with growing pauses, or for as long as a rate limit says; its beginning and its
-    end are logged. Any other error ends the job, and with it the service.
+    end are logged. A stored value that cannot be read is trouble of this job alone. Any other error ends
+    the job, and with it the service.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class Job:
     async def _tried(self) -> timedelta | None:
         try:
             pause = await self._step()
-        except (PlatformTroubleError, PlatformRefusedError, EngineError) as error:
+        except (PlatformTroubleError, PlatformRefusedError, StoredDataError, EngineError) as error:
             if self._ends_when_refused and isinstance(error, PlatformRefusedError):
                 raise
             return self._failed(error)

@@ -1,6 +1,6 @@
 """A Platform without Reddit: it knows what events tell and what is stored, and keeps the public posts.
 
-It never says that something is gone, because it cannot know; what it was not told about is trouble.
+It never says that something is gone, because it cannot know; what it was not told about it refuses to tell.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import PlatformTroubleError
+from keywright.errors import PlatformRefusedError
+from keywright.keyspace.journal import commit
+from keywright.models.openmod.extracts import account_of
 from keywright.models.openmod.platform import Account, Comment, Post, Thing
 from keywright.models.openmod.schema import Cache, TrackingSet
-from keywright.models.openmod.shapes import CachedComment, CachedPost, CachedUser
+from keywright.models.openmod.shapes import CachedComment, CachedPost
 from keywright.services.openmod.schema import LocalMarker, LocalPost, LocalPosts, Published
 
 __all__ = ["LocalPlatform"]
@@ -50,16 +52,16 @@ class LocalPlatform:
         told = self._accounts.get(user)
         if told is not None and told.name:
             return told
-        cached = await self._db.run(Cache(user).get())
-        if not isinstance(cached, CachedUser):
-            raise PlatformTroubleError(HERE, user, "no event told who that is")
-        return Account(user, cached.username, cached.is_admin, cached.is_app)
+        known = account_of(user, await self._db.run(Cache(user).get()))
+        if known is None:
+            raise _untold(user, "no event told who that is")
+        return known
 
     async def account_named(self, name: str) -> Account | None:
         for told in self._accounts.values():
             if told.name.lower() == name.lower():
                 return told
-        raise PlatformTroubleError(HERE, f"u/{name}", "the event does not tell the id of that account")
+        raise _untold(f"u/{name}", "the event does not tell the id of that account")
 
     async def thing(self, thing: str) -> Thing | None:
         told = self._things.get(thing)
@@ -67,7 +69,7 @@ class LocalPlatform:
             return told
         stored = await self._stored(thing) or told
         if stored is None:
-            raise PlatformTroubleError(HERE, thing, "no event told what that is")
+            raise _untold(thing, "no event told what that is")
         return stored
 
     async def find_submission(self, subreddit: str, marker: str) -> str | None:
@@ -76,11 +78,10 @@ class LocalPlatform:
 
     async def submit(self, subreddit: str, title: str, body: str) -> str:
         post = f"t3_local{_base36(await self._db.run(LocalPosts().add()))}"
-        await self._db.run(LocalPost(post).put(Published(subreddit, title, body)))
-        marked = _marker.findall(body)
-        if marked:
-            # The last one is the model's: what people wrote comes before it.
-            await self._db.run(LocalMarker(marked[-1]).set(post))
+        # The last marker is the model's: what people wrote comes before it.
+        marked = [LocalMarker(marker).set(post) for marker in _marker.findall(body)[-1:]]
+        kept = LocalPost(post).put(Published(subreddit, title, body))
+        await self._db.run(commit(f"post {post}", [], [kept, *marked]))
         return post
 
     async def edit(self, post: str, body: str) -> bool:
@@ -114,6 +115,10 @@ class LocalPlatform:
         if author is None:
             return self._db.context.now()
         return await self._db.run(TrackingSet(author).score(thing)) or self._db.context.now()
+
+
+def _untold(asked: str, reason: str) -> PlatformRefusedError:
+    return PlatformRefusedError(HERE, asked, reason, "Ingest an event that tells it before this one.")
 
 
 def _object(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:

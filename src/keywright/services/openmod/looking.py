@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,24 +10,25 @@ import msgspec
 
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError
-from keywright.keyspace import gather
-from keywright.models.openmod.accounts import UNAVAILABLE, special_account
+from keywright.keyspace import gather, gather_list
+from keywright.models.openmod.accounts import UNAVAILABLE, account_named, special_account
+from keywright.models.openmod.extracts import account_of
 from keywright.models.openmod.platform import Account
 from keywright.models.openmod.rendering import Disclosure, ExtractUpdateReason, render_body
 from keywright.models.openmod.schema import Cache, Extract, ModActions, TrackingSet, UnresolvedAuditError
 from keywright.models.openmod.shapes import (
+    AnyCached,
     AnyExtract,
     Audit,
-    CachedComment,
-    CachedPost,
     CachedUser,
     ModActionType,
-    action_of,
     thing_of,
 )
 from keywright.services.openmod.schema import LocalPost
 
 __all__ = ["Listed", "Shown", "extracts_about", "show"]
+
+PAGE = 500
 
 
 class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,11 +56,23 @@ async def extracts_about(db: AsyncDatabase, thing: str) -> AsyncIterator[Listed]
     things = [thing]
     if thing.startswith("t2_"):
         things += [each for each in await db.run(TrackingSet(thing).members()) if each != thing]
-    for each in things:
-        for post, at in await db.run(ModActions(each).range()):
-            found, kept = await db.run(gather(Extract(post).get().attempt(), LocalPost(post).get()))
-            action = _action(found)
-            yield Listed(post, each, at, action.value if action else None, kept.title if kept else None)
+    for start in range(0, len(things), PAGE):
+        page = things[start : start + PAGE]
+        disclosed = await db.run(gather_list(ModActions(each).range() for each in page))
+        posts = [(each, post, at) for each, found in zip(page, disclosed, strict=True) for post, at in found]
+        for listed in await _listed(db, posts):
+            yield listed
+
+
+async def _listed(db: AsyncDatabase, posts: Sequence[tuple[str, str, datetime]]) -> list[Listed]:
+    stored = await db.run(
+        gather_list(gather(Extract(post).get().attempt(), LocalPost(post).get()) for _, post, _ in posts)
+    )
+    listed = []
+    for (thing, post, at), (found, kept) in zip(posts, stored, strict=True):
+        action = _action(found)
+        listed.append(Listed(post, thing, at, action.value if action else None, kept.title if kept else None))
+    return listed
 
 
 async def show(db: AsyncDatabase, post: str) -> Shown | None:
@@ -75,26 +88,22 @@ async def show(db: AsyncDatabase, post: str) -> Shown | None:
 
 
 async def _rendered(db: AsyncDatabase, stored: AnyExtract | Audit) -> str:
-    action = _action(stored)
-    assert action is not None  # what is stored names one of the actions
     thing = stored.thing_id if isinstance(stored, Audit) else thing_of(stored)
-    content = None if thing.startswith("t2_") else await db.run(Cache(thing).get())
+    content = await db.run(Cache(thing).get())
     disclosure = Disclosure(
-        action=action,
-        moderator=Account("", stored.actor)
-        if isinstance(stored, Audit)
-        else await _account(db, stored.actor),
+        action=stored.action if isinstance(stored, Audit) else stored.type,
+        moderator=await _moderator(db, stored),
         author=await _author(db, stored, content),
-        content=content if isinstance(content, CachedPost | CachedComment) else None,
+        content=None if isinstance(content, CachedUser) else content,
     )
     return render_body(disclosure, ExtractUpdateReason.NEW)
 
 
 async def _moderator(db: AsyncDatabase, stored: AnyExtract | Audit) -> Account:
-    return Account("", stored.actor) if isinstance(stored, Audit) else await _account(db, stored.actor)
+    return account_named(stored.actor) if isinstance(stored, Audit) else await _account(db, stored.actor)
 
 
-async def _author(db: AsyncDatabase, stored: AnyExtract | Audit, content: object) -> Account:
+async def _author(db: AsyncDatabase, stored: AnyExtract | Audit, content: AnyCached | None) -> Account:
     if not isinstance(stored, Audit):
         return await _account(db, stored.target)
     if stored.thing_id.startswith("t2_"):
@@ -103,19 +112,10 @@ async def _author(db: AsyncDatabase, stored: AnyExtract | Audit, content: object
 
 
 async def _account(db: AsyncDatabase, user: str) -> Account:
-    special = special_account(user)
-    if special is not None:
-        return special
-    cached = await db.run(Cache(user).get())
-    if not isinstance(cached, CachedUser):
-        return UNAVAILABLE
-    return Account(user, cached.username, cached.is_admin, cached.is_app)
+    return special_account(user) or account_of(user, await db.run(Cache(user).get())) or UNAVAILABLE
 
 
-def _action(found: object) -> ModActionType | None:
+def _action(found: AnyExtract | KeywrightError | None) -> ModActionType | None:
     if isinstance(found, UnresolvedAuditError):
-        found = found.audit
-    if isinstance(found, Audit):
-        return action_of(found.type)
-    action: ModActionType | None = getattr(found, "type", None)
-    return action
+        return found.audit.action
+    return None if found is None or isinstance(found, KeywrightError) else found.type

@@ -16,6 +16,7 @@ import msgspec
 from keywright.engine import AsyncDatabase
 from keywright.errors import MalformedEventError
 from keywright.models.openmod.events import decode_event
+from keywright.models.openmod.schema import MARKED_FOR
 from keywright.services.openmod.feeds import Entry, Feed
 from keywright.services.openmod.schema import FeedPosition, PendingEvents, Position
 
@@ -24,6 +25,9 @@ __all__ = ["FeedReader"]
 log = logging.getLogger("keywright.openmod")
 
 OVERLAP = timedelta(minutes=2)
+MILLISECOND = timedelta(milliseconds=1)
+# For how long before a marker may end it is not relied upon; it lasts from when the event was handled.
+FORGETTING = timedelta(days=1)
 CHUNK = 500
 # Reddit's listings end about here, however much there is; only the moderation log goes on.
 LISTING_END = 900
@@ -35,8 +39,6 @@ class FeedReader:
     def __init__(
         self, db: AsyncDatabase, feed: Feed, subreddit: str, *, backfill: timedelta, every: timedelta
     ) -> None:
-        self.gaps = 0
-        """How often a listing ended before the position was reached: what lay between was never shown."""
         self._db = db
         self._feed = feed
         self._key = FeedPosition(subreddit.lower(), feed.name)
@@ -47,7 +49,7 @@ class FeedReader:
     async def step(self) -> timedelta:
         """Make everything new pending, then move the position."""
         position = await self._position()
-        entries = await self._since(position.at - OVERLAP)
+        entries = await self._since(self._horizon(position))
         fresh = [each for each in entries if each.id not in self._seen]
         await self._make_pending(fresh)
         newest = max(fresh, key=lambda each: each.at, default=None)
@@ -65,6 +67,11 @@ class FeedReader:
             await self._db.run(self._key.put(found))
         return found
 
+    def _horizon(self, position: Position) -> datetime:
+        """Where to read back to: a little before the position, while what was handled there is marked."""
+        marked_since = self._db.context.now() - MARKED_FOR + FORGETTING
+        return position.at - OVERLAP if position.at > marked_since else position.at + MILLISECOND
+
     async def _since(self, horizon: datetime) -> list[Entry]:
         """Oldest first."""
         entries: list[Entry] = []
@@ -77,8 +84,8 @@ class FeedReader:
         return entries[::-1]
 
     def _note_end(self, number: int) -> None:
+        """A listing that ended before the position was reached: what lay between was never shown."""
         if number >= LISTING_END and self._feed.name != "log":
-            self.gaps += 1
             log.warning("%s: more happened than Reddit lists; some was never shown", self._feed.name)
 
     async def _make_pending(self, entries: list[Entry]) -> None:

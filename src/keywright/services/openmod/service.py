@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase, aconnect
-from keywright.errors import PlatformError
+from keywright.errors import KeywrightError
 from keywright.keyspace import recover
 from keywright.models.openmod.enforcement import Enforcer
 from keywright.models.openmod.recording import Recorder
@@ -46,7 +46,7 @@ class Enforced(NamedTuple):
 
     kept: int
     forgotten: int
-    troubles: tuple[PlatformError, ...]
+    troubles: tuple[KeywrightError, ...]
 
 
 class _Opened(NamedTuple):
@@ -180,7 +180,7 @@ class OpenModService:
 
         return step
 
-    def _after(self, troubles: tuple[PlatformError, ...], *, more: bool) -> timedelta:
+    def _after(self, troubles: tuple[KeywrightError, ...], *, more: bool) -> timedelta:
         """When to look again. What had trouble has its own time; the job slows down for it."""
         if troubles:
             raise troubles[0]

@@ -6,8 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Generic, TypeVar
 
-from keywright.errors import KeywrightError
-
 __all__ = ["Together"]
 
 T = TypeVar("T")
@@ -36,16 +34,12 @@ class Together(Generic[T]):
         await asyncio.sleep(0)
         while self._waiting:
             batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-            try:
-                await self._answer(batch)
-            finally:
-                for _, future in batch:
-                    future.cancel()
+            await self._answer(batch)
 
     async def _answer(self, batch: list[tuple[str, asyncio.Future[T | None]]]) -> None:
         try:
             found = await self._ask(sorted({name for name, _ in batch}))
-        except KeywrightError as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, those who asked are told
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)
