@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import redis
@@ -44,6 +45,15 @@ def raw_cluster(cluster_url: str) -> Iterator[Raw]:
     client = RedisCluster.from_url(cluster_url)
     yield Raw(client)
     client.close()
+
+
+@pytest.fixture(params=["postgresql", "sqlite"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty metadata database of the registry, once of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/registry.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

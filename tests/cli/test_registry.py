@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from keywright.models.registry.cache import RepositoryCache
 from keywright.models.registry.counters import count
 from keywright.models.registry.repository import Counts, Repository
 from keywright.models.registry.schema import CachedRepository
-from keywright.testing import RedisServer
+from keywright.testing import Proxy, RedisServer
 from keywright.ui.cli import app
 from registry_databases import on
 from registry_service import EVENTS_V1, PROGRAM, envelope, event, served
@@ -158,6 +159,16 @@ def test_a_recursive_drop_takes_everything_below_and_nothing_beside(
     assert done.exit_code == 0
     assert done.stdout.splitlines() == [f"dropped {path}" for path in below]
     assert cached(redis_url, *below, *beside) == sorted(beside)
+
+
+def test_a_recursive_drop_does_not_ask_for_one_repository_after_the_other(
+    invoke: Invoke, redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+    put("\n".join(json.dumps(repository(f"other/{number}")) for number in range(300)), "--url", redis_url)
+    assert len(cached(redis_url, *(f"other/{number}" for number in range(300)))) == 300
+    assert invoke("registry", "drop", "other/none", "--recursive", "--url", proxy.url).exit_code == 0
+    assert proxy.commands < 100
 
 
 def cached(redis_url: str, *paths: str) -> list[str]:

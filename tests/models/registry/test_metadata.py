@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,14 +17,6 @@ from keywright.testing import ManualClock
 from registry_databases import create, on, opened
 
 MOST = 2**63 - 1
-
-
-@pytest.fixture(params=["postgresql", "sqlite"])
-def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/registry.db"
-    url: str = request.getfixturevalue("postgres_url")
-    return url
 
 
 def test_a_path_that_is_not_there_is_none(database_url: str) -> None:
@@ -83,53 +74,6 @@ def test_many_that_create_at_once_get_the_same_rows(database_url: str) -> None:
         ids = {each.path: each.id for each in made}
         assert parents["acme/web/api/v1"] == ids["acme/web/api"]
         assert parents["acme/web/api"] == ids["acme/web"]
-
-    on(database_url, work)
-
-
-def test_what_was_not_committed_is_not_there(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        async def fail() -> None:
-            async with metadata.transaction() as transaction:
-                await transaction.create_or_find("acme")
-                assert await transaction.find("acme") is not None
-                assert await metadata.find("acme") is None, "nobody else sees it yet"
-                raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            await fail()
-        assert await metadata.find("acme") is None
-
-    on(database_url, work)
-
-
-def test_a_cancelled_transaction_is_rolled_back_and_the_next_one_works(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        inside = asyncio.Event()
-
-        async def stall() -> None:
-            async with metadata.transaction() as transaction:
-                await transaction.create_or_find("acme")
-                inside.set()
-                await asyncio.Event().wait()
-
-        task = asyncio.create_task(stall())
-        await inside.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        assert await metadata.find("acme") is None
-        await create(metadata, "acme")
-        assert await metadata.find("acme") is not None
-
-    on(database_url, work)
-
-
-def test_a_transaction_cannot_be_used_after_its_block(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        async with metadata.transaction() as transaction:
-            pass
-        with pytest.raises(UsageError, match="is over"):
-            await transaction.find("acme")
 
     on(database_url, work)
 

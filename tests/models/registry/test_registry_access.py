@@ -63,6 +63,28 @@ def test_a_cancellation_of_somebody_else_stays_one(
     on_redis(proxy.url, work)
 
 
+def test_a_cancellation_at_the_very_deadline_stays_one(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        access = Access(redis, deadline_seconds=60)
+        await access.run(LOOK)
+        proxy.delay(60)
+        running = asyncio.create_task(access.run(LOOK))
+        await asyncio.sleep(0)
+        running.cancel()
+        access._deadlines._seconds = 0  # it is over before the cancellation is noticed
+        access._deadlines._sweep(asyncio.get_running_loop())
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not access.rests()
+        proxy.heal()
+
+    on_redis(proxy.url, work)
+
+
 def test_after_a_failure_one_asker_in_a_while_tries_again(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:

@@ -24,6 +24,7 @@ from keywright.models.registry.schema import (
     SizeTimedOut,
     SizeWithDescendants,
 )
+from keywright.models.registry.sizes import remember_size, remember_time_out
 from keywright.models.registry.transactions import marked
 from models.registry.registry_vectors import GOLDEN, repository_at
 from running import Raw, Run
@@ -248,6 +249,8 @@ def writes() -> list[Call[Any]]:
         cache.appeared("a"),
         cache.rename([("b", a)]),
         cache.invalidate_size("a"),
+        remember_size("a", 5),
+        remember_time_out("a"),
     ]
 
 

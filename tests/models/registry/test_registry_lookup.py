@@ -292,6 +292,52 @@ def test_a_closed_registry_leaves_no_task_behind(redis_url: str) -> None:
     asyncio.run(work())
 
 
+def test_a_closed_registry_leaves_no_question_behind_that_was_outdated(redis_url: str) -> None:
+    async def work() -> None:
+        async with aconnect(redis_url) as redis:
+            bench = Bench(redis)
+            bench.metadata.gate.clear()
+            asking = asyncio.create_task(bench.registry.find(PATH))
+            await bench.metadata.asked.wait()
+            await bench.registry.invalidate_size(PATH)
+            await bench.registry.close()
+            assert asyncio.all_tasks() <= {asyncio.current_task(), asking}
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+
+    asyncio.run(work())
+
+
+def test_a_failed_question_for_many_makes_nobody_wait(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.metadata.failing = RuntimeError("the database is gone")
+        with pytest.raises(RuntimeError, match="gone"):
+            await bench.registry.find_many([PATH, "acme/api"])
+        for path in (PATH, "acme/api"):
+            assert await redis.run(Filling.of(path).acquire(new_token(), HOLD))
+
+    on_redis(redis_url, work)
+
+
+def test_asking_for_nothing_does_not_take_redis_for_well(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.registry._access.rest_seconds = 0
+        proxy.refuse()
+        proxy.cut()
+        assert await bench.registry.find(PATH) == repository_at(PATH)
+        assert await bench.registry.find_many([]) == {}
+        await asyncio.gather(*(bench.registry.find(f"acme/{number}") for number in range(10)))
+        assert (bench.tally[Event.UNREACHABLE], bench.tally[Event.SKIPPED]) == (2, 9)  # one tries for all
+
+    on_redis(proxy.url, work)
+
+
 async def _found(bench: Bench, wanted: Repository) -> bool:
     return await bench.registry.find(PATH) == wanted
 

@@ -74,7 +74,7 @@ def test_concurrent_writers_leave_the_highest(redis_url: str) -> None:
         assert redis.run(RepositoryLsn.of("a/b").ttl()) is not None
 
 
-@pytest.mark.parametrize("rubbish", ["", "rubbish", "1/", "/1", "1/2/3", "x/1"])
+@pytest.mark.parametrize("rubbish", ["", "rubbish", "1/", "/1", "1/2/3", "x/1", "123456789/0"])
 def test_a_stored_text_that_is_no_position_is_told_and_overwritten(run: Run, raw: Raw, rubbish: str) -> None:
     """The registry's script raises, so such a key stays broken."""
     raw("SET", NAME, rubbish)

@@ -91,7 +91,7 @@ def test_many_repositories_are_read_renamed_and_flushed_across_slots(cluster_url
 
     async def work(redis: AsyncDatabase) -> None:
         metadata = CountingMetadata(map(repository_at, paths))
-        registry = Registry(redis, metadata)
+        registry = Registry(redis, metadata, deadline_seconds=60)
         assert await registry.find_many(paths) == metadata.rows
         assert await registry.find_many(paths) == metadata.rows
         assert metadata.queries == 1
@@ -112,7 +112,7 @@ def test_many_repositories_are_read_renamed_and_flushed_across_slots(cluster_url
 def test_concurrent_misses_on_the_cluster_run_one_query(cluster_url: str) -> None:
     async def work(redis: AsyncDatabase) -> None:
         metadata = CountingMetadata([repository_at(PATH)])
-        registry = Registry(redis, metadata)
+        registry = Registry(redis, metadata, deadline_seconds=60)
         assert await asyncio.gather(*(registry.find(PATH) for _ in range(500))) == [repository_at(PATH)] * 500
         assert metadata.queries == 1
         await registry.close()

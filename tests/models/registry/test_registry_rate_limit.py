@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -61,14 +62,18 @@ def test_a_burst_passes_and_then_the_rate(timed: Database, manual_clock: ManualC
     assert 36 <= passed <= 37
 
 
-def test_the_time_is_the_servers_and_counts_in_fractions(run: Run) -> None:
-    limiter = RateLimiter(1000, timedelta(seconds=1), 1)
-    passed = sum(run(limiter.take(ADDRESS)).allowed for _ in range(2))
-    assert passed >= 1
+def test_the_time_is_the_servers_and_counts_in_fractions(run: Run, raw: Raw) -> None:
+    limiter = RateLimiter(1, timedelta(hours=1), 1)
+    assert run(limiter.take(ADDRESS)).allowed
+    refused = run(limiter.take(ADDRESS))
+    assert not refused.allowed
+    assert timedelta(0) < refused.retry_after <= timedelta(hours=1)
     bucket = run(RateLimit(base64.b64encode(ADDRESS.encode()).decode()).get())
     assert bucket is not None
-    assert 0 <= bucket.tokens <= 1
-    assert bucket.last_refill > 1_600_000_000
+    assert bucket.tokens == 0
+    seconds, microseconds = raw("TIME")
+    assert 0 <= seconds + microseconds / 1_000_000 - bucket.last_refill < 3600
+    assert bucket.last_refill % 1  # one in a million is a whole second
 
 
 def test_a_clock_that_goes_back_neither_gives_nor_takes(
@@ -133,6 +138,14 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         ONE_A_MINUTE.take(address)
 
 
-def test_a_limiter_that_lets_nothing_pass_is_refused() -> None:
-    with pytest.raises(DeclarationError, match="lets nothing pass"):
-        RateLimiter(0, MINUTE, 1)
+@pytest.mark.parametrize(
+    ("rate", "period", "burst"),
+    [
+        *((rate, MINUTE, 1) for rate in (0, -1, math.nan, math.inf)),
+        (1, timedelta(0), 1),
+        (1, MINUTE, 0),
+    ],
+)
+def test_a_limiter_that_is_no_limit_is_refused(rate: float, period: timedelta, burst: int) -> None:
+    with pytest.raises(DeclarationError, match="is no limit"):
+        RateLimiter(rate, period, burst)

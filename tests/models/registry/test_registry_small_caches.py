@@ -8,7 +8,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from keywright import connect
+from keywright import RoundTrip, connect
 from keywright.errors import UsageError
 from keywright.models.registry import blobs
 from keywright.models.registry.schema import (
@@ -115,4 +115,20 @@ def test_a_blob_that_is_gone_is_in_no_repository(run: Run, raw: Raw) -> None:
     run(blobs.forget(DIGEST, "acme/web", "acme/api"))
     assert run(blobs.stat(DIGEST)) is None
     assert not run(RepositoryBlobs("acme/web").has(DIGEST))
+    assert raw.names() == set()
+
+
+def test_a_blob_of_many_repositories_is_forgotten_in_two_round_trips(redis_url: str, raw: Raw) -> None:
+    trips: list[RoundTrip] = []
+
+    def observe(trip: RoundTrip) -> None:
+        trips.append(trip)
+
+    repositories = [f"acme/{number}" for number in range(50)]
+    with connect(redis_url, observers=[observe]) as redis:
+        for repository in repositories:
+            redis.run(blobs.remember(repository, BlobDescriptor(DIGEST, 12, "x")))
+        trips.clear()
+        redis.run(blobs.forget(DIGEST, *repositories))
+    assert len(trips) == 2
     assert raw.names() == set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import msgspec
@@ -15,12 +15,12 @@ from keywright.engine import Retry, Settings
 from keywright.errors import UsageError
 from keywright.models.registry.cache import RepositoryCache
 from keywright.models.registry.counters import count, pending
-from keywright.models.registry.metadata import Metadata
+from keywright.models.registry.metadata import Metadata, Transaction
 from keywright.models.registry.registry import Registry, RegistryTransaction
 from keywright.models.registry.repository import Counts, Repository
 from keywright.models.registry.tallies import Event, TallyCounts
 from keywright.testing import Proxy
-from models.registry.registry_doubles import on_redis
+from models.registry.registry_doubles import CountingMetadata, on_redis
 from registry_databases import opened
 from running import Raw
 
@@ -147,17 +147,40 @@ def test_known_absence_ends_when_a_repository_or_its_parents_appear(redis_url: s
     on_redis(redis_url, work)
 
 
+class Held(CountingMetadata):
+    """A database whose answers can be held back after it has read them."""
+
+    def __init__(self, inner: Metadata) -> None:
+        super().__init__()
+        self.inner = inner
+
+    async def find(self, path: str) -> Repository | None:
+        found = await self.inner.find(path)
+        await self._answer()
+        return found
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        return self.inner.transaction()
+
+
 def test_whoever_asks_after_a_commit_is_not_answered_from_before(redis_url: str, tmp_path: Path) -> None:
     async def work(redis: AsyncDatabase) -> None:
-        async with registry_in(redis, tmp_path) as registry:
-            for turn in range(20):
-                path = f"acme/{turn}"
-                asking = asyncio.create_task(registry.find(path))
-                await asyncio.sleep(0)
-                async with registry.transaction() as transaction:
-                    made = await transaction.create_or_find(path)
-                assert await registry.find(path) == made
-                await asking
+        async with registry_in(redis, tmp_path) as other:
+            async with other.transaction() as transaction:
+                made = await transaction.create_or_find("acme")
+            await redis.run(other.cache.delete("acme"))
+            held = Held(other.metadata)
+            registry = Registry(redis, held)
+            held.gate.clear()
+            before = asyncio.create_task(registry.find("acme"))
+            await held.asked.wait()
+            async with registry.transaction() as transaction:
+                await transaction.delete("acme")
+            after = asyncio.create_task(registry.find("acme"))
+            held.gate.set()
+            assert (await before, await after) == (made, None)
+            assert await redis.run(registry.cache.get("acme")) is None
+            await registry.close()
 
     on_redis(redis_url, work)
 

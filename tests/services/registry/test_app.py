@@ -223,6 +223,9 @@ def test_a_repository_is_read_through_and_cached(redis_url: str, postgres_url: s
         answer = await client.get("/repositories/acme/web")
         assert answer.status_code == 200
         assert msgspec.json.decode(answer.content, type=Repository) == stored
+        metrics = (await client.get("/metrics")).text
+        assert 'registry_cache_events_total{event="queried"} 2.0' in metrics
+        assert 'registry_cache_events_total{event="unreachable"} 0.0' in metrics
 
     run(settings, work)
     with connect(redis_url) as db:
@@ -321,6 +324,15 @@ def test_it_does_not_listen_beyond_loopback_without_a_token(host: str) -> None:
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])
 def test_loopback_needs_no_token(host: str) -> None:
     RegistryService(ServiceSettings(host=host))
+
+
+def test_settings_do_not_show_passwords() -> None:
+    settings = ServiceSettings(
+        token=Secret("hunter2-a"),
+        redis="redis://:hunter2-b@host",
+        database="postgresql://me:hunter2-c@host/db",
+    )
+    assert "hunter2" not in f"{settings} {settings!r}"
 
 
 def test_an_empty_token_is_refused() -> None:

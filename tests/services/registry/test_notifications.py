@@ -20,7 +20,7 @@ from keywright.services.registry.notifications import (
     parse,
 )
 from keywright.services.registry.schema import CountedEvent, notifications
-from registry_service import LAYER, envelope, event
+from registry_service import LAYER, MANIFEST, envelope, event
 from running import Raw, Run
 
 
@@ -29,8 +29,16 @@ def test_an_envelope_of_the_registry_is_read() -> None:
     (found,) = parse(envelope(sent))
     assert (found.id, found.action) == (sent["id"], "push")
     assert found.target.repository == "acme/web"
-    assert found.target.tag == "latest"
-    assert found.request.useragent == "docker/27.0"
+    assert (found.target.media_type, found.request.method) == (MANIFEST, "PUT")
+
+
+def test_fields_that_are_not_needed_may_hold_anything() -> None:
+    """A refused envelope is sent again for ever, and holds up all that follow it."""
+    sent = event("push")
+    sent["target"] |= {"size": None, "digest": 7, "tag": ["a"], "url": None}
+    sent["request"] |= {"id": 1, "addr": None, "useragent": {}}
+    (found,) = parse(envelope(sent))
+    assert found.counts
 
 
 def test_unknown_fields_and_missing_optional_ones_are_tolerated() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace.call import Call, Procedure, gather
+from keywright.keyspace.call import Call, Procedure, gather, gather_list
 from keywright.models.registry.schema import (
     Blob,
     BlobDescriptor,
@@ -58,10 +58,9 @@ def forget(digest: str, *repositories: str) -> Call[None]:
     """
 
     def steps(context: Context) -> Generator[Call[Any], Any, None]:
-        for repository in repositories:
-            yield RepositoryBlobs(repository).remove(digest)
-            yield RepositoryBlob(repository, digest).delete()
-        yield Blob(digest).delete()
+        yield gather_list(RepositoryBlobs(repository).remove(digest) for repository in repositories)
+        overrides = [RepositoryBlob(repository, digest).delete() for repository in repositories]
+        yield gather_list([*overrides, Blob(digest).delete()])
 
     return Procedure(steps, f"forget {digest}")
 

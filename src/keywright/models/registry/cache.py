@@ -33,7 +33,7 @@ from keywright.models.registry.transactions import Outside
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
 
-__all__ = ["Miss", "RepositoryCache"]
+__all__ = ["Miss", "RepositoryCache", "read_all"]
 
 ATTEMPTS = 3
 REMEMBERED_KEYS = 16_384
@@ -69,21 +69,13 @@ class RepositoryCache:
     def get_many(self, paths: Iterable[str]) -> Call[dict[str, Repository]]:
         """Those that are cached, in one round trip. What does not decode is left out."""
         asked = list(paths)
-        keys = [_key(path) for path in asked]
-
-        def steps(context: Context) -> Generator[Call[Any], Any, dict[str, Repository]]:
-            found = yield CachedRepository.get_many(keys).attempt()
-            if isinstance(found, StoredDataError):
-                found = yield gather_list(key.get().attempt() for key in keys)
-            elif isinstance(found, Exception):
-                raise found
-            return {
+        return read_all([_key(path) for path in asked]).map(
+            lambda found: {
                 path: each
                 for path, each in zip(asked, found, strict=True)
-                if isinstance(each, Repository) and each.path == path
+                if each is not None and each.path == path
             }
-
-        return Procedure(steps, f"get {len(asked)} repositories")
+        )
 
     def look(self, path: str) -> Call[Repository | Miss]:
         """The same as `get`, telling why there is none; known absence too, where it is cached."""
@@ -145,10 +137,10 @@ class RepositoryCache:
     def _without_size(self, path: str, context: Context) -> Generator[Call[Any], Any, bool]:
         key = _key(path)
         for _ in range(ATTEMPTS):
-            _, stored = yield gather(Filling.of(path).delete(), Command(GET, key, (), as_is))
-            if stored is None:
-                return False
             try:
+                _, stored = yield gather(Filling.of(path).delete(), Command(GET, key, (), as_is))
+                if stored is None:
+                    return False
                 found = Command[Repository](GET, key, (), key._decode).read(stored, context)
             except StoredDataError:
                 break
@@ -159,6 +151,19 @@ class RepositoryCache:
                 return True
         yield _forget(path)
         return True
+
+
+def read_all(keys: Sequence[CachedRepository]) -> Call[list[Repository | None]]:
+    """What is cached under each key, in one round trip; nothing where it does not decode."""
+
+    def steps(context: Context) -> Generator[Call[Any], Any, list[Repository | None]]:
+        try:
+            found = yield CachedRepository.get_many(keys)
+        except StoredDataError:
+            found = yield gather_list(key.get().attempt() for key in keys)
+        return [each if isinstance(each, Repository) else None for each in found]
+
+    return Procedure(steps, f"read {len(keys)} repositories")
 
 
 def _looked(path: str, found: Repository | None, *, known_absent: bool = False) -> Repository | Miss:

@@ -12,28 +12,38 @@ repository live in one slot, so this holds on a cluster. Counters never expire.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
 
 from keywright.engine import AsyncDatabase, new_token
-from keywright.keyspace import atomic, gather
+from keywright.errors import (
+    ConnectionLostError,
+    DeadlineError,
+    MetadataUnreachableError,
+    OutcomeUnknownError,
+)
+from keywright.keyspace import atomic, gather, gather_list
 from keywright.keyspace.call import Call, Effect, Ready, Reply, nothing
 from keywright.keyspace.codecs import Int64
 from keywright.keyspace.key import Key
 from keywright.keyspace.script import Script
+from keywright.models.registry.access import Access
 from keywright.models.registry.metadata.contract import Metadata
+from keywright.models.registry.portions import portions
 from keywright.models.registry.repository import Counts
 from keywright.models.registry.schema import Batch, CountBatch, CountedPath, PullCount, PushCount
 
-__all__ = ["CountFlusher", "Flushed", "count", "pending"]
+__all__ = ["CountFlusher", "Flushed", "carry", "count", "pending"]
 
 # Sent again it returns the batch that the first one made: it is there until someone settles it.
 TAKE_COUNTS = Script("keywright.models.registry", "take_counts", Effect.REPEATABLE)
 SETTLE_BATCH = Script("keywright.models.registry", "settle_batch", Effect.REPEATABLE)
 
 AT_ONCE = 16
+UNREACHABLE = (ConnectionLostError, DeadlineError, OutcomeUnknownError, MetadataUnreachableError)
 
 _integer = Int64()
 
@@ -98,47 +108,77 @@ class CountFlusher:
     async def flush(self, paths: Iterable[str] | None = None) -> Flushed:
         """Move the counts of these repositories, or of all that are found by SCAN.
 
-        All are tried; the first error is raised then. What was not moved stays for the next flush.
+        All are tried, until a server cannot be reached; the first error is raised then. What was not moved
+        stays for the next flush.
         """
-        keys = self._counted() if paths is None else _named(paths)
-        seen: set[tuple[str, str]] = set()
         tasks: list[asyncio.Task[Flushed]] = []
         try:
-            async for key, path in keys:
-                if _own(key) not in seen:
-                    seen.add(_own(key))
-                    await self._room.acquire()
-                    tasks.append(asyncio.create_task(self._moving(key, path)))
+            await self._begin_all(self._counted() if paths is None else _named(paths), tasks)
         finally:
             await asyncio.gather(*tasks, return_exceptions=True)
         return sum((task.result() for task in tasks), Flushed())
 
-    async def flush_renamed(self, old: str, new: str) -> Flushed:
-        """Move what was counted for a repository under its old path to the new one."""
-        return await self._move(CountBatch.of(old), old, credit=new)
+    async def _begin_all(
+        self, found: AsyncGenerator[tuple[Key, str], None], tasks: list[asyncio.Task[Flushed]]
+    ) -> None:
+        seen: set[tuple[str, str]] = set()
+        lost = asyncio.Event()
+        async with aclosing(found) as keys:
+            async for key, path in keys:
+                if _own(key) in seen:
+                    continue
+                seen.add(_own(key))
+                await self._room.acquire()
+                tasks.append(asyncio.create_task(self._moving(key, path, lost)))
+                if lost.is_set():
+                    return
 
-    async def _counted(self) -> AsyncIterator[tuple[Key, str]]:
+    async def _counted(self) -> AsyncGenerator[tuple[Key, str], None]:
         for kind in (CountBatch, CountedPath):
             async for key in self._redis.scan(kind):
                 yield key, ""
 
-    async def _moving(self, key: Key, path: str) -> Flushed:
+    async def _moving(self, key: Key, path: str, lost: asyncio.Event) -> Flushed:
         try:
             return await self._move(key, path)
+        except UNREACHABLE:
+            lost.set()
+            raise
         finally:
             self._room.release()
 
-    async def _move(self, key: Key, path: str, *, credit: str | None = None) -> Flushed:
+    async def _move(self, key: Key, path: str) -> Flushed:
         batch = await self._redis.run(take(key, new_token(), path))
         if batch is None:
             return Flushed()
-        counts = Counts(credit or batch.path, batch.pulls, batch.pushes)
-        new = await self._metadata.add_counts(batch.id, [counts])
+        new = await self._metadata.add_counts(batch.id, [Counts(batch.path, batch.pulls, batch.pushes)])
         await self._redis.run(settle(key, batch))
         return Flushed(1, 0, batch.pulls, batch.pushes) if new else Flushed(1, 1)
 
 
-async def _named(paths: Iterable[str]) -> AsyncIterator[tuple[Key, str]]:
+async def carry(redis: Access, metadata: Metadata, moved: Mapping[str, str]) -> None:
+    """Move what was counted under old paths to the new ones: batches under way, and then what came since.
+
+    A batch that is taken here names the new path, so whoever finishes it adds it there.
+    """
+    for some in portions(moved.items()):
+        if carried := await _carry_once(redis, metadata, some):
+            await _carry_once(redis, metadata, carried)
+
+
+async def _carry_once(
+    redis: Access, metadata: Metadata, moved: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Move a batch of each; those that had one."""
+    taken = await redis.run(gather_list([take(CountBatch.of(old), new_token(), new) for old, new in moved]))
+    batches = {move: batch for move, batch in zip(moved, taken, strict=True) if batch}
+    for (_, new), batch in batches.items():
+        await metadata.add_counts(batch.id, [Counts(new, batch.pulls, batch.pushes)])
+    await redis.run(gather_list([settle(CountBatch.of(old), batch) for (old, _), batch in batches.items()]))
+    return list(batches)
+
+
+async def _named(paths: Iterable[str]) -> AsyncGenerator[tuple[Key, str], None]:
     for path in paths:
         yield CountBatch.of(path), path
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from keywright.engine.primitives import hold as holding
 from keywright.keyspace.call import Call, atomic, gather_list
+from keywright.models.registry.metadata.paths import ancestry
 from keywright.models.registry.schema import ProjectLease, RenameGrant, RepositoryLease
 
 __all__ = ["RENAME_HOLD", "RenameLease", "blocked", "project"]
@@ -65,9 +66,7 @@ def project(path: str) -> ProjectLease:
 
 def blocked(path: str) -> Call[bool]:
     """Whether a path, or one above it, is being renamed. The registry lets write when Redis is not there."""
-    parts = path.split("/")
-    above = ["/".join(parts[: length + 1]) for length in range(len(parts))]
-    return gather_list(ProjectLease.of(each).exists() for each in above).map(any)
+    return gather_list(ProjectLease.of(each).exists() for each in ancestry(path)).map(any)
 
 
 def _grantee(grant: RenameGrant | None) -> str | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Container, Coroutine, Sequence
+from collections.abc import AsyncIterator, Container, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from contextvars import Context as TaskContext
 from datetime import timedelta
 from typing import Any
@@ -60,7 +61,7 @@ class Lookup:
         cache: RepositoryCache,
         tally: Tally,
         patience: Patience,
-        owed: Container[str] = (),
+        owed: Container[str],
     ) -> None:
         self._access = access
         self._metadata = metadata
@@ -69,6 +70,7 @@ class Lookup:
         self._patience = patience
         self._owed = owed
         self._flights: dict[str, asyncio.Task[Repository | None]] = {}
+        self._running: set[asyncio.Task[Repository | None]] = set()
 
     async def find(self, path: str) -> Repository | None:
         """The repository of a path, as the cache or the database knows it."""
@@ -97,7 +99,8 @@ class Lookup:
         token = new_token()
         begun = await self._begin_all(missing, token)
         self._tally(Event.QUERIED)
-        found = await self._metadata.find_many(missing)
+        async with self._abandoning(begun, token):
+            found = await self._metadata.find_many(missing)
         await self._fill_all({path: found.get(path) for path in begun}, token)
         return {path: cached.get(path) or found[path] for path in wanted if path in cached or path in found}
 
@@ -107,10 +110,9 @@ class Lookup:
 
     async def close(self) -> None:
         """End what still runs for nobody."""
-        flights = list(self._flights.values())
-        for flight in flights:
+        for flight in self._running:
             flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        await asyncio.gather(*self._running, return_exceptions=True)
 
     async def _look(self, path: str) -> Repository | Miss:
         if random.random() >= self._patience.sampled:
@@ -144,10 +146,12 @@ class Lookup:
         # A context of its own: whoever came first may be inside a transaction, the others are not.
         flight = asyncio.get_running_loop().create_task(asking, context=TaskContext())
         self._flights[path] = flight
+        self._running.add(flight)
         flight.add_done_callback(lambda done: self._landed(path, done))
         return flight
 
     def _landed(self, path: str, flight: asyncio.Task[Repository | None]) -> None:
+        self._running.discard(flight)
         if self._flights.get(path) is flight:
             del self._flights[path]
         if not flight.cancelled():
@@ -175,21 +179,31 @@ class Lookup:
         return await self._load_holding(path, token)
 
     async def _load_holding(self, path: str, token: str) -> Repository | None:
-        try:
+        async with self._abandoning([path], token):
             found = await self._query(path)
-        except BaseException:
-            await self._quietly_abandon(path, token)
-            raise
         await self._fill_all({path: found}, token)
         return found
 
-    async def _quietly_abandon(self, path: str, token: str) -> None:
+    @asynccontextmanager
+    async def _abandoning(self, paths: Sequence[str], token: str) -> AsyncIterator[None]:
+        """Around a question to the database: when it fails, others need not wait for the answer."""
         try:
-            await self._access.run(self._cache.abandon_fill(path, token))
+            yield
+        except BaseException:
+            await self._abandon_all(paths, token)
+            raise
+
+    async def _abandon_all(self, paths: Sequence[str], token: str) -> None:
+        if not paths:
+            return
+        try:
+            await self._access.run(gather_list(self._cache.abandon_fill(path, token) for path in paths))
         except EngineError:
-            self._tally(Event.UNREACHABLE)  # the lease ends by itself
+            self._tally(Event.UNREACHABLE)  # the leases end by themselves
 
     async def _cached(self, paths: list[str]) -> dict[str, Repository]:
+        if not paths:
+            return {}
         if self._access.rests():
             self._tally(Event.SKIPPED, len(paths))
             return {}

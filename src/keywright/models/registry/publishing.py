@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from keywright.errors import EngineError
@@ -11,6 +12,7 @@ from keywright.keyspace import gather_list
 from keywright.keyspace.call import Call
 from keywright.models.registry.access import Access
 from keywright.models.registry.cache import RepositoryCache
+from keywright.models.registry.portions import portions
 from keywright.models.registry.tallies import Event, Tally
 
 __all__ = ["Publisher"]
@@ -31,33 +33,42 @@ class Publisher:
         self._settling: asyncio.Task[None] | None = None
 
     async def publish(self, writes: Mapping[str, Call[Any]]) -> bool:
-        """Tell the cache what became of each path; whether it arrived."""
-        if not writes:
-            return True
+        """Tell the cache what became of each path; whether it arrived. Whoever is cancelled here owes it."""
         try:
-            await self._access.run(gather_list(writes.values()))
+            for some in portions(writes.values()):
+                await self._access.run(gather_list(some))
         except EngineError:
             self._tally(Event.WRITE_FAILED, len(writes))
-            self.owed.update(dict.fromkeys(writes, object()))
-            if self._settling is None or self._settling.done():
-                self._settling = asyncio.get_running_loop().create_task(self._settle())
+            self.owe(writes)
             return False
+        except asyncio.CancelledError:
+            self.owe(writes)
+            raise
         return True
 
+    def owe(self, paths: Iterable[str]) -> None:
+        """Do not read these from the cache, and forget them there in a moment."""
+        self.owed.update((path, object()) for path in paths)
+        if self._settling is None or self._settling.done():
+            self._settling = asyncio.get_running_loop().create_task(self._settle())
+
     async def close(self) -> None:
-        """Stop trying; what is still owed stays cached until it expires."""
+        """Try for the last time; what is still owed then stays cached until it expires."""
         if self._settling is not None:
             self._settling.cancel()
             await asyncio.gather(self._settling, return_exceptions=True)
+        with suppress(EngineError):
+            await self._pay()
 
     async def _settle(self) -> None:
         while self.owed:
             await asyncio.sleep(self._access.rest_seconds)
-            settled = dict(self.owed)
-            try:
-                await self._access.run(self._cache.delete(*settled))
-            except EngineError:
-                continue
-            for path, debt in settled.items():
-                if self.owed[path] is debt:  # not owed anew meanwhile
+            with suppress(EngineError):
+                await self._pay()
+
+    async def _pay(self) -> None:
+        for some in portions(self.owed.items()):
+            await self._access.run(self._cache.delete(*(path for path, _ in some)))
+            for path, debt in some:
+                if self.owed.get(path) is debt:  # not owed anew meanwhile
                     del self.owed[path]

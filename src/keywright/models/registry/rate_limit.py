@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import ipaddress
+import math
 from collections.abc import Generator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -53,11 +54,11 @@ class RateLimiter(msgspec.Struct, frozen=True):
     name: str | None = None
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or self.period <= timedelta(0) or self.burst < 1:
+        if not 0 < self.rate < math.inf or self.period <= timedelta(0) or self.burst < 1:
             raise DeclarationError(
                 "RateLimiter",
-                f"{self.rate} in {self.period} with bursts of {self.burst} lets nothing pass",
-                "Give a rate and a period above 0, and a burst of 1 or more.",
+                f"{self.rate} in {self.period} with bursts of {self.burst} is no limit",
+                "Give a rate and a period above 0, both finite, and a burst of 1 or more.",
             )
 
     def take(self, address: str) -> Call[Verdict]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,10 +11,11 @@ from keywright.errors import KeywrightError
 from keywright.keyspace.call import Call
 from keywright.models.registry.access import Access
 from keywright.models.registry.cache import RepositoryCache
-from keywright.models.registry.counters import CountFlusher, Flushed, count
+from keywright.models.registry.counters import CountFlusher, Flushed, carry, count
 from keywright.models.registry.lookup import Lookup, Patience
 from keywright.models.registry.metadata.contract import Metadata, Transaction
 from keywright.models.registry.metadata.paths import ancestry
+from keywright.models.registry.portions import portions
 from keywright.models.registry.publishing import Publisher
 from keywright.models.registry.repository import Repository
 from keywright.models.registry.tallies import Event, Tally, TallyCounts
@@ -34,7 +34,8 @@ class RegistryTransaction:
     def __init__(self, transaction: Transaction, cache: RepositoryCache) -> None:
         self.writes: dict[str, Call[Any]] = {}
         self.there: set[str] = set()
-        self.moved: list[tuple[str, str]] = []
+        self.moved: dict[str, str] = {}
+        """From the path under which Redis counts to the one that it has in the end."""
         self._transaction = transaction
         self._cache = cache
 
@@ -50,7 +51,7 @@ class RegistryTransaction:
         return repository
 
     async def update(self, repository: Repository) -> Repository:
-        """Write size and times of a repository by its id; `updated_at` is now."""
+        """Write size and last push of a repository that lives, by its id; `updated_at` is now."""
         updated = await self._transaction.update(repository)
         self._changed(updated.path)
         self.there.add(updated.path)
@@ -60,10 +61,14 @@ class RegistryTransaction:
         """Give a path and everything below it another name; each old path with what it became."""
         moved = await self._transaction.rename(old, new)
         self._appeared(new)
+        firsts = {last: first for first, last in self.moved.items()}
         for path, repository in moved:
             self._changed(path)
             self._changed(repository.path)
-            self.moved.append((path, repository.path))
+            if path in firsts:
+                self.moved[firsts[path]] = repository.path
+            else:
+                self.moved.setdefault(path, repository.path)
         self.there.difference_update(path for path, _ in moved)
         self.there.update(repository.path for _, repository in moved)
         return moved
@@ -132,10 +137,18 @@ class Registry:
         Committed when the block is left without an error; then, and only then, the cache is told. Running a
         cache write inside the block raises UsageError, and so does opening another transaction there.
         """
-        with marked():
-            async with self.metadata.transaction() as transaction:
-                changes = RegistryTransaction(transaction, self.cache)
-                yield changes
+        ending: RegistryTransaction | None = None
+        try:
+            with marked():
+                async with self.metadata.transaction() as transaction:
+                    changes = RegistryTransaction(transaction, self.cache)
+                    yield changes
+                    ending = changes
+        except BaseException:
+            if ending is not None:  # the commit may have been applied, though its answer did not come
+                self._outdate(ending)
+                self._publisher.owe(ending.writes)
+            raise
         await self._committed(changes)
 
     async def invalidate_size(self, path: str) -> None:
@@ -156,22 +169,22 @@ class Registry:
         await self._publisher.close()
 
     async def _committed(self, changes: RegistryTransaction) -> None:
-        for path in changes.writes:
-            self._lookup.outdate(path)
+        self._outdate(changes)
         if await self._publisher.publish(changes.writes):
             await self._warm(changes.there)
-        flushed = await asyncio.gather(
-            *(self._flusher.flush_renamed(old, new) for old, new in changes.moved), return_exceptions=True
-        )
-        for outcome in flushed:
-            if isinstance(outcome, KeywrightError):
-                self.tally(Event.WRITE_FAILED)  # the next flush moves them, under the old path
-            elif isinstance(outcome, BaseException):
-                raise outcome
+        try:
+            await carry(self._access, self.metadata, changes.moved)
+        except KeywrightError:
+            self.tally(Event.WRITE_FAILED)  # the next flush moves the counts, under the old path
 
-    async def _warm(self, paths: Iterable[str]) -> None:
+    def _outdate(self, changes: RegistryTransaction) -> None:
+        for path in changes.writes:
+            self._lookup.outdate(path)
+
+    async def _warm(self, paths: Collection[str]) -> None:
         """Cache what was just written, as it is now. What fails here is filled by whoever asks for it."""
         try:
-            await self._lookup.find_many(list(paths))
+            for some in portions(paths):
+                await self._lookup.find_many(some)
         except KeywrightError:
             self.tally(Event.WRITE_FAILED)

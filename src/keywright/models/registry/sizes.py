@@ -10,6 +10,7 @@ from keywright.errors import UsageError
 from keywright.keyspace import gather
 from keywright.keyspace.call import Call
 from keywright.models.registry.schema import SizeTimedOut, SizeWithDescendants
+from keywright.models.registry.transactions import Outside
 
 __all__ = ["KnownSize", "known_size", "remember_size", "remember_time_out"]
 
@@ -27,13 +28,13 @@ def known_size(path: str) -> Call[KnownSize]:
 def remember_size(path: str, size: int) -> Call[bool]:
     """Cache a size that was measured, for five minutes."""
     _require_top_level(path)
-    return SizeWithDescendants.of(path).set(size)
+    return Outside(SizeWithDescendants.of(path).set(size))
 
 
 def remember_time_out(path: str) -> Call[bool]:
     """Remember for a day that measuring takes too long, so that an estimate is used."""
     _require_top_level(path)
-    return SizeTimedOut.of(path).set(value=True)
+    return Outside(SizeTimedOut.of(path).set(value=True))
 
 
 def _known(path: str, size: int | None, timed_out: bool) -> KnownSize:

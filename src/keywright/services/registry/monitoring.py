@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from keywright.models.registry.counters import Flushed
+from keywright.models.registry.tallies import PrometheusTally
 from keywright.services.registry.notifications import Verdict
 
 __all__ = ["Monitor"]
@@ -26,6 +27,7 @@ class Monitor:
             "1 in the process whose turn it is to move counts.",
             registry=self._registry,
         )
+        self.cache = PrometheusTally(self._registry)
 
     def counted(self, verdicts: Iterable[Verdict]) -> None:
         for action, outcome in verdicts:

@@ -57,20 +57,12 @@ class Target(msgspec.Struct, frozen=True, rename="camel"):
 
     repository: str
     media_type: str = ""
-    digest: str = ""
-    size: int = 0
-    tag: str = ""
-    url: str = ""
 
 
 class Origin(msgspec.Struct, frozen=True):
     """The request that caused the event."""
 
-    id: str = ""
-    addr: str = ""
-    host: str = ""
     method: str = ""
-    useragent: str = ""
 
 
 class Event(msgspec.Struct, frozen=True):

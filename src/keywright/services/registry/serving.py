@@ -42,6 +42,9 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     flush_every: timedelta = FLUSH_EVERY
     largest_body: int = LARGEST_BODY
 
+    def __repr__(self) -> str:
+        return f"<ServiceSettings {self.host}:{self.port}>"  # the URLs may have passwords
+
 
 class RegistryService:
     """One process of the service. `run` it; `stop` ends it, as SIGTERM and SIGINT do.
@@ -87,7 +90,7 @@ class RegistryService:
         self, redis: AsyncDatabase, metadata: Metadata | None, opened: AsyncExitStack
     ) -> Starlette:
         cache = RepositoryCache()
-        registry = Registry(redis, metadata, cache=cache) if metadata else None
+        registry = Registry(redis, metadata, cache=cache, tally=self.monitor.cache) if metadata else None
         if registry:
             opened.push_async_callback(registry.close)
 

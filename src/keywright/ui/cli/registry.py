@@ -13,10 +13,11 @@ import msgspec
 import typer
 
 from keywright.engine import Database, aconnect, connect
-from keywright.errors import StoredDataError, UsageError
+from keywright.errors import UsageError
 from keywright.keyspace import Secret, gather_list
-from keywright.models.registry.cache import RepositoryCache
+from keywright.models.registry.cache import RepositoryCache, read_all
 from keywright.models.registry.metadata.paths import is_storable
+from keywright.models.registry.portions import portions
 from keywright.models.registry.repository import Counts, Repository
 from keywright.models.registry.schema import CachedRepository
 from keywright.ui.cli.printing import as_json
@@ -216,15 +217,9 @@ def _check_times(repository: Repository) -> None:
 
 def _below(db: Database, path: str) -> list[str]:
     """The cached repositories below a path. Their names are hashed, so each of the namespace is looked at."""
-    found = []
-    for key in db.scan(CachedRepository, namespace=path.partition("/")[0]):
-        try:
-            repository = db.run(key.get())
-        except StoredDataError:
-            continue
-        if repository is not None and repository.path.startswith(f"{path}/"):
-            found.append(repository.path)
-    return found
+    keys = list(db.scan(CachedRepository, namespace=path.partition("/")[0]))
+    cached = [each for some in portions(keys) for each in db.run(read_all(some))]
+    return [each.path for each in cached if each is not None and each.path.startswith(f"{path}/")]
 
 
 def _connected(url: str | None) -> Database:

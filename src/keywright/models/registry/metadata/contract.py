@@ -23,7 +23,7 @@ class Transaction(Protocol):
         ...
 
     async def update(self, repository: Repository) -> Repository:
-        """Write size and times of a repository by its id; `updated_at` is now."""
+        """Write size and last push of a repository that lives, by its id; `updated_at` is now."""
         ...
 
     async def rename(self, old: str, new: str) -> list[tuple[str, Repository]]:
@@ -47,7 +47,7 @@ class Metadata(Protocol):
     async def find_many(self, paths: Sequence[str]) -> dict[str, Repository]: ...
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Committed when left without an error."""
+        """Committed when left without an error; after an operation that failed that raises MetadataError."""
         ...
 
     async def add_counts(self, batch: str, counts: Sequence[Counts]) -> bool:

@@ -16,6 +16,7 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from keywright.errors import KeywrightError, MetadataError, MetadataUnreachableError, UsageError
 from keywright.models.registry.metadata.dialect import Dialect, Operation, Run
+from keywright.models.registry.metadata.running import Running
 
 __all__ = ["POSTGRESQL", "PostgresConnections"]
 
@@ -79,28 +80,20 @@ class PostgresConnections:
     async def transaction(self) -> AsyncIterator[Run]:
         with translating(self.shown):
             async with self._pool.connection() as connection, connection.transaction():
-                running = _Running(connection, self.shown)
+
+                async def run(operation: Operation[T]) -> T:
+                    with translating(self.shown):
+                        return await _drive(connection, operation)
+
+                running = Running(run, self.shown)
                 try:
                     yield running
+                    running.require_success()
                 finally:
-                    running.connection = None
+                    running.end()
 
     async def close(self) -> None:
         await self._pool.close()
-
-
-class _Running:
-    """Runs operations on the connection of one transaction, while it lasts."""
-
-    def __init__(self, connection: psycopg.AsyncConnection[Any], shown: str) -> None:
-        self.connection: psycopg.AsyncConnection[Any] | None = connection
-        self._shown = shown
-
-    async def __call__(self, operation: Operation[T]) -> T:
-        if self.connection is None:
-            raise UsageError("this transaction is over. Use it inside the block that opened it.")
-        with translating(self._shown):
-            return await _drive(self.connection, operation)
 
 
 @contextmanager

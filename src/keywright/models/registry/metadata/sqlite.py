@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from keywright.errors import KeywrightError, MetadataError, MetadataUnreachableError, UsageError
 from keywright.models.registry.metadata.dialect import Dialect, Operation, Run
+from keywright.models.registry.metadata.running import Running
 
 __all__ = ["SQLITE", "SqliteConnections"]
 
@@ -63,28 +64,37 @@ class SqliteConnections:
                 await worker.open(self._path)
 
     async def read(self, operation: Operation[T]) -> T:
-        with translating(self.shown):
-            return await self._reader.call(lambda connection: _drive(connection, operation))
+        return await self._call(self._reader, lambda connection: _drive(connection, operation))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Run]:
         async with self._writing:
-            with translating(self.shown):
-                running = _Running(self._writer, self.shown)
-                try:
-                    await self._writer.execute("BEGIN IMMEDIATE")
-                    yield running
-                    await self._writer.execute("COMMIT")
-                except BaseException:
-                    # Queued behind whatever the thread still does, even when we are cancelled again.
-                    await self._writer.call(sqlite3.Connection.rollback)
-                    raise
-                finally:
-                    running.worker = None
+            running = Running(self._write, self.shown)
+            try:
+                await self._execute("BEGIN IMMEDIATE")
+                yield running
+                running.require_success()
+                await self._execute("COMMIT")
+            except BaseException:
+                # Queued behind whatever the thread still does, even when we are cancelled again.
+                await self._call(self._writer, sqlite3.Connection.rollback)
+                raise
+            finally:
+                running.end()
 
     async def close(self) -> None:
         for worker in (self._writer, self._reader):
             await worker.close()
+
+    async def _write(self, operation: Operation[T]) -> T:
+        return await self._call(self._writer, lambda connection: _drive(connection, operation))
+
+    async def _execute(self, statement: str) -> None:
+        await self._call(self._writer, lambda connection: connection.execute(statement))
+
+    async def _call(self, worker: _Worker, work: Callable[[sqlite3.Connection], T]) -> T:
+        with translating(self.shown):
+            return await worker.call(work)
 
 
 class _Worker:
@@ -93,9 +103,10 @@ class _Worker:
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "registry-sqlite")
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
 
     async def open(self, path: Path) -> None:
-        self._connection = await self._in_thread(lambda: _connected(path))
+        await self._in_thread(lambda: self._connect(path))
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
         connection = self._connection
@@ -103,31 +114,25 @@ class _Worker:
             raise sqlite3.ProgrammingError("the connection is closed")
         return await self._in_thread(lambda: work(connection))
 
-    async def execute(self, statement: str) -> None:
-        await self.call(lambda connection: connection.execute(statement))
-
     async def close(self) -> None:
-        if self._connection is not None:
-            await self.call(sqlite3.Connection.close)
-            self._connection = None
-        self._thread.shutdown()
+        if not self._closed:
+            self._closed = True
+            await self._in_thread(self._disconnect)
+            self._thread.shutdown()
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        # Shielded: a cancellation would also take back what still waits for its turn, such as a rollback.
+        working = asyncio.get_running_loop().run_in_executor(self._thread, work)
+        working.add_done_callback(asyncio.Future.exception)  # which nobody may be left to hear of
+        return await asyncio.shield(working)
 
+    def _connect(self, path: Path) -> None:
+        self._connection = _connected(path)
 
-class _Running:
-    """Runs operations in one transaction, while it lasts."""
-
-    def __init__(self, worker: _Worker, shown: str) -> None:
-        self.worker: _Worker | None = worker
-        self._shown = shown
-
-    async def __call__(self, operation: Operation[T]) -> T:
-        if self.worker is None:
-            raise UsageError("this transaction is over. Use it inside the block that opened it.")
-        with translating(self._shown):
-            return await self.worker.call(lambda connection: _drive(connection, operation))
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 @contextmanager

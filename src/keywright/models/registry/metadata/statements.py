@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from keywright.engine.connecting import Clock
 from keywright.errors import ConflictError, RepositoryPathError
@@ -20,16 +19,14 @@ from keywright.models.registry.metadata.paths import (
     namespace_of,
     parent_of,
 )
+from keywright.models.registry.portions import portions
 from keywright.models.registry.repository import Counts, Repository
 
 __all__ = ["BATCH_MEMORY", "Statements"]
 
-T = TypeVar("T")
-
 BATCH_MEMORY = timedelta(days=30)
 """How long a batch of counts is remembered; one that is added again later would count twice."""
 
-_CHUNK = 300
 _ATTEMPTS = 10
 
 _COLUMNS = (
@@ -75,7 +72,7 @@ class Statements:
 
     def find_many(self, paths: Sequence[str]) -> Operation[dict[str, Repository]]:
         found: dict[str, Repository] = {}
-        for chunk in _chunks(filter(is_storable, dict.fromkeys(paths))):
+        for chunk in portions([path for path in dict.fromkeys(paths) if is_storable(path)]):
             values = {f"p{number}": path for number, path in enumerate(chunk)}
             rows = yield f"{_LIVING} IN ({', '.join(f':{name}' for name in values)})", values
             found |= {each.path: each for each in map(self._repository, rows)}
@@ -85,23 +82,18 @@ class Statements:
         check_path(path)
         if found := (yield from self.find(path)):
             return found
-        namespace = yield from self._namespace(namespace_of(path))
-        made: Repository | None = None
-        for each in ancestry(path):
-            made = yield from self._insert_or_keep(each, namespace, made.id if made else None)
-        assert made is not None  # a path has at least one part
-        return made
+        return (yield from self._create_or_keep(path))
 
     def update(self, repository: Repository) -> Operation[Repository]:
         rows = yield (
             (
-                "UPDATE repositories SET size = :size, deleted_at = :deleted_at, updated_at = :now, "
-                f"last_published_at = :last_published_at WHERE id = :id RETURNING {_COLUMNS}"
+                "UPDATE repositories SET size = :size, updated_at = :now, "
+                "last_published_at = :last_published_at "
+                f"WHERE id = :id AND deleted_at IS NULL RETURNING {_COLUMNS}"
             ),
             {
                 "id": repository.id,
                 "size": repository.size,
-                "deleted_at": self._dialect.write_time(repository.deleted_at),
                 "last_published_at": self._dialect.write_time(repository.last_published_at),
                 "now": self._now(),
             },
@@ -138,9 +130,9 @@ class Statements:
         if new == old or new.startswith(f"{old}/"):
             raise RepositoryPathError(new, f"is {old!r} or below it", "Choose another new name.")
         yield from self._lock_subtree(old, new)
-        parent_path = parent_of(new)
-        parent = (yield from self.create_or_find(parent_path)) if parent_path else None
         yield from self._require_free(new)
+        parent_path = parent_of(new)
+        parent = (yield from self._create_or_keep(parent_path)) if parent_path else None
         rows = yield (
             (
                 "UPDATE repositories SET path = :new || substr(path, :cut), updated_at = :now, "
@@ -208,6 +200,15 @@ class Statements:
         )
         rows = yield "SELECT id FROM namespaces WHERE name = :name", {"name": name}
         return int(rows[0][0])
+
+    def _create_or_keep(self, path: str) -> Operation[Repository]:
+        """The living rows of a path and its parents, which stay what they are until the transaction ends."""
+        namespace = yield from self._namespace(namespace_of(path))
+        made: Repository | None = None
+        for each in ancestry(path):
+            made = yield from self._insert_or_keep(each, namespace, made.id if made else None)
+        assert made is not None  # a path has at least one part
+        return made
 
     def _insert_or_keep(self, path: str, namespace: int, parent: int | None) -> Operation[Repository]:
         """The living row of a path, kept from being removed or renamed until the transaction ends."""
@@ -277,7 +278,7 @@ class Statements:
             pulls, pushes = sums.get(each.path, (0, 0))
             sums[each.path] = pulls + each.pulls, pushes + each.pushes
         # In order, so that two batches that share repositories wait for each other instead of locking up.
-        for chunk in _chunks(sorted(sums)):
+        for chunk in portions(sorted(sums)):
             values: dict[str, object] = {}
             for number, path in enumerate(chunk):
                 pulls, pushes = sums[path]
@@ -317,9 +318,3 @@ _IDENTITY = ("id", "namespace_id", "name", "path", "parent_id")
 
 def _below(path: str) -> dict[str, object]:
     return {"old": path, "low": f"{path}/", "high": f"{path}0"}
-
-
-def _chunks(items: Iterable[T]) -> Iterable[list[T]]:
-    rest = iter(items)
-    while chunk := list(islice(rest, _CHUNK)):
-        yield chunk

@@ -8,7 +8,9 @@
 -- 64 bits do not fit into a Lua number: each half does. What is no position is nil, and overwritten.
 local function halves(position)
   local high, low = string.match(position or '', '^(%x+)/(%x+)$')
-  return high and tonumber(high, 16), low and tonumber(low, 16)
+  if high and #high <= 8 and #low <= 8 then
+    return tonumber(high, 16), tonumber(low, 16)
+  end
 end
 
 local high, low = halves(redis.call('GET', KEYS[1]))
