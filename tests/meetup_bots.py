@@ -9,11 +9,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import httpx
 
-from keywright import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, Call, aconnect
 from keywright.keyspace import Secret
 from keywright.models.meetup import linking, tokens
 from keywright.models.meetup.syncing import Synced
@@ -81,27 +81,29 @@ class Surroundings:
             token_url=self.meetup.token_url,
         )
 
-    def configuration(self, **environment: str) -> Configuration:
+    def configuration(self, **changed: str) -> Configuration:
+        return load(environment=self.environment(**changed))
+
+    def environment(self, **changed: str) -> dict[str, str]:
+        """What a bot is told by variables; with tokens of another organizer each time."""
         access, refresh = self.meetup.oauth.grant(self.meetup.world.join("Organizer"))
-        return load(
-            environment={
-                "DISCORD_TOKEN": self.discord.token,
-                "DISCORD_GUILD": str(self.discord.guild.id),
-                "DISCORD_API_URL": self.discord.api_url,
-                "MEETUP_CLIENT_ID": self.meetup.client_id,
-                "MEETUP_CLIENT_SECRET": self.meetup.client_secret,
-                "MEETUP_ACCESS_TOKEN": access,
-                "MEETUP_REFRESH_TOKEN": refresh,
-                "MEETUP_GROUPS": GROUP,
-                "MEETUP_API_URL": self.meetup.api_url,
-                "MEETUP_AUTHORIZE_URL": self.meetup.authorize_url,
-                "MEETUP_TOKEN_URL": self.meetup.token_url,
-                "PAGES_URL": "http://127.0.0.1:8090",
-                "PAGES_ADDRESS": "127.0.0.1:0",
-                "REDIS_URL": self.redis_url,
-                **environment,
-            }
-        )
+        return {
+            "DISCORD_TOKEN": self.discord.token,
+            "DISCORD_GUILD": str(self.discord.guild.id),
+            "DISCORD_API_URL": self.discord.api_url,
+            "MEETUP_CLIENT_ID": self.meetup.client_id,
+            "MEETUP_CLIENT_SECRET": self.meetup.client_secret,
+            "MEETUP_ACCESS_TOKEN": access,
+            "MEETUP_REFRESH_TOKEN": refresh,
+            "MEETUP_GROUPS": GROUP,
+            "MEETUP_API_URL": self.meetup.api_url,
+            "MEETUP_AUTHORIZE_URL": self.meetup.authorize_url,
+            "MEETUP_TOKEN_URL": self.meetup.token_url,
+            "PAGES_URL": "http://127.0.0.1:8090",
+            "PAGES_ADDRESS": "127.0.0.1:0",
+            "REDIS_URL": self.redis_url,
+            **changed,
+        }
 
     def run(self, work: Callable[[Opened], Awaitable[T]]) -> T:
         async def session() -> T:
@@ -111,14 +113,13 @@ class Surroundings:
         return asyncio.run(session())
 
     @asynccontextmanager
-    async def opened(self, transport: httpx.AsyncBaseTransport | None = None) -> AsyncIterator[Opened]:
+    async def opened(self) -> AsyncIterator[Opened]:
         async with (
             aconnect(self.redis_url) as db,
             DiscordApi(
                 Secret(self.discord.token),
                 self.discord.guild.id,
                 url=self.discord.api_url,
-                transport=transport,
                 attempts=3,
             ) as discord,
             MeetupApi(self.meetup.api_url, sleep=no_sleep) as meetup,
@@ -204,3 +205,22 @@ class RunningBot:
             return httpx.get(f"{self.url}/health").status_code == 200
         except httpx.TransportError:
             return False
+
+
+class _Meddled:
+    def __init__(self, db: AsyncDatabase, calls: int, meddle: Callable[[], Awaitable[None]]) -> None:
+        self._db = db
+        self._left = calls
+        self._meddle = meddle
+
+    async def run(self, call: Call[T]) -> T:
+        reply = await self._db.run(call)
+        self._left -= 1
+        if not self._left:
+            await self._meddle()
+        return reply
+
+
+def between(db: AsyncDatabase, calls: int, meddle: Callable[[], Awaitable[None]]) -> AsyncDatabase:
+    """The database for somebody in whose way another gets, once, after so many calls."""
+    return cast("AsyncDatabase", _Meddled(db, calls, meddle))

@@ -2,44 +2,22 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import rule
 
 from keywright import Call, Database, erase
-from keywright.errors import EngineError, TakenError
 from keywright.testing import Proxy
-from kinship import (
-    Club,
-    House,
-    Mortal,
-    Person,
-    assert_whole,
-    club,
-    desk,
-    home,
-    people,
-    recover_all,
-    survey,
-)
+from kinship import Club, House, Person, assert_whole, club, desk, home, people, survey
 from running import Raw
+from writers_at_once import FAULTS, WRITERS, Death, Stage, WritersAtOnce, deaths, play
 
-WRITERS = 3
 PERSONS = st.sampled_from(["ann", "bob"])
 PLACES = st.sampled_from(["one", "two", "six"])
 LATER = timedelta(days=1)
-
-
-class Death(NamedTuple):
-    """Where a process ends: at which round trip, and how many of its commands still leave."""
-
-    round: int
-    sent: int
 
 
 class Deed(NamedTuple):
@@ -75,98 +53,21 @@ DEEDS: dict[str, Callable[[Deed], Call[Any]]] = {
     "disband": lambda deed: erase(Club(deed.place)),
 }
 
-DEATHS = st.builds(Death, st.integers(0, 9), st.integers(0, 5))
 DEED = st.builds(
-    Deed, st.sampled_from(sorted(DEEDS)), PERSONS, PLACES, st.frozensets(PLACES), st.none() | DEATHS
+    Deed, st.sampled_from(sorted(DEEDS)), PERSONS, PLACES, st.frozensets(PLACES), deaths(most_sent=5)
 )
 BATCHES = st.tuples(*[st.lists(DEED, min_size=1, max_size=3)] * WRITERS)
-FAULTS = st.one_of(
-    st.none(),
-    st.tuples(st.just("cut_after_commands"), st.integers(0, 6)),
-    st.tuples(st.just("cut_before_reply"), st.integers(1, 6)),
-    st.just(("truncate_reply",)),
-)
-
-QUICK = settings(
-    max_examples=60,
-    stateful_step_count=10,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],  # threads interleave differently each time: shrinking would mislead
-    suppress_health_check=list(HealthCheck),
-)
 
 
-class Stage(NamedTuple):
-    """What the writers work with: a database each, perhaps through a proxy each, and who cleans up."""
-
-    databases: list[Database]
-    proxies: list[Proxy]
-    rescue: Database
-    raw: Raw
-
-
-class Writers(RuleBasedStateMachine):
-    """Each step lets every writer act at once, then recovers and reads everything back."""
-
-    stage: ClassVar[Stage]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stage.raw("FLUSHALL")
-
-    @rule(batches=BATCHES, faults=st.tuples(*[FAULTS] * WRITERS))
+class Writers(WritersAtOnce):
+    @rule(batches=BATCHES, faults=FAULTS)
     def everyone_acts(self, batches: tuple[list[Deed], ...], faults: tuple[Any, ...]) -> None:
-        for proxy, fault in zip(self.stage.proxies, faults, strict=False):
-            if fault is not None:
-                getattr(proxy, fault[0])(*fault[1:])
-        surprises: list[BaseException] = []
-        threads = [
-            threading.Thread(target=_act, args=(database, deeds, surprises))
-            for database, deeds in zip(self.stage.databases, batches, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for proxy in self.stage.proxies:
-            proxy.heal()
-        if surprises:
-            raise BaseExceptionGroup("outside the error tree", surprises)
-        recover_all(self.stage.rescue)
+        self.act(batches, faults)
         assert_whole(survey(self.stage.raw))
 
 
-def _act(database: Database, deeds: list[Deed], surprises: list[BaseException]) -> None:
-    for deed in deeds:
-        try:
-            _perform(database, deed)
-        except (EngineError, TakenError):
-            continue
-        except BaseException as error:  # noqa: BLE001  # shown by the machine: a thread cannot fail a test
-            surprises.append(error)
-
-
-def _perform(database: Database, deed: Deed) -> None:
-    if deed.death is None:
-        database.run(deed.call())
-        return
-    process = Mortal(database, deed.call())
-    try:
-        for _ in range(deed.death.round):
-            process.step()
-    except StopIteration:
-        return
-    process.send(range(min(deed.death.sent, len(process.wires))))
-
-
 def _play(stage: Stage) -> None:
-    class Here(Writers):
-        pass
-
-    Here.stage = stage
-    run_state_machine_as_test(Here, settings=QUICK)
+    play(Writers, stage, examples=60, steps=10)
 
 
 def test_writers_on_one_server_never_leave_half_a_relation(

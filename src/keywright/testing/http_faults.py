@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Answered", "Fault", "FaultyApp"]
+from keywright.testing.http_server import HttpServer
+
+__all__ = ["Answered", "Fault", "FaultyApp", "FaultyServer"]
 
 
 class Answered(NamedTuple):
@@ -33,7 +35,7 @@ class Fault:
     path: str
     method: str | None = None
     status: int | None = 500
-    """None: the request is never answered."""
+    """None: the request is never answered. 0: it is, as if nothing were wrong."""
     times: int = 1
     done: bool = False
     """Whether what was asked for is done all the same, and only the answer is lost."""
@@ -111,6 +113,30 @@ class FaultyApp:
             await send(message)
 
         return noted
+
+
+class FaultyServer:
+    """An application behind faults, on a port of its own; `with` it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.faults = FaultyApp(app)
+        self._server = HttpServer(self.faults)
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.__exit__(*exc)
+
+    @property
+    def url(self) -> str:
+        return self._server.url
+
+    @property
+    def answered(self) -> list[Answered]:
+        """Every request since the start, oldest first."""
+        return self.faults.answered
 
 
 async def _unheard(message: Message) -> None:

@@ -333,6 +333,41 @@ def test_a_repair_does_not_undo_what_was_mended_meanwhile(place: Place) -> None:
     assert place.raw("EXISTS", "meetup_user:9:oauth2_tokens") == 1
 
 
+GUESTS = "meetup_event:e1:meetup_users"
+TOKENS = "meetup_user:1:oauth2_tokens"
+HEALED: dict[str, tuple[Planted, Planted]] = {
+    "half the details": (
+        [("HDEL", "meetup_event:e1", "link")],
+        [("HSET", "meetup_event:e1", "link", "https://meetup.example/e")],
+    ),
+    "a set": ([("DEL", GUESTS), ("SET", GUESTS, "stray")], [("DEL", GUESTS), ("SADD", GUESTS, 2)]),
+    "a value": (
+        [("DEL", "discord_channel:5:expiration_time"), ("SADD", "discord_channel:5:expiration_time", 1)],
+        [
+            ("DEL", "discord_channel:5:expiration_time"),
+            ("SET", "discord_channel:5:expiration_time", "2019-08-08T17:30:00+00:00"),
+        ],
+    ),
+    "tokens": (
+        [("DEL", TOKENS), ("SET", TOKENS, "stray")],
+        [("DEL", TOKENS), ("HSET", TOKENS, "access_token", "access-a", "refresh_token", "refresh-a")],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", HEALED)
+def test_a_repair_leaves_what_was_healed_meanwhile(what: str, place: Place) -> None:
+    series = furnish(place)
+    before = everything(place.raw)
+    spoiling, healing = HEALED[what]
+    plant(place.raw, spoiling, series)
+    found = audit(place.db)
+    assert [finding for finding in found.findings if finding.spoilt is not None]
+    plant(place.raw, healing, series)
+    assert place.db.run(repairing._mend(found)) == 0
+    assert everything(place.raw) == before
+
+
 def test_repair_runs_on_asyncio(place: Place) -> None:
     place.raw("SADD", "meetup_users", 1)
 

@@ -30,6 +30,8 @@ from meetup_town import BIG, announced, details
         ("(Campaign qzfnqqyzpbjb)", Shortcodes(None, "qzfnqqyzpbjb")),
         (f"[new campaign][channel {BIG}]", Shortcodes("campaign", None, BIG)),
         ("new adventure, campaign 5, [renew adventure], [campaign]", Shortcodes()),
+        ("[campaign\N{NO-BREAK SPACE}262402739]", Shortcodes(None, "262402739")),
+        ("[campaign \N{KELVIN SIGN}5]", Shortcodes()),  # K in lower case is an ASCII letter, but it is none
         ("", Shortcodes()),
     ],
 )
@@ -44,6 +46,7 @@ def test_shortcodes_are_read_in_either_bracket_and_any_case(text: str, found: Sh
         "[campaign abc] [new adventure]",
         "[campaign abc] [channel 5]",
         f"[new campaign] [channel {2**64}]",
+        f"[new campaign] [channel {'9' * 5000}]",
     ],
 )
 def test_shortcodes_that_contradict_each_other_are_told_and_not_followed(text: str) -> None:

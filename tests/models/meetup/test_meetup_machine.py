@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, ClassVar, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
-from keywright import Call, Database, Keyspace
+from keywright import Call, Keyspace
 from keywright.errors import EngineError, RefusedChangeError, TakenError
 from keywright.keyspace.call import Procedure
 from keywright.keyspace.settling import Steps
@@ -33,17 +31,10 @@ from meetup_town import (
     tokens,
 )
 from running import Raw
+from writers_at_once import FAULTS, WRITERS, Death, Stage, WritersAtOnce, deaths, play
 
-WRITERS = 3
 EVENTS = ("e1", "e2", "e3")
 LATER = timedelta(days=1)
-
-
-class Death(NamedTuple):
-    """Where a process ends: at which round trip, and how many of its commands still leave."""
-
-    round: int
-    sent: int
 
 
 class Deed(NamedTuple):
@@ -134,7 +125,6 @@ DEEDS: dict[str, Callable[[Deed], Call[Any]]] = {
 }
 
 IDS = st.integers(1, 3)
-DEATHS = st.builds(Death, st.integers(0, 9), st.integers(0, 8))
 DEED = st.builds(
     Deed,
     st.sampled_from(sorted(DEEDS)),
@@ -142,45 +132,14 @@ DEED = st.builds(
     st.sampled_from(EVENTS),
     IDS,
     IDS,
-    st.none() | DEATHS,
+    deaths(most_sent=8),
 )
 BATCHES = st.tuples(*[st.lists(DEED, min_size=1, max_size=4)] * WRITERS)
-FAULTS = st.one_of(
-    st.none(),
-    st.tuples(st.just("cut_after_commands"), st.integers(0, 6)),
-    st.tuples(st.just("cut_before_reply"), st.integers(1, 6)),
-    st.just(("truncate_reply",)),
-)
-
-QUICK = settings(
-    max_examples=40,
-    stateful_step_count=12,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],  # threads interleave differently each time: shrinking would mislead
-    suppress_health_check=list(HealthCheck),
-)
 
 
-class Stage(NamedTuple):
-    """What the writers work with: a database each, perhaps through a proxy each, and who cleans up."""
-
-    databases: list[Database]
-    proxies: list[Proxy]
-    rescue: Database
-    raw: Raw
-    reached: set[str]
-
-
-class Writers(RuleBasedStateMachine):
-    """Each step lets every writer act at once, then recovers and reads everything back, raw."""
-
-    stage: ClassVar[Stage]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stage.raw("FLUSHALL")
+class Writers(WritersAtOnce):
+    reached: ClassVar[set[str]]
+    refusals = (EngineError, TakenError, RefusedChangeError)
 
     @initialize(furnished=st.booleans())
     def begin(self, furnished: bool) -> None:
@@ -191,64 +150,22 @@ class Writers(RuleBasedStateMachine):
             run(provisioning.finish_role("guest_role", 1, "", 2))
             run(expiring.extend(1, NOW + DAY))
 
-    @rule(batches=BATCHES, faults=st.tuples(*[FAULTS] * WRITERS))
+    @rule(batches=BATCHES, faults=FAULTS)
     def everyone_acts(self, batches: tuple[list[Deed], ...], faults: tuple[Any, ...]) -> None:
-        for proxy, fault in zip(self.stage.proxies, faults, strict=False):
-            if fault is not None:
-                getattr(proxy, fault[0])(*fault[1:])
-        surprises: list[BaseException] = []
-        threads = [
-            threading.Thread(target=_act, args=(database, deeds, surprises))
-            for database, deeds in zip(self.stage.databases, batches, strict=True)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        for proxy in self.stage.proxies:
-            proxy.heal()
-        if surprises:
-            raise BaseExceptionGroup("outside the error tree", surprises)
-        recover_all(self.stage.rescue)
+        self.act(batches, faults)
         stored = everything(self.stage.raw)
         assert_invariants(stored)
         assert journal(self.stage.raw) == set()
-        self.stage.reached.update(name.split(":")[0] + name.rpartition(":")[2] for name in stored)
-
-
-def _act(database: Database, deeds: list[Deed], surprises: list[BaseException]) -> None:
-    for deed in deeds:
-        try:
-            _perform(database, deed)
-        except (EngineError, TakenError, RefusedChangeError):
-            continue
-        except BaseException as error:  # noqa: BLE001  # shown by the machine: a thread cannot fail a test
-            surprises.append(error)
-
-
-def _perform(database: Database, deed: Deed) -> None:
-    if deed.death is None:
-        database.run(deed.call())
-        return
-    process = Mortal(database, deed.call())
-    try:
-        for _ in range(deed.death.round):
-            process.step()
-    except StopIteration:
-        return
-    process.send(range(min(deed.death.sent, len(process.wires))))
+        self.reached.update(name.split(":")[0] + name.rpartition(":")[2] for name in stored)
 
 
 def _play(stage: Stage) -> None:
-    class Here(Writers):
-        pass
-
-    Here.stage = stage
-    run_state_machine_as_test(Here, settings=QUICK)
+    Writers.reached = set()
+    play(Writers, stage, examples=40, steps=12)
     # The writers got nearly everywhere; threads decide what a run misses.
     kinds = (kind._template.source for kind in _written(meetup))
     wanted = {source.split(":")[0] + source.rpartition(":")[2] for source in kinds}
-    assert len({name for name in wanted if "<" not in name} - stage.reached) <= 5
+    assert len({name for name in wanted if "<" not in name} - Writers.reached) <= 5
 
 
 def _written(space: Keyspace) -> list[Any]:
@@ -266,14 +183,14 @@ def test_writers_on_one_server_keep_the_invariants(
 ) -> None:
     proxies = [make_proxy(redis_url) for _ in range(WRITERS)]
     databases = [open_database(proxy.url) for proxy in proxies]
-    _play(Stage(databases, proxies, open_database(redis_url, ahead=LATER), raw, set()))
+    _play(Stage(databases, proxies, open_database(redis_url, ahead=LATER), raw))
 
 
 def test_writers_on_a_cluster_keep_the_invariants(
     cluster_url: str, raw_cluster: Raw, open_database: Opener
 ) -> None:
     databases = [open_database(cluster_url) for _ in range(WRITERS)]
-    _play(Stage(databases, [], open_database(cluster_url, ahead=LATER), raw_cluster, set()))
+    _play(Stage(databases, [], open_database(cluster_url, ahead=LATER), raw_cluster))
 
 
 def settle(place: Place) -> str:

@@ -7,7 +7,13 @@ from collections import Counter
 import pytest
 
 from keywright import RoundTrip
-from keywright.models.meetup.channels import attach_channel, remove_host, remove_user, retire_channel
+from keywright.models.meetup.channels import (
+    attach_channel,
+    forget_channel,
+    remove_host,
+    remove_user,
+    retire_channel,
+)
 from keywright.models.meetup.linking import link
 from keywright.models.meetup.reading import read_series, tracked_events, upcoming_series
 from keywright.models.meetup.schema import MeetupEvents
@@ -246,3 +252,19 @@ def test_reading_many_series_takes_a_handful_of_round_trips(place: Place, open_d
     watched = open_database(place.url, observers=(trips.append,))
     assert len(watched.run(upcoming_series(NOW))) == 200
     assert len(trips) <= 7
+
+
+@pytest.mark.parametrize("named", ["[campaign e0]", "[new adventure] [channel 5]"])
+def test_an_event_follows_its_page_after_what_it_names_is_gone(anywhere: Place, named: str) -> None:
+    anywhere.db.run(sync([announced("e0"), announced("e1", named)]))
+    anywhere.db.run(sync([], gone=["e0"]))
+    anywhere.db.run(forget_channel(5))
+    done = anywhere.db.run(sync([announced("e1", named, hosts=[1], name="New")]))
+    assert done == Synced(changed={"e1"})
+    assert anywhere.raw("HGET", "meetup_event:e1", "name") == b"New"
+
+
+def test_ids_that_no_key_can_hold_stop_only_their_own_event(place: Place) -> None:
+    done = place.db.run(sync([announced("e1", hosts=[2**64]), announced("e2")]))
+    assert (done.added, set(done.failures)) == ({"e2"}, {"e1"})
+    assert_invariants(everything(place.raw))

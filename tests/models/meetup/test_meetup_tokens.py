@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 from keywright import Secret
 from keywright.models.meetup.tokens import (
     begin_refresh,
@@ -11,8 +13,10 @@ from keywright.models.meetup.tokens import (
     finish_refresh,
     organizer,
     postpone_refresh,
+    seed_organizer,
     store_organizer,
 )
+from kinship import Mortal
 from meetup_town import DAY, NOW, Place, everything
 
 OLD, NEW = Secret("old"), Secret("new")
@@ -60,3 +64,20 @@ def test_without_a_readable_time_a_refresh_is_due_at_once(place: Place) -> None:
     assert place.db.run(due_time(NOW)) == NOW
     place.raw("SET", "meetup_access_token_refresh_time", "soon")
     assert place.db.run(due_time(NOW)) == NOW
+
+
+@pytest.mark.parametrize("rounds", range(2))
+def test_tokens_that_another_bot_stored_meanwhile_stay(rounds: int, place: Place) -> None:
+    slow = Mortal(place.db, seed_organizer(OLD, OLD, NOW))
+    for _ in range(rounds):
+        slow.step()
+    assert place.db.run(seed_organizer(NEW, NEW, NOW)) is True
+    assert slow.finish() is False
+    assert place.db.run(organizer()) == (NEW, NEW)
+
+
+def test_tokens_of_which_one_is_missing_are_set_up_anew(anywhere: Place) -> None:
+    anywhere.db.run(store_organizer(OLD, OLD, NOW))
+    anywhere.raw("DEL", "meetup_refresh_token")
+    assert anywhere.db.run(seed_organizer(NEW, NEW, NOW)) is True
+    assert anywhere.db.run(organizer()) == (NEW, NEW)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -16,10 +17,16 @@ from keywright.models.meetup import tokens
 from keywright.models.meetup.linking import link
 from keywright.models.meetup.schema import TaskLease
 from keywright.services.meetup.bot import Bot, sync_once
-from keywright.services.meetup.configuration import Configuration
+from keywright.services.meetup.tasks import Task
 from keywright.testing import RedisServer, wait_until
 from keywright.ui.cli.meetup import meetup
 from meetup_bots import RunningBot, Surroundings
+from running import Raw
+
+
+def task_of(bot: RunningBot, name: str) -> Task:
+    (found,) = (each for each in bot.bot.tasks if each.name == name)
+    return found
 
 
 def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
@@ -58,6 +65,18 @@ def test_trouble_at_meetup_is_told_and_does_not_end_the_bot(around: Surroundings
             return str(tasks["tokens"] or "") if tasks["sync"] else ""
 
         assert "status 400" in wait_until(told, "trouble that is told")
+
+
+def test_a_series_that_cannot_be_synced_is_told_as_trouble(around: Surroundings) -> None:
+    around.announce("One")
+    around.announce("Two")
+    body = '{"message": "Missing Permissions", "code": 50013}'
+    around.discord.faults.fail("/channels", 403, method="POST", body=body)
+    with RunningBot(around) as bot:
+        wait_until(lambda: len(around.discord.guild.made_roles) == 2, "the other series")
+        trouble = wait_until(lambda: task_of(bot, "sync").health.trouble, "trouble that is told")
+        assert "Manage Channels" in str(trouble)
+        assert task_of(bot, "sync").due == around.clock() + timedelta(minutes=15)
 
 
 def test_without_redis_it_is_unhealthy_and_well_again_with_it(
@@ -121,26 +140,9 @@ def test_one_sync_while_another_is_under_way_says_so(around: Surroundings) -> No
         asyncio.run(sync_once(around.configuration(), around.clock))
 
 
-def environment(chosen: Configuration, around: Surroundings) -> dict[str, str | None]:
-    assert chosen.access_token is not None
-    assert chosen.refresh_token is not None
-    return {
-        "DISCORD_TOKEN": chosen.discord_token.reveal(),
-        "DISCORD_GUILD": str(chosen.discord.guild),
-        "DISCORD_API_URL": chosen.discord.api_url,
-        "MEETUP_CLIENT_ID": chosen.oauth.client_id,
-        "MEETUP_CLIENT_SECRET": chosen.client_secret.reveal(),
-        "MEETUP_ACCESS_TOKEN": chosen.access_token.reveal(),
-        "MEETUP_REFRESH_TOKEN": chosen.refresh_token.reveal(),
-        "MEETUP_GROUPS": ",".join(chosen.meetup.groups),
-        "MEETUP_API_URL": chosen.meetup.api_url,
-        "PAGES_URL": "https://bot.example.org",
-        "REDIS_URL": around.redis_url,
-    }
-
-
 def invoked(around: Surroundings, *arguments: str) -> Result:
-    return CliRunner().invoke(meetup, arguments, env=environment(around.configuration(), around))
+    environment = around.environment(PAGES_URL="https://bot.example.org")
+    return CliRunner().invoke(meetup, arguments, env=environment)
 
 
 def test_the_command_sync_says_what_it_did(around: Surroundings) -> None:
@@ -188,3 +190,20 @@ def test_the_templates_and_styles_are_part_of_the_package() -> None:
         "outcome.html",
     }
     assert {path.name for path in (here / "static").iterdir()} == {"link.css", "link.svg"}
+
+
+def test_a_daily_task_that_fails_is_tried_again_in_an_hour(around: Surroundings, raw: Raw) -> None:
+    """Also where the bot was started a moment before it was due."""
+    around.clock.advance(hours=18, minutes=29, seconds=59, milliseconds=999)
+    raw("SET", "event_series", "stray")
+    with RunningBot(around) as bot:
+        around.clock.advance(milliseconds=1)
+        wait_until(lambda: task_of(bot, "expiry").health.trouble, "trouble")
+        assert task_of(bot, "expiry").due == around.clock() + timedelta(hours=1)
+
+
+def test_the_users_task_misses_no_hour_however_late_in_one_it_ran(around: Surroundings) -> None:
+    around.clock.advance(hours=10, minutes=59, seconds=59)
+    with RunningBot(around) as bot:
+        wait_until(lambda: task_of(bot, "users").health.last, "a first run")
+        assert task_of(bot, "users").due == around.clock() + timedelta(seconds=1)

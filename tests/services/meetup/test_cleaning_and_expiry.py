@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+
+import pytest
 
 from keywright.errors import PlatformTroubleError
 from keywright.models.meetup import channels, expiring
 from keywright.models.meetup.reading import read_series
-from keywright.models.meetup.schema import EventSeries, OrphanedRoles
+from keywright.models.meetup.schema import DiscordChannels, EventSeries, OrphanedRoles
 from keywright.services.meetup.cleaning import Cleaned, clean
 from keywright.services.meetup.expiry import Expired, check_expiry
-from meetup_bots import Opened, Surroundings
+from meetup_bots import Opened, Surroundings, between
 
 
 async def cleaned(opened: Opened) -> Cleaned:
@@ -145,5 +148,29 @@ def test_a_reminder_that_discord_does_not_take_is_told_and_not_repeated_at_once(
         around.discord.faults.fail("/messages", 500, times=3)
         assert len((await checked(opened)).failures) == 1
         assert await checked(opened) == Expired()
+
+    around.run(work)
+
+
+@pytest.mark.parametrize("reminding", [False, True], ids=["extending", "reminding"])
+def test_a_channel_that_is_retired_meanwhile_does_not_stop_the_others(
+    around: Surroundings, reminding: bool
+) -> None:
+    for name in ("One", "Two", "Three"):
+        around.announce(name, days=1)
+
+    async def work(opened: Opened) -> None:
+        await opened.sync()
+        if reminding:
+            await checked(opened)
+            around.clock.advance(days=3)
+        retired = min(await opened.db.run(DiscordChannels().members()))
+
+        async def retire() -> None:
+            await opened.db.run(channels.retire_channel(retired))
+
+        meddled = replace(opened, db=between(opened.db, 2, retire))  # after the series are read
+        done = await checked(meddled)
+        assert (done.reminded if reminding else done.extended, done.failures) == (2, {})
 
     around.run(work)

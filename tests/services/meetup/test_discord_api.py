@@ -105,6 +105,18 @@ def test_a_bucket_is_waited_for_before_it_refuses(discord: DiscordRestSimulator)
     assert len(discord.answered) == 6
 
 
+def test_requests_about_any_user_share_a_bucket(discord: DiscordRestSimulator) -> None:
+    """Only channels and guilds have buckets of their own."""
+    discord.limits.limit("GET", "/users/{}", 2, 0.2)
+    users = [discord.guild.join(f"P{number}") for number in range(5)]
+
+    async def work(api: DiscordApi) -> None:
+        assert len(await asyncio.gather(*map(api.name_of, users))) == 5
+
+    run(discord, work)
+    assert discord.limits.refused == 0
+
+
 def test_buckets_of_other_channels_do_not_wait(discord: DiscordRestSimulator) -> None:
     discord.limits.limit("PATCH", "/channels/{}", 1, 30.0)
     channels = [discord.guild.add_channel(str(number)) for number in range(3)]
@@ -157,14 +169,19 @@ def test_a_proxy_that_refuses_with_a_header_alone_is_obeyed(discord: DiscordRest
     run(discord, work)
 
 
-def test_a_limit_that_lasts_long_is_trouble_at_once(discord: DiscordRestSimulator) -> None:
-    discord.faults.fail("/roles", 429, body='{"retry_after": 3600.0, "global": false}')
+@pytest.mark.parametrize("scope", ["false", "true"], ids=["bucket", "global"])
+def test_a_limit_that_lasts_long_is_trouble_at_once_and_obeyed(
+    discord: DiscordRestSimulator, scope: str
+) -> None:
+    discord.faults.fail("/roles", 429, body=f'{{"retry_after": 3600.0, "global": {scope}}}')
 
     async def work(api: DiscordApi) -> None:
-        with pytest.raises(PlatformTroubleError, match="rate limit for 3600 s"):
-            await api.roles()
+        for ask in (api.roles, api.roles, api.channels if scope == "true" else api.roles):
+            with pytest.raises(PlatformTroubleError, match="rate limit for 3600 s"):
+                await ask()
 
     run(discord, work)
+    assert len(discord.answered) == 1  # asking on would lead to a ban
 
 
 def test_trouble_is_repeated_a_few_times_and_then_told(discord: DiscordRestSimulator) -> None:
@@ -262,3 +279,18 @@ def test_routes_that_share_a_bucket_share_what_is_left() -> None:
 
     asyncio.run(work())
     assert slept == [4.0]
+
+
+def test_a_bucket_that_stays_empty_for_long_is_trouble_at_once(discord: DiscordRestSimulator) -> None:
+    """Such as that of topics, of which a channel may be given two in ten minutes."""
+    discord.limits.limit("PATCH", "/channels/{}", 1, 600.0)
+    channel = discord.guild.add_channel()
+
+    async def work(api: DiscordApi) -> None:
+        await api.modify_channel(channel, topic="one")
+        async with asyncio.timeout(10):
+            with pytest.raises(PlatformTroubleError, match="rate limit for 600 s"):
+                await api.modify_channel(channel, topic="two")
+            assert await api.roles()
+
+    run(discord, work)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 import pytest
 
 from keywright.errors import PlatformRefusedError, PlatformTroubleError, RefusedChangeError
@@ -10,9 +12,11 @@ from keywright.models.meetup.auditing import aaudit
 from keywright.models.meetup.reading import upcoming_series
 from keywright.models.meetup.schema import DiscordRoles, OrphanedRoles
 from keywright.services.meetup.cleaning import clean
-from keywright.services.meetup.discord_sync import VIEW_CHANNEL, GuildLayout
+from keywright.services.meetup.discord_sync import VIEW_CHANNEL, DiscordSync, GuildLayout
 from meetup_bots import Opened, Surroundings, surroundings
 from running import Raw
+
+ADD_REACTIONS, SEND_MESSAGES, ATTACH_FILES = 1 << 6, 1 << 11, 1 << 15
 
 
 def test_a_new_series_gets_a_hidden_channel_two_roles_and_its_people(around: Surroundings) -> None:
@@ -289,3 +293,59 @@ def test_all_of_it_works_on_a_cluster(cluster_url: str) -> None:
             assert (await aaudit(opened.db)).findings == []
 
         around.run(work)
+
+
+def test_an_event_that_begins_while_the_sync_runs_ends_nothing(around: Surroundings) -> None:
+    event = around.announce("One", days=0.1)
+
+    def passing() -> datetime:
+        return around.clock.advance(hours=2)
+
+    async def work(opened: Opened) -> None:
+        await opened.sync_meetup()
+        done = await DiscordSync(opened.db, opened.discord, around.layout, passing).run()
+        assert (done.made, done.failures) == (3, {})
+
+    around.run(work)
+    assert around.clock() > event.time
+
+
+def bits(overwrite: dict[str, str]) -> tuple[int, int]:
+    return int(overwrite["allow"]), int(overwrite["deny"])
+
+
+def test_permissions_that_people_gave_to_the_roles_of_a_channel_stay(around: Surroundings) -> None:
+    around.announce()
+    guild = around.discord.guild
+
+    async def work(opened: Opened) -> None:
+        await opened.sync()
+        (channel,) = guild.text_channels
+        overwrites = {each["id"]: each for each in channel["permission_overwrites"]}
+        everyone, role = overwrites[str(guild.id)], overwrites[guild.made_roles[0]["id"]]
+        everyone |= {"allow": str(ADD_REACTIONS | VIEW_CHANNEL), "deny": str(SEND_MESSAGES)}
+        role |= {"allow": str(ATTACH_FILES), "deny": str(SEND_MESSAGES | VIEW_CHANNEL)}
+        await opened.sync()
+        overwrites = {each["id"]: each for each in channel["permission_overwrites"]}
+        everyone, role = overwrites[str(guild.id)], overwrites[guild.made_roles[0]["id"]]
+        assert bits(everyone) == (ADD_REACTIONS, SEND_MESSAGES | VIEW_CHANNEL)
+        assert bits(role) == (ATTACH_FILES | VIEW_CHANNEL, SEND_MESSAGES)
+        around.discord.answered.clear()
+        await opened.sync()
+        assert all(each.reads for each in around.discord.answered)
+
+    around.run(work)
+
+
+def test_a_past_event_whose_details_are_spoilt_does_not_stop_the_sync(around: Surroundings, raw: Raw) -> None:
+    past = around.announce("Past", days=1)
+
+    async def work(opened: Opened) -> None:
+        await opened.sync()
+        around.clock.advance(days=2)
+        raw("HDEL", f"meetup_event:{past.id}", "time")
+        around.announce("Coming")
+        synced, done = await opened.sync()
+        assert (len(synced.added), done.made, done.failures) == (1, 3, {})
+
+    around.run(work)

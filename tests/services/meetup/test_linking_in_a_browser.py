@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 
 from browsing import Chromium
 from keywright import connect
 from keywright.models.meetup.schema import DiscordUserOf, MeetupLinking, UserTokens
+from keywright.testing.http_server import HttpServer
 from meetup_bots import Person, RunningBot, Surroundings
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import Page, Request
 
 SCREENS = [(390, False), (390, True), (1280, False), (1280, True)]
 SCREEN_NAMES = ["phone", "phone dark", "desktop", "desktop dark"]
@@ -52,6 +57,11 @@ async def shoot(page: Page, name: str) -> None:
         await page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
 
 
+def _failure(request: Request) -> list[str]:
+    """What did not load; what the browser itself gave up, since it went to another page, is none."""
+    return [] if request.failure == "net::ERR_ABORTED" else [f"{request.url}: {request.failure}"]
+
+
 async def assert_fits(page: Page) -> None:
     """Nothing sticks out sideways."""
     excess = await page.evaluate(
@@ -70,7 +80,7 @@ def test_a_person_links_their_accounts_with_the_mouse(
     async def work(page: Page) -> None:
         complaints: list[str] = []
         page.on("console", lambda message: complaints.append(message.text))
-        page.on("requestfailed", lambda request: complaints.append(request.url))
+        page.on("requestfailed", lambda request: complaints.extend(_failure(request)))
         await page.goto(link)
         assert await page.locator("dd").text_content() == "Gino Rossi"
         await assert_fits(page)
@@ -125,6 +135,26 @@ def test_a_person_links_their_accounts_with_keys_alone(
         tokens = db.run(UserTokens(someone.meetup).get())
     assert tokens is not None
     assert around.meetup.oauth.holder(tokens.access_token.reveal()) == someone.meetup
+
+
+def test_who_must_sign_in_first_is_let_through_to_another_host_of_meetups(
+    around: Surroundings, bot: RunningBot, chromium: Chromium, someone: Person
+) -> None:
+    """Chromium holds a form to its policy through all redirects that follow."""
+
+    async def sign_in(request: HttpRequest) -> HTMLResponse:
+        return HTMLResponse("<h1>Sign in</h1>")
+
+    link = bot.invite(someone.discord)
+    with HttpServer(Starlette(routes=[Route("/", sign_in)])) as elsewhere:
+        around.meetup.faults.fail("/oauth2/authorize", 303, headers={"Location": elsewhere.url})
+
+        async def work(page: Page) -> None:
+            await page.goto(link)
+            await page.get_by_role("button", name="Continue to Meetup").click()
+            await page.get_by_role("heading", name="Sign in").wait_for(timeout=5000)
+
+        chromium.visit(work)
 
 
 def test_who_says_no_is_told_so_and_may_start_again(

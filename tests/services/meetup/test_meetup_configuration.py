@@ -47,7 +47,7 @@ def test_a_file_is_read_and_the_rest_has_defaults(file: Path) -> None:
     assert chosen.layout.categories == {"campaign": 1234567890123456790}
     assert chosen.listening == ("127.0.0.1", 9000)
     assert (chosen.sync_every, chosen.expiry_at) == (timedelta(minutes=15), time(6, 15))
-    assert chosen.provider.origin == "https://secure.meetup.com"
+    assert chosen.provider.scheme == "https"
     assert chosen.provider.offer_rsvp is False
 
 
@@ -73,7 +73,12 @@ def test_no_secret_is_shown(file: Path) -> None:
         (('client_secret = "s3cret"', "client_secret = 5"), "client_secret: is not text"),
         (('groups = ["rpg-zurich"]', "groups = []"), "meetup.groups: is empty"),
         (('"https://bot.example.org/"', '"bot.example.org"'), "pages.public_url"),
+        (('"https://bot.example.org/"', '"https://example.org/bot"'), "pages.public_url: has a path"),
+        (('"https://bot.example.org/"', '"https://bot.example.org:x"'), "pages.public_url"),
         (('":9000"', '"here"'), "pages.address"),
+        (("[schedule]", "[schedule]\nsync_minutes = nan"), "schedule.sync_minutes"),
+        (("[schedule]", "[schedule]\nclean_minutes = inf"), "schedule.clean_minutes"),
+        (("[schedule]", "[schedule]\nclean_minutes = 0"), "schedule.clean_minutes"),
         (('"06:15"', '"noon"'), "Write it as 18:30"),
         (("guild = 1234567890123456789", 'guild = "x"'), "[discord]"),
         (("[oauth]", "[oauth"), "is not TOML"),

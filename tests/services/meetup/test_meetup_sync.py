@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from keywright.errors import PlatformRefusedError, PlatformTroubleError, RefusedChangeError
@@ -10,7 +13,9 @@ from keywright.models.meetup.reading import tracked_events
 from keywright.models.meetup.schema import AccessToken, EventGuests, EventHosts, MeetupEvent, RefreshToken
 from keywright.services.meetup.meetup_api import MeetupApi
 from keywright.services.meetup.meetup_sync import MeetupSync
+from keywright.testing.meetup_simulator import SimulatedEvent
 from meetup_bots import GROUP, Opened, Surroundings, no_sleep
+from running import Raw
 
 
 def test_events_hosts_and_guests_are_stored_as_meetup_has_them(around: Surroundings) -> None:
@@ -101,7 +106,23 @@ def test_a_past_event_and_one_that_is_only_not_listed_stay(around: Surroundings)
     around.run(work)
 
 
-def test_nothing_is_written_while_meetup_answers_in_part(around: Surroundings) -> None:
+def test_nothing_is_written_when_meetup_answers_in_part(around: Surroundings) -> None:
+    event = around.announce()
+
+    async def work(opened: Opened) -> None:
+        await opened.sync_meetup()
+        around.announce("New")
+        event.title = "Changed"
+        groups = [GROUP, "no-such-group"]
+        with pytest.raises(PlatformRefusedError):
+            await MeetupSync(opened.db, opened.meetup, opened.refresher, groups, around.clock).run()
+        stored = await opened.db.run(tracked_events())
+        assert {each: details.name for each, details in stored.items()} == {event.id: "Dragon Hunt"}
+
+    around.run(work)
+
+
+def test_nothing_is_forgotten_while_meetup_is_out(around: Surroundings) -> None:
     event = around.announce()
 
     async def work(opened: Opened) -> None:
@@ -176,5 +197,65 @@ def test_a_group_that_meetup_does_not_know_is_named(around: Surroundings) -> Non
         sync = MeetupSync(opened.db, opened.meetup, opened.refresher, ["no-such-group"], around.clock)
         with pytest.raises(PlatformRefusedError, match=r"no-such-group.*Correct meetup\.groups"):
             await sync.run()
+
+    around.run(work)
+
+
+def test_spoilt_details_of_a_listed_event_are_written_anew(around: Surroundings, raw: Raw) -> None:
+    event, other = around.announce(), around.announce("Other")
+
+    async def work(opened: Opened) -> None:
+        await opened.sync_meetup()
+        raw("HDEL", f"meetup_event:{event.id}", "time")
+        synced = await opened.sync_meetup()
+        assert (synced.changed, synced.unchanged) == ({event.id}, 1)
+        assert set(await opened.db.run(tracked_events())) == {event.id, other.id}
+
+    around.run(work)
+
+
+def page_of(event: SimulatedEvent, page_info: dict[str, Any] | None = None, **changed: Any) -> str:
+    """An answer of Meetup with one event."""
+    node = {"id": event.id, "title": "T", "eventUrl": "u", "dateTime": "2030-05-06T18:30+02:00"}
+    rsvps: dict[str, Any] = {"pageInfo": {}, "edges": []}
+    whole = {**node, "group": {"urlname": GROUP}, "rsvps": rsvps, **changed}
+    events = {"pageInfo": page_info or {}, "edges": [{"node": whole}]}
+    return json.dumps({"data": {"groupByUrlname": {"events": events}}})
+
+
+@pytest.mark.parametrize("time", ["2030-05-06T18:30", "0001-01-01T00:00+14:00", "tomorrow"])
+def test_a_time_that_is_none_is_trouble(around: Surroundings, time: str) -> None:
+    event = around.announce()
+    around.meetup.faults.fail("/gql-ext", 200, body=page_of(event, dateTime=time))
+
+    async def work(opened: Opened) -> None:
+        with pytest.raises(PlatformTroubleError, match=f"event {event.id}"):
+            await opened.sync_meetup()
+
+    around.run(work)
+
+
+ENDLESS = {"hasNextPage": True, "endCursor": None}
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"page_info": ENDLESS}, {"rsvps": {"pageInfo": ENDLESS, "edges": []}}],
+    ids=["events", "RSVPs"],
+)
+def test_a_list_that_cannot_be_read_to_its_end_is_trouble(
+    around: Surroundings, changed: dict[str, Any]
+) -> None:
+    """Whoever is on a page that was not read would be taken for one who cancelled."""
+    guest = around.person("Gino").meetup
+    event = around.announce()
+    event.rsvps = {guest: "YES"}
+
+    async def work(opened: Opened) -> None:
+        await opened.sync_meetup()
+        around.meetup.faults.fail("/gql-ext", 200, body=page_of(event, **changed))
+        with pytest.raises(PlatformTroubleError, match="next page"):
+            await opened.sync_meetup()
+        assert await opened.db.run(EventGuests(event.id).members()) == {guest}
 
     around.run(work)

@@ -287,3 +287,13 @@ def test_what_is_not_there_is_told_in_plain_words(
 
 def test_a_form_that_is_too_long_is_refused(bot: RunningBot, browser: httpx.Client, someone: Person) -> None:
     assert browser.post(bot.invite(someone.discord), content=b"x" * 5000).status_code == 413
+
+
+def test_a_discord_that_does_not_answer_does_not_hold_a_page_up(
+    around: Surroundings, bot: RunningBot, browser: httpx.Client, someone: Person
+) -> None:
+    link = bot.invite(someone.discord)
+    around.discord.faults.fail("/users/", None, times=9)
+    page = browser.get(link)  # a browser with patience for five seconds
+    assert page.status_code == 200
+    assert "Discord account" not in page.text

@@ -253,24 +253,8 @@ def test_an_intent_for_a_series_that_is_gone_ends_with_what_was_made(around: Sur
 
 def test_a_process_that_is_killed_while_discord_answers_is_recovered_from(around: Surroundings) -> None:
     around.announce(days=30)
-    chosen = around.configuration()
-    assert chosen.access_token is not None
-    assert chosen.refresh_token is not None
     around.discord.faults.fail("/roles", None, method="POST", done=True)
-    environment = {
-        **os.environ,
-        "DISCORD_TOKEN": around.discord.token,
-        "DISCORD_GUILD": str(around.discord.guild.id),
-        "DISCORD_API_URL": around.discord.api_url,
-        "MEETUP_CLIENT_ID": around.meetup.client_id,
-        "MEETUP_CLIENT_SECRET": around.meetup.client_secret,
-        "MEETUP_ACCESS_TOKEN": chosen.access_token.reveal(),
-        "MEETUP_REFRESH_TOKEN": chosen.refresh_token.reveal(),
-        "MEETUP_GROUPS": "rpg-zurich",
-        "MEETUP_API_URL": around.meetup.api_url,
-        "PAGES_URL": "http://127.0.0.1",
-        "REDIS_URL": around.redis_url,
-    }
+    environment = {**os.environ, **around.environment()}
     around.clock = _real_clock()
     for event in around.meetup.world.events.values():
         event.time = around.clock.advance(days=30)

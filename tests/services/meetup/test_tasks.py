@@ -13,7 +13,8 @@ from keywright import AsyncDatabase, aconnect
 from keywright.errors import PlatformTroubleError
 from keywright.models.meetup.schema import TaskLease
 from keywright.services.meetup.tasks import Task, TaskHealth, daily, every
-from keywright.testing import ManualClock
+from keywright.testing import ManualClock, Proxy
+from running import Raw
 
 PERIOD, RETRY, LIMIT = timedelta(minutes=15), timedelta(minutes=5), timedelta(seconds=360)
 
@@ -153,3 +154,28 @@ def test_it_runs_when_due_and_stops_when_told(redis_url: str) -> None:
         assert ran == 1
 
     run(redis_url, work)
+
+
+def test_a_task_that_is_cut_off_while_it_takes_the_lease_frees_it(
+    redis_url: str, raw: Raw, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def step() -> None:
+        raise AssertionError
+
+    async def work(db: AsyncDatabase, clock: ManualClock) -> None:
+        await db.run(TaskLease("sync").holder())
+        proxy.delay(60)
+        attempt = asyncio.create_task(task(db, clock, step).attempt())
+        async with asyncio.timeout(10):
+            while not raw("EXISTS", "lock:meetup_task:sync"):  # noqa: ASYNC110  # Redis
+                await asyncio.sleep(0.001)
+        attempt.cancel()
+        await asyncio.sleep(0)
+        proxy.heal()
+        with pytest.raises(asyncio.CancelledError):
+            await attempt
+        assert not raw("EXISTS", "lock:meetup_task:sync")
+
+    run(proxy.url, work)

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import pytest
 
+from keywright import AsyncDatabase, aconnect
+from keywright.engine import Retry, Settings
 from keywright.errors import PlatformRefusedError, PlatformTroubleError
 from keywright.keyspace import Secret
 from keywright.models.meetup import linking, tokens
-from keywright.models.meetup.schema import RefreshTime, Tokens, UserTokens, UserTokensLease
-from meetup_bots import Opened, Surroundings
+from keywright.models.meetup.schema import OrganizerLease, RefreshTime, Tokens, UserTokens, UserTokensLease
+from keywright.services.meetup.oauth import Granted, OAuthClient
+from keywright.services.meetup.token_refresh import TokenRefresher
+from keywright.testing import Proxy
+from meetup_bots import Opened, Surroundings, surroundings
+from running import Raw
 
 
 def test_the_organizers_tokens_are_refreshed_when_due_and_the_next_time_is_kept(around: Surroundings) -> None:
@@ -133,3 +140,90 @@ def test_a_user_who_was_unlinked_meanwhile_gets_no_tokens_back(around: Surroundi
         assert await opened.db.run(UserTokens(someone.meetup).get()) is None
 
     around.run(work)
+
+
+def test_spoilt_tokens_of_one_user_do_not_stop_the_others(around: Surroundings, raw: Raw) -> None:
+    spoilt, sound = 96, 192  # the same hour
+
+    async def work(opened: Opened) -> None:
+        for user in (spoilt, sound):
+            old = Tokens(*map(Secret, around.meetup.oauth.grant(user)))
+            await opened.db.run(linking.link(user, user, old))
+        raw("HDEL", f"meetup_user:{spoilt}:oauth2_tokens", "refresh_token")
+        around.clock.advance(hour_of(sound, around.clock()))
+        assert await opened.refresher.refresh_users() == 1
+
+    around.run(work)
+
+
+class Cutting(OAuthClient):
+    """Redis goes out of reach as soon as Meetup has answered."""
+
+    cut: Callable[[], None]
+
+    async def refresh(self, token: Secret[str]) -> Granted:
+        granted = await super().refresh(token)
+        self.cut()
+        return granted
+
+
+def gone(proxy: Proxy) -> None:
+    proxy.refuse()
+    proxy.cut()
+
+
+@pytest.mark.parametrize("fault", [gone, Proxy.cut_before_reply], ids=["out of reach", "a lost reply"])
+@pytest.mark.parametrize("whose", ["organizer", "user"])
+def test_what_meetup_gave_is_kept_until_redis_is_back(
+    redis_url: str, make_proxy: Callable[[str], Proxy], whose: str, fault: Callable[[Proxy], None]
+) -> None:
+    """The old refresh token is used up by then, and the new one nowhere else."""
+    proxy = make_proxy(redis_url)
+
+    async def heal(seconds: float) -> None:
+        proxy.heal()
+
+    async def work(around: Surroundings, db: AsyncDatabase) -> None:
+        user = 96
+        access, refresh = map(Secret, around.meetup.oauth.grant(user))
+        await db.run(tokens.store_organizer(access, refresh, around.clock()))
+        await db.run(linking.link(user, user, Tokens(access, refresh)))
+        around.clock.advance(hour_of(user, around.clock()))
+        async with Cutting(around.provider(), "http://127.0.0.1") as oauth:
+            oauth.cut = lambda: fault(proxy)
+            refresher = TokenRefresher(db, oauth, around.clock, sleep=heal)
+            if whose == "organizer":
+                assert await refresher.refresh_now()
+                kept = (await db.run(tokens.organizer())).refresh_token
+            else:
+                assert await refresher.refresh_users() == 1
+                found = await db.run(UserTokens(user).get())
+                assert found is not None
+                kept = found.refresh_token
+        assert kept is not None
+        assert kept.reveal() in around.meetup.oauth._refresh
+        assert kept != refresh
+
+    async def session(around: Surroundings) -> None:
+        async with aconnect(proxy.url, settings=Settings(retry=Retry(attempts=1))) as db:
+            await work(around, db)
+
+    with surroundings(proxy.url) as around:
+        asyncio.run(session(around))
+
+
+def test_a_sync_waits_for_the_tokens_that_another_is_refreshing(around: Surroundings) -> None:
+    event = around.announce()
+    around.meetup.faults.slow("/oauth2/access", 0.2)
+
+    async def work(opened: Opened) -> None:
+        around.meetup.oauth.expire_access()
+        refreshing = asyncio.create_task(opened.refresher.refresh_now())
+        async with asyncio.timeout(10):
+            while await opened.db.run(OrganizerLease().holder()) is None:  # noqa: ASYNC110  # Redis
+                await asyncio.sleep(0.001)
+        assert (await opened.sync_meetup()).added == {event.id}
+        assert await refreshing
+
+    around.run(work)
+    assert around.meetup.oauth.refreshes == 1

@@ -36,9 +36,10 @@ __all__ = [
     "series_name",
 ]
 
+# The id of an event is ASCII: without case, letters from elsewhere would be taken for those of a to z.
 _CODE = re.compile(
     r"[\[(]\s*(?:new\s+(?P<new>adventure|campaign)"
-    r"|campaign\s+(?P<of>[a-z0-9_-]+)"
+    r"|campaign\s+(?P<of>(?a:[a-z0-9_-]+))"
     r"|channel\s+(?P<channel>[0-9]+))\s*[\])]",
     re.IGNORECASE,
 )
@@ -76,9 +77,14 @@ def read_shortcodes(description: str) -> Shortcodes:
     found = list(_CODE.finditer(description))
     new = {match["new"].lower() for match in found if match["new"]}
     of_event = next((match["of"] for match in found if match["of"]), None)
-    channel = next((int(match["channel"]) for match in found if match["channel"]), None)
+    channel = next((_number(match["channel"]) for match in found if match["channel"]), None)
     kind: SeriesType | None = "campaign" if "campaign" in new else "adventure" if new else None
     return Shortcodes(kind, of_event, channel)
+
+
+def _number(digits: str) -> int:
+    """What is too long for an id is only known to be: Python reads no numbers of thousands of digits."""
+    return int(digits) if len(digits) <= len(str(_LARGEST_ID)) else _LARGEST_ID + 1
 
 
 def series_name(title: str) -> str | None:
@@ -203,12 +209,12 @@ def decide(announced: Announced, known: Known, coming: frozenset[EventId] = froz
 
 
 def _mismatch(codes: Shortcodes, series: SeriesId, known: Known) -> str | None:
-    """How shortcodes contradict the series that a stored event keeps."""
+    """How shortcodes contradict the series that a stored event keeps; what is gone contradicts nothing."""
     if codes.fault is not None:
         return codes.fault
-    if codes.of_event is not None and known.series_of.get(codes.of_event) != series:
+    if codes.of_event is not None and known.series_of.get(codes.of_event) not in (None, series):
         return f"belongs to another series than event {codes.of_event}, which it names"
-    if codes.channel is not None and known.channels.get(codes.channel) != series:
+    if codes.channel is not None and known.channels.get(codes.channel) not in (None, series):
         return f"belongs to another series than channel {codes.channel}, which it names"
     return None
 

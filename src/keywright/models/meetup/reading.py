@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from keywright.errors import KeywrightError, StoredDataError
 from keywright.keyspace import Call, gather, gather_list
 from keywright.keyspace.call import Procedure
 from keywright.keyspace.settling import Steps
@@ -38,7 +39,7 @@ from keywright.models.meetup.schema import (
 if TYPE_CHECKING:
     from keywright.keyspace import Context
 
-__all__ = ["SeriesState", "read_series", "tracked_events", "upcoming_series"]
+__all__ = ["SeriesState", "details_of", "present", "read_series", "tracked_events", "upcoming_series"]
 
 
 @dataclass(frozen=True)
@@ -66,13 +67,29 @@ class SeriesState:
 
 
 def tracked_events() -> Call[dict[EventId, EventDetails]]:
-    """Every tracked event with its details, in two round trips."""
+    """Every tracked event whose details are whole, with them; in two round trips."""
 
     def steps(context: Context) -> Steps[dict[EventId, EventDetails]]:
-        events = sorted((yield MeetupEvents().members()))
-        return _present(events, (yield MeetupEvent.get_many(events)))
+        found: dict[EventId, EventDetails] = yield details_of(sorted((yield MeetupEvents().members())))
+        return found
 
     return Procedure(steps, "tracked events")
+
+
+def details_of(events: Sequence[EventId]) -> Call[dict[EventId, EventDetails]]:
+    """The details of many events, without those that have none or spoilt ones: a sync writes them anew."""
+
+    def steps(context: Context) -> Steps[dict[EventId, EventDetails]]:
+        try:
+            found = yield MeetupEvent.get_many(events)
+        except StoredDataError:
+            found = yield gather_list(MeetupEvent(event).get().attempt() for event in events)
+        for each in found:
+            if isinstance(each, KeywrightError) and not isinstance(each, StoredDataError):
+                raise each
+        return present(events, [None if isinstance(each, StoredDataError) else each for each in found])
+
+    return Procedure(steps, "read details")
 
 
 def upcoming_series(now: datetime) -> Call[list[SeriesState]]:
@@ -97,7 +114,7 @@ def read_series(series: Sequence[SeriesId], now: datetime) -> Call[list[SeriesSt
         )
         known = [channel for channel in channels if channel is not None]
         details, property_of = yield gather(
-            _details({event for events in events_of for event in events}), _property(known)
+            details_of(sorted({event for events in events_of for event in events})), _property(known)
         )
         attending = yield from _attending([event for event, each in details.items() if each.time >= now])
         states = []
@@ -142,11 +159,6 @@ def _state(bare: SeriesState, attending: _Attending, owned: _Property) -> Series
     )
 
 
-def _details(events: Iterable[EventId]) -> Call[dict[EventId, EventDetails]]:
-    asked = sorted(events)
-    return MeetupEvent.get_many(asked).map(lambda found: _present(asked, found))
-
-
 def _property(channels: Sequence[ChannelId]) -> Call[dict[ChannelId, _Property]]:
     def steps(context: Context) -> Steps[dict[ChannelId, _Property]]:
         guests, hosts, users, former, times = yield gather(
@@ -182,5 +194,6 @@ def _attending(events: Sequence[EventId]) -> Steps[_Attending]:
     return _Attending(on_discord(guests), on_discord(hosts))
 
 
-def _present(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
+def present(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
+    """The values that are there, by their keys."""
     return {key: value for key, value in zip(keys, values, strict=True) if value is not None}

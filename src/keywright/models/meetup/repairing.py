@@ -17,7 +17,7 @@ from keywright.engine import AsyncDatabase, Database
 from keywright.errors import KeywrightError
 from keywright.keyspace import Call, gather_list, recover
 from keywright.keyspace.call import Command, Procedure
-from keywright.keyspace.guard import Check, Outcome, equals, exists, has_member, members_are
+from keywright.keyspace.guard import Check, Outcome, equals, members_are
 from keywright.keyspace.journal import commit
 from keywright.keyspace.kinds.set import REMOVE
 from keywright.keyspace.settling import Steps, Writes
@@ -184,10 +184,9 @@ def _about(finding: Finding) -> Entity:
 def _mended(entity: Entity, group: Sequence[Finding], state: State) -> Call[Outcome]:
     entities = {entity, *(each for finding in group for each in _touched(finding))}
     checks = [check for each in sorted(entities, key=repr) for check in _unchanged(each, group, state)]
-    spoilt = [finding for finding in group if finding.spoilt is not None]
-    writes: Writes = [_write(finding) for finding in spoilt]
-    writes += [_write(finding) for finding in group if finding.spoilt is None]
-    checks += [_still_spoilt(finding) for finding in spoilt]
+    checks += [check for finding in group if finding.spoilt for check in finding.spoilt.still]
+    # What is spoilt goes first: its key may be written anew.
+    writes: Writes = [_write(finding) for finding in sorted(group, key=lambda each: each.spoilt is None)]
     return commit(f"mend {entity[0]} {entity[1]}", checks, writes)
 
 
@@ -214,15 +213,6 @@ def _unchanged(entity: Entity, group: Sequence[Finding], state: State) -> list[C
         events = SeriesEvents(identity)
         checks.append(members_are(events, map(events._encode, state.members(SeriesEvents, identity))))
     return checks
-
-
-def _still_spoilt(finding: Finding) -> Check:
-    assert finding.spoilt is not None
-    if finding.spoilt.member is not None:
-        return has_member(finding.key, finding.spoilt.member)
-    if finding.spoilt.stored is not None:
-        return equals(finding.key, finding.spoilt.stored)
-    return exists(finding.key)
 
 
 def _write(finding: Finding) -> Call[Any]:

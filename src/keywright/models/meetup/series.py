@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from keywright.keyspace import Call, gather, gather_list
+from keywright.keyspace.call import Procedure
 from keywright.keyspace.guard import Check, Outcome, absent, equals, has_member, members_are
 from keywright.keyspace.journal import commit
 from keywright.keyspace.settling import Steps, Writes, until_settled
@@ -34,6 +35,17 @@ __all__ = ["apply_change", "delete_series", "event_writes", "remove_event", "typ
 
 def apply_change(change: Change) -> Call[Outcome]:
     """Write one change of an event, if all that it was decided from still holds."""
+
+    def steps(context: object) -> Steps[Outcome]:
+        # Made only here, so that what cannot be written is an error of this call alone.
+        checks, writes = _changed(change)
+        outcome: Outcome = yield commit(f"sync event {change.event}", checks, writes)
+        return outcome
+
+    return Procedure(steps, f"sync event {change.event}")
+
+
+def _changed(change: Change) -> tuple[list[Check], Writes]:
     before = None if change.joining else change.series
     checks = [series_of_event.holds(change.event, before)]
     writes: Writes = []
@@ -45,7 +57,7 @@ def apply_change(change: Change) -> Call[Outcome]:
     hosts, guests = EventHosts(change.event), EventGuests(change.event)
     writes += [hosts.remove(*change.gone_hosts), hosts.add(*change.new_hosts)]
     writes += [guests.remove(*change.gone_guests), guests.add(*change.new_guests)]
-    return commit(f"sync event {change.event}", checks, writes)
+    return checks, writes
 
 
 def _join_checks(change: Change, joining: Joining) -> list[Check]:

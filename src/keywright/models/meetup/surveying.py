@@ -12,6 +12,7 @@ from keywright.errors import StoredDataError
 from keywright.keyspace import Call, Key, Record, Set, Value, gather_list
 from keywright.keyspace.call import Command, Operation, Procedure, as_is
 from keywright.keyspace.codecs import CodecError, Raw
+from keywright.keyspace.guard import Check, equals, exists, has_member, hash_is
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.record import GET as GET_RECORD
 from keywright.keyspace.kinds.set import MEMBERS
@@ -47,7 +48,8 @@ class Spoilt:
 
     key: Key
     reason: str
-    stored: bytes | None = None
+    still: tuple[Check, ...]
+    """The checks that it is so still."""
     member: bytes | None = None
 
 
@@ -137,18 +139,14 @@ def _by_kind(keys: Sequence[Key]) -> dict[type[Key], list[Any]]:
 
 def _values(found: Survey, kind: type[Value[Any]], keys: list[Value[Any]]) -> Steps[None]:
     stored = yield BulkRead(kind, [key._name for key in keys], Raw())
-    missing = [key for key, value in zip(keys, stored, strict=True) if value is None]
-    types = (yield gather_list(key.stored_type() for key in missing)) if missing else []
     # MGET answers nothing for a key of another type, too.
-    found.spoilt += [
-        Spoilt(key, f"is a {other}") for key, other in zip(missing, types, strict=True) if other != "none"
-    ]
+    yield from _of_kind(found, [key for key, value in zip(keys, stored, strict=True) if value is None])
     for key, value in zip(keys, stored, strict=True):
         if value is not None:
             try:
                 found.state.values[kind][_identity(key)] = kind._codec.decode(value)
             except CodecError as error:
-                found.spoilt.append(Spoilt(key, f"should hold {error.expected}", stored=value))
+                found.spoilt.append(Spoilt(key, f"should hold {error.expected}", (equals(key, value),)))
 
 
 def _sets(found: Survey, kind: type[Set[Any]], keys: list[Set[Any]]) -> Steps[None]:
@@ -159,19 +157,15 @@ def _sets(found: Survey, kind: type[Set[Any]], keys: list[Set[Any]]) -> Steps[No
             try:
                 members.add(decode(member))
             except CodecError as error:
-                found.spoilt.append(Spoilt(key, f"should hold {error.expected}", member=member))
+                still = (has_member(key, member),)
+                found.spoilt.append(Spoilt(key, f"should hold {error.expected}", still, member))
         found.state.sets[kind][_identity(key)] = members
 
 
 def _records(found: Survey, kind: type[Record[Any]], keys: list[Record[Any]]) -> Steps[None]:
     whole = found.state.records[kind]
     if kind is not MeetupEvent:
-        types = yield gather_list(key.stored_type() for key in keys)
-        for key, other in zip(keys, types, strict=True):
-            if other == kind.redis_type:
-                whole.add(_identity(key))
-            elif other != "none":
-                found.spoilt.append(Spoilt(key, f"is a {other}"))
+        whole.update(map(_identity, (yield from _of_kind(found, keys))))
         return
     for key, reply in (yield from _read(found, GET_RECORD, keys)):
         try:
@@ -179,7 +173,9 @@ def _records(found: Survey, kind: type[Record[Any]], keys: list[Record[Any]]) ->
                 kind._fields.unflatten(reply)
                 whole.add(_identity(key))
         except CodecError as error:
-            found.spoilt.append(Spoilt(key, f"should hold {error.expected}"))
+            pairs = iter(reply)
+            still = (hash_is(key, dict(zip(pairs, pairs, strict=True))),)
+            found.spoilt.append(Spoilt(key, f"should hold {error.expected}", still))
 
 
 def _read(found: Survey, operation: Operation, keys: list[Any]) -> Steps[list[tuple[Any, Any]]]:
@@ -189,13 +185,19 @@ def _read(found: Survey, operation: Operation, keys: list[Any]) -> Steps[list[tu
         return list(zip(keys, (yield gather_list(commands)), strict=True))
     except StoredDataError:
         replies = yield gather_list(command.attempt() for command in commands)
-    pairs = []
-    for key, reply in zip(keys, replies, strict=True):
-        if isinstance(reply, StoredDataError):
-            found.spoilt.append(Spoilt(key, "is of another Redis type"))
-        else:
-            pairs.append((key, reply))
-    return pairs
+    pairs = list(zip(keys, replies, strict=True))
+    yield from _of_kind(found, [key for key, reply in pairs if isinstance(reply, StoredDataError)])
+    return [(key, reply) for key, reply in pairs if not isinstance(reply, StoredDataError)]
+
+
+def _of_kind(found: Survey, keys: list[Any]) -> Steps[list[Any]]:
+    """Those of some keys that are of the Redis type they should be; one of another is spoilt."""
+    types = yield gather_list(key.stored_type() for key in keys)
+    for key, other in zip(keys, types, strict=True):
+        if other not in ("none", key.redis_type):
+            still = (exists(key), Check(key, "fits", (other,)))
+            found.spoilt.append(Spoilt(key, f"is a {other}", still))
+    return [key for key, other in zip(keys, types, strict=True) if other == key.redis_type]
 
 
 def _identity(key: Key) -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from keywright.errors import ConflictError, KeywrightError, OutcomeUnknownError, StoredDataError
+from keywright.errors import ConflictError, KeywrightError, OutcomeUnknownError
 from keywright.keyspace import Call, gather, gather_list
 from keywright.keyspace.call import Procedure
 from keywright.keyspace.journal import ATTEMPTS
@@ -27,13 +27,12 @@ from keywright.models.meetup.events import (
     Skipped,
     decide,
 )
+from keywright.models.meetup.reading import details_of, present
 from keywright.models.meetup.schema import (
     ChannelId,
-    EventDetails,
     EventGuests,
     EventHosts,
     EventId,
-    MeetupEvent,
     OrphanedChannels,
     SeriesEvents,
     SeriesId,
@@ -168,20 +167,22 @@ def _known(announced: Sequence[Announced]) -> Steps[Known]:
     series, of_channels, details, hosts, guests = yield gather(
         SeriesOfEvent.get_many(asked),
         gather(SeriesOfChannel.get_many(channels), OrphanedChannels().has_many(channels)),
-        _details(list(codes)),
+        details_of(list(codes)),
         gather_list(EventHosts(event).members() for event in codes),
         gather_list(EventGuests(event).members() for event in counted),
     )
-    series_of = _present(asked, series)
+    series_of = present(asked, series)
     guests_of = dict(zip(counted, guests, strict=True))
     events = {
-        event: KnownEvent(series_of.get(event), detail, frozenset(host), frozenset(guests_of.get(event, ())))
-        for event, detail, host in zip(codes, details, hosts, strict=True)
+        event: KnownEvent(
+            series_of.get(event), details.get(event), frozenset(host), frozenset(guests_of.get(event, ()))
+        )
+        for event, host in zip(codes, hosts, strict=True)
     }
     new = [code.of_event for event, code in codes.items() if event not in series_of]
     joined = {series_of[event] for event in new if event in series_of}
     known_series = yield from _known_series(sorted(joined))
-    by_channel: dict[ChannelId, SeriesId] = _present(channels, of_channels[0])
+    by_channel: dict[ChannelId, SeriesId] = present(channels, of_channels[0])
     orphans = frozenset(channel for channel, orphaned in of_channels[1].items() if orphaned)
     return Known(events, series_of, known_series, by_channel, orphans)
 
@@ -197,30 +198,6 @@ def _known_series(series: list[SeriesId]) -> Steps[dict[SeriesId, KnownSeries]]:
         each: KnownSeries(kind, events=frozenset(members))
         for each, kind, members in zip(series, types, events, strict=True)
     }
-
-
-def _details(events: Sequence[EventId]) -> Call[list[EventDetails | None]]:
-    """The details of many events; None where they are missing or spoilt, so that they are written anew."""
-
-    def steps(context: Context) -> Steps[list[EventDetails | None]]:
-        try:
-            found: list[EventDetails | None] = yield MeetupEvent.get_many(events)
-        except StoredDataError:
-            each = yield gather_list(MeetupEvent(event).get().attempt() for event in events)
-            return [None if isinstance(one, StoredDataError) else _sound(one) for one in each]
-        return found
-
-    return Procedure(steps, "read details")
-
-
-def _sound(found: EventDetails | KeywrightError | None) -> EventDetails | None:
-    if isinstance(found, KeywrightError):
-        raise found
-    return found
-
-
-def _present(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
-    return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
 
 def _windows(items: Sequence[Any]) -> Iterator[Any]:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from keywright.errors import StoredDataError
 from keywright.keyspace import Call, Secret, gather
-from keywright.keyspace.guard import Check
+from keywright.keyspace.guard import Check, absent
 from keywright.keyspace.journal import commit
-from keywright.keyspace.settling import Writes
+from keywright.keyspace.settling import Steps, Writes, until_settled
 from keywright.models.meetup.schema import AccessToken, OrganizerLease, RefreshTime, RefreshToken
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "finish_refresh",
     "organizer",
     "postpone_refresh",
+    "seed_organizer",
     "store_organizer",
 ]
 
@@ -44,6 +45,24 @@ def organizer() -> Call[OrganizerTokens]:
 def store_organizer(access_token: Secret[str], refresh_token: Secret[str], due: datetime) -> Call[None]:
     """Set up, or replace, the organizer's tokens and when to refresh them, in one step."""
     return commit("organizer", [], _writes(access_token, refresh_token, due)).map(lambda _: None)
+
+
+def seed_organizer(access_token: Secret[str], refresh_token: Secret[str], due: datetime) -> Call[bool]:
+    """Set up the organizer's tokens where one is missing; False, and nothing changes, where both are there.
+
+    Of several bots that start at once one does it, so none overwrites what another has refreshed since.
+    """
+
+    def attempt() -> Steps[bool | None]:
+        found = yield organizer()
+        keys = (AccessToken(), RefreshToken())
+        missing = [key for key, token in zip(keys, found, strict=True) if token is None]
+        if not missing:
+            return False
+        writes = _writes(access_token, refresh_token, due)
+        return True if (yield commit("organizer", [absent(key) for key in missing], writes)) else None
+
+    return until_settled("seed organizer", attempt)
 
 
 def due_time(start: datetime) -> Call[datetime]:

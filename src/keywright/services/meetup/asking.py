@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import ssl
+from collections.abc import Awaitable, Callable
 from functools import cache
 from http import HTTPStatus
+from types import TracebackType
+from typing import Self, TypedDict
 
 import httpx
 
 __all__ = [
-    "ATTEMPTS",
     "LONGEST_WAIT_SECONDS",
-    "TIMEOUT_SECONDS",
+    "HttpApi",
+    "Manner",
+    "Sleep",
     "backoff",
     "described",
     "never_sent",
-    "tls",
     "worth_repeating",
 ]
+
+Sleep = Callable[[float], Awaitable[None]]
 
 ATTEMPTS = 5
 TIMEOUT_SECONDS = 20.0
@@ -26,8 +32,41 @@ TIMEOUT_SECONDS = 20.0
 LONGEST_WAIT_SECONDS = 60.0
 
 
+class Manner(TypedDict, total=False):
+    """How a client of an API asks, where that is not as usual."""
+
+    timeout: float
+    attempts: int
+    sleep: Sleep
+    transport: httpx.AsyncBaseTransport
+
+
+class HttpApi:
+    """What clients of an HTTP API share. `async with` them."""
+
+    def __init__(
+        self,
+        *,
+        timeout: float = TIMEOUT_SECONDS,
+        attempts: int = ATTEMPTS,
+        sleep: Sleep = asyncio.sleep,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._attempts = attempts
+        self._sleep = sleep
+        self._client = httpx.AsyncClient(timeout=timeout, transport=transport, verify=_tls())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.aclose()
+
+
 @cache
-def tls() -> ssl.SSLContext:
+def _tls() -> ssl.SSLContext:
     """One for all clients: reading the certificates takes longer than many a request."""
     return httpx.create_ssl_context()
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -20,7 +20,7 @@ from keywright.errors import EngineError, PlatformTroubleError, RefusedChangeErr
 from keywright.keyspace import Keyring
 from keywright.models.meetup import tokens
 from keywright.models.meetup.linking import begin_linking
-from keywright.models.meetup.schema import DiscordId, TaskLease, new_id
+from keywright.models.meetup.schema import DiscordId, TaskLease
 from keywright.models.meetup.schema import meetup as space
 from keywright.models.meetup.syncing import Synced
 from keywright.services.addresses import listening
@@ -33,7 +33,7 @@ from keywright.services.meetup.meetup_api import MeetupApi
 from keywright.services.meetup.meetup_sync import MeetupSync
 from keywright.services.meetup.oauth import OAuthClient
 from keywright.services.meetup.pages import REDIRECT_PATH, LinkingPages, link_to
-from keywright.services.meetup.tasks import GRACE, Next, Task, Work, daily, every
+from keywright.services.meetup.tasks import GRACE, Next, Task, Work, daily, every, holding, next_hour
 from keywright.services.meetup.token_refresh import TokenRefresher
 from keywright.services.serving import json_response, serving, stopped_by_signals
 
@@ -96,9 +96,7 @@ async def _seed(db: AsyncDatabase, chosen: Configuration, now: datetime) -> None
     """Store the organizer's tokens that were configured, where the database has none."""
     if chosen.access_token is None or chosen.refresh_token is None:
         return
-    found = await db.run(tokens.organizer())
-    if found.access_token is None or found.refresh_token is None:
-        await db.run(tokens.store_organizer(chosen.access_token, chosen.refresh_token, now))
+    if await db.run(tokens.seed_organizer(chosen.access_token, chosen.refresh_token, now)):
         log.info("stored the organizer's tokens of the configuration")
 
 
@@ -116,9 +114,11 @@ def _sync(chosen: Configuration, opened: _Opened, clock: Clock) -> Callable[[], 
 
 async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOutcome:
     """One sync now, both ways; RefusedChangeError while another bot is at it."""
-    lease, holder = TaskLease(SYNC), new_id()
-    async with _opened(configuration, clock) as opened:
-        if not await opened.db.run(lease.acquire(holder, SYNC_LIMIT + GRACE)):
+    async with (
+        _opened(configuration, clock) as opened,
+        holding(opened.db, TaskLease(SYNC), SYNC_LIMIT + GRACE) as held,
+    ):
+        if not held:
             remedy = "Wait for it; one whose process died is over within seven minutes."
             raise RefusedChangeError("a sync", "is under way already", remedy)
         try:
@@ -126,8 +126,6 @@ async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOu
                 return await _sync(configuration, opened, clock)()
         except TimeoutError as error:
             raise PlatformTroubleError("the platforms", "a sync", "it took too long") from error
-        finally:
-            await opened.db.run(lease.release(holder))
 
 
 async def invited(configuration: Configuration, user: DiscordId) -> str:
@@ -172,19 +170,29 @@ class Bot:
         refresher = TokenRefresher(db, opened.oauth, clock)
 
         async def sync() -> None:
-            _log_sync(await both())
+            outcome = await both()
+            _log_sync(outcome)
+            _tell(outcome.failures)
 
         async def cleaning() -> None:
-            await clean(db, opened.discord, clock())
+            _tell((await clean(db, opened.discord, clock())).failures)
 
         async def expiry() -> None:
-            await check_expiry(db, opened.discord, clock())
+            _tell((await check_expiry(db, opened.discord, clock())).failures)
 
-        async def users() -> None:
+        async def users() -> datetime:
+            began = clock()
             await refresher.refresh_users()
+            return next_hour(began)  # counted from the end, an hour would be missed now and then
 
-        def task(name: str, work: Work, following: Next, first: datetime | None = None) -> Task:
-            retry = min(RETRY, following(clock()) - clock())
+        def task(
+            name: str,
+            work: Work,
+            following: Next,
+            *,
+            retry: timedelta = RETRY,
+            first: datetime | None = None,
+        ) -> Task:
             return Task(
                 name,
                 work,
@@ -196,13 +204,16 @@ class Bot:
                 first=first,
             )
 
+        def often(name: str, work: Work, period: timedelta) -> Task:
+            return task(name, work, every(period), retry=min(RETRY, period))
+
         evening = daily(chosen.expiry_at)
         return [
             task("tokens", refresher.refresh_when_due, every(RETRY)),
-            task(SYNC, sync, every(chosen.sync_every)),
-            task("cleaning", cleaning, every(chosen.clean_every)),
-            task("expiry", expiry, evening, evening(clock())),
-            task("users", users, every(RETRY)),
+            often(SYNC, sync, chosen.sync_every),
+            often("cleaning", cleaning, chosen.clean_every),
+            task("expiry", expiry, evening, first=evening(clock())),
+            task("users", users, next_hour),
         ]
 
     def _pages(self, opened: _Opened) -> Starlette:
@@ -241,6 +252,14 @@ class Bot:
         for error in ended:
             if isinstance(error, Exception):
                 raise error
+
+
+def _tell(failures: Mapping[Any, Exception]) -> None:
+    """Make what failed the trouble of a task that has done all the rest."""
+    if failures:
+        subject, failure = next(iter(failures.items()))
+        first = f"could not be done, of which the first is {subject}: {str(failure).rstrip('.')}"
+        raise RefusedChangeError(f"a part of it ({len(failures)})", first, "See the log for all.")
 
 
 def _log_sync(outcome: SyncOutcome) -> None:

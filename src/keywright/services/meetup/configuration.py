@@ -124,6 +124,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         return time.fromisoformat(self.schedule.expiry_at)
 
 
+MINUTES_A_YEAR = 366 * 24 * 60
 SECRETS = ("discord_token", "client_secret", "access_token", "refresh_token")
 PARTS: dict[str, type[msgspec.Struct]] = {
     "discord": DiscordPart,
@@ -169,19 +170,30 @@ def _check(configuration: Configuration) -> None:
         "pages.public_url": configuration.pages.public_url,
     }
     for name, url in urls.items():
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
+        if not _is_address(url):
             raise ConfigurationError(name, f"cannot be {url!r}", "Write it as https://host/path.")
+    if urlsplit(configuration.pages.public_url).path not in ("", "/"):
+        remedy = "Give the pages a host of their own, as in https://bot.example.org."
+        raise ConfigurationError("pages.public_url", "has a path", remedy)
     if not configuration.meetup.groups:
         raise ConfigurationError("meetup.groups", "is empty", "Name the groups whose events to follow.")
     _ = configuration.listening
     _check_schedule(configuration)
 
 
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.netloc) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def _check_schedule(configuration: Configuration) -> None:
     for name in ("sync_minutes", "clean_minutes"):
-        if getattr(configuration.schedule, name) <= 0:
-            raise ConfigurationError(f"schedule.{name}", "is not above 0", "Give a number of minutes.")
+        if not 0 < getattr(configuration.schedule, name) <= MINUTES_A_YEAR:
+            remedy = "Give a number of minutes, of a year at the most."
+            raise ConfigurationError(f"schedule.{name}", "is out of bounds", remedy)
     if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", configuration.schedule.expiry_at):
         given = configuration.schedule.expiry_at
         raise ConfigurationError("schedule.expiry_at", f"cannot be {given!r}", "Write it as 18:30.")

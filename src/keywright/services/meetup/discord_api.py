@@ -6,11 +6,8 @@ What Discord says is not there is None or False. Only its own "Unknown Channel" 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from types import TracebackType
-from typing import Annotated, Any, NamedTuple, Self, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import quote
 
 import httpx
@@ -19,13 +16,11 @@ import msgspec
 from keywright.errors import PlatformRefusedError, PlatformTroubleError
 from keywright.keyspace import Secret
 from keywright.services.meetup.asking import (
-    ATTEMPTS,
-    LONGEST_WAIT_SECONDS,
-    TIMEOUT_SECONDS,
+    HttpApi,
+    Manner,
     backoff,
     described,
     never_sent,
-    tls,
     worth_repeating,
 )
 from keywright.services.meetup.rate_limits import RateLimits, Route
@@ -36,11 +31,12 @@ API_URL = "https://discord.com/api/v10"
 TEXT_CHANNEL = 0
 _UNKNOWN = {10003, 10007, 10008, 10011, 10013}  # channel, member, message, role, user
 _LONGEST_NONCE = 25
+_WITH_BUCKETS = ("/channels/{}", "/guilds/{}")  # each of these has its own
 
 T = TypeVar("T")
 Snowflake = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,20}$")]
+Bits = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,40}$")]
 Json = dict[str, Any]
-Sleep = Callable[[float], Awaitable[None]]
 
 
 class Overwrite(msgspec.Struct, frozen=True):
@@ -48,8 +44,8 @@ class Overwrite(msgspec.Struct, frozen=True):
 
     id: Snowflake
     type: int
-    allow: str = "0"
-    deny: str = "0"
+    allow: Bits = "0"
+    deny: Bits = "0"
 
 
 class Channel(msgspec.Struct, frozen=True):
@@ -95,35 +91,17 @@ class _Again(NamedTuple):
     pauses: bool = True
 
 
-class DiscordApi:
+class DiscordApi(HttpApi):
     """The API as one bot sees it, in one guild. `async with` it."""
 
     def __init__(
-        self,
-        token: Secret[str],
-        guild: int,
-        *,
-        url: str = API_URL,
-        transport: httpx.AsyncBaseTransport | None = None,
-        timeout: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
-        sleep: Sleep = asyncio.sleep,
+        self, token: Secret[str], guild: int, *, url: str = API_URL, **manner: Unpack[Manner]
     ) -> None:
+        super().__init__(**manner)
         self.guild = guild
         self._url = url
         self._token = token
-        self._attempts = attempts
-        self._sleep = sleep
-        self._limits = RateLimits(sleep=sleep)
-        self._client = httpx.AsyncClient(timeout=timeout, transport=transport, verify=tls())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.aclose()
+        self._limits = RateLimits(sleep=self._sleep)
 
     async def me(self) -> int:
         """The bot's own id."""
@@ -207,7 +185,7 @@ class DiscordApi:
         self, method: str, template: str, *ids: int, body: Json | None = None, repeatable: bool = True
     ) -> httpx.Response | None:
         """The answer, through limits and trouble; None where Discord does not know what the path names."""
-        route = Route(method, template, str(ids[0]) if ids else "")
+        route = Route(method, template, str(ids[0]) if template.startswith(_WITH_BUCKETS) else "")
         path, reason = template.format(*ids), ""
         for attempt in range(self._attempts):
             async with self._limits.turn(route):
@@ -231,7 +209,7 @@ class DiscordApi:
             return answer
         asked, reason = f"{route.method} {path}", f"status {answer.status_code}"
         if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
-            self._wait_as_told(route, answer, asked)
+            self._note_refusal(route, answer)
             return _Again(reason, maybe_done=False, pauses=False)
         if worth_repeating(answer.status_code):
             return _Again(reason, maybe_done=True)
@@ -246,15 +224,13 @@ class DiscordApi:
         }
         return await self._client.request(method, f"{self._url}{path}", headers=headers, json=body)
 
-    def _wait_as_told(self, route: Route, answer: httpx.Response, asked: str) -> None:
+    def _note_refusal(self, route: Route, answer: httpx.Response) -> None:
         """A proxy in front of Discord refuses with a header alone, and means everything."""
         told = _refusal(answer)
         seconds = told.retry_after
         if seconds is None:
             header = answer.headers.get("Retry-After", "")
             seconds = float(header) if header.replace(".", "", 1).isdigit() else 1.0
-        if seconds > LONGEST_WAIT_SECONDS:
-            raise PlatformTroubleError("Discord", asked, f"a rate limit for {seconds:.0f} s")
         everything = told.everything or told.retry_after is None
         self._limits.refused(route, seconds, everything=everything)
 

@@ -51,8 +51,9 @@ class DiscordSynced:
 
 @dataclass(frozen=True)
 class _Found:
-    """The guild at the beginning of a run; members as they are met."""
+    """The time and the guild at the beginning of a run; members as they are met."""
 
+    now: datetime
     bot: int
     channels: dict[int, Channel]
     roles: dict[int, Role]
@@ -78,10 +79,11 @@ class DiscordSync:
     async def run(self) -> DiscordSynced:
         """Once for all series. One that fails does not stop the others: it is among the failures."""
         done = DiscordSynced(waiting=await self._provisioner.recover())
-        states = await self._db.run(upcoming_series(self._clock()))
+        now = self._clock()
+        states = await self._db.run(upcoming_series(now))
         if not states:
             return done
-        found = _Found(await self._api.me(), await self._api.channels(), await self._api.roles())
+        found = _Found(now, await self._api.me(), await self._api.channels(), await self._api.roles())
         for state in states:
             try:
                 await self._series(state, found, done)
@@ -91,7 +93,7 @@ class DiscordSync:
         return done
 
     async def _series(self, state: SeriesState, found: _Found, done: DiscordSynced) -> None:
-        name, link = self._next_session(state)
+        name, link = _next_session(state, found.now)
         channel = await self._living_channel(state, found)
         if channel is None:
             state = SeriesState(
@@ -109,18 +111,6 @@ class DiscordSync:
         await self._dress(channel, state, link, self._overwrites(state, found, (guest, host)), found, done)
         await self._assign(state.hosts, host, found, done)
         await self._assign(state.guests, guest, found, done)
-
-    def _next_session(self, state: SeriesState) -> tuple[str, str]:
-        event = state.next_event(self._clock())
-        assert event is not None  # only such series are read
-        name = series_name(state.events[event].name)
-        if name is None:
-            raise RefusedChangeError(
-                f"event {event}",
-                f"has the title {state.events[event].name!r}, which begins with no name for its channel",
-                "Put 2 to 80 letters before the first bracket.",
-            )
-        return name, state.events[event].link
 
     async def _living_channel(self, state: SeriesState, found: _Found) -> ChannelId | None:
         """The channel of a series, if Discord has it; one that is gone is forgotten with all that was its."""
@@ -187,8 +177,8 @@ class DiscordSync:
         """Topic, category and permissions, where they differ; permissions that others gave stay."""
         now = found.channels.get(channel, Channel(str(channel)))
         category, topic = self._category(state), f"Next session: {link}"
-        wanted = {each.id: each for each in overwrites}
-        merged = {each.id: each for each in now.permission_overwrites} | wanted
+        merged = {each.id: each for each in now.permission_overwrites}
+        merged |= {each.id: _added(each, merged.get(each.id)) for each in overwrites}
         changes: dict[str, object] = {}
         if now.topic != topic:
             changes["topic"] = topic
@@ -234,3 +224,30 @@ def _as_data(overwrite: Overwrite) -> dict[str, object]:
         "allow": overwrite.allow,
         "deny": overwrite.deny,
     }
+
+
+def _next_session(state: SeriesState, now: datetime) -> tuple[str, str]:
+    """The name of the series and the address of its next event."""
+    event = state.next_event(now)
+    assert event is not None  # only such series are read, and at the same time
+    name = series_name(state.events[event].name)
+    if name is None:
+        raise RefusedChangeError(
+            f"event {event}",
+            f"has the title {state.events[event].name!r}, which begins with no name for its channel",
+            "Put 2 to 80 letters before the first bracket.",
+        )
+    return name, state.events[event].link
+
+
+def _added(wanted: Overwrite, found: Overwrite | None) -> Overwrite:
+    """What we need, beside what people have given or taken otherwise."""
+    if found is None:
+        return wanted
+    allow, deny = int(wanted.allow), int(wanted.deny)
+    return Overwrite(
+        wanted.id,
+        wanted.type,
+        str(int(found.allow) & ~deny | allow),
+        str(int(found.deny) & ~allow | deny),
+    )

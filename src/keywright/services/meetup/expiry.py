@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import PlatformError
+from keywright.errors import PlatformError, RefusedChangeError
 from keywright.models.meetup.expiring import claim_reminder, expiration, extend, reminder_is_due
 from keywright.models.meetup.reading import SeriesState, read_series
 from keywright.models.meetup.schema import ChannelId, EventSeries
@@ -39,10 +39,13 @@ async def check_expiry(db: AsyncDatabase, api: DiscordApi, now: datetime) -> Exp
     for state in await db.run(read_series(series, now)):
         if state.channel is None:
             continue
-        if await _extended(db, state, state.channel, now):
-            done.extended += 1
-        elif reminder_is_due(state.times, state.type or "adventure", now):
-            await _remind(db, api, state, state.channel, now, done)
+        try:
+            if await _extended(db, state, state.channel, now):
+                done.extended += 1
+            elif reminder_is_due(state.times, state.type or "adventure", now):
+                await _remind(db, api, state, state.channel, now, done)
+        except RefusedChangeError:
+            log.info("channel %d was retired meanwhile", state.channel)
     return done
 
 

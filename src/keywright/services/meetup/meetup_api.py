@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime
 from http import HTTPStatus
-from types import TracebackType
-from typing import Annotated, Any, Self, TypeVar
+from typing import Annotated, Any, TypeVar, Unpack
 
 import httpx
 import msgspec
@@ -16,15 +14,13 @@ from keywright.keyspace import Secret
 from keywright.models.meetup.events import Announced
 from keywright.models.meetup.schema import EventDetails
 from keywright.services.meetup.asking import (
-    ATTEMPTS,
     LONGEST_WAIT_SECONDS,
-    TIMEOUT_SECONDS,
+    HttpApi,
+    Manner,
     backoff,
     described,
-    tls,
     worth_repeating,
 )
-from keywright.services.meetup.discord_api import Sleep
 
 __all__ = ["API_URL", "MeetupApi", "StaleTokenError"]
 
@@ -68,6 +64,14 @@ class StaleTokenError(PlatformRefusedError):
 class _PageInfo(msgspec.Struct, frozen=True, rename="camel"):
     has_next_page: bool = False
     end_cursor: str | None = None
+
+    def next(self, before: str | None) -> str | None:
+        """The cursor of the next page, if there is one."""
+        if not self.has_next_page:
+            return None
+        if self.end_cursor in (None, before):
+            raise PlatformTroubleError("Meetup", "a list", "it does not say where the next page begins")
+        return self.end_cursor
 
 
 class _Identified(msgspec.Struct, frozen=True):
@@ -141,33 +145,21 @@ class _Body(msgspec.Struct, frozen=True):
     errors: tuple[_Problem, ...] = ()
 
 
-class MeetupApi:
+class MeetupApi(HttpApi):
     """`async with` it. Every method takes the access token to ask with."""
 
     def __init__(
         self,
         url: str = API_URL,
         *,
-        timeout: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
-        sleep: Sleep = asyncio.sleep,
         events_a_page: int = EVENTS_A_PAGE,
         rsvps_a_page: int = RSVPS_A_PAGE,
+        **manner: Unpack[Manner],
     ) -> None:
+        super().__init__(**manner)
         self._url = url
-        self._attempts = attempts
-        self._sleep = sleep
         self._events_a_page = events_a_page
         self._rsvps_a_page = rsvps_a_page
-        self._client = httpx.AsyncClient(timeout=timeout, verify=tls())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.aclose()
 
     async def self_id(self, token: Secret[str]) -> int:
         """The member whom a token belongs to."""
@@ -195,8 +187,8 @@ class MeetupApi:
                 )
             nodes = [edge.node for edge in page.events.edges if edge.node.status not in GONE]
             found += [await self._announced(token, node) for node in nodes]
-            cursor = page.events.page_info.end_cursor
-            if not page.events.page_info.has_next_page or cursor is None:
+            cursor = page.events.page_info.next(cursor)
+            if cursor is None:
                 return found
 
     async def is_gone(self, token: Secret[str], event: str) -> bool:
@@ -206,15 +198,14 @@ class MeetupApi:
 
     async def _announced(self, token: Secret[str], event: _Event) -> Announced:
         going = event.rsvps.going
-        cursor = event.rsvps.page_info.end_cursor if event.rsvps.page_info.has_next_page else None
+        cursor = event.rsvps.page_info.next(None)
         while cursor is not None:
             given = {"eventId": event.id, "rsvps": self._rsvps_a_page, "after": cursor}
             page = await self._asked(token, "event", _RSVPS, given, _Of)
             if page is None or page.rsvps is None:
                 raise PlatformTroubleError("Meetup", f"the RSVPs of event {event.id}", "it went meanwhile")
             going |= page.rsvps.going
-            info = page.rsvps.page_info
-            cursor = info.end_cursor if info.has_next_page else None
+            cursor = page.rsvps.page_info.next(cursor)
         details = EventDetails(
             event.title, _time(event.date_time, event.id), event.event_url, event.group.urlname
         )
@@ -289,6 +280,8 @@ def _time(text: str, event: str) -> datetime:
     """Meetup leaves out the seconds, and writes the group's offset."""
     try:
         time = datetime.fromisoformat(text)
-    except ValueError as error:
+        if time.tzinfo is None:
+            raise ValueError("no offset")
+        return time.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise PlatformTroubleError("Meetup", f"event {event}", f"{text!r} is no time") from error
-    return time.astimezone(UTC)

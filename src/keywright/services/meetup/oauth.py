@@ -8,14 +8,12 @@ must be stored.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import hashlib
 import hmac
 import secrets
 from http import HTTPStatus
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, Unpack
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -24,15 +22,13 @@ import msgspec
 from keywright.errors import PlatformRefusedError, PlatformTroubleError
 from keywright.keyspace import Secret
 from keywright.services.meetup.asking import (
-    ATTEMPTS,
-    TIMEOUT_SECONDS,
+    HttpApi,
+    Manner,
     backoff,
     described,
     never_sent,
-    tls,
     worth_repeating,
 )
-from keywright.services.meetup.discord_api import Sleep
 
 __all__ = ["Flow", "Granted", "OAuthClient", "Provider"]
 
@@ -49,10 +45,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     offer_rsvp: bool = False
 
     @property
-    def origin(self) -> str:
-        """Where the browser is sent, for the content security policy."""
-        found = urlsplit(self.authorize_url)
-        return f"{found.scheme}://{found.netloc}"
+    def scheme(self) -> str:
+        """How the browser goes there, for the content security policy."""
+        return urlsplit(self.authorize_url).scheme
 
 
 class Flow(NamedTuple):
@@ -93,31 +88,13 @@ class _Error(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class OAuthClient:
+class OAuthClient(HttpApi):
     """`async with` it. PlatformRefusedError: the code or token is not good (any more)."""
 
-    def __init__(
-        self,
-        provider: Provider,
-        redirect_uri: str,
-        *,
-        timeout: float = TIMEOUT_SECONDS,
-        attempts: int = ATTEMPTS,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
+    def __init__(self, provider: Provider, redirect_uri: str, **manner: Unpack[Manner]) -> None:
+        super().__init__(**manner)
         self.provider = provider
         self._redirect_uri = redirect_uri
-        self._attempts = attempts
-        self._sleep = sleep
-        self._client = httpx.AsyncClient(timeout=timeout, verify=tls())
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._client.aclose()
 
     def authorization(self, flow: Flow) -> str:
         """Where to send the browser."""

@@ -6,6 +6,7 @@ may be reloaded. After anything that fails later than the consent there is a new
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -35,6 +36,7 @@ log = logging.getLogger("keywright.meetup")
 REDIRECT_PATH = "/link/redirect"
 COOKIE = "csrf_user_id"
 LARGEST_FORM = 4096
+NAME_SECONDS = 2.0
 HERE = Path(__file__).parent
 
 NameOf = Callable[[DiscordId], Awaitable[str | None]]
@@ -183,9 +185,10 @@ class LinkingPages:
     async def _named(self, user: DiscordId) -> str | None:
         """For the page only, so trouble with Discord does not stop anybody."""
         try:
-            return await self._name_of(user)
-        except PlatformError as error:
-            log.warning("no name for Discord user %d: %s", user, error)
+            async with asyncio.timeout(NAME_SECONDS):
+                return await self._name_of(user)
+        except (PlatformError, TimeoutError) as error:
+            log.warning("no name for Discord user %d: %s", user, str(error) or "no answer in time")
             return None
 
     def _expired(self) -> Response:
@@ -210,10 +213,11 @@ class LinkingPages:
         return RedirectResponse(address, 303, self._headers())
 
     def _headers(self) -> dict[str, str]:
-        # Chromium holds redirects after a form to form-action as well, so the provider is named.
+        # Chromium holds all redirects after a form to form-action. A provider sends those who must sign in
+        # first to other hosts, which nobody here knows; and no form of ours holds anything secret.
         policy = (
             "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-            f"frame-ancestors 'none'; form-action 'self' {self._oauth.provider.origin}"
+            f"frame-ancestors 'none'; form-action 'self' {self._oauth.provider.scheme}:"
         )
         headers = {
             "Content-Security-Policy": policy,

@@ -7,14 +7,15 @@ bucket a route has is learned from its first answer; until then the route is a b
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 
-__all__ = ["RateLimits", "Route"]
+from keywright.errors import PlatformTroubleError
+from keywright.services.meetup.asking import LONGEST_WAIT_SECONDS, Sleep
 
-Sleep = Callable[[float], Awaitable[None]]
+__all__ = ["RateLimits", "Route"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,10 @@ class _Bucket:
 
 
 class RateLimits:
-    """`async with limits.turn(route):` waits until a request may be sent; `note` what its answer said."""
+    """`async with limits.turn(route):` waits until a request may be sent; `note` what its answer said.
+
+    PlatformTroubleError instead where that would take too long.
+    """
 
     def __init__(self, *, clock: Callable[[], float] = monotonic, sleep: Sleep = asyncio.sleep) -> None:
         self._clock = clock
@@ -50,13 +54,19 @@ class RateLimits:
             async with bucket.turn:
                 if bucket is not self._bucket(route):
                     continue  # while this one waited, an answer told the true bucket
-                while (wait := self._wait(bucket)) > 0:
-                    await self._sleep(wait)
+                await self._until_free(bucket, route)
                 if bucket.resets_at <= self._clock():
                     bucket.left = 1  # a new window: at least this one request is allowed
                 bucket.left -= 1
                 yield
                 return
+
+    async def _until_free(self, bucket: _Bucket, route: Route) -> None:
+        while (wait := self._wait(bucket)) > 0:
+            if wait > LONGEST_WAIT_SECONDS:
+                asked = f"{route.method} {route.template}"
+                raise PlatformTroubleError("Discord", asked, f"a rate limit for {wait:.0f} s")
+            await self._sleep(wait)
 
     def note(self, route: Route, headers: Mapping[str, str]) -> None:
         """Learn from any answer."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, time, timedelta
 
 import msgspec
 
-from keywright.engine import AsyncDatabase
+from keywright.engine import AsyncDatabase, Lease
 from keywright.errors import KeywrightError
 from keywright.models.meetup.schema import TaskLease, new_id
 
-__all__ = ["GRACE", "Next", "Task", "TaskHealth", "Work", "daily", "every"]
+__all__ = ["GRACE", "Next", "Task", "TaskHealth", "Work", "daily", "every", "holding", "next_hour"]
 
 log = logging.getLogger("keywright.meetup")
 
@@ -37,6 +38,20 @@ def daily(at: time) -> Next:
         return today if today > now else today + timedelta(days=1)
 
     return following
+
+
+def next_hour(now: datetime) -> datetime:
+    return now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1)
+
+
+@asynccontextmanager
+async def holding(db: AsyncDatabase, lease: Lease, hold: timedelta) -> AsyncIterator[bool]:
+    """Whether the lease is ours within the block; it is freed also where its reply was never heard."""
+    holder = new_id()
+    try:
+        yield await db.run(lease.acquire(holder, hold))
+    finally:
+        await db.run(lease.release(holder))
 
 
 class TaskHealth(msgspec.Struct, frozen=True):
@@ -92,16 +107,13 @@ class Task:
 
     async def attempt(self) -> bool:
         """Do the work now, if no other bot is at it; whether it succeeded."""
-        lease, holder = TaskLease(self.name), new_id()
         try:
-            if not await self._db.run(lease.acquire(holder, self._limit + GRACE)):
-                self.due = self._clock() + BUSY
-                return False
-            try:
+            async with holding(self._db, TaskLease(self.name), self._limit + GRACE) as held:
+                if not held:
+                    self.due = self._clock() + BUSY
+                    return False
                 async with asyncio.timeout(self._limit.total_seconds()):
                     following = await self._work()
-            finally:
-                await self._db.run(lease.release(holder))
         except (KeywrightError, TimeoutError) as error:
             return self._failed(error)
         if self._trouble is not None:

@@ -8,12 +8,20 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import PlatformError, PlatformTroubleError, RefusedChangeError
-from keywright.keyspace import Secret
+from keywright.errors import (
+    EngineError,
+    PlatformError,
+    PlatformTroubleError,
+    RefusedChangeError,
+    StoredDataError,
+)
+from keywright.keyspace import Call, Secret
 from keywright.models.meetup import tokens
 from keywright.models.meetup.linking import store_tokens
 from keywright.models.meetup.schema import MeetupId, MeetupUsers, Tokens, UserTokens, UserTokensLease, new_id
+from keywright.services.meetup.asking import Sleep, backoff
 from keywright.services.meetup.oauth import Granted, OAuthClient
+from keywright.services.meetup.tasks import holding
 
 __all__ = ["TokenRefresher"]
 
@@ -21,6 +29,8 @@ log = logging.getLogger("keywright.meetup")
 
 BUSY = timedelta(minutes=1)
 SPREAD_HOURS = 96
+STORING_ATTEMPTS = 6
+WAITING_ATTEMPTS = 8
 # Less than the hold of the lease: whoever takes longer must not come after another.
 LIMIT_SECONDS = tokens.REFRESH_HOLD.total_seconds() * 0.75
 
@@ -28,10 +38,18 @@ LIMIT_SECONDS = tokens.REFRESH_HOLD.total_seconds() * 0.75
 class TokenRefresher:
     """Refreshes under a lease, so that of several bots one uses a refresh token."""
 
-    def __init__(self, db: AsyncDatabase, oauth: OAuthClient, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        oauth: OAuthClient,
+        clock: Callable[[], datetime],
+        *,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
         self._db = db
         self._oauth = oauth
         self._clock = clock
+        self._sleep = sleep
 
     async def organizer_token(self) -> Secret[str]:
         """The access token to ask Meetup with."""
@@ -44,12 +62,14 @@ class TokenRefresher:
 
     async def fresh_token(self, *, instead_of: Secret[str]) -> Secret[str]:
         """Another access token than this one, which Meetup does not take any more."""
-        found = await self.organizer_token()
-        if found != instead_of:
-            return found  # another bot, or another task, was faster
-        if not await self.refresh_now():
-            raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
-        return await self.organizer_token()
+        for attempt in range(WAITING_ATTEMPTS):
+            found = await self.organizer_token()
+            if found != instead_of:
+                return found  # another bot, or another task, was faster
+            if await self.refresh_now():
+                return await self.organizer_token()
+            await self._sleep(backoff(attempt))
+        raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
 
     async def refresh_when_due(self) -> datetime:
         """Refresh the organizer's tokens if it is time; when to look again."""
@@ -73,10 +93,21 @@ class TokenRefresher:
             await self._db.run(tokens.postpone_refresh(holder, self._clock()))
             raise
         finish = tokens.finish_refresh(holder, self._clock(), granted.access_token, granted.refresh_token)
-        if not await self._db.run(finish):
+        # After a lost reply the lease is gone with what it guarded.
+        if not await self._stored(finish) and await self.organizer_token() != granted.access_token:
             raise PlatformTroubleError("Meetup", "a refresh for tokens", "it took longer than the lease held")
         log.info("refreshed the organizer's tokens")
         return True
+
+    async def _stored(self, store: Call[bool]) -> bool:
+        """Through trouble with Redis: the old tokens are used up, and the new ones nowhere else yet."""
+        for attempt in range(STORING_ATTEMPTS - 1):
+            try:
+                return await self._db.run(store)
+            except EngineError as error:
+                log.warning("fresh tokens are not stored yet: %s", error)
+                await self._sleep(backoff(attempt))
+        return await self._db.run(store)
 
     async def _granted(self, old: Secret[str] | None) -> Granted:
         if old is None:
@@ -100,19 +131,15 @@ class TokenRefresher:
         return refreshed
 
     async def _refresh_user(self, user: MeetupId) -> bool:
-        lease, holder = UserTokensLease(user), new_id()
-        if not await self._db.run(lease.acquire(holder, tokens.REFRESH_HOLD)):
-            return False
-        try:
-            # Read under the lease: whoever had it before has stored others.
-            old = await self._db.run(UserTokens(user).get())
-            if old is None:
+        async with holding(self._db, UserTokensLease(user), tokens.REFRESH_HOLD) as held:
+            try:
+                # Read under the lease: whoever had it before has stored others.
+                old = await self._db.run(UserTokens(user).get()) if held else None
+                if old is None:
+                    return False
+                granted = await self._granted(old.refresh_token)
+            except (PlatformError, StoredDataError) as error:
+                log.warning("the tokens of Meetup user %d stay as they are: %s", user, error)
                 return False
-            granted = await self._granted(old.refresh_token)
             fresh = Tokens(granted.access_token, granted.refresh_token or old.refresh_token)
-            return await self._db.run(store_tokens(user, fresh))
-        except PlatformError as error:
-            log.warning("the tokens of Meetup user %d stay as they are: %s", user, error)
-            return False
-        finally:
-            await self._db.run(lease.release(holder))
+            return await self._stored(store_tokens(user, fresh))

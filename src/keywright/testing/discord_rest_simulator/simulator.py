@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,8 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from keywright.testing.discord_rest_simulator.limits import Limits
 from keywright.testing.discord_rest_simulator.world import Guild
-from keywright.testing.http_faults import Answered, FaultyApp
-from keywright.testing.http_server import HttpServer
+from keywright.testing.http_faults import FaultyServer
 
 __all__ = ["DiscordRestSimulator"]
 
@@ -24,7 +23,7 @@ UNKNOWN = {"channel": 10003, "guild": 10004, "member": 10007, "role": 10011, "us
 CHANGEABLE = ("name", "topic", "parent_id", "permission_overwrites")
 
 
-class DiscordRestSimulator:
+class DiscordRestSimulator(FaultyServer):
     """`with DiscordRestSimulator() as discord:`; `discord.api_url` is what a client is given."""
 
     def __init__(self, guild: Guild | None = None, *, token: str = "simulated-bot-token") -> None:
@@ -32,24 +31,11 @@ class DiscordRestSimulator:
         self.token = token
         self.limits = Limits()
         self._app = Starlette(routes=self._routes())
-        self.faults = FaultyApp(self._limited)
-        self._server = HttpServer(self.faults)
-
-    def __enter__(self) -> Self:
-        self._server.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._server.__exit__(*exc)
+        super().__init__(self._limited)
 
     @property
     def api_url(self) -> str:
-        return f"{self._server.url}/api/v10"
-
-    @property
-    def answered(self) -> list[Answered]:
-        """Every request since the start, oldest first."""
-        return self.faults.answered
+        return f"{self.url}/api/v10"
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal, headers = self.limits.before(scope)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from keywright.testing.http_faults import Answered, FaultyApp
-from keywright.testing.http_server import HttpServer
+from keywright.testing.http_faults import FaultyServer
 from keywright.testing.meetup_simulator.api import GraphQl
 from keywright.testing.meetup_simulator.oauth import CLIENT_ID, CLIENT_SECRET, OAuthProvider
 from keywright.testing.meetup_simulator.world import MeetupWorld
@@ -16,7 +13,7 @@ from keywright.testing.meetup_simulator.world import MeetupWorld
 __all__ = ["MeetupSimulator"]
 
 
-class MeetupSimulator:
+class MeetupSimulator(FaultyServer):
     """`with MeetupSimulator() as meetup:`; its urls are what a client is given."""
 
     client_id = CLIENT_ID
@@ -31,29 +28,16 @@ class MeetupSimulator:
             Route("/oauth2/authorize", self.oauth.authorize, methods=["GET", "POST"]),
             Route("/oauth2/access", self.oauth.token, methods=["POST"]),
         ]
-        self.faults = FaultyApp(Starlette(routes=routes))
-        self._server = HttpServer(self.faults)
-
-    def __enter__(self) -> Self:
-        self._server.__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._server.__exit__(*exc)
+        super().__init__(Starlette(routes=routes))
 
     @property
     def api_url(self) -> str:
-        return f"{self._server.url}/gql-ext"
+        return f"{self.url}/gql-ext"
 
     @property
     def authorize_url(self) -> str:
-        return f"{self._server.url}/oauth2/authorize"
+        return f"{self.url}/oauth2/authorize"
 
     @property
     def token_url(self) -> str:
-        return f"{self._server.url}/oauth2/access"
-
-    @property
-    def answered(self) -> list[Answered]:
-        """Every request since the start, oldest first."""
-        return self.faults.answered
+        return f"{self.url}/oauth2/access"

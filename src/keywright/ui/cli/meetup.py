@@ -13,13 +13,11 @@ from keywright.errors import TakenError, UsageError
 from keywright.keyspace import Call, Keyring
 from keywright.models.meetup import linking, viewing
 from keywright.models.meetup.schema import meetup as space
-from keywright.ui.cli.meetup_bot import invite, serve, sync
+from keywright.ui.cli.meetup_bot import LARGEST_ID, DiscordArgument, invite, serve, sync
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.targets import NamesPrefix, ServerOption
 
 __all__ = ["meetup"]
-
-LARGEST_ID = 2**64 - 1
 
 meetup = typer.Typer(
     help="The bot that ties Meetup events to Discord channels.",
@@ -39,9 +37,7 @@ class Shown(Enum):
 @meetup.command()
 def link(
     meetup_user: Annotated[int, typer.Argument(metavar="MEETUP", min=0, max=LARGEST_ID, show_default=False)],
-    discord_user: Annotated[
-        int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)
-    ],
+    discord_user: DiscordArgument,
     url: ServerOption = None,
     prefix: NamesPrefix = None,
 ) -> None:

@@ -15,10 +15,11 @@ from keywright.errors import TakenError, UsageError
 if TYPE_CHECKING:
     from keywright.services.meetup.configuration import Configuration
 
-__all__ = ["invite", "serve", "sync"]
+__all__ = ["LARGEST_ID", "DiscordArgument", "invite", "serve", "sync"]
 
 LARGEST_ID = 2**64 - 1
 
+DiscordArgument = Annotated[int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
@@ -73,12 +74,7 @@ def sync(config: ConfigOption = None) -> None:
         raise typer.Exit(1)
 
 
-def invite(
-    discord_user: Annotated[
-        int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)
-    ],
-    config: ConfigOption = None,
-) -> None:
+def invite(discord_user: DiscordArgument, config: ConfigOption = None) -> None:
     """Print a link with which a Discord user can link their Meetup account; it works once, for ten minutes.
 
     Exits with 1 when the user is linked already, 2 when the configuration is wrong, 3 when Redis cannot be
