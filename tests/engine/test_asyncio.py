@@ -5,14 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from engines import Queue, Tally, Word
-from keywright import AsyncDatabase, Call, Settings, aconnect, gather, gather_list
-from keywright.errors import EngineError, KeywrightError, OutcomeUnknownError
-from keywright.testing import Proxy, RedisServer, wait_until
+from keywright import AsyncDatabase, Binding, Call, Retry, Settings, aconnect, gather, gather_list
+from keywright.engine.embedded import living_pids
+from keywright.errors import (
+    ConnectionLostError,
+    DeadlineError,
+    EngineError,
+    KeywrightError,
+    OutcomeUnknownError,
+    UsageError,
+)
+from keywright.keyspace.slots import slot_of
+from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
 from running import Raw
 
 LONG = timedelta(seconds=60)
@@ -163,6 +172,22 @@ def test_waiting_calls_use_a_bounded_number_of_connections(
     assert proxy.connections == 4  # and the one that everybody shares
 
 
+def test_a_long_wait_does_not_lengthen_the_deadline_of_the_next(
+    redis_url: str, keywright_server: RedisServer
+) -> None:
+    async def work(database: AsyncDatabase) -> None:
+        await database.run(Queue("a").push("item"))
+        await database.run(Queue("a").wait(LONG))
+        keywright_server.pause()
+        try:
+            with pytest.raises(DeadlineError):
+                await asyncio.wait_for(database.run(Queue("a").wait(timedelta(seconds=0.1))), 30)
+        finally:
+            keywright_server.resume()
+
+    _on(redis_url, work, timeout_seconds=0.3)
+
+
 @pytest.mark.parametrize("sort", ["read", "write once", "wait", "unsent"])
 def test_closing_ends_calls_that_are_under_way(
     sort: str, redis_url: str, keywright_server: RedisServer
@@ -198,3 +223,116 @@ def test_a_closed_database_says_so(redis_url: str) -> None:
             await database.run(Word("a").get())
 
     _on(redis_url, work)
+
+
+@pytest.mark.parametrize("url", ["redis_url", "cluster_url"])
+def test_a_call_that_cannot_be_sent_does_not_fail_the_others_of_its_batch(
+    url: str, request: pytest.FixtureRequest
+) -> None:
+    async def work(database: AsyncDatabase) -> list[Any]:
+        calls: list[Call[Any]] = [Tally("a").add(1), Queue("a").range(cast("int", None)), Tally("a").add(1)]
+        return await asyncio.gather(*map(database.run, calls), return_exceptions=True)
+
+    first, refused, second = _on(request.getfixturevalue(url), work)
+    assert (first, second) == (1, 2)
+    assert isinstance(refused, UsageError)
+    assert "LRANGE b'queue:a' cannot be sent" in str(refused)
+
+
+def test_batches_that_lost_their_connection_wait_for_one_new_one(
+    redis_url: str, keywright_server: RedisServer, make_proxy: Callable[[str], Proxy]
+) -> None:
+    """Each in its turn would wait for as many deadlines as there are others, where the server is silent."""
+    proxy = make_proxy(redis_url)
+
+    async def work(database: AsyncDatabase) -> list[Any]:
+        keywright_server.pause()
+        try:
+            sent, tasks = proxy.commands, []
+            for number in range(1, 9):
+                tasks.append(asyncio.create_task(database.run(Word("a").get())))
+                await asyncio.to_thread(wait_until, lambda: proxy.commands == sent + number, "it is sent")  # noqa: B023
+            proxy.cut()
+            return await asyncio.gather(*tasks, return_exceptions=True)
+        finally:
+            keywright_server.resume()
+
+    found = _on(proxy.url, work, timeout_seconds=1.0, retry=Retry(attempts=2))
+    assert {type(answer) for answer in found} == {ConnectionLostError}
+    assert proxy.connections == 2
+
+
+def test_what_nobody_asked_for_is_not_taken_for_an_answer(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(database: AsyncDatabase) -> int:
+        (way,), link = proxy._links, database._home.ready
+        assert link is not None
+        way._client.sendall(b":7\r\n")
+        await asyncio.to_thread(wait_until, lambda: not link.open or link.parser.has_data(), "it came")
+        return await database.run(Tally("a").add(1))
+
+    assert _on(proxy.url, work) == 1
+
+
+def test_what_is_sent_to_a_node_for_the_first_time_while_closing_is_not_sent(
+    cluster_url: str, keywright_cluster: RedisCluster
+) -> None:
+    away = _tally_elsewhere(keywright_cluster)
+
+    async def work(database: AsyncDatabase) -> Any:
+        await database.run(Tally("a").add(1))
+        task = asyncio.create_task(database.run(Tally(away).add(1)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # by now it is on its way to a node that no connection leads to
+        await database.close()
+        return await asyncio.gather(task, return_exceptions=True)
+
+    (found,) = _on(cluster_url, work)
+    assert isinstance(found, ConnectionLostError)
+    assert keywright_cluster.master_of(_slot_of(away)).call("GET", f"tally:{away}") is None
+
+
+def test_closing_tells_what_was_applied_from_what_was_never_sent(
+    cluster_url: str, keywright_cluster: RedisCluster
+) -> None:
+    home, away = keywright_cluster.master_of(_slot_of("a")), _tally_elsewhere(keywright_cluster)
+    frozen = keywright_cluster.master_of(_slot_of(away))
+
+    async def work(database: AsyncDatabase) -> list[Any]:
+        frozen.pause()
+        tasks = [asyncio.create_task(database.run(Tally(name).add(1))) for name in ("a", away)]
+        await asyncio.to_thread(wait_until, lambda: home.call("GET", "tally:a") == b"1", "one is applied")
+        await database.close()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    try:
+        applied, unsent = _on(cluster_url, work)
+    finally:
+        frozen.resume()
+    assert applied == 1 or isinstance(applied, OutcomeUnknownError)
+    assert isinstance(unsent, ConnectionLostError)
+
+
+def _tally_elsewhere(cluster: RedisCluster) -> str:
+    """A tally that lives on another master than tally a."""
+    home = cluster.master_of(_slot_of("a"))
+    return next(f"t{n}" for n in range(99) if cluster.master_of(_slot_of(f"t{n}")) is not home)
+
+
+def _slot_of(tally: str) -> int:
+    return slot_of(b"tally:" + tally.encode())
+
+
+def test_a_database_that_cannot_be_made_leaves_no_embedded_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    before = living_pids()
+
+    async def work() -> None:
+        await aconnect(None, cast("Binding", "no binding"))
+
+    with pytest.raises(AttributeError):
+        asyncio.run(work())
+    assert living_pids() == before

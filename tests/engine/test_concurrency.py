@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
+import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import cast
 
 import pytest
 
-from engines import Group, Tally, Word
+from engines import Group, Queue, Tally, Word
 from keywright import Database, Settings, connect, gather
-from keywright.keyspace.call import Command, as_is
-from keywright.keyspace.kinds.value import GET
-from keywright.keyspace.slots import slot_of
+from keywright.engine.topology import Node, Topology
+from keywright.errors import ConnectionLostError, UsageError
+from keywright.keyspace.slots import SLOTS, slot_of
 from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
 from running import Raw
 
@@ -87,6 +92,26 @@ def test_a_forked_process_does_not_speak_on_its_parents_connections(redis_url: s
     assert raw("GET", "tally:all") == str(2 * ROUNDS).encode()
 
 
+def test_threads_of_a_forked_process_may_begin_all_at_once(redis_url: str) -> None:
+    with connect(redis_url) as database:
+        database.run(Word("a").set("parent"))
+        for _ in range(20):
+            child = _forked(lambda: _read_all_at_once(database))
+            assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def _read_all_at_once(database: Database) -> None:
+    begin = threading.Barrier(16)
+
+    def read(_: int) -> None:
+        begin.wait()
+        for _ in range(5):
+            assert database.run(Word("a").get()) == "parent"
+
+    with _hasty_threads():
+        _in_threads(read, 16)
+
+
 def _add_often(database: Database) -> None:
     for _ in range(ROUNDS):
         database.run(Tally("all").add(1))
@@ -132,11 +157,69 @@ def _interrupt_once(sent: Callable[[], bool]) -> None:
 
 
 def test_a_call_that_cannot_be_packed_keeps_no_connection(redis_url: str) -> None:
-    unpackable: Command[object] = Command(GET, Word("a"), (object(),), as_is)
     with connect(redis_url, settings=Settings(most_connections=1)) as database:
-        with pytest.raises(TypeError):
-            database.run(unpackable)
+        with pytest.raises(UsageError, match=r"LRANGE b'queue:a' cannot be sent.*Pass arguments"):
+            database.run(Queue("a").range(cast("int", None)))
         room = database._home._room
         assert room.acquire(blocking=False), "the only connection was never given back"
         room.release()
         assert database.run(Word("a").get()) is None
+
+
+def test_a_closed_database_says_so_at_once(redis_url: str, make_proxy: Callable[[str], Proxy]) -> None:
+    proxy = make_proxy(redis_url)
+    database = connect(proxy.url)
+    database.close()
+    connections = proxy.connections
+    with pytest.raises(ConnectionLostError, match="closed"):
+        database.run(Word("a").get())
+    with pytest.raises(ConnectionLostError, match="closed"):
+        list(database.scan(Word))
+    assert proxy.connections == connections
+
+
+def test_a_call_that_outlives_the_closing_leaves_no_connection(redis_url: str, raw: Raw) -> None:
+    database = connect(redis_url)
+    before = _clients(raw)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(database.run, Queue("a").wait(timedelta(seconds=60)))
+        wait_until(lambda: int(raw("INFO", "clients")["blocked_clients"]) == 1, "the pop waits")
+        database.close()
+        raw("RPUSH", "queue:a", "item")
+        assert waiting.result(timeout=30) == "item"
+    wait_until(lambda: _clients(raw) == before - 1, "the connection is closed")
+
+
+def _clients(raw: Raw) -> int:
+    return int(raw("INFO", "clients")["connected_clients"])
+
+
+def test_a_topology_may_be_asked_for_its_nodes_while_another_thread_learns_of_one() -> None:
+    topology = Topology([Node("a", 1)] * SLOTS, {Node("a", 1): []})
+    enough = threading.Event()
+
+    def learn() -> None:
+        for number in itertools.count():
+            if enough.is_set():
+                return
+            topology.moved(number % SLOTS, Node("b", number))
+
+    with _hasty_threads(), ThreadPoolExecutor(1) as threads:
+        learning = threads.submit(learn)
+        try:
+            for _ in range(30):
+                assert topology.nodes
+        finally:
+            enough.set()
+        learning.result()
+
+
+@contextmanager
+def _hasty_threads() -> Iterator[None]:
+    """Threads take turns as often as they can, so that what can come between two steps does."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)

@@ -89,6 +89,15 @@ def test_a_command_that_must_not_be_repeated_is_not_when_its_answer_is_lost(
     assert _count(raw, verb) == 2
 
 
+def test_an_entry_whose_id_the_server_completes_is_not_appended_twice(
+    engine: Engine, proxy: Proxy, raw: Raw
+) -> None:
+    proxy.cut_before_reply()
+    with pytest.raises(OutcomeUnknownError):
+        engine.run(Log("a").add(Note("x"), entry_id="5-*"))
+    assert _count(raw, "XADD") == 1
+
+
 @pytest.mark.parametrize("verb", ONCE)
 def test_a_command_that_must_not_be_repeated_is_not_when_it_never_arrived(
     verb: str, engine: Engine, proxy: Proxy, raw: Raw

@@ -11,7 +11,7 @@ from keywright import Durability, Retry, Settings
 from keywright.errors import EngineError, ServerRefusedError, UnderReplicatedError
 from keywright.keyspace.call import Effect
 from keywright.keyspace.script import Script
-from keywright.testing import RedisSentinel, RedisServer, wait_until
+from keywright.testing import Proxy, RedisSentinel, RedisServer, wait_until
 
 OpenEngine = Callable[..., Engine]
 
@@ -89,6 +89,17 @@ def test_a_forgotten_script_is_sent_whole_though_replicas_are_away(
     with pytest.raises(UnderReplicatedError):
         engine.run(decide.call([Word("a")], ("id", "P", "C"), bytes))
     assert primary.call("HGET", "word:a", "id") == b"Cplan"
+
+
+def test_a_write_whose_confirmation_is_lost_is_not_called_durable(
+    open_engine: OpenEngine, primary: RedisServer, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(primary.tcp_url)
+    engine = open_engine(proxy.url, IN_TIME)
+    proxy.cut_before_reply(2)  # that of WAIT
+    with pytest.raises(UnderReplicatedError, match="0 of 1 replicas"):
+        engine.run(Tally("a").add(1))
+    assert primary.call("GET", "tally:a") == b"1"
 
 
 def test_the_timeout_leaves_replicas_the_time_they_were_given(

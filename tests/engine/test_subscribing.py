@@ -131,15 +131,41 @@ def test_a_connection_that_falls_silent_is_given_up(redis_url: str, keywright_se
 def test_a_quiet_connection_is_kept(redis_url: str) -> None:
     async def opened() -> None:
         async with (
-            aconnect(redis_url, settings=Settings(timeout_seconds=0.05)) as database,
+            aconnect(redis_url, settings=Settings(timeout_seconds=0.4)) as database,
             database.subscribe(b"quiet") as messages,
         ):
             feed = messages._feed
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(anext(messages), timeout=0.5)
+                await asyncio.wait_for(anext(messages), timeout=1.5)
             assert messages._feed is feed
 
     asyncio.run(opened())
+
+
+def test_a_user_who_may_not_ping_keeps_a_quiet_connection(redis_url: str, raw: Raw) -> None:
+    raw("ACL", "SETUSER", "quiet", "on", "nopass", "+@all", "~*", "&*", "-ping")
+    refused = _refused_pings(raw)
+
+    async def opened() -> None:
+        async with (
+            aconnect(
+                redis_url.replace("unix://", "unix://quiet:x@"), settings=Settings(timeout_seconds=0.4)
+            ) as database,
+            database.subscribe(b"quiet") as messages,
+        ):
+            feed = messages._feed
+            await asyncio.to_thread(wait_until, lambda: _refused_pings(raw) >= refused + 3, "it was asked")
+            await messages.add(b"more")
+            assert messages._feed is feed
+
+    try:
+        asyncio.run(opened())
+    finally:
+        raw("ACL", "DELUSER", "quiet")
+
+
+def _refused_pings(raw: Raw) -> int:
+    return int(raw("INFO", "commandstats").get("cmdstat_ping", {}).get("rejected_calls", 0))
 
 
 def test_a_server_that_cannot_be_reached_fails_the_entering() -> None:
@@ -168,6 +194,23 @@ def test_a_refused_channel_fails_alone(redis_url: str, raw: Raw) -> None:
 
     try:
         assert _on(url, work).channel == b"open"
+    finally:
+        raw("ACL", "DELUSER", "reader")
+
+
+def test_a_channel_that_is_refused_after_a_reconnect_ends_the_iteration(redis_url: str, raw: Raw) -> None:
+    raw("ACL", "SETUSER", "reader", "on", "nopass", "+@all", "~*", "resetchannels", "&open*", "&kept*")
+    url = redis_url.replace("unix://", "unix://reader:x@")
+
+    async def opened() -> None:
+        async with aconnect(url) as database, database.subscribe(b"open", b"kept") as messages:
+            # What a user loses in rights, it loses in connections: the server closes them.
+            raw("ACL", "SETUSER", "reader", "resetchannels", "&kept*")
+            with pytest.raises(ServerRefusedError, match="SUBSCRIBE b'open'"):
+                await asyncio.wait_for(anext(messages), 30)
+
+    try:
+        asyncio.run(opened())
     finally:
         raw("ACL", "DELUSER", "reader")
 

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from keywright import Id, Keyring, Keyspace, List, Map, Record, Sealed, Secret, Set, SortedSet, Stream, Value
-from keywright.errors import DeclarationError, SealError
+from keywright.errors import DeclarationError, SealError, ValueRefusedError
+from keywright.keyspace.codecs import SealedIfBound, Text
 from running import OpenRun, Raw
 
 space = Keyspace("vault", "What must not be read.")
@@ -52,6 +53,12 @@ class History(List[Pin], key="history", space=space):
 
 class Uses(Stream[Guest], key="uses", space=space):
     """Who came in."""
+
+
+class Hint(Value[Annotated[str, SealedIfBound(Text())]], key="hint:<door>", space=space):
+    """Sealed where there is a keyring."""
+
+    door: Id
 
 
 OLD = secrets.token_bytes(32)
@@ -146,6 +153,42 @@ def test_plaintext_where_a_seal_is_declared_is_refused_and_not_shown(
         with pytest.raises(SealError) as refused:
             run(read)
         assert HIDDEN not in str(refused.value)
+
+
+LOOKS_SEALED = "kw1 " + "x" * 64
+"""A text, but also a key id of 32 characters, a nonce and a ciphertext."""
+
+
+def test_a_text_beside_a_seal_may_look_like_one(open_run: OpenRun, redis_url: str) -> None:
+    run = open_run(redis_url, space.bind(keyring=FIRST))
+    guest = Guest(LOOKS_SEALED, Secret(HIDDEN))
+    run(GuestOf("a").put(guest))
+    run(Uses().add(guest, entry_id="1-0"))
+    assert run(GuestOf("a").get()) == guest
+    assert run(GuestOf("a").pick("name")) == {"name": LOOKS_SEALED}
+    assert [entry.value for entry in run(Uses().range())] == [guest]
+
+
+def test_what_looks_like_a_seal_where_one_is_declared_does_not_open(
+    open_run: OpenRun, redis_url: str, raw: Raw
+) -> None:
+    run = open_run(redis_url, space.bind(keyring=FIRST))
+    run(GuestOf("a").put(Guest("Ann", Secret(HIDDEN))))
+    raw("HSET", "guest:a", "pin", LOOKS_SEALED)
+    with pytest.raises(SealError, match="unknown key"):
+        run(GuestOf("a").get())
+
+
+def test_what_would_be_taken_for_a_seal_is_not_written_in_clear(
+    open_run: OpenRun, redis_url: str, raw: Raw
+) -> None:
+    run = open_run(redis_url)
+    with pytest.raises(ValueRefusedError, match="look like a seal"):
+        run(Hint("a").set(LOOKS_SEALED))
+    assert raw.names() == set()
+    sealing = open_run(redis_url, space.bind(keyring=FIRST))
+    sealing(Hint("a").set(LOOKS_SEALED))
+    assert sealing(Hint("a").get()) == LOOKS_SEALED
 
 
 def test_a_seal_copied_under_another_template_does_not_open(

@@ -16,11 +16,11 @@ from typing import Any, Self, TypeAlias, TypeVar
 from keywright.engine.address import Address
 from keywright.engine.database import CLUSTER_SLOTS
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
-from keywright.engine.lines import BrokenLineError
-from keywright.engine.links import CLOSED, Link, Links, Outcome
+from keywright.engine.lines import CLOSED, BrokenLineError
+from keywright.engine.links import Link, Links, Outcome
 from keywright.engine.packing import Packed
 from keywright.engine.probing import Server, probe_call, read_probe
-from keywright.engine.retrying import NEVER
+from keywright.engine.retrying import NEVER, Retry
 from keywright.engine.scanning import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
 from keywright.engine.subscribing import Subscription
@@ -28,7 +28,7 @@ from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, described
 from keywright.engine.waiting import check_durability, deadline_of, makes_wait, without_pauses
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
-from keywright.keyspace.call import Call, Command, Effect, Plain, Reply, Sound, Wire
+from keywright.keyspace.call import Call, Command, Effect, Reply, Sound, Wire
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
@@ -64,6 +64,7 @@ class AsyncDatabase:
         self._tasks: set[asyncio.Task[Delivery]] = set()
         self._on_close: list[Any] = []
         self._closed = False
+        self._closing: asyncio.Future[None] = self._loop.create_future()
 
     async def run(self, call: Call[T]) -> T:
         """Send a call and return its value; raises what went wrong, translated.
@@ -108,6 +109,8 @@ class AsyncDatabase:
         Calls that are under way fail: with OutcomeUnknownError where a command may have been applied.
         """
         self._closed = True
+        if not self._closing.done():
+            self._closing.set_result(None)
         for links in (self._home, *self._nodes.values()):
             await links.close()
         _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
@@ -137,7 +140,7 @@ class AsyncDatabase:
             cursor = 0
             while True:
                 page = make(cursor)
-                cursor, found = page.read((await self._deliver_to(node, [page.wire]))[0])
+                cursor, found = page.read(await self._deliver_to(node, page.wire, self.settings.retry))
                 for each in found:
                     yield each
                 if cursor == 0:
@@ -200,10 +203,9 @@ class AsyncDatabase:
         try:
             packed = Packed(wires)
             buffer = packed.buffer
-        except Exception as error:  # noqa: BLE001  # raised in whoever made the calls
-            _fail(items, error)
-            return
-        if len(buffer) > MOST_BYTES:
+        except Exception:  # noqa: BLE001  # one of the calls cannot be sent: the delivery finds out which
+            buffer = None
+        if buffer is None or len(buffer) > MOST_BYTES:
             self._spawn(items, wires, self._from_the_start(wires))
             return
         size, count, start = len(buffer), len(wires), time.perf_counter()
@@ -249,36 +251,37 @@ class AsyncDatabase:
             if pause is None:
                 break
             if pause:
-                await asyncio.sleep(pause)
+                await asyncio.wait([self._closing], timeout=pause)
             if delivery.stale_topology:
                 await self._refresh(delivery)
-            await self._ship_all(delivery.shipments(), delivery, alone=alone)
+            shipments = (self._ship(each, delivery, alone=alone) for each in delivery.shipments())
+            await asyncio.gather(*shipments)  # the nodes work at the same time
 
-    async def _deliver_to(self, node: Node | None, wires: list[Wire]) -> list[Reply]:
-        delivery = Delivery(wires, self.settings.retry, str(node or self.address.shown), None)
-        while delivery.pending:
-            pause = delivery.next_attempt()
-            if pause is None:
-                break
-            await asyncio.sleep(pause)
-            await self._ship_all([s._replace(node=node) for s in delivery.shipments()], delivery)
-        return delivery.replies
-
-    async def _ship_all(self, shipments: list[Shipment], delivery: Delivery, *, alone: bool = False) -> None:
-        """Write to every node, then wait for all: the nodes work at the same time."""
-        await asyncio.gather(*(self._ship(shipment, delivery, alone=alone) for shipment in shipments))
+    async def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
+        """The reply of one node to a command that has no key."""
+        delivery = Delivery([wire], retry, str(node or self.address.shown), None, node)
+        await self._finish(delivery)
+        return delivery.replies[0]
 
     async def _ship(self, shipment: Shipment, delivery: Delivery, *, alone: bool) -> None:
-        links = self._links_of(shipment.node)
         try:
+            if self._closed:
+                raise ConnectionLostError(self.address.shown, CLOSED)
+            links = self._links_of(shipment.node)
             link = await (links.borrow() if alone else links.shared())
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return
         durability = self.settings.durability
         extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
-        packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
-        buffer = packed.buffer
+        try:
+            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+            buffer = packed.buffer
+        except Exception as error:  # noqa: BLE001  # raised in whoever made the call
+            delivery.unsendable(shipment, error)
+            if alone:
+                await links.give_back(link)
+            return
         self._bytes_in_flight += len(buffer)
         future = link.send(buffer, packed.count, deadline_of(packed, self.settings))
         try:
@@ -294,8 +297,9 @@ class AsyncDatabase:
         broken = outcome if isinstance(outcome, BrokenLineError) else None
         raw = outcome.raw if isinstance(outcome, BrokenLineError) else outcome[0]
         replies = packed.replies(raw, asking=shipment.asking)
-        if broken is None and self.settings.durability and packed.extra:
-            replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
+        if self.settings.durability and packed.extra:
+            confirmed = raw[-1] if broken is None else None
+            replies = check_durability(replies, confirmed, shipment.wires, self.settings.durability)
         delivery.answered(shipment, replies)
         if broken is None:
             return
@@ -339,11 +343,8 @@ class AsyncDatabase:
     async def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
         trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
         for node in nodes:
-            wire = Plain(CLUSTER_SLOTS, (b"SLOTS",)).wire
-            delivery = Delivery([wire], self.settings.retry._replace(attempts=1), str(node), None)
-            await self._ship_all([Shipment(node, False, [0], [wire])], delivery)
-            delivery.next_attempt()
-            answer = described(delivery.replies[0], node, self.address)
+            reply = await self._deliver_to(node, CLUSTER_SLOTS, NEVER)
+            answer = described(reply, node, self.address)
             if isinstance(answer, Topology):
                 return answer
             trouble = answer or trouble

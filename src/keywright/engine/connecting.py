@@ -94,8 +94,13 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
     async def _open(self) -> AsyncDatabase:
         # Started here and not in a thread: the server must end with this process, whose main thread this is.
         address, server = _address(self._url, self._data)
-        context = Context(self._bindings, now=self._clock)
-        database = AsyncDatabase(address, context, self._settings, self._observers)
+        try:
+            context = Context(self._bindings, now=self._clock)
+            database = AsyncDatabase(address, context, self._settings, self._observers)
+        except BaseException:
+            if server is not None:
+                server.stop()
+            raise
         if server is not None:
             database._on_close.append(server.stop)
         try:

@@ -10,9 +10,10 @@ from typing import Any, Self, TypeVar
 
 from keywright.engine.address import Address
 from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
-from keywright.engine.lines import BrokenLineError, Lines
+from keywright.engine.lines import CLOSED, BrokenLineError, Lines
 from keywright.engine.packing import Packed
 from keywright.engine.probing import Server, probe_call, read_probe
+from keywright.engine.retrying import NEVER, Retry
 from keywright.engine.scanning import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
@@ -27,7 +28,7 @@ from keywright.keyspace.space import Keyspace
 T = TypeVar("T")
 K = TypeVar("K", bound=Key)
 
-CLUSTER_SLOTS = Operation("topology", b"CLUSTER", Effect.READ)
+CLUSTER_SLOTS = Plain(Operation("topology", b"CLUSTER", Effect.READ), (b"SLOTS",)).wire
 
 
 class Database:
@@ -45,6 +46,7 @@ class Database:
         self._topology: Topology | None = None
         self._server: Server | None = None
         self._on_close: list[Any] = []
+        self._closed = False
 
     def run(self, call: Call[T]) -> T:
         """Send a call and return its value; raises what went wrong, translated."""
@@ -64,7 +66,8 @@ class Database:
     def scan(self, kind: type[K], **variables: object) -> Iterator[K]:
         """Every stored key of one class, page by page, optionally with some variables fixed.
 
-        Never blocks the server (SCAN). A key that exists all along is seen at least once.
+        Never blocks the server (SCAN). A key that exists all along is seen at least once, unless its slot
+        moves to another node meanwhile.
         """
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
@@ -82,7 +85,11 @@ class Database:
         return self._server
 
     def close(self) -> None:
-        """Close every connection, and the embedded server if one was started."""
+        """Close every connection, and the embedded server if one was started.
+
+        Calls of other threads that are under way may end; their connections are closed then.
+        """
+        self._closed = True
         for lines in (self._home, *self._nodes.values()):
             lines.close()
         while self._on_close:
@@ -104,7 +111,7 @@ class Database:
             cursor = 0
             while True:
                 page = make(cursor)
-                cursor, found = page.read(self._deliver_to(node, [page.wire])[0])
+                cursor, found = page.read(self._deliver_to(node, page.wire, self.settings.retry))
                 yield from found
                 if cursor == 0:
                     break
@@ -125,7 +132,16 @@ class Database:
         delivery = Delivery(wires, self.settings.retry, self.address.shown, topology)
         if topology is None and len(wires) <= MOST_WIRES:
             self._ship_all([Shipment(None, False, range(len(wires)), wires)], delivery)
+        return self._finished(delivery)
+
+    def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
+        """The reply of one node to a command that has no key."""
+        return self._finished(Delivery([wire], retry, str(node or self.address.shown), None, node))[0]
+
+    def _finished(self, delivery: Delivery) -> list[Reply]:
         while delivery.pending:
+            if self._closed:
+                delivery.retry = NEVER
             pause = delivery.next_attempt()
             if pause is None:
                 break
@@ -134,17 +150,6 @@ class Database:
             if delivery.stale_topology:
                 self._refresh(delivery)
             self._ship_all(delivery.shipments(), delivery)
-        return delivery.replies
-
-    def _deliver_to(self, node: Node | None, wires: list[Wire]) -> list[Reply]:
-        """Deliver to one node whatever the keys are, for commands that have none."""
-        delivery = Delivery(wires, self.settings.retry, str(node or self.address.shown), None)
-        while delivery.pending:
-            pause = delivery.next_attempt()
-            if pause is None:
-                break
-            time.sleep(pause)
-            self._ship_all([s._replace(node=node) for s in delivery.shipments()], delivery)
         return delivery.replies
 
     def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
@@ -164,9 +169,15 @@ class Database:
     def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[Lines, Any, Packed] | None:
         durability = self.settings.durability
         extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
-        packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
-        lines = self._lines_of(shipment.node)
         try:
+            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+        except Exception as error:  # noqa: BLE001  # raised in whoever made the call
+            delivery.unsendable(shipment, error)
+            return None
+        try:
+            if self._closed:
+                raise ConnectionLostError(self.address.shown, CLOSED)
+            lines = self._lines_of(shipment.node)
             line = lines.take()
         except KeywrightError as error:
             delivery.refused(shipment, error)
@@ -212,6 +223,8 @@ class Database:
     ) -> None:
         lines.drop(line)
         replies = packed.replies(broken.raw, asking=shipment.asking)
+        if self.settings.durability and packed.extra:
+            replies = check_durability(replies, None, shipment.wires, self.settings.durability)
         delivery.answered(shipment, replies)
         if broken.silent:
             delivery.overdue(shipment, len(replies), deadline_of(packed, self.settings))
@@ -248,11 +261,7 @@ class Database:
     def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
         trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
         for node in nodes:
-            wire = Plain(CLUSTER_SLOTS, (b"SLOTS",)).wire
-            delivery = Delivery([wire], self.settings.retry._replace(attempts=1), str(node), None)
-            self._ship_all([Shipment(node, False, [0], [wire])], delivery)
-            delivery.next_attempt()
-            answer = described(delivery.replies[0], node, self.address)
+            answer = described(self._deliver_to(node, CLUSTER_SLOTS, NEVER), node, self.address)
             if isinstance(answer, Topology):
                 return answer
             trouble = answer or trouble

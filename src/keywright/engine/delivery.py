@@ -7,13 +7,20 @@ what came back: replies, a lost connection, a deadline. It decides what is sent 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from keywright.engine.packing import ErrorReply
+from keywright.engine.packing import ErrorReply, Packed
 from keywright.engine.retrying import Retry
 from keywright.engine.topology import Node, Topology, parse_redirection
 from keywright.engine.translate import refusal, verb_of
-from keywright.errors import ConnectionLostError, DeadlineError, KeywrightError, OutcomeUnknownError
+from keywright.errors import (
+    ConnectionLostError,
+    DeadlineError,
+    KeywrightError,
+    OutcomeUnknownError,
+    UsageError,
+)
 from keywright.keyspace.call import Effect, Reply, Sound, Transacted, Wire
 from keywright.keyspace.slots import slot_of
 
@@ -32,13 +39,24 @@ class Shipment(NamedTuple):
 
 
 class Delivery:
-    """One batch on its way. `replies` is complete once `pending` is empty."""
+    """One batch on its way. `replies` is complete once `pending` is empty.
 
-    def __init__(self, wires: list[Wire], retry: Retry, server: str, topology: Topology | None) -> None:
+    Without a topology everything goes to one node, whatever the keys are.
+    """
+
+    def __init__(
+        self,
+        wires: list[Wire],
+        retry: Retry,
+        server: str,
+        topology: Topology | None,
+        node: Node | None = None,
+    ) -> None:
         self.wires = wires
         self.retry = retry
         self.server = server
         self.topology = topology
+        self.node = node
         self.replies: list[Reply] = []
         self.attempt = 0
         self.stale_topology = False
@@ -61,24 +79,24 @@ class Delivery:
 
     def shipments(self) -> list[Shipment]:
         """The next writes, at most one a node; what does not fit waits for the next round."""
-        groups: dict[tuple[Node | None, bool], list[int]] = {}
+        if self.topology is None:
+            return [self._shipment(self.node, False, list(islice(self.pending, MOST_WIRES)))]
+        groups: dict[tuple[Node, bool], list[int]] = {}
         for index in self.pending:
-            groups.setdefault(self._target(index), []).append(index)
-        chosen: dict[Node | None, Shipment] = {}
+            groups.setdefault(self._target(index, self.topology), []).append(index)
+        chosen: dict[Node, Shipment] = {}
         for (node, asking), indexes in groups.items():
             if node not in chosen:
                 chosen[node] = self._shipment(node, asking, indexes)
         # One order for everybody: threads that each hold a connection the other needs would wait forever.
         return [chosen[node] for node in sorted(chosen, key=str)]
 
-    def _target(self, index: int) -> tuple[Node | None, bool]:
-        if self.topology is None:
-            return None, False
+    def _target(self, index: int, topology: Topology) -> tuple[Node, bool]:
         if index in self._sent_to:
             return self._sent_to[index]
         name = self.wires[index].name
-        node = self.topology.owner(slot_of(name)) if name else None
-        return node or self.topology.primaries[0], False
+        node = topology.owner(slot_of(name)) if name else None
+        return node or topology.primaries[0], False
 
     def _shipment(self, node: Node | None, asking: bool, indexes: list[int]) -> Shipment:
         indexes = indexes[:MOST_WIRES]
@@ -115,6 +133,19 @@ class Delivery:
                 self._done(index, error)
             return
         self.lost(shipment, 0, Exception(error.reason), sent=False)
+
+    def unsendable(self, shipment: Shipment, error: Exception) -> None:
+        """Something in it is no argument of a command: that wire fails, the others are still to be sent."""
+        culprits = [index for index in shipment.indexes if not _is_sendable(self.wires[index])]
+        for index in culprits or shipment.indexes:
+            wire = self.wires[index]
+            self._done(
+                index,
+                UsageError(
+                    f"{verb_of(wire)} {wire.name!r} cannot be sent: {str(error).rstrip('.')}. "
+                    f"Pass arguments of the types that the method declares."
+                ),
+            )
 
     def overdue(self, shipment: Shipment, answered: int, seconds: float) -> None:
         """No answer in time. Not sent again: the server may be at it still."""
@@ -175,6 +206,13 @@ class Delivery:
 
 
 _AGAIN = object()
+
+
+def _is_sendable(wire: Wire) -> bool:
+    try:
+        return bool(Packed([wire]).buffer)
+    except Exception:  # noqa: BLE001  # the caller tells what it was
+        return False
 
 
 def _size(wire: Wire) -> int:

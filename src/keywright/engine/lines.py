@@ -31,6 +31,7 @@ from keywright.engine.translate import unreachable
 from keywright.keyspace.call import Reply
 
 READ_SIZE = 256 * 1024
+CLOSED = "the database was closed"
 
 
 class BrokenLineError(Exception):
@@ -127,6 +128,8 @@ class Lines:
         self._room = threading.BoundedSemaphore(settings.most_connections)
         self._make, self._sentinels = _maker(address, settings)
         self._pid = os.getpid()
+        self._forking = threading.Lock()
+        self._closed = False
 
     def take(self) -> Any:
         """An open line; EngineError when none can be made."""
@@ -148,6 +151,8 @@ class Lines:
         """Put a sound line back."""
         self._idle.append(line)
         self._room.release()
+        if self._closed:
+            self.close()
 
     def drop(self, line: Any) -> None:
         """Close a line whose state is unknown."""
@@ -155,6 +160,8 @@ class Lines:
         self._room.release()
 
     def close(self) -> None:
+        """Close what is idle now, and the others when they are given back."""
+        self._closed = True
         while self._idle:
             self._idle.pop().disconnect()
         for client in self._sentinels:
@@ -170,9 +177,12 @@ class Lines:
 
     def _start_over(self) -> None:
         """A forked child shares its parent's sockets, so it must not use them."""
-        self._idle.clear()
-        self._room = threading.BoundedSemaphore(self.settings.most_connections)
-        self._pid = os.getpid()
+        with self._forking:
+            if os.getpid() == self._pid:
+                return  # another thread was first
+            self._idle.clear()
+            self._room = threading.BoundedSemaphore(self.settings.most_connections)
+            self._pid = os.getpid()
 
 
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:

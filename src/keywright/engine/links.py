@@ -23,7 +23,7 @@ from redis.asyncio.sentinel import (
 from redis.backoff import NoBackoff
 
 from keywright.engine.address import Address
-from keywright.engine.lines import BrokenLineError, connection_options
+from keywright.engine.lines import CLOSED, BrokenLineError, connection_options
 from keywright.engine.packing import Incoming, Parser
 from keywright.engine.settings import Settings
 from keywright.engine.translate import unreachable
@@ -32,7 +32,6 @@ from keywright.keyspace.call import Reply
 
 Answer = tuple[list[Reply], bool]
 Outcome: TypeAlias = Answer | BrokenLineError
-CLOSED = "the database was closed"
 
 
 class _Expected(NamedTuple):
@@ -88,7 +87,7 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         waiting = self.waiting
         if not waiting:
-            self.parser.feed(data)
+            self.close()  # nobody asked: it would be taken for the answer to the next question
             return
         waiting[0].incoming.feed(data)
         while waiting:
@@ -196,7 +195,7 @@ class Links:
         self.settings = settings
         self._make, self._sentinels = _maker(address, settings)
         self._shared: Link | None = None
-        self._opening: asyncio.Lock = asyncio.Lock()
+        self._opening: asyncio.Task[Link] | None = None
         self._idle: list[Link] = []
         self._connections: dict[Link, Any] = {}
         self._room = asyncio.Semaphore(settings.most_connections)
@@ -209,12 +208,18 @@ class Links:
         return shared if shared is not None and shared.open else None
 
     async def shared(self) -> Link:
-        async with self._opening:
-            if self._shared is None or not self._shared.open:
-                if self._shared is not None:
-                    await self._forget(self._shared)
-                self._shared = await self._opened()
-            return self._shared
+        """The link of all ordinary batches. Those who need it while it is being opened share the outcome."""
+        if self.ready is not None:
+            return self.ready
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._reopened())
+            # Nobody may be left to ask how it went.
+            self._opening.add_done_callback(lambda done: done.cancelled() or done.exception())
+        opening = self._opening
+        await asyncio.wait([opening])
+        if opening.cancelled():
+            raise ConnectionLostError(self.address.shown, CLOSED)
+        return opening.result()
 
     async def borrow(self) -> Link:
         """A link of one's own, for a command that makes the server wait; their number is bounded."""
@@ -239,12 +244,21 @@ class Links:
 
     async def close(self) -> None:
         self._closed = True
+        if self._opening is not None:
+            self._opening.cancel()
+            await asyncio.wait([self._opening])
         for link in list(self._connections):
             await self._forget(link)
         self._idle.clear()
         self._shared = None
         for client in self._sentinels:
             await client.aclose()
+
+    async def _reopened(self) -> Link:
+        if self._shared is not None:
+            await self._forget(self._shared)
+        self._shared = await self._opened()
+        return self._shared
 
     async def _opened(self) -> Link:
         connection = self._make()

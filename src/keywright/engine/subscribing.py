@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from keywright.engine.links import CLOSED, Link, Links
+from keywright.engine.lines import CLOSED
+from keywright.engine.links import Link, Links
 from keywright.engine.packing import NOTHING, ErrorReply, Parser, pack_command
 from keywright.engine.settings import Settings
 from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
@@ -26,7 +27,7 @@ from keywright.keyspace.template import Template
 __all__ = ["Channel", "Message", "Subscription"]
 
 PUBLISH = Operation("publish", b"PUBLISH", Effect.ONCE)
-PING = pack_command((b"PING",))
+PING = (b"PING",)
 MOST_UNREAD = 10_000
 
 Interest: TypeAlias = tuple[bytes, bytes]
@@ -211,10 +212,8 @@ class Subscription:
             self._keep_unread(Message(reply[2], reply[3]))
         elif kind == b"message":
             self._keep_unread(Message(reply[1], reply[2]))
-        elif kind in (b"subscribe", b"psubscribe"):
-            self._settled(None)
-        elif isinstance(reply, ErrorReply):
-            self._settled(reply)
+        else:
+            self._settled(reply if isinstance(reply, ErrorReply) else None)
 
     def _keep_unread(self, message: Message) -> None:
         self._unread.append(message)
@@ -225,7 +224,10 @@ class Subscription:
     def _settled(self, refused: ErrorReply | None) -> None:
         """The oldest question is answered: there is one answer each, in their order."""
         assert self._feed is not None
-        verb, name = interest = self._feed.asked.popleft()
+        interest = self._feed.asked.popleft()
+        if len(interest) == 1:
+            return  # a PING: even a refusal is a sign of life
+        verb, name = interest
         waiting = self._waiting.pop(interest, [])
         if refused is None:
             self._proven = True
@@ -233,7 +235,10 @@ class Subscription:
             _resolve(waiting)
             return
         del self._wanted[interest]
-        _resolve(waiting, ServerRefusedError(verb.decode(), name, str(refused)))
+        error = ServerRefusedError(verb.decode(), name, str(refused))
+        if not waiting:
+            self._fail(error)  # it was confirmed once: whoever iterates must not wait for it in vain
+        _resolve(waiting, error)
 
     def _fail(self, error: KeywrightError) -> None:
         self._failure = self._failure or error
@@ -247,7 +252,7 @@ class _Feed(asyncio.Protocol):
     """One connection in subscribed mode: what the server says comes without being asked for."""
 
     def __init__(self, link: Link, heard: Callable[[Reply], None]) -> None:
-        self.asked: deque[Interest] = deque()
+        self.asked: deque[Interest | tuple[bytes]] = deque()
         self._transport = link.transport
         self._former = link.former
         self._report = heard
@@ -257,9 +262,9 @@ class _Feed(asyncio.Protocol):
         self._paused = False
         self._transport.set_protocol(self)
 
-    def ask(self, interest: Interest) -> None:
-        self.asked.append(interest)
-        self._transport.write(pack_command(interest))
+    def ask(self, question: Interest | tuple[bytes]) -> None:
+        self.asked.append(question)
+        self._transport.write(pack_command(question))
 
     async def until_lost(self, patience: float) -> None:
         """Wait until the connection is lost, or silent though it was asked to answer."""
@@ -268,7 +273,7 @@ class _Feed(asyncio.Protocol):
             if self._lost.done() or not (self._alive or self._paused):
                 return
             self._alive = False
-            self._transport.write(PING)
+            self.ask(PING)
 
     def pause(self) -> None:
         if not self._paused:

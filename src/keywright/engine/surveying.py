@@ -89,15 +89,12 @@ class Survey:
 
     async def size(self, post: Post) -> int:
         """How many keys a node has, of whatever keyspace."""
-        return int((await self.ask(post, [pack_command((b"DBSIZE",))]))[0])
+        return int(await self._ask_node(post, (b"DBSIZE",)))
 
     async def page(self, post: Post, cursor: int, count: int, lead: bytes) -> tuple[int, list[bytes]]:
         """One SCAN: the next cursor, and names that begin with `lead`."""
         match = (b"MATCH", escaped(lead) + b"*") if lead else ()
-        command = pack_command((b"SCAN", cursor, *match, b"COUNT", count))
-        reply = (await self.ask(post, [command]))[0]
-        if isinstance(reply, ErrorReply):
-            raise ServerRefusedError("SCAN", b"", str(reply))
+        reply = await self._ask_node(post, (b"SCAN", cursor, *match, b"COUNT", count))
         return int(reply[0]), reply[1]
 
     async def ask(self, post: Post, commands: Sequence[bytes]) -> list[Reply]:
@@ -137,6 +134,13 @@ class Survey:
         if not any(post.replica for post in self.posts):
             return await self.ask_anywhere(questions)
         return await self.db.run(_Again([_wire(command) for _, command in questions]))
+
+    async def _ask_node(self, post: Post, command: tuple[Any, ...]) -> Reply:
+        """The reply to a command about the node itself; raises what it refuses."""
+        reply = (await self.ask(post, [pack_command(command)]))[0]
+        if isinstance(reply, ErrorReply):
+            raise ServerRefusedError(command[0].decode(), b"", str(reply))
+        return reply
 
     def _post_of(self, name: bytes) -> Post:
         topology = self.db._topology
@@ -183,13 +187,13 @@ async def survey(db: AsyncDatabase, *, prefer_replica: bool = True) -> AsyncIter
     """A survey of an open database, at its replicas where there are reachable ones."""
     opened: list[Links] = []
     posts = []
-    for primary in await db._primaries():
-        links = await _replica_links(db, primary) if prefer_replica else None
-        if links is not None:
-            opened.append(links)
-        chosen = links or db._links_of(primary)
-        posts.append(Post(primary, chosen, replica=links is not None, sharded=db.context.sharded))
     try:
+        for primary in await db._primaries():
+            links = await _replica_links(db, primary) if prefer_replica else None
+            if links is not None:
+                opened.append(links)
+            chosen = links or db._links_of(primary)
+            posts.append(Post(primary, chosen, replica=links is not None, sharded=db.context.sharded))
         yield Survey(db, posts)
     finally:
         for links in opened:
@@ -206,12 +210,11 @@ async def _replica_links(db: AsyncDatabase, primary: Node | None) -> Links | Non
     for place in await _replicas(db, primary):
         links = Links(_at(db.address, place), _impatient(db.settings))
         try:
-            link = await links.shared()
-            outcome = await link.send(pack_command((b"INFO", b"replication")), 1, db.settings.timeout_seconds)
-        except EngineError:
+            facts = await _replication(links, db.settings.timeout_seconds)
+        except BaseException:
             await links.close()
-            continue
-        if isinstance(outcome, tuple) and b"master_link_status:up" in outcome[0][0]:
+            raise
+        if "master_link_status:up" in facts:
             return links
         await links.close()
     return None
@@ -221,14 +224,19 @@ async def _replicas(db: AsyncDatabase, primary: Node | None) -> list[_Place]:
     if primary is not None:
         topology = db._topology
         return [] if topology is None else [_Place(*node) for node in topology.replicas.get(primary, [])]
+    return list(_listed(await _replication(db._links_of(None), db.settings.timeout_seconds)))
+
+
+async def _replication(links: Links, seconds: float) -> str:
+    """INFO of a node on its replication; nothing where it cannot be asked or does not tell."""
     try:
-        link = await db._links_of(None).shared()
+        link = await links.shared()
     except EngineError:
-        return []
-    outcome = await link.send(pack_command((b"INFO", b"replication")), 1, db.settings.timeout_seconds)
-    if not isinstance(outcome, tuple) or isinstance(outcome[0][0], ErrorReply):
-        return []
-    return list(_listed(outcome[0][0].decode("utf-8", "replace")))
+        return ""
+    outcome = await link.send(pack_command((b"INFO", b"replication")), 1, seconds)
+    if isinstance(outcome, tuple) and isinstance(outcome[0][0], bytes):
+        return outcome[0][0].decode("utf-8", "replace")
+    return ""
 
 
 def _listed(info: str) -> Sequence[_Place]:

@@ -50,7 +50,8 @@ class Topology:
     @property
     def nodes(self) -> Iterable[Node]:
         """Everyone who may be asked for the topology."""
-        return [*self.primaries, *(node for nodes in self.replicas.values() for node in nodes)]
+        replicas = list(self.replicas.values())  # at once: another thread may learn of a node meanwhile
+        return [*self.primaries, *(node for nodes in replicas for node in nodes)]
 
 
 def described(reply: Any, node: Node | None, address: Address) -> Topology | KeywrightError | None:

@@ -40,13 +40,16 @@ def deadline_of(packed: Packed, settings: Settings) -> float:
 def check_durability(
     replies: list[Reply], confirmed: Reply, wires: Sequence[Wire], durability: Durability
 ) -> list[Reply]:
-    """The replies, with those of writes replaced by an error when too few replicas confirmed in time."""
+    """The replies, with those of writes replaced by an error when too few replicas confirmed in time.
+
+    Where the connection broke, `confirmed` is None and replies may be fewer than wires.
+    """
     if isinstance(confirmed, int) and confirmed >= durability.replicas:
         return replies
     error = UnderReplicatedError(durability.replicas, confirmed if isinstance(confirmed, int) else 0)
     return [
         reply if wire.operation.effect is Effect.READ or isinstance(reply, ErrorReply) else error
-        for reply, wire in zip(replies, wires, strict=True)
+        for reply, wire in zip(replies, wires, strict=False)
     ]
 
 

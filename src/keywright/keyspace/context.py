@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from keywright.errors import CrossSlotError, DeclarationError
+from keywright.errors import CrossSlotError, DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Call, Reply, Wire
-from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, is_sealed
+from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, SealRefused, Unopened, is_sealed
 from keywright.keyspace.slots import slot_of
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Context:
         if not any(isinstance(operand, Plaintext) for operand in operands):
             return operands
         if not self._has_keyring(key) and not any(type(operand) is Plaintext for operand in operands):
-            return tuple(bytes(item) if isinstance(item, Sealable) else item for item in operands)
+            return tuple(_in_clear(key, item) if isinstance(item, Sealable) else item for item in operands)
         keyring, purpose = self._keyring(key), key._template.source.encode()
         return tuple(
             keyring.seal(operand, purpose) if isinstance(operand, Plaintext) else operand
@@ -133,11 +133,18 @@ class Context:
         )
 
     def unseal(self, key: Key | type[Key], reply: Reply) -> Reply:
-        """Decrypt every sealed value in a reply; what is not sealed stays as it is."""
+        """Decrypt every sealed value in a reply; what is not sealed stays as it is.
+
+        What only looks like a seal may be in clear by declaration: it comes as `Unopened`, for its codec
+        to judge.
+        """
         if isinstance(reply, bytes):
             if not is_sealed(reply):
                 return reply
-            return self._keyring(key).open(reply, key._template.source.encode())
+            try:
+                return self._keyring(key).open(reply, key._template.source.encode())
+            except SealRefused as refusal:
+                return Unopened.because(reply, refusal)
         if isinstance(reply, list):
             return [self.unseal(key, item) for item in reply]
         return reply
@@ -160,6 +167,12 @@ class Context:
 def preview(call: Call[Any], context: Context | None = None) -> list[Wire]:
     """What the first round trip of a call would send, for looking at it without a server."""
     return next(call.rounds(context or Context()))
+
+
+def _in_clear(key: Key, item: Sealable) -> bytes:
+    if is_sealed(item):
+        raise ValueRefusedError(key._template.source, "what does not look like a seal", "what does")
+    return bytes(item)
 
 
 def _utc_now() -> datetime:

@@ -7,6 +7,7 @@ cluster, can do. `journal` decides which way a commit goes and carries it across
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import UsageError, WrongTypeError
@@ -31,19 +32,31 @@ if TYPE_CHECKING:
 COMMIT = Script("keywright.keyspace", "commit", Effect.ONCE)
 COMMIT_AGAIN = Script("keywright.keyspace", "commit", Effect.REPEATABLE)
 
-# The server's Lua takes at most about 8,000 values in one unpack.
+# The server's Lua takes at most about 8,000 values in one unpack. Even, so that pairs stay together.
 LARGEST_WRITE = 4000
+SPLIT = frozenset(
+    [b"SADD", b"SREM", b"HSET", b"HDEL", b"RPUSH", b"LPUSH", b"ZADD", b"ZREM", b"XDEL", b"XACK"]
+)
+ZADD_OPTIONS = frozenset([b"NX", b"XX", b"GT", b"LT", b"CH"])
 
 # The type a command needs. Met in mid-script, a key of another type would leave half a commit.
 NEEDS = {
     verb: kind
     for kind, verbs in {
         "set": (b"SADD", b"SREM", b"SPOP"),
-        "hash": (b"HSET", b"HDEL", b"HSETNX", b"HINCRBY"),
-        "zset": (b"ZADD", b"ZREM", b"ZINCRBY", b"ZREMRANGEBYSCORE", b"ZREMRANGEBYRANK", b"ZPOPMIN"),
+        "hash": (b"HSET", b"HDEL", b"HSETNX", b"HINCRBY", b"HPEXPIRE"),
+        "zset": (
+            b"ZADD",
+            b"ZREM",
+            b"ZINCRBY",
+            b"ZREMRANGEBYSCORE",
+            b"ZREMRANGEBYRANK",
+            b"ZPOPMIN",
+            b"ZPOPMAX",
+        ),
         "list": (b"LPUSH", b"RPUSH", b"LPOP", b"RPOP", b"LSET", b"LREM", b"LTRIM", b"LINSERT"),
         "stream": (b"XADD", b"XDEL", b"XTRIM", b"XACK"),
-        "string": (b"INCRBY", b"APPEND", b"GETEX"),
+        "string": (b"INCRBY", b"APPEND", b"GETEX", b"GETDEL", b"SET"),
     }.items()
     for verb in verbs
 }
@@ -126,8 +139,8 @@ class Work(NamedTuple):
         """The Redis type that each name must have, where it exists, for every write to succeed."""
         needed: dict[int, str] = {}
         replaced = set()
-        for index, (verb, *_) in (*self.writes, *self.later):
-            if verb in (b"UNLINK", b"SET"):
+        for index, (verb, *arguments) in (*self.writes, *self.later):
+            if verb in (b"UNLINK", b"SET") and b"GET" not in arguments[1:]:
                 replaced.add(index)
             elif verb in NEEDS and index not in replaced:
                 needed.setdefault(index, NEEDS[verb])
@@ -195,9 +208,24 @@ def _keys(write: Call[Any]) -> list[Key]:
 
 
 def _parts(verb: bytes, arguments: list[Any]) -> list[list[Any]]:
-    if len(arguments) <= LARGEST_WRITE or verb not in (b"SADD", b"SREM", b"HSET", b"HDEL", b"RPUSH"):
+    if len(arguments) <= LARGEST_WRITE:
         return [arguments]
-    return [arguments[start : start + LARGEST_WRITE] for start in range(0, len(arguments), LARGEST_WRITE)]
+    if verb not in SPLIT:
+        # In mid-script it would fail after the writes before it.
+        raise UsageError(
+            f"{verb.decode()} with {len(arguments)} arguments is too large for a commit. Split it, or run it "
+            f"by itself."
+        )
+    head = _head(verb, arguments)
+    rest = arguments[len(head) :]
+    return [[*head, *rest[start : start + LARGEST_WRITE]] for start in range(0, len(rest), LARGEST_WRITE)]
+
+
+def _head(verb: bytes, arguments: list[Any]) -> list[Any]:
+    """What every part of a command begins with."""
+    if verb == b"ZADD":
+        return list(takewhile(ZADD_OPTIONS.__contains__, arguments))
+    return arguments[:1] if verb == b"XACK" else []
 
 
 def run_work(script: Script, work: Work) -> Call[Outcome]:

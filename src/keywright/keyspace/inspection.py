@@ -34,7 +34,7 @@ LIMIT = 1000
 Steps = Generator[Call[Any], Any, Any]
 
 TYPE = Operation("inspect", b"TYPE", Effect.READ)
-_SIZES = {
+SIZES = {
     "string": b"STRLEN",
     "hash": b"HLEN",
     "set": b"SCARD",
@@ -42,6 +42,7 @@ _SIZES = {
     "list": b"LLEN",
     "stream": b"XLEN",
 }
+"""What tells how many entries a type has, or bytes."""
 _LOOKUPS = {"hash": b"HGET", "set": b"SISMEMBER", "zset": b"ZSCORE"}
 
 
@@ -77,7 +78,7 @@ def inspect(key: Key, limit: int = LIMIT) -> Call[Inspection | None]:
     """
 
     def steps(context: Context) -> Steps:
-        size = _Raw(Operation("inspect", _SIZES[key.redis_type], Effect.READ), key, (), as_is)
+        size = _Raw(Operation("inspect", SIZES[key.redis_type], Effect.READ), key, (), as_is)
         found, count = yield gather(_Raw(TYPE, key, (), bytes.decode), size.attempt())
         if found == "none":
             return None

@@ -20,7 +20,7 @@ from keywright.keyspace.call import (
     gather,
     undecodable,
 )
-from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.codecs import Codec, Unopened
 from keywright.keyspace.guard import Check, absent, equals, hash_is
 from keywright.keyspace.journal import commit
 
@@ -177,12 +177,20 @@ def _opened(key: Key, stored: Any, context: Context) -> Any:
     """What is stored, as `applies` and `convert` see it."""
     if not key._sealed or stored is None:
         return stored
-    try:
-        if isinstance(stored, bytes):
-            return context.unseal(key, stored)
-        return {name: context.unseal(key, value) for name, value in stored.items()}
-    except CodecError as error:
-        raise undecodable(key, context, error) from error
+    if isinstance(stored, bytes):
+        return _sound(key, context.unseal(key, stored), context)
+    opened = {name: context.unseal(key, value) for name, value in stored.items()}
+    for member in key._own_fields().members:  # type: ignore[attr-defined]  # a hash that is upgraded is a record
+        if member.codec.sealed:
+            _sound(key, opened.get(member.stored), context)
+    return opened
+
+
+def _sound(key: Key, opened: Any, context: Context) -> Any:
+    """What was opened; a seal that did not open is not taken for an older shape."""
+    if type(opened) is Unopened:
+        raise undecodable(key, context, opened.refusal) from opened.refusal
+    return opened
 
 
 def _raw(key: Key) -> Command[Stored | None]:

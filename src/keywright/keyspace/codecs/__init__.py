@@ -3,7 +3,7 @@
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
 from keywright.keyspace.codecs.confidential import Sealed, SealedIfBound, SecretOf
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
-from keywright.keyspace.codecs.keyring import Keyring, Plaintext, Sealable, is_sealed
+from keywright.keyspace.codecs.keyring import Keyring, Plaintext, Sealable, Unopened, is_sealed
 from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
 from keywright.keyspace.codecs.resolve import codec_of
 from keywright.keyspace.codecs.secret import Secret
@@ -38,6 +38,7 @@ __all__ = [
     "SecretOf",
     "Text",
     "Uint64",
+    "Unopened",
     "Zstd",
     "codec_of",
     "is_sealed",

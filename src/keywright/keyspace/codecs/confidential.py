@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
-from keywright.keyspace.codecs.keyring import Plaintext, Sealable, is_sealed
+from keywright.keyspace.codecs.keyring import Plaintext, Sealable, Unopened, is_sealed
 from keywright.keyspace.codecs.secret import Secret
 
 __all__ = ["Sealed", "SealedIfBound", "SecretOf"]
@@ -78,6 +78,8 @@ class Sealed(Codec[T]):
     def decode(self, data: bytes) -> T:
         if type(data) is Plaintext or (self.allow_plaintext and not is_sealed(data)):
             return _masked(self, self.inner.decode, bytes(data))
+        if type(data) is Unopened:
+            raise data.refusal
         raise SealRefused(self.expected, "a seal that was not opened" if is_sealed(data) else "plaintext")
 
 

@@ -22,7 +22,7 @@ from keywright.keyspace.codecs.secret import Secret
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["Keyring", "Plaintext", "Sealable", "is_sealed"]
+__all__ = ["Keyring", "Plaintext", "Sealable", "Unopened", "is_sealed"]
 
 _KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _KEY_SIZES = (16, 24, 32)
@@ -45,6 +45,18 @@ class Plaintext(bytes):
 
 class Sealable(Plaintext):
     """Bytes that are sealed where a keyring is bound, and written in clear where none is."""
+
+
+class Unopened(bytes):
+    """Bytes in the form of a seal that do not open. Where no seal is declared, they are just such bytes."""
+
+    refusal: SealRefused
+
+    @classmethod
+    def because(cls, data: bytes, refusal: SealRefused) -> Unopened:
+        unopened = cls(data)
+        unopened.refusal = refusal
+        return unopened
 
 
 class Keyring:

@@ -93,14 +93,15 @@ class Stream(Key, Generic[E]):
     ) -> Call[str]:
         """Append an entry and return its id; trims roughly to `max_length` entries or below `min_id`.
 
-        An entry with an id of its own can be sent twice without harm; the second is refused.
+        An entry with a whole id of its own can be sent twice without harm; the second is refused, also where
+        the engine sent it again because the first reply was lost.
         """
         trim, members = _trimming(max_length, min_id), self._fields.flat(entry)
         if not members:
             raise ValueRefusedError(
                 self._template.source, "at least one member", "an entry whose members are all absent"
             )
-        operation = ADD if entry_id == "*" else ADD_AT
+        operation = ADD if entry_id.endswith("*") else ADD_AT
         return Refreshing(operation, self, (*trim, entry_id, *members), bytes.decode)
 
     def range(self, start: str = "-", end: str = "+", *, count: int | None = None) -> Call[list[Entry[E]]]:

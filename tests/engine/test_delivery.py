@@ -1,0 +1,137 @@
+"""What a delivery sends where, told what came back; no server is needed for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from engines import Tally, Word
+from keywright import Context, Retry
+from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
+from keywright.engine.packing import ErrorReply
+from keywright.engine.topology import Node, Topology
+from keywright.errors import ConnectionLostError, KeywrightError, OutcomeUnknownError, ServerRefusedError
+from keywright.keyspace.call import Call, Wire
+from keywright.keyspace.context import preview
+from keywright.keyspace.slots import SLOTS, slot_of
+
+HOME, OTHER, THIRD = Node("a", 1), Node("b", 2), Node("c", 3)
+SLOT = slot_of(b"word:a")
+LOST = OSError("it closed")
+
+
+def _wires(*calls: Call[object]) -> list[Wire]:
+    return [wire for call in calls for wire in preview(call, Context(sharded=True))]
+
+
+def _delivery(*calls: Call[object], attempts: int = 4) -> Delivery:
+    topology = Topology([HOME] * SLOTS, {HOME: []})
+    return Delivery(_wires(*calls), Retry(attempts=attempts), "a cluster", topology)
+
+
+def _next(delivery: Delivery) -> Shipment:
+    assert delivery.next_attempt() is not None
+    (shipment,) = delivery.shipments()
+    return shipment
+
+
+def test_a_moved_key_is_asked_for_where_it_is_now_and_so_are_others_of_its_slot() -> None:
+    delivery = _delivery(Word("a").get())
+    delivery.answered(_next(delivery), [ErrorReply(f"MOVED {SLOT} b:2")])
+    assert delivery.stale_topology
+    shipment = _next(delivery)
+    assert (shipment.node, shipment.asking) == (OTHER, False)
+    assert delivery.topology is not None
+    assert delivery.topology.owner(SLOT) == OTHER
+    delivery.answered(shipment, [b"x"])
+    assert (delivery.replies, dict(delivery.pending)) == ([b"x"], {})
+
+
+def test_a_key_that_is_on_its_way_is_asked_for_there_and_the_slot_stays() -> None:
+    delivery = _delivery(Word("a").get())
+    delivery.answered(_next(delivery), [ErrorReply(f"ASK {SLOT} b:2")])
+    shipment = _next(delivery)
+    assert (shipment.node, shipment.asking) == (OTHER, True)
+    assert delivery.topology is not None
+    assert delivery.topology.owner(SLOT) == HOME
+
+
+def test_a_node_that_was_named_and_is_lost_is_not_asked_again() -> None:
+    delivery = _delivery(Word("a").get())
+    delivery.answered(_next(delivery), [ErrorReply(f"MOVED {SLOT} b:2")])
+    delivery.lost(_next(delivery), 0, LOST, sent=True)
+    delivery.topology = Topology([THIRD] * SLOTS, {THIRD: []})  # who took over
+    assert _next(delivery).node == THIRD
+
+
+def test_nodes_that_send_a_call_to_each_other_are_asked_a_bounded_number_of_times() -> None:
+    delivery = _delivery(Word("a").get(), attempts=5)
+    asked: list[Node | None] = []
+    while delivery.pending and delivery.next_attempt() is not None:
+        for shipment in delivery.shipments():
+            asked.append(shipment.node)
+            there = "a:1" if shipment.node == OTHER else "b:2"
+            delivery.answered(shipment, [ErrorReply(f"MOVED {SLOT} {there}")])
+    assert asked == [HOME, OTHER, HOME, OTHER, HOME]
+    assert isinstance(delivery.replies[0], ServerRefusedError)
+
+
+@pytest.mark.parametrize(
+    ("call", "sent", "error"),
+    [
+        (Word("a").get(), True, None),
+        (Word("a").set("x"), True, None),
+        (Tally("a").add(1), True, OutcomeUnknownError),
+        (Tally("a").add(1), False, None),
+    ],
+    ids=["a read", "a write", "once, sent", "once, unsent"],
+)
+def test_what_was_lost_is_sent_again_where_that_is_safe(
+    call: Call[object], sent: bool, error: type[KeywrightError] | None
+) -> None:
+    delivery = _delivery(call)
+    delivery.lost(_next(delivery), 0, LOST, sent=sent)
+    if error is None:
+        assert _next(delivery).indexes == [0]
+    else:
+        assert isinstance(delivery.replies[0], error)
+        assert not delivery.pending
+
+
+def test_only_what_had_no_answer_is_sent_again() -> None:
+    delivery = Delivery(_wires(Word("a").get(), Word("b").get()), Retry(), "a server", None)
+    shipment = _next(delivery)
+    delivery.answered(shipment, [b"x"])
+    delivery.lost(shipment, 1, LOST, sent=True)
+    assert _next(delivery).indexes == [1]
+
+
+def test_a_server_that_stays_away_is_reported_after_the_last_attempt() -> None:
+    delivery = _delivery(Word("a").get(), attempts=3)
+    tries = 0
+    while delivery.pending and delivery.next_attempt() is not None:
+        for shipment in delivery.shipments():
+            tries += 1
+            delivery.lost(shipment, 0, LOST, sent=False)
+    assert tries == 3
+    assert isinstance(delivery.replies[0], ConnectionLostError)
+
+
+@pytest.mark.parametrize(
+    ("calls", "most"),
+    [
+        ([Word("a").get()] * (MOST_WIRES + 1), MOST_WIRES),
+        ([Word("a").set("x" * (MOST_BYTES // 4))] * 5, 3),
+        ([Word("a").set("x" * (MOST_BYTES + 1))] * 2, 1),
+    ],
+    ids=["by number", "by size", "one at least"],
+)
+@pytest.mark.parametrize("sharded", [True, False], ids=["cluster", "server"])
+def test_a_shipment_is_bounded(calls: list[Call[object]], most: int, sharded: bool) -> None:
+    delivery = _delivery(*calls)
+    delivery.topology = delivery.topology if sharded else None
+    assert len(_next(delivery).wires) == most
+
+
+def test_a_delivery_to_one_node_goes_there_whatever_its_keys_are() -> None:
+    delivery = Delivery(_wires(Word("a").get()), Retry(), "a node", None, OTHER)
+    assert _next(delivery).node == OTHER
