@@ -72,7 +72,7 @@ class RunningUp:
 def running_up(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[RunningUp]:
     output = tmp_path / "output"
     with output.open("wb") as printed:
-        process = _started(printed, arguments, environment)
+        process = started(printed, arguments, environment)
     try:
         yield RunningUp(process, output)
     finally:
@@ -81,9 +81,10 @@ def running_up(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[
         process.wait()
 
 
-def _started(
+def started(
     printed: IO[bytes], arguments: tuple[str, ...], environment: dict[str, str]
 ) -> subprocess.Popen[bytes]:
+    """Start it, in a session of its own."""
     return subprocess.Popen(
         [sys.executable, "-m", "keywright", "up", *arguments],
         stdin=subprocess.DEVNULL,

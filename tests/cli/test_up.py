@@ -23,7 +23,7 @@ from keywright.testing.waiting import wait_until
 from keywright.ui.up import names
 from keywright.ui.up.explorer import bindings_of
 from keywright.ui.up.options import MODELS
-from running_up import PATIENCE, running_up
+from running_up import PATIENCE, RunningUp, running_up, started
 
 SMALL = ("--only", "spectacles", "--no-explorer")
 
@@ -74,6 +74,24 @@ def test_a_killed_supervisor_leaves_nothing(tmp_path: Path) -> None:
         wait_until(lambda: up.left_nothing(folder), "an end of all processes and the folder")
 
 
+def test_a_terminal_that_is_closed_ends_everything(tmp_path: Path) -> None:
+    terminal, inside = os.openpty()
+    with open(inside, "wb") as printed:
+        process = started(printed, SMALL, {"TERM": "xterm", "COLUMNS": "200"})
+    try:
+        up, shown = RunningUp(process, tmp_path / "output"), b""
+        while b"2 parts up" not in shown:
+            shown += os.read(terminal, 4096)
+        folder = up.folder()
+        os.close(terminal)
+        up.signal(signal.SIGHUP)
+        up.ended()
+        assert up.left_nothing(folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_part_that_dies_is_told_with_its_log_and_fails_the_run(tmp_path: Path) -> None:
     with running_up(tmp_path, *SMALL, "--logs", str(tmp_path / "logs")) as up:
         up.printed(r"2 parts up\n")
@@ -101,7 +119,7 @@ def test_a_real_server_that_holds_something_is_refused_and_left_alone(
     keywright_server.call("SET", "precious", "1")
     with running_up(tmp_path, *SMALL, "--url", redis_url) as up:
         assert up.ended() == 2
-        assert "holds 1 keys" in up.output
+        assert "holds 1 key, and" in up.output
         assert "--yes" in up.output
     assert keywright_server.call("DBSIZE") == 1
 
@@ -140,6 +158,13 @@ def test_it_stops_by_itself_when_its_time_is_over(tmp_path: Path) -> None:
     with running_up(tmp_path, *SMALL, "--duration", "0.1") as up:
         assert up.ended() == 0
         assert "Stopped; nothing is left behind." in up.output
+
+
+def test_logs_that_cannot_be_written_are_refused_with_the_remedy(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    result = invoke("up", *SMALL, "--logs", str(tmp_path / "file" / "logs"))
+    assert result.exit_code == 2
+    assert "Name another --logs." in result.output
 
 
 def test_a_port_that_is_taken_is_refused_before_anything_starts(invoke: Invoke) -> None:

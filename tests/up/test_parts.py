@@ -6,20 +6,24 @@ import asyncio
 import io
 import os
 import signal
-from contextlib import suppress
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from keywright import aconnect
 from keywright.testing.waiting import wait_until
-from keywright.ui.up import part, scenes
+from keywright.ui.up import part, scenes, supervisor
 from keywright.ui.up.crew import Crew
 from keywright.ui.up.folder import swept_folder
 from keywright.ui.up.options import UpOptions
 from keywright.ui.up.part import Part, PartFailedError, PartProcess
-from keywright.ui.up.readings import Figures
+from keywright.ui.up.readings import Figures, Readings
 from keywright.ui.up.scenes import Scene
 from keywright.ui.up.supervisor import Supervisor
 from keywright.ui.up.telling import Teller, status_line
@@ -110,6 +114,96 @@ def test_a_second_interrupt_does_not_wait_for_a_part_that_hangs(monkeypatch: pyt
         return await asyncio.wait_for(running, 30)
 
     assert asyncio.run(session()) == 0
+
+
+def test_an_interrupt_does_not_wait_for_a_server_that_never_answers() -> None:
+    printed = io.StringIO()
+
+    async def session() -> int:
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            url = f"redis://127.0.0.1:{silent.getsockname()[1]}"
+            options = UpOptions(models=("spectacles",), explorer=False, url=url)
+            running = asyncio.create_task(Supervisor(options, Teller(Console(file=printed))).run())
+            connection, _ = await asyncio.to_thread(silent.accept)
+            with connection:
+                os.kill(os.getpid(), signal.SIGINT)
+                return await asyncio.wait_for(running, 15)
+
+    assert asyncio.run(session()) == 0
+    assert "Stopped" in printed.getvalue()
+
+
+def test_a_part_that_ended_just_before_the_stop_fails_the_run_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervisor, "WATCH_SECONDS", 3600.0)
+    crews: list[Crew] = []
+
+    async def start(crew: Crew) -> None:
+        crews.append(crew)
+        await start_deaf(crew)
+
+    monkeypatch.setitem(scenes.SCENES, "spectacles", Scene("", (), start))
+    printed = io.StringIO()
+    options = UpOptions(models=("spectacles",), explorer=False)
+
+    async def session() -> int:
+        running = asyncio.create_task(Supervisor(options, Teller(Console(file=printed))).run())
+        await asyncio.to_thread(wait_until, lambda: "2 parts up" in printed.getvalue(), "the part")
+        (deaf,) = crews[0].parts
+        deaf.kill()
+        await asyncio.to_thread(wait_until, lambda: deaf.exit_code is not None, "its end")
+        os.kill(os.getpid(), signal.SIGINT)
+        return await asyncio.wait_for(running, 30)
+
+    assert asyncio.run(session()) == 1
+    assert "the deaf ended with exit code -9" in printed.getvalue()
+
+
+METRIC = b'gateway_packets_received{op="0"} 7'
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[str]:
+    """A server that says the same to everybody, and closes."""
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(answer)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=serve)
+        server.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/metrics"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            server.join()
+
+
+async def taken_twice(redis_url: str, metrics: str) -> Figures:
+    async with aconnect(redis_url) as db, Readings(db, redis_url) as readings:
+        readings.metrics = metrics
+        await readings.take()
+        return await readings.take()
+
+
+def test_an_answer_that_breaks_off_leaves_a_figure_unknown_and_the_others_known(redis_url: str) -> None:
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n" + METRIC) as metrics:
+        figures = asyncio.run(taken_twice(redis_url, metrics))
+    assert (figures.events_a_second, figures.keys) == (None, 0)
+
+
+def test_parts_are_asked_directly_whatever_proxy_is_set(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 34\r\n\r\n" + METRIC) as metrics:
+        assert asyncio.run(taken_twice(redis_url, metrics)).events_a_second == 0.0
 
 
 async def start_deaf(crew: Crew) -> None:

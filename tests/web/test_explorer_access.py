@@ -6,15 +6,17 @@ import asyncio
 import re
 from collections import deque
 from html import unescape
-from typing import Any
+from typing import Annotated, Any
 
 import httpx
 import pytest
 
 from browsing import Chromium
 from exploring import Explored, exploring, exploring_sample, filled, key_path
-from keywright import Secret, connect
+from keywright import Id, Keyspace, Secret, Value, connect
 from keywright.errors import UsageError
+from keywright.keyspace.codecs import Codec
+from keywright.models.discord.drc import schema as drc
 from keywright.models.meetup import schema as meetup
 from keywright.testing.waiting import wait_until
 from keywright.tools.acl import Role, acl
@@ -61,6 +63,18 @@ def test_nothing_secret_is_on_any_page_nor_in_the_raw_bytes(redis_url: str, raw:
     assert MARK.encode().hex(" ") not in "".join(page.text for page in pages.values())
 
 
+def test_a_document_with_hidden_members_that_does_not_decode_is_not_quoted(redis_url: str, raw: Raw) -> None:
+    for kind in ("webhooks", "interactions"):
+        raw("SET", f"keywright:v1json:{kind}:5", f'{{"token": "{MARK}", broken')
+    with exploring(redis_url, [drc.drc], drc.bind()) as explored:
+        explored.explorer.db._loop.call_soon_threadsafe(explored.explorer.auditing.start)
+        _audited(explored)
+        pages = crawled(explored.surveyed())
+    assert sum("is not stored as declared" in page.text for page in pages.values()) == 2
+    assert sum(path.startswith("/audit/") for path in pages) >= 2
+    assert [path for path, page in pages.items() if MARK in page.text] == []
+
+
 def _audited(explored: Explored) -> None:
     wait_until(lambda: explored.explorer.auditing.tally, "an audit")
 
@@ -75,6 +89,50 @@ def test_every_page_carries_the_headers_that_bind_a_browser(redis_url: str) -> N
         assert page.headers["x-content-type-options"] == "nosniff"
         assert page.headers["cache-control"] == "no-store"
     assert not any(re.search(r"<script(?! src)| style=| on[a-z]+=", page.text) for page in pages[:2])
+
+
+class Faulty(Codec[str]):
+    """Breaks the contract of codecs: a fault that nobody foresaw."""
+
+    expected = "anything"
+    python_type = str
+
+    def encode(self, value: str) -> bytes:
+        return value.encode()
+
+    def decode(self, data: bytes) -> str:
+        raise ZeroDivisionError
+
+
+faulty = Keyspace("faulty", "Of the test.")
+
+
+class Fault(Value[Annotated[str, Faulty()]], key="fault:<fault>", space=faulty):
+    """Cannot be read."""
+
+    fault: Id
+
+
+def test_a_fault_of_ours_is_a_page_with_the_headers_too(redis_url: str, raw: Raw) -> None:
+    raw("SET", "fault:1", "x")
+    with exploring(redis_url, [faulty]) as explored:
+        page = explored.get(key_path("fault:1"))
+    assert page.status_code == 500
+    assert "<h1>Something is wrong</h1>" in page.text
+    assert page.headers["content-security-policy"].startswith("default-src 'none'")
+    assert page.headers["x-frame-options"] == "DENY"
+
+
+def test_an_audit_that_fails_by_a_fault_of_ours_is_not_passed_over_in_silence(
+    redis_url: str, raw: Raw
+) -> None:
+    raw("SET", "fault:1", "x")
+    with exploring(redis_url, [faulty]) as explored:
+        explored.explorer.db._loop.call_soon_threadsafe(explored.explorer.auditing.start)
+        trouble = wait_until(lambda: explored.explorer.auditing.trouble, "the audit's end")
+        page = explored.get("/audit").text
+    assert "ZeroDivisionError" in trouble
+    assert "The audit did not come to its end." in page
 
 
 def test_a_page_addressed_to_another_name_is_refused(redis_url: str) -> None:
@@ -116,10 +174,37 @@ def test_a_token_is_needed_for_everything_but_signing_in(chromium: Chromium, red
     assert steps == ["Sign in", "Sign in", "Map", "Audit"]
 
 
+def test_whoever_is_not_signed_in_learns_nothing_from_an_error_page(redis_url: str) -> None:
+    with exploring_sample(redis_url, "meetup", token=Secret(TOKEN)) as explored:
+        server = explored.explorer.db.address.shown
+        pages = [
+            explored.get("/static/nothing"),
+            httpx.put(explored.base + "/login"),
+            explored.post("/login", {"token": "x" * 20_000}),
+        ]
+        known = explored.get("/static/nothing", Authorization=f"Bearer {TOKEN}")
+    assert [page.status_code for page in pages] == [404, 405, 413]
+    assert not any(server in page.text or "surveyed" in page.text for page in pages)
+    assert server in known.text
+
+
 def test_a_cookie_that_was_not_given_by_this_process_opens_nothing(redis_url: str) -> None:
     with exploring_sample(redis_url, "meetup", token=Secret(TOKEN)) as explored:
+        name = explored.get("/login").headers["set-cookie"].partition("=")[0]
         for cookie in ("x.1.y", "x.1.", ".1." + "0" * 64, TOKEN):
-            assert explored.get("/", Cookie=f"keywright_explorer={cookie}").status_code == 401
+            assert explored.get("/", Cookie=f"{name}={cookie}").status_code == 401
+
+
+def test_two_explorers_of_one_machine_do_not_end_each_others_sessions(redis_url: str) -> None:
+    with (
+        exploring_sample(redis_url, "meetup") as one,
+        exploring(redis_url, [meetup.meetup]) as other,
+        httpx.Client() as browser,  # like any, it gives a cookie to every port of a host
+    ):
+        mark = re.search(r'name="mark" value="([0-9a-f]+)"', browser.get(one.base).text)
+        assert mark is not None
+        browser.get(other.base)
+        assert browser.post(one.base + "/survey", data={"mark": mark[1]}).status_code == 303
 
 
 def test_listening_beyond_loopback_needs_a_token() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from browsing import Chromium
 from exploring import Explored, exploring_sample, key_path, serious_findings
 from keywright.testing.waiting import wait_until
 from keywright.tools.audit.findings import CODES
+from keywright.ui.web.auditing import finding_id
 from keywright.ui.web.explaining import explained
 from running import Raw
 
@@ -101,6 +103,76 @@ def test_removing_says_that_it_removes_and_can_be_undone(
     assert done.startswith("Done.")
     assert raw("EXISTS", "leftover:1") == 0
     assert (tmp_path / "undo").stat().st_size > 0
+
+
+def test_a_plan_that_is_not_what_was_shown_is_shown_again_before_it_is_carried_out(
+    redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    with (
+        exploring_sample(redis_url, "meetup", write=True, undo=tmp_path / "undo") as explored,
+        httpx.Client(base_url=explored.base) as client,
+    ):
+        _break(raw)
+        path = _finding(explored, client, "leftover:1")
+        shown = _fields(client.get(path).text)
+        raw("SET", "leftover:1", "precious by now")
+        first = client.post(f"{path}/repair", data=shown)
+        kept = raw("GET", "leftover:1")
+        second = client.post(f"{path}/repair", data=_fields(first.text))
+    assert first.status_code == 409
+    assert "It changed since its plan was shown." in first.text
+    assert kept == b"precious by now"
+    assert second.status_code == 200
+    assert raw("EXISTS", "leftover:1") == 0
+
+
+def test_nothing_is_removed_where_the_way_back_cannot_be_written(
+    redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    undo = tmp_path / "no such folder" / "undo"
+    with (
+        exploring_sample(redis_url, "meetup", write=True, undo=undo) as explored,
+        httpx.Client(base_url=explored.base) as client,
+    ):
+        _break(raw)
+        path = _finding(explored, client, "leftover:1")
+        answer = client.post(f"{path}/repair", data=_fields(client.get(path).text))
+    assert answer.status_code == 400
+    assert "--undo" in answer.text
+    assert raw("EXISTS", "leftover:1") == 1
+
+
+def test_two_repairs_at_once_both_write_down_the_way_back(redis_url: str, raw: Raw, tmp_path: Path) -> None:
+    with (
+        exploring_sample(redis_url, "meetup", write=True, undo=tmp_path / "undo") as explored,
+        httpx.Client(base_url=explored.base) as client,
+    ):
+        names = [f"leftover:{n}" for n in range(8)]
+        for name in names:
+            raw("SET", name, "x")
+        paths = [_finding(explored, client, name) for name in names]
+        forms = {path: _fields(client.get(path).text) for path in paths}
+        with ThreadPoolExecutor(len(paths)) as people:
+            answers = list(
+                people.map(lambda each: client.post(f"{each[0]}/repair", data=each[1]), forms.items())
+            )
+    assert [answer.status_code for answer in answers] == [200] * 8
+    assert not any(raw("EXISTS", name) for name in names)
+    assert len((tmp_path / "undo").read_bytes().splitlines()) == 8
+
+
+def _finding(explored: Explored, client: httpx.Client, name: str) -> str:
+    """The page of the finding on a key, after an audit where there was none yet."""
+    auditing = explored.explorer.auditing
+    if auditing.tally is None:
+        client.post("/audit", data=_fields(client.get("/audit").text))
+        wait_until(lambda: auditing.tally, "the audit")
+    return f"/audit/{finding_id(auditing.findings_on(name.encode())[0])}"
+
+
+def _fields(page: str) -> dict[str, str]:
+    """What the last form of a page would send."""
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="(\w+)">', page))
 
 
 @pytest.mark.parametrize("write", [False, True])

@@ -10,7 +10,7 @@ import pytest
 
 from browsing import Chromium
 from exploring import exploring, key_path, watched
-from keywright import FreeText, Id, Keyspace, Map, RestOfName, Set, Value
+from keywright import FreeText, Id, Keyspace, List, Map, Record, RestOfName, Set, Value, refers
 from keywright.models.discord.documents import Document
 from running import Raw
 
@@ -41,6 +41,33 @@ class Crowd(Set[str], key="crowd:<crowd>", space=harm):
     """Many members."""
 
     crowd: Id
+
+
+class Row(List[str], key="row:<row>", space=harm):
+    """Items."""
+
+    row: Id
+
+
+class Letter(msgspec.Struct):
+    head: str
+    body: str
+    foot: str
+
+
+class Letters(Record[Letter], key="letter:<letter>", space=harm):
+    """A record whose members may be long."""
+
+    letter: Id
+
+
+class Pointer(Value[str], key="pointer:<pointer>", space=harm):
+    """Names a list, or it should."""
+
+    pointer: Id
+
+
+refers(Pointer, Row, lambda _, value: [value.split(":")[1]], name="row", required=False)
 
 
 def _fill(raw: Raw) -> list[str | bytes]:
@@ -105,6 +132,7 @@ def test_whatever_is_stored_is_only_text_in_the_browser(chromium: Chromium, redi
         (b"harm:\xff\xfe\x00<b>", "harm:\\xff\\xfe\\x00&lt;b&gt;"),
         ("harm:<h1>unknown</h1>", "No template of what is explored here gives this name"),
         ("harm:paper:wide", "and 1,000 more"),
+        ("harm:wide:evil", f">{'x' * 240}…</a>"),
     ],
 )
 def test_what_cannot_be_read_is_spelled_out_or_said(
@@ -133,6 +161,50 @@ def test_megabytes_are_told_not_sent(redis_url: str, raw: Raw) -> None:
     assert "the first 20,000 of 900,000 characters" in pages["note:large"].text
     assert "of 300 entries" in pages["wide:heavy"].text
     assert max(len(page.content) for page in [*pages.values(), dump]) < 400_000
+
+
+def test_no_page_reads_entries_that_are_megabytes_long(redis_url: str, raw: Raw) -> None:
+    raw("HSET", "harm:wide:fat", "f", b"x" * (32 << 20))
+    raw("RPUSH", "harm:row:fat", *[b"x" * (8 << 20)] * 4)
+    raw("SET", "harm:pointer:fat", "to:fat")
+    paths = [
+        key_path("harm:wide:fat"),
+        key_path("harm:wide:fat", "f"),
+        key_path("harm:row:fat"),
+        key_path("harm:pointer:fat"),
+        "/key/raw?name=harm:wide:fat",
+        "/key/raw?name=harm:wide:fat&entry=f",
+        "/key/raw?name=harm:row:fat",
+    ]
+    with exploring(redis_url, [harm]) as explored:
+        before = raw("INFO", "stats")["total_net_output_bytes"]
+        pages = {path: explored.get(path) for path in paths}
+        sent = raw("INFO", "stats")["total_net_output_bytes"] - before
+    assert {page.status_code for page in pages.values()} == {200}
+    assert [path for path, page in pages.items() if "oo large to be shown" not in page.text] == [paths[3]]
+    assert sent < 1 << 20
+
+
+def test_a_record_is_shown_whole_or_not_at_all(redis_url: str, raw: Raw) -> None:
+    raw("HSET", "harm:letter:long", "head", "h", "body", b"x" * 700_000, "foot", "f", "stray", b"y" * 100_000)
+    raw("HSET", "harm:letter:huge", "head", "h", "body", b"x" * (3 << 20), "foot", "f")
+    raw("HSET", "harm:letter:crowded", "head", "h", "body", "b", "foot", "f")
+    for n in range(400):
+        raw("HSET", "harm:letter:crowded", f"stray{n}", "z" * 100)
+    with exploring(redis_url, [harm]) as explored:
+        pages = [explored.get(key_path(f"harm:letter:{each}")).text for each in ("long", "huge", "crowded")]
+    assert not any("Not as declared" in page for page in pages)
+    assert "the first 20,000 of 700,000 characters" in pages[0]
+    assert "Too large to be shown" in pages[1]
+    assert '<span class="label">foot</span> <span class="v text">f</span>' in pages[2]
+
+
+def test_a_reference_that_was_not_written_for_what_is_stored_leads_nowhere(redis_url: str, raw: Raw) -> None:
+    raw("SET", "harm:pointer:1", "no colon in it")
+    with exploring(redis_url, [harm]) as explored:
+        page = explored.get(key_path("harm:pointer:1"))
+    assert page.status_code == 200
+    assert "no colon in it" in page.text
 
 
 def test_a_million_members_are_shown_in_part_and_found_by_name(redis_url: str, raw: Raw) -> None:

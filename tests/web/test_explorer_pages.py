@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from browsing import Chromium
 from exploring import Explored, exploring_sample, key_path, serious_findings, watched
 from keywright.ui.web.atlas import key_url, template_url
+from running import Raw
 
 MODELS = ["drc", "spectacles", "openmod", "registry", "meetup", "bookshop"]
 SHOTS = os.environ.get("KEYWRIGHT_SHOTS")
@@ -57,7 +59,7 @@ def test_every_page_fits_and_axe_finds_nothing_serious(
                 for name, path in paths.items():
                     await page.goto(explored.base + path)
                     trouble.extend(f"{path}: {each}" for each in await serious_findings(page))
-                    wider = await page.evaluate("document.body.scrollWidth - document.body.clientWidth")
+                    wider = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
                     if wider > 0:
                         trouble.append(f"{path}: {wider} pixels wider than the screen")
                     if SHOTS:
@@ -68,6 +70,24 @@ def test_every_page_fits_and_axe_finds_nothing_serious(
             return [*await watched(page, look), *trouble]
 
         assert chromium.visit(visit, width=width, dark=dark) == []
+
+
+def test_long_names_and_many_findings_fit_on_a_phone(chromium: Chromium, redis_url: str, raw: Raw) -> None:
+    for number in range(3):
+        raw("SET", f"leftover:{number}:{'x' * 300}", "x")
+
+    async def look(page: Any) -> dict[str, int]:
+        await page.goto(explored.base + "/audit")
+        await page.click("button:text-is('Start an audit')")
+        await page.wait_for_selector("td a:has-text('Details')")
+        found = {}
+        for path in ("/audit", "/", key_path(f"leftover:1:{'x' * 300}")):
+            await page.goto(explored.base + path)
+            found[path] = await page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        return found
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        assert set(chromium.visit(look, width=390).values()) == {0}
 
 
 def test_the_map_shows_every_template_with_its_count(chromium: Chromium, redis_url: str) -> None:
@@ -122,6 +142,7 @@ def test_keys_are_found_by_some_of_their_variables(redis_url: str) -> None:
     assert names
     assert all(f'href="/key?name={name}"' in page for name in names)
     assert page.count('<td><a class="row" href="/key?name=keywright:v1json:members:') == len(names)
+    assert page.index('<th scope="col">user</th>') < page.index('<th scope="col">guild</th>'), "what differs"
 
 
 def test_a_key_that_could_not_exist_is_said_to_be_so(redis_url: str) -> None:
@@ -142,9 +163,44 @@ def test_the_expiry_counts_down(chromium: Chromium, redis_url: str) -> None:
 
     with exploring_sample(redis_url, "meetup") as explored:
         first, second = chromium.visit(watch)
-    minutes, _, seconds = first.partition(":")
+    minutes, _, seconds = first.removeprefix("in ").partition(":")
     assert 3400 <= int(minutes) * 60 + int(seconds) <= 3600
     assert second < first
+
+
+def test_an_expiry_that_has_passed_is_told_as_gone(chromium: Chromium, redis_url: str, raw: Raw) -> None:
+    async def watch(page: Any) -> str:
+        raw("PEXPIRE", "csrf:c1", "1500")
+        await page.goto(explored.base + key_path("csrf:c1"))
+        await page.wait_for_selector("dd:has([data-ttl]):has-text('gone')")
+        return str(await page.inner_text("dd:has([data-ttl])"))
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        assert chromium.visit(watch) == "gone"
+
+
+def test_what_was_unfolded_stays_so_when_a_newer_survey_is_shown(
+    chromium: Chromium, redis_url: str, raw: Raw
+) -> None:
+    raw("SET", "leftover:1", "x")
+
+    async def watch(page: Any) -> bool:
+        await page.goto(explored.base)
+        await page.click("summary:text-is('Some of them')")
+        raw("SET", "leftover:2", "x")
+        explored.explorer.db._loop.call_soon_threadsafe(explored.explorer.surveyor.hurry)
+        await page.wait_for_selector("a:has-text('leftover:2')", state="attached")
+        return bool(await page.is_visible("a:has-text('leftover:2')"))
+
+    with exploring_sample(redis_url, "meetup") as explored:
+        assert chromium.visit(watch)
+
+
+def test_keys_are_listed_in_the_order_of_their_numbers(redis_url: str) -> None:
+    with exploring_sample(redis_url, "meetup") as explored:
+        page = explored.get(template_url("meetup", "UserTokens")).text
+    users = re.findall(r'<a class="row" href="/key\?name=meetup_user:(\d+):oauth2_tokens" title', page)
+    assert users == [str(number) for number in range(1, 41)]
 
 
 def test_raw_bytes_are_fetched_when_they_are_asked_for(chromium: Chromium, redis_url: str) -> None:

@@ -93,14 +93,14 @@ def test_on_a_cluster_nodes_and_slots_are_counted(cluster_url: str) -> None:
         page, key = explored.get("/").text, explored.get(key_path("meetup_event:e1")).text
         scanned = explored.get("/template/meetup/MeetupEvent?cursor=0-0").text
     assert len(snapshot.nodes) == 3
-    assert sum(node.keys for node in snapshot.nodes) == sum(snapshot.slots.values())
+    assert sum(node.keys or 0 for node in snapshot.nodes) == sum(snapshot.slots.values())
     assert snapshot.counted[meetup.MeetupEvent].keys == 40
     assert "Fullest slots" in page
     assert "<dt>Slot</dt><dd>" in key
     assert "meetup_event:e" in scanned
 
 
-def test_pages_stay_quick_and_bounded_on_many_keys(redis_url: str, raw: Raw) -> None:
+def test_no_page_scans_and_each_is_bounded_on_many_keys(redis_url: str, raw: Raw) -> None:
     script = "for i=1,tonumber(ARGV[1]) do redis.call('SET','meetup_event:e'..i..':event_series','s1') end"
     raw("EVAL", script, "0", str(MANY))
     with exploring(redis_url, [meetup.meetup]) as explored:
@@ -140,6 +140,52 @@ def test_a_search_among_many_keys_stops_after_a_moment_and_can_go_on(redis_url: 
     assert found.count(f'<td><a class="row" href="/key?name={wanted}"') == 1
 
 
+def test_while_a_scan_has_met_nothing_no_page_says_that_there_is_nothing(redis_url: str, raw: Raw) -> None:
+    script = "for i=1,tonumber(ARGV[1]) do redis.call('SET','stray:'..i,'x') end"
+    raw("EVAL", script, "0", str(MANY))
+    with exploring(redis_url, [drc.drc], drc.bind()) as explored:
+        begun = explored.get("/template/drc/Member?cursor=0-0").text
+    assert 'rel="next"' in begun
+    assert "No key was found so far." in begun
+    assert "No key is stored" not in begun
+
+
+def test_keys_that_are_gone_since_the_survey_are_said_to_be_so(redis_url: str, raw: Raw) -> None:
+    with exploring_sample(redis_url, "meetup") as explored:
+        raw("FLUSHDB")
+        gone, never = (
+            explored.get(f"/template/meetup/{name}").text for name in ("MeetupEvent", "OrphanedRoles")
+        )
+    assert "None of these keys is stored any more." in gone
+    assert "None of these keys" not in never
+
+
+def test_a_survey_goes_on_where_the_number_of_keys_may_not_be_asked(
+    keywright_server: RedisServer, redis_url: str, raw: Raw
+) -> None:
+    """A server that is loading refuses it too, and must not end the survey for good."""
+    filled(redis_url, "meetup")
+    raw("ACL", "SETUSER", "few", "reset", "on", ">secret", "~*", "+@all", "-dbsize")
+    url = keywright_server.tcp_url.replace("redis://", "redis://few:secret@")
+    try:
+        with exploring(url, [meetup.meetup], rest_seconds=0.1) as explored:
+            counted = explored.surveyed().explorer.surveyor.latest.counted
+            page = explored.get("/")
+    finally:
+        raw("ACL", "DELUSER", "few")
+    assert counted[meetup.MeetupEvent].keys == 40
+    assert page.status_code == 200
+
+
+def test_looking_at_changes_adds_nothing_to_what_was_counted(redis_url: str) -> None:
+    with exploring_sample(redis_url, "meetup") as explored:
+        explored.surveyed_again()
+        explored.get("/changes")
+        explored.get("/")
+        counted = explored.explorer.surveyor.latest.counted
+    assert all(each.keys for each in counted.values())
+
+
 def test_a_server_that_goes_away_and_comes_back(raw: Raw) -> None:
     with RedisServer(tcp=True) as server:
         filled(server.tcp_url, "meetup")
@@ -157,6 +203,21 @@ def test_a_server_that_goes_away_and_comes_back(raw: Raw) -> None:
     assert key.status_code == 503
     assert "cannot be reached" in key.text
     assert "https://example.org" in again.text
+
+
+def test_a_replica_that_goes_away_in_the_middle_does_not_falsify_the_counts() -> None:
+    script = "for i=1,tonumber(ARGV[1]) do redis.call('SET','meetup_event:e'..i..':event_series','s1') end"
+    with RedisServer(tcp=True) as primary, RedisServer(tcp=True, replica_of=primary) as replica:
+        primary.call("EVAL", script, "0", "8000")
+        wait_until(lambda: replica.call("DBSIZE") == 8000, "the replica follows")
+        with exploring(primary.tcp_url, [meetup.meetup], names_per_second=4000) as explored:
+            surveyor = explored.explorer.surveyor
+            wait_until(lambda: surveyor.current and surveyor.current.seen >= 2000, "the first pages")
+            assert surveyor.current is not None
+            assert surveyor.current.nodes[0].label.endswith("(replica)")
+            replica.stop()
+            counted = explored.surveyed().explorer.surveyor.latest.counted
+    assert counted[meetup.SeriesOfEvent].keys == 8000
 
 
 def _good(explored: Explored, name: str) -> Any:

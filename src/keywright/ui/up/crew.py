@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from keywright.errors import UsageError
+from keywright.services.addresses import LOOPBACK, listening
 from keywright.ui.up.part import Part, PartProcess
 
 __all__ = ["Crew", "Site", "free_port"]
-
-LOOPBACK = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -68,12 +65,5 @@ class Crew:
 
 def free_port(wanted: int = 0) -> int:
     """A loopback port that can be listened on: the wanted one, or any; UsageError when it is taken."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((LOOPBACK, wanted))
-        except (OSError, OverflowError) as error:
-            raise UsageError(
-                f"{LOOPBACK}:{wanted} cannot be listened on: {error}. Choose another --port."
-            ) from error
+    with listening(LOOPBACK, wanted, remedy="Choose another --port.") as probe:
         return int(probe.getsockname()[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import re
 import time
 import urllib.request
@@ -23,6 +24,7 @@ from keywright.ui.up.worker import Stats
 __all__ = ["Figures", "Readings", "key_count", "memory_bytes"]
 
 PATIENCE = timedelta(seconds=2)
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy knows no loopback of ours
 _RECEIVED = re.compile(rb'^gateway_packets_received\{[^}]*op="0"[^}]*\} (\S+)$', re.MULTILINE)
 _USED_MEMORY = re.compile(rb"^used_memory:(\d+)", re.MULTILINE)
 
@@ -69,7 +71,7 @@ class Readings:
             return None
         try:
             text = await asyncio.to_thread(_fetched, self.metrics)
-        except OSError:
+        except (OSError, http.client.HTTPException):  # the latter for an answer that breaks off
             self._events = None
             return None
         now, count = time.monotonic(), sum(float(each) for each in _RECEIVED.findall(text))
@@ -109,6 +111,6 @@ async def _known(asked: Awaitable[int | None]) -> int | None:
 
 
 def _fetched(address: str) -> bytes:
-    with urllib.request.urlopen(address, timeout=PATIENCE.total_seconds()) as answer:
+    with _DIRECT.open(address, timeout=PATIENCE.total_seconds()) as answer:
         found: bytes = answer.read()
         return found

@@ -7,9 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from keywright.services.addresses import LOOPBACK
 from keywright.services.gateway.intents import INTENTS
 from keywright.ui.up import names
-from keywright.ui.up.crew import LOOPBACK, Crew, free_port
+from keywright.ui.up.crew import Crew, free_port
 
 __all__ = ["SCENES", "Scene", "explorer"]
 

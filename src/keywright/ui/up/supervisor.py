@@ -41,18 +41,27 @@ class Supervisor:
         self._crews: list[Crew] = []
         self._redis: ServerProcess | None = None
         self._stopping = asyncio.Event()
+        self._work: asyncio.Task[None] | None = None
         self._failed: set[str] = set()
 
     async def run(self) -> int:
         """Until it is told to stop, or its time is over; 0, or 1 when a part failed."""
         scenes = self._scenes()
         with self._interruptible(), swept_folder() as folder:
-            async with self._served(folder) as site, aconnect(site.redis) as db:
-                await self._check_room(db)
-                async with Readings(db, site.broker) as readings:
-                    await self._perform(scenes, site, readings)
+            self._work = asyncio.create_task(self._run_in(folder, scenes))
+            try:
+                await self._work
+            except asyncio.CancelledError:
+                if not self._stopping.is_set():
+                    raise
         self.teller.say(f"Stopped; {self._remains}.")
         return 1 if self._failed else 0
+
+    async def _run_in(self, folder: Path, scenes: dict[str, Scene]) -> None:
+        async with self._served(folder) as site, aconnect(site.redis) as db:
+            await self._check_room(db)
+            async with Readings(db, site.broker) as readings:
+                await self._perform(scenes, site, readings)
 
     def _scenes(self) -> dict[str, Scene]:
         """What can be run of what was asked for."""
@@ -82,7 +91,10 @@ class Supervisor:
     async def _served(self, folder: Path) -> AsyncIterator[Site]:
         """Redis, embedded unless there is a real one; and where everything else is."""
         logs = self.options.logs or folder
-        logs.mkdir(parents=True, exist_ok=True)
+        try:
+            logs.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"no logs can be written to {logs}: {error}. Name another --logs.") from error
         if self.options.url is None:
             self._redis = ServerProcess(folder)
             # Notifications, which the explorer shows as live changes.
@@ -101,8 +113,9 @@ class Supervisor:
         if self.options.url is None or self.options.confirmed:
             return
         if keys := await key_count(db):
+            held = "1 key" if keys == 1 else f"{keys:,} keys"
             raise UsageError(
-                f"{db.address.shown} holds {keys:,} keys, and samples would be written beside them: under "
+                f"{db.address.shown} holds {held}, and samples would be written beside that: under "
                 f"prefixes that begin with 'sample-', the registry's under 'registry'. "
                 f"Give an empty database, as in redis://localhost/9, or --yes."
             )
@@ -118,6 +131,7 @@ class Supervisor:
         try:
             with self.teller.live():
                 await self._until_stopped()
+            self._notice_ends()
         finally:
             for task in tasks:
                 task.cancel()
@@ -193,9 +207,11 @@ class Supervisor:
             if self._stopping.is_set():
                 for crew in self._crews:
                     crew.kill()
-            else:
-                self.teller.say("Stopping; once more stops at once.")
-            self._stopping.set()
+                return
+            self._stopping.set()  # before it is told: the terminal may be what went away
+            if not self._crews and self._work is not None:
+                self._work.cancel()  # it still waits for a real server
+            self.teller.say("Stopping; once more stops at once.")
 
         for number in _SIGNALS:
             loop.add_signal_handler(number, interrupt)

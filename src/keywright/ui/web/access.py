@@ -21,9 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from keywright.services.addresses import is_loopback
 from keywright.ui.web.settings import ExplorerSettings
 
-__all__ = ["COOKIE", "Access", "Guard"]
-
-COOKIE = "keywright_explorer"
+__all__ = ["HEADERS", "Access", "Guard", "cookie_header"]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -111,10 +109,12 @@ class Guard:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        session = self._session(headers)
+        session = self._session(scope, headers)
         fresh = session is None
         cookie = self.access.cookie(signed_in=not self.access.needs_token) if fresh else ""
-        scope["state"] = {**scope.get("state", {}), "session": session or self.access.session(cookie)}
+        session = session or self.access.session(cookie)
+        admitted = (session is not None and session.signed_in) or self.access.bears_token(headers)
+        scope["state"] = {**scope.get("state", {}), "session": session, "admitted": admitted}
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -122,25 +122,23 @@ class Guard:
                 for name, value in HEADERS.items():
                     answer.setdefault(name, value)
                 if fresh and "set-cookie" not in answer and not scope["path"].startswith("/static/"):
-                    answer.append("Set-Cookie", cookie_header(cookie, secure=scope["scheme"] == "https"))
+                    answer.append("Set-Cookie", cookie_header(scope, cookie))
             await send(message)
 
-        refusal = self._refusal(scope, headers, session)
+        refusal = self._refusal(scope, headers)
         await (self.app if refusal is None else refusal)(scope, receive, guarded)
 
-    def _session(self, headers: Headers) -> Session | None:
+    def _session(self, scope: Scope, headers: Headers) -> Session | None:
         try:
-            found = SimpleCookie(headers.get("Cookie", "")).get(COOKIE)
+            found = SimpleCookie(headers.get("Cookie", "")).get(_cookie_name(scope))
         except CookieError:
             return None
         return None if found is None else self.access.session(found.value)
 
-    def _refusal(self, scope: Scope, headers: Headers, session: Session | None) -> Response | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if not self.access.host_is_ours(headers.get("Host", "")):
             return PlainTextResponse("This explorer answers to its own address only.\n", 421)
-        if not self.access.needs_token or _is_open(scope["path"]):
-            return None
-        if (session is not None and session.signed_in) or self.access.bears_token(headers):
+        if scope["state"]["admitted"] or _is_open(scope["path"]):
             return None
         if "text/html" in headers.get("Accept", "") and "HX-Request" not in headers:
             return RedirectResponse("/login", 303)
@@ -153,5 +151,12 @@ def _is_open(path: str) -> bool:
     return path == "/login" or path.startswith("/static/")
 
 
-def cookie_header(value: str, *, secure: bool) -> str:
-    return f"{COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict{'; Secure' if secure else ''}"
+def cookie_header(scope: Scope, value: str) -> str:
+    secure = "; Secure" if scope["scheme"] == "https" else ""
+    return f"{_cookie_name(scope)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
+
+
+def _cookie_name(scope: Scope) -> str:
+    # Browsers give a cookie to every port of a host: explorers of one machine must not share a name.
+    _, port = scope.get("server") or ("", None)
+    return f"keywright_explorer_{port or 'socket'}"

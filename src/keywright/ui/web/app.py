@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -23,7 +24,7 @@ from keywright.errors import (
     UsageError,
 )
 from keywright.keyspace import Keyspace
-from keywright.ui.web.access import Guard
+from keywright.ui.web.access import HEADERS, Guard
 from keywright.ui.web.explorer import Explorer, page
 from keywright.ui.web.pages.audit import audit, audit_live, audit_start, finding, repair
 from keywright.ui.web.pages.changes import changes, changes_live
@@ -57,7 +58,7 @@ def create_app(
     app = Starlette(
         routes=ROUTES,
         middleware=[Middleware(Guard, access=explorer.access)],
-        exception_handlers={HTTPException: _refused, KeywrightError: _failed},
+        exception_handlers={HTTPException: _refused, KeywrightError: _failed, Exception: _broken},
         lifespan=lifespan,
     )
     app.state.explorer = explorer
@@ -88,13 +89,21 @@ ROUTES = [
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    titles = {400: "That cannot be asked", 403: "Not allowed", 404: "Not found", 405: "Not allowed"}
+    titles = {
+        400: "That cannot be asked",
+        403: "Not allowed",
+        404: "Not found",
+        405: "Not allowed",
+        413: "That is too much",
+    }
+    reasons = {404: "There is no such page.", 405: "This page cannot be asked in that way."}
+    starlettes_own = error.detail == HTTPStatus(error.status_code).phrase
     return page(
         request,
         "error.html",
         status=error.status_code,
         title=titles.get(error.status_code, "Something is wrong"),
-        reason=error.detail,
+        reason=reasons.get(error.status_code, error.detail) if starlettes_own else error.detail,
         again=False,
     )
 
@@ -109,3 +118,11 @@ async def _failed(request: Request, error: Exception) -> Response:
     elif isinstance(error, UsageError):
         status, title = 400, "That cannot be asked"
     return page(request, "error.html", status=status, title=title, reason=str(error), again=status == 503)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    """A fault of ours. It is answered outside of the guard, and raised again for the log."""
+    reason = "That was not foreseen. The log of the explorer tells more; please report it."
+    answer = page(request, "error.html", status=500, title="Something is wrong", reason=reason, again=False)
+    answer.headers.update(HEADERS)
+    return answer

@@ -15,7 +15,16 @@ from keywright.keyspace.description import KeyDescription, SpaceDescription, des
 from keywright.keyspace.references import Place
 from keywright.tools.audit.matching import Matcher
 
-__all__ = ["Atlas", "Sheet", "key_url", "place_url", "query_of", "quoted", "template_url", "text_of"]
+__all__ = [
+    "Atlas",
+    "Sheet",
+    "key_url",
+    "query_of",
+    "quoted",
+    "spelled",
+    "template_url",
+    "text_of",
+]
 
 
 class Sheet(NamedTuple):
@@ -84,7 +93,7 @@ class Atlas:
         ]
 
     def url(self, place: Place) -> str:
-        return place_url(self.context, place)
+        return key_url(self.context.name(place.key), place.stored_field)
 
     def _sheet(self, space: Keyspace, kind: type[Key]) -> Sheet:
         description = self.descriptions[space]
@@ -107,10 +116,6 @@ def quoted(data: bytes) -> str:
     return quote(data, safe=":")
 
 
-def place_url(context: Context, place: Place) -> str:
-    return key_url(context.name(place.key), place.stored_field)
-
-
 def query_of(query: bytes) -> dict[str, bytes]:
     """The parameters of a query string with their exact bytes, which need not be UTF-8."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, encoding="latin-1")
@@ -120,9 +125,10 @@ def query_of(query: bytes) -> dict[str, bytes]:
 def text_of(data: bytes, limit: int = 400) -> str:
     """Bytes as one line a person can read: control characters and broken UTF-8 are spelled out."""
     text = data[: limit * 4].decode("utf-8", "backslashreplace")
-    spelled = "".join(char if char.isprintable() else _spelled(char) for char in text[:limit])
-    return spelled if len(text) <= limit and len(data) <= limit * 4 else f"{spelled}… ({len(data)} bytes)"
+    shown = "".join(char if char.isprintable() else spelled(char) for char in text[:limit])
+    return shown if len(text) <= limit and len(data) <= limit * 4 else f"{shown}… ({len(data)} bytes)"
 
 
-def _spelled(char: str) -> str:
+def spelled(char: str) -> str:
+    """A character that cannot be seen, in words of Python."""
     return char.encode("unicode_escape").decode()

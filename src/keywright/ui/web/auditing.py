@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ __all__ = ["Auditing", "Group", "Proposal", "finding_id"]
 
 KEPT = 200
 KEYS_PER_SECOND = 50_000
+log = logging.getLogger("keywright.explorer")
 
 
 class Group(NamedTuple):
@@ -42,6 +44,11 @@ class Proposal(NamedTuple):
     steps: list[Step]
     removes: bool
 
+    @property
+    def mark(self) -> str:
+        """By which a form tells which plan was shown."""
+        return hashlib.blake2b(repr(self.steps).encode(), digest_size=9).hexdigest()
+
 
 class Auditing:
     """The last audit, and the one that is under way."""
@@ -58,6 +65,7 @@ class Auditing:
         self.finished = 0.0
         self.trouble: str | None = None
         self._task: asyncio.Task[None] | None = None
+        self._repairing = asyncio.Lock()
 
     @property
     def running(self) -> bool:
@@ -73,6 +81,7 @@ class Auditing:
             return False
         self.progress, self.trouble = None, None
         self._task = asyncio.create_task(self._audit())
+        self._task.add_done_callback(self._report)
         return True
 
     async def stop(self) -> None:
@@ -104,14 +113,24 @@ class Auditing:
         """Apply a plan, writing down how to undo it; the finding is forgotten once it is done."""
         if not self.writable:
             raise UsageError("this explorer only reads. Start it with --write to repair.")
-        repairer = Repairer(self.db, Matcher(self.spaces, self.db.context), UndoFile(self.undo))
-        try:
-            outcomes = [await repairer.apply(step) for step in proposal.steps]
-        finally:
-            repairer.undo.close()
+        async with self._repairing:  # there is one undo file
+            outcomes = await self._apply(proposal.steps)
         if all(outcome.state != "left" for outcome in outcomes):
             self._forget(proposal.finding)
         return outcomes
+
+    async def _apply(self, steps: Sequence[Step]) -> list[Outcome]:
+        undo = UndoFile(self.undo)
+        repairer = Repairer(self.db, Matcher(self.spaces, self.db.context), undo)
+        try:
+            return [await repairer.apply(step) for step in steps]
+        except OSError as error:
+            raise UsageError(
+                f"what a repair takes away cannot be written to {self.undo}: {error}. "
+                f"Start the explorer with --undo and another file."
+            ) from error
+        finally:
+            undo.close()
 
     def _kept(self) -> list[Finding]:
         return [finding for group in self.groups() for finding in group.kept]
@@ -133,6 +152,12 @@ class Auditing:
             self.finished = time.time()
         except KeywrightError as error:
             self.trouble = str(error)
+
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """What no audit should end with is a fault of ours: it is told too."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.trouble = f"It failed with {type(error).__name__}. The log of the explorer tells more."
+            log.error("an audit failed", exc_info=error)
 
     def _on_progress(self, progress: Progress) -> None:
         self.progress = progress

@@ -23,7 +23,7 @@ from keywright.ui.web.settings import ExplorerSettings
 from keywright.ui.web.survey import Surveyor
 from keywright.ui.web.watching import Watcher
 
-__all__ = ["Explorer", "explorer_of", "form_of", "page", "require_own_form"]
+__all__ = ["Explorer", "explorer_of", "form_of", "own_form", "page"]
 
 LARGEST_FORM = 16 * 1024
 log = logging.getLogger("keywright.explorer")
@@ -81,6 +81,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
         path=request.url.path,
         writable=explorer.settings.write,
         form_mark=explorer.access.form_mark(session),
+        public=not request.scope["state"]["admitted"],
         **values,
     )
     return HTMLResponse(html, status)
@@ -96,8 +97,10 @@ async def form_of(request: Request) -> dict[str, str]:
     return {name: value.decode("utf-8", "replace") for name, value in query_of(body).items()}
 
 
-async def require_own_form(request: Request) -> None:
-    """403 unless a form comes from a page of ours, in the same session."""
-    mark = (await form_of(request)).get("mark", "")
-    if not explorer_of(request).access.form_is_ours(request.scope["state"]["session"], mark, request.headers):
+async def own_form(request: Request) -> dict[str, str]:
+    """The fields of a form; 403 unless it comes from a page of ours, in the same session."""
+    form = await form_of(request)
+    session, mark = request.scope["state"]["session"], form.get("mark", "")
+    if not explorer_of(request).access.form_is_ours(session, mark, request.headers):
         raise HTTPException(403, "This form did not come from this explorer. Open the page again.")
+    return form

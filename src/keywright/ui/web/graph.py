@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.keyspace import Key, gather_list
-from keywright.keyspace.inspection import Inspection, inspect
+from keywright.keyspace import Key, Record, gather_list
+from keywright.keyspace.inspection import SIZES, Inspection, inspect
 from keywright.keyspace.references import Place
 from keywright.ui.web.atlas import Atlas, text_of
 from keywright.ui.web.neighbours import Neighbour, Neighbours
-from keywright.ui.web.reading import answers, are_there, ask
+from keywright.ui.web.reading import answers, ask
 
 __all__ = ["Drawing", "Edge", "Node", "drawn"]
 
@@ -31,7 +31,6 @@ class Node(NamedTuple):
     url: str | None
     x: float
     y: float
-    present: bool = True
 
     @property
     def middle(self) -> float:
@@ -70,9 +69,8 @@ class _Step(NamedTuple):
 async def drawn(
     db: AsyncDatabase, atlas: Atlas, neighbours: Neighbours, key: Key, steps: Sequence[Neighbour]
 ) -> Drawing:
-    """The graph around a key whose neighbours are known: those that exist, and one step further."""
-    there = await are_there(db, [step.place for step in steps])
-    first = _chosen([step for step, found in zip(steps, there, strict=True) if found is not False])
+    """The graph around a key with these neighbours, and one step further."""
+    first = _chosen(steps)
     behind = await _behind(db, neighbours, key, first)
     return _laid_out(
         atlas, key, [step._replace(behind=more) for step, more in zip(first, behind, strict=True)]
@@ -118,9 +116,19 @@ async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int
         for number, step in enumerate(steps)
         if step.place is not None and step.place.field is None and not step.place.key._secret
     ]
-    strings = [db.context.name(key) for _, key in keys if key.redis_type == "string"]
-    lengths = dict(zip(strings, await answers(db, [ask(b"STRLEN", name) for name in strings]), strict=True))
-    return [(number, key) for number, key in keys if (lengths.get(db.context.name(key)) or 0) <= MOST_BYTES]
+    names = [db.context.name(key) for _, key in keys]
+    sizes = [ask(SIZES[key.redis_type], name) for (_, key), name in zip(keys, names, strict=True)]
+    found = await answers(db, [*sizes, *(ask(b"MEMORY", name, before=[b"USAGE"]) for name in names)])
+    told = zip(keys, found[: len(keys)], found[len(keys) :], strict=True)
+    return [each for each, size, memory in told if _bytes_to_read(each[1], size, memory) <= MOST_BYTES]
+
+
+def _bytes_to_read(key: Key, size: int | None, memory: int | None) -> float:
+    """About how many bytes it takes to look at a key; 0 where nothing is known of it."""
+    if key.redis_type == "string":
+        return size or 0
+    entries = 1 if isinstance(key, Record) else size or 1
+    return (memory or 0) / entries * min(entries, ENTRIES)
 
 
 def _further(neighbours: Neighbours, inspection: Inspection, seen: set[Key]) -> tuple[_Step, ...]:

@@ -143,7 +143,7 @@ def _places(reference: Reference, key: Key, value: Any) -> Iterator[Place]:
     """Where a reference leads; stored data that it was not written for leads nowhere."""
     try:
         yield from reference.places(key, value)
-    except (AttributeError, KeyError, TypeError, ValueError, KeywrightError):
+    except (AttributeError, LookupError, TypeError, ValueError, KeywrightError):
         return
 
 

@@ -16,7 +16,7 @@ import msgspec
 from keywright.keyspace import Map, SortedSet, Stream
 from keywright.keyspace.inspection import Hidden, Inspection
 from keywright.tools.plain import plain
-from keywright.ui.web.atlas import text_of
+from keywright.ui.web.atlas import spelled, text_of
 
 __all__ = ["Part", "Presenter", "in_words", "left", "sized"]
 
@@ -51,7 +51,11 @@ class Part(msgspec.Struct):
     @property
     def hint(self) -> str:
         """What an object calls itself, else its first fields, to tell it while it is folded."""
-        named = {label.text: part for label, part in self.parts if label is not None and not part.is_group}
+        named = {
+            label.text: part
+            for label, part in self.parts
+            if label is not None and not part.is_group and (part.sort, part.text) != ("word", "null")
+        }
         own = next((named[name].text for name in _NAMES if name in named and named[name].text), "")
         return _excerpt(own or " · ".join(f"{label} {part.text}" for label, part in islice(named.items(), 3)))
 
@@ -139,15 +143,11 @@ def _text(value: str, now: datetime) -> Part:
     if len(value) > MOST_CHARACTERS:
         note = f"the first {MOST_CHARACTERS:,} of {len(value):,} characters"
         value = value[:MOST_CHARACTERS]
-    shown = "".join(char if char.isprintable() or char in "\n\t" else _spelled(char) for char in value)
+    shown = "".join(char if char.isprintable() or char in "\n\t" else spelled(char) for char in value)
     moment = _moment(value) if 19 <= len(value) <= 40 else None
     if moment is not None:
         return Part("time", shown, in_words(moment - now))
     return Part("text", shown, note)
-
-
-def _spelled(char: str) -> str:
-    return char.encode("unicode_escape").decode()
 
 
 def _moment(text: str) -> datetime | None:

@@ -14,7 +14,7 @@ from keywright.keyspace import Call, Key, Map, Record, gather_list
 from keywright.keyspace.call import Effect, Operation, Reply
 from keywright.keyspace.call import Plain as PlainCall
 from keywright.keyspace.codecs import CodecError
-from keywright.keyspace.inspection import Inspection, inspect, inspect_entry
+from keywright.keyspace.inspection import SIZES, Inspection, inspect, inspect_entry
 from keywright.keyspace.references import Place
 
 __all__ = ["Facts", "Raw", "Reading", "answers", "are_there", "ask", "facts_of", "measures", "raw_of", "read"]
@@ -23,15 +23,6 @@ MOST_BYTES = 1 << 20
 MOST_ENTRIES = 200
 RAW_BYTES = 4096
 RAW_ENTRIES = 20
-
-_SIZES = {
-    "string": b"STRLEN",
-    "hash": b"HLEN",
-    "set": b"SCARD",
-    "zset": b"ZCARD",
-    "list": b"LLEN",
-    "stream": b"XLEN",
-}
 
 
 class Facts(NamedTuple):
@@ -66,6 +57,7 @@ class Raw(NamedTuple):
     entries: list[tuple[bytes, bytes]]
     size: int
     truncated: bool
+    too_large: bool = False
 
 
 def ask(verb: bytes, name: bytes, *operands: bytes | int, before: Sequence[bytes] = ()) -> Call[Reply]:
@@ -98,7 +90,7 @@ async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
             ask(b"PTTL", name),
             ask(b"MEMORY", name, before=[b"USAGE"]),
             ask(b"OBJECT", name, before=[b"ENCODING"]),
-            ask(_SIZES.get(stored_type, b"EXISTS"), name),
+            ask(SIZES.get(stored_type, b"EXISTS"), name),
         ],
     )
     return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size)
@@ -116,20 +108,38 @@ async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Readi
     facts = await facts_of(db, db.context.name(key))
     if not facts.exists:
         return Reading(key, facts)
-    if facts.stored_type == "string" and (facts.size or 0) > MOST_BYTES:
+    as_declared = key.redis_type == facts.stored_type
+    if as_declared and await _is_too_large(db, key, facts, entry):
         return Reading(key, facts, too_large=True)
     try:
-        if entry is not None and key.redis_type == facts.stored_type:
+        if entry is not None and as_declared:
             found = await db.run(inspect_entry(key, entry))
         else:
-            found = await db.run(inspect(key, _bound(facts)))
+            found = await db.run(inspect(key, _bound(key, facts)))
     except StoredDataError as error:
         return Reading(key, facts, trouble=error)
     return Reading(key, facts, found, whole=await _whole(db, key, found))
 
 
-def _bound(facts: Facts) -> int:
+async def _is_too_large(db: AsyncDatabase, key: Key, facts: Facts, entry: bytes | None) -> bool:
+    if isinstance(key, Record):  # it is read whole, or its members would be said to be missing
+        return (facts.memory or 0) > MOST_BYTES or (facts.memory is None and (facts.size or 0) > MOST_ENTRIES)
+    return await _is_heavy(db, db.context.name(key), facts, entry)
+
+
+async def _is_heavy(db: AsyncDatabase, name: bytes, facts: Facts, entry: bytes | None) -> bool:
+    """Whether a string, an entry, or the entries of a collection on average are more than a page reads."""
+    if facts.stored_type == "string":
+        return (facts.size or 0) > MOST_BYTES
+    if entry is not None and facts.stored_type == "hash":
+        return ((await answers(db, [ask(b"HSTRLEN", name, entry)]))[0] or 0) > MOST_BYTES
+    return (facts.memory or 0) // (facts.size or 1) > MOST_BYTES
+
+
+def _bound(key: Key, facts: Facts) -> int:
     """How many entries are read: fewer where they are large."""
+    if isinstance(key, Record):
+        return facts.size or 1
     if facts.memory is None or not facts.size:
         return MOST_ENTRIES // 4
     return max(1, min(MOST_ENTRIES, MOST_BYTES * facts.size // max(1, facts.memory)))
@@ -155,13 +165,15 @@ async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
 async def raw_of(db: AsyncDatabase, name: bytes, entry: bytes | None = None) -> Raw:
     """The stored bytes, shortened where they are many."""
     facts = await facts_of(db, name)
-    if entry is not None and facts.stored_type == "hash":
-        value = await db.run(ask(b"HGET", name, entry))
-        return Raw([(entry, value)] if value is not None else [], 1, False)
     size = facts.size or 0
     if facts.stored_type == "string":
         data = await db.run(ask(b"GETRANGE", name, 0, RAW_BYTES - 1))
         return Raw([(b"", data)], size, size > RAW_BYTES)
+    if await _is_heavy(db, name, facts, entry):
+        return Raw([], size, truncated=True, too_large=True)
+    if entry is not None and facts.stored_type == "hash":
+        value = await db.run(ask(b"HGET", name, entry))
+        return Raw([(entry, value)] if value is not None else [], 1, False)
     entries = await _raw_entries(db, name, facts.stored_type)
     return Raw(entries[:RAW_ENTRIES], size, size > RAW_ENTRIES)
 

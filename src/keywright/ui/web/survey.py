@@ -19,7 +19,7 @@ import msgspec
 
 from keywright.engine import AsyncDatabase
 from keywright.engine.surveying import Post, Survey, pack_command, survey
-from keywright.errors import KeywrightError
+from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
 from keywright.keyspace import Key
 from keywright.keyspace.slots import slot_of
 from keywright.tools.audit.matching import likely_pattern
@@ -97,8 +97,9 @@ class Node(NamedTuple):
     """One server of the database, as the survey met it."""
 
     label: str
-    keys: int
+    keys: int | None
     used_bytes: int | None
+    """None where this user may not ask."""
 
 
 class Snapshot(msgspec.Struct):
@@ -117,10 +118,8 @@ class Snapshot(msgspec.Struct):
     """Keys of ours by slot, on a cluster."""
 
     def of(self, kind: type[Key]) -> Counted:
-        found = self.counted.get(kind)
-        if found is None:
-            found = self.counted[kind] = Counted()
-        return found
+        """What was counted of a template, nothing for one without keys."""
+        return self.counted.get(kind) or Counted()
 
     @property
     def progress(self) -> float:
@@ -184,8 +183,8 @@ class Surveyor:
         """One survey from its beginning to its end."""
         found = self.current = Snapshot(time.time())
         async with survey(self.db) as walk:
-            sizes = await asyncio.gather(*(walk.size(post) for post in walk.posts))
-            found.total = sum(sizes)
+            sizes = await asyncio.gather(*(_key_count(walk, post) for post in walk.posts))
+            found.total = sum(size or 0 for size in sizes)
             memory = await asyncio.gather(*(_used_bytes(walk, post) for post in walk.posts))
             found.nodes = [
                 Node(post.label, size, used)
@@ -199,11 +198,16 @@ class Surveyor:
 
     async def _node(self, walk: Survey, post: Post, found: Snapshot) -> None:
         lead = self.atlas.matcher.common_lead
+        surveyed = post.label
         cursor = 0
         while True:
             began = time.monotonic()
             cursor, names = await walk.page(post, cursor, PAGE, lead)
             await self._page(walk, post, names, found)
+            if post.label != surveyed:  # cursors of the primary are others
+                raise ConnectionLostError(
+                    surveyed, "it went away, and its primary is surveyed from the start"
+                )
             found.seen += PAGE if lead else len(names)
             if cursor == 0:
                 return
@@ -216,7 +220,7 @@ class Surveyor:
         asked: list[tuple[Counted, bytes]] = []
         for known, group in groups.items():
             if known.ours:
-                counted = found.of(known.kind)
+                counted = found.counted.setdefault(known.kind, found.of(known.kind))
                 counted.keep(group)
                 asked += [(counted, name) for name in _some(group)]
                 if walk.sharded:
@@ -250,6 +254,13 @@ def _by_slot(found: Snapshot, names: list[bytes]) -> None:
     for name in names:
         slot = slot_of(name)
         found.slots[slot] = found.slots.get(slot, 0) + 1
+
+
+async def _key_count(walk: Survey, post: Post) -> int | None:
+    try:
+        return await walk.size(post)
+    except ServerRefusedError:
+        return None  # a user who may not ask; a server that is loading refuses the first page too
 
 
 async def _used_bytes(walk: Survey, post: Post) -> int | None:

@@ -44,14 +44,14 @@ def _folding(pieces: list[str], label: Part | None, value: Part, number: int, *,
     url = label.url if label is not None else None
     pieces.append('<li class="entry">' if url else "<li>")
     pieces.append("<details open><summary>" if unfolded else "<details><summary>")
-    pieces.append(f'<span class="label">{escape(label.text) if label is not None else number}</span>')
+    pieces.append(f'<span class="label">{_labelled(label) if label is not None else number}</span>')
     if label is not None and label.note:
         pieces.append(f' <span class="note">{escape(label.note)}</span>')
     pieces.append(f' <span class="note">{escape(value.hint or value.summary)}</span></summary>')
     _group(pieces, value)
     pieces.append("</details>")
     if url and label is not None:
-        hidden = f'<span class="hidden"> {escape(label.text)}</span>'
+        hidden = f'<span class="hidden"> {_labelled(label)}</span>'
         pieces.append(f' <a class="open" href="{escape(url)}">Open{hidden}</a>')
     pieces.append("</li>\n")
 
@@ -59,7 +59,7 @@ def _folding(pieces: list[str], label: Part | None, value: Part, number: int, *,
 def _line(pieces: list[str], label: Part | None, value: Part) -> None:
     pieces.append("<li>")
     if label is not None:
-        text = escape(label.text)
+        text = _labelled(label)
         shown = f'<a href="{escape(label.url)}">{text}</a>' if label.url else text
         pieces.append(f'<span class="label">{shown}</span> ')
         if label.note:
@@ -69,6 +69,10 @@ def _line(pieces: list[str], label: Part | None, value: Part) -> None:
     else:
         _scalar(pieces, value)
     pieces.append("</li>\n")
+
+
+def _labelled(label: Part) -> str:
+    return escape(label.text if len(label.text) <= SHORT else f"{label.text[:SHORT]}…")
 
 
 def _scalar(pieces: list[str], part: Part) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -9,8 +10,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from keywright.tools.audit.findings import Finding
+from keywright.tools.repair.applying import Outcome
+from keywright.ui.web.auditing import Proposal
 from keywright.ui.web.explaining import explained
-from keywright.ui.web.explorer import explorer_of, page, require_own_form
+from keywright.ui.web.explorer import explorer_of, own_form, page
 
 __all__ = ["audit", "audit_live", "audit_start", "finding", "repair"]
 
@@ -25,7 +28,7 @@ async def audit_live(request: Request) -> Response:
 
 
 async def audit_start(request: Request) -> Response:
-    await require_own_form(request)
+    await own_form(request)
     explorer_of(request).auditing.start()
     return RedirectResponse("/audit", 303)
 
@@ -35,32 +38,38 @@ async def finding(request: Request) -> Response:
     explorer = explorer_of(request)
     found = _found(request)
     proposal = await explorer.auditing.propose(found) if explorer.settings.write else None
-    return page(
-        request,
-        "finding.html",
-        finding=found,
-        explained=explained(found.code),
-        proposal=proposal,
-        outcomes=None,
-    )
+    return _finding_page(request, found, proposal)
 
 
 async def repair(request: Request) -> Response:
-    """Do what the finding's page proposed."""
-    await require_own_form(request)
+    """Do what the finding's page proposed, and nothing else: a plan that is another by now is shown again."""
+    form = await own_form(request)
     explorer = explorer_of(request)
     if not explorer.settings.write:
         raise HTTPException(403, "This explorer only reads. Start it with --write to repair.")
     found = _found(request)
     proposal = await explorer.auditing.propose(found)
-    outcomes = await explorer.auditing.repair(proposal)
+    if form.get("plan") != proposal.mark:
+        return _finding_page(request, found, proposal, status=409)
+    return _finding_page(request, found, proposal, await explorer.auditing.repair(proposal))
+
+
+def _finding_page(
+    request: Request,
+    found: Finding,
+    proposal: Proposal | None,
+    outcomes: Sequence[Outcome] | None = None,
+    status: int = 200,
+) -> Response:
     return page(
         request,
         "finding.html",
+        status=status,
         finding=found,
         explained=explained(found.code),
         proposal=proposal,
         outcomes=outcomes,
+        changed=status == 409,
     )
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keywright.errors import StoredDataError
-from keywright.keyspace import Key, Map, Set, SortedSet
+from keywright.keyspace import Map, Set, SortedSet
 from keywright.keyspace.references import Place
 from keywright.keyspace.slots import slot_of
 from keywright.ui.web.atlas import query_of, text_of
@@ -64,8 +64,10 @@ async def key(request: Request) -> Response:
         return await _stranger(request, explorer, name)
     reading = await read(explorer.db, found, entry if isinstance(found, Map | Set | SortedSet) else None)
     steps = explorer.neighbours.of(found, reading.whole)
-    trails = await _trails(explorer, steps)
-    drawing = await drawn(explorer.db, explorer.atlas, explorer.neighbours, found, steps)
+    there = await are_there(explorer.db, [step.place for step in steps])
+    trails = _trails(explorer, steps, there)
+    stored = [step for step, present in zip(steps, there, strict=True) if present is not False]
+    drawing = await drawn(explorer.db, explorer.atlas, explorer.neighbours, found, stored)
     return page(
         request,
         "key.html",
@@ -77,13 +79,12 @@ async def key(request: Request) -> Response:
         facts=reading.facts,
         reading=reading,
         value=_value(explorer, reading, trails, whole=entry is None),
-        trouble=_told(found, reading.trouble),
+        trouble=_told(reading.trouble, hidden=explorer.atlas.hides(name)),
         linked=[trail for trail in trails if trail.sort != "sibling"],
         siblings=[trail for trail in trails if trail.sort == "sibling"],
         drawing=drawing if len(drawing.nodes) > 1 else None,
         findings=explorer.auditing.findings_on(name),
         slot=slot_of(name) if explorer.db.context.sharded else None,
-        hidden=explorer.atlas.hides(name),
         searchable=isinstance(found, Map | Set | SortedSet) and reading.trouble is None,
     )
 
@@ -118,7 +119,6 @@ async def _stranger(request: Request, explorer: Explorer, name: bytes) -> Respon
         facts=facts,
         older=older,
         findings=explorer.auditing.findings_on(name),
-        hidden=explorer.atlas.hides(name),
     )
 
 
@@ -168,8 +168,7 @@ def _only_text(step: Neighbour) -> str | None:
     return str(values[-1]) if values else None
 
 
-async def _trails(explorer: Explorer, steps: Sequence[Neighbour]) -> list[Trail]:
-    there = await are_there(explorer.db, [step.place for step in steps])
+def _trails(explorer: Explorer, steps: Sequence[Neighbour], there: Sequence[bool | None]) -> list[Trail]:
     trails: dict[tuple[str, str], Trail] = {}
     for step, present in zip(steps, there, strict=True):
         target = step.place.key
@@ -181,11 +180,11 @@ async def _trails(explorer: Explorer, steps: Sequence[Neighbour]) -> list[Trail]
     return list(trails.values())
 
 
-def _told(key: Key, trouble: StoredDataError | None) -> str | None:
+def _told(trouble: StoredDataError | None, *, hidden: bool) -> str | None:
     """What is wrong with a value; nothing of the value itself where that is secret."""
     if trouble is None:
         return None
-    if key._secret or key._sealed:
+    if hidden:
         return "It is not stored as declared. What is stored is secret, so it is not shown."
     return f"It should hold {trouble.expected}, but holds {trouble.found}. {trouble.remedy}"
 

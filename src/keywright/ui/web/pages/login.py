@@ -19,7 +19,7 @@ async def login(request: Request) -> Response:
     access = explorer_of(request).access
     if not access.needs_token:
         return RedirectResponse("/", 303)
-    return page(request, "login.html", refused=False, public=True)
+    return page(request, "login.html", refused=False)
 
 
 async def sign_in(request: Request) -> Response:
@@ -30,8 +30,8 @@ async def sign_in(request: Request) -> Response:
     ours = access.form_is_ours(session, form.get("mark", ""), request.headers)
     if not ours or not access.accepts(form.get("token", "")):
         await asyncio.sleep(AFTER_REFUSAL_SECONDS)  # guessing should be slow
-        return page(request, "login.html", status=403, refused=True, public=True)
+        return page(request, "login.html", status=403, refused=True)
     answer = RedirectResponse("/", 303)
     cookie = access.cookie(signed_in=True)
-    answer.headers.append("Set-Cookie", cookie_header(cookie, secure=request.url.scheme == "https"))
+    answer.headers.append("Set-Cookie", cookie_header(request.scope, cookie))
     return answer

@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from keywright.ui.web.atlas import Sheet
-from keywright.ui.web.explorer import Explorer, explorer_of, page, require_own_form
+from keywright.ui.web.explorer import Explorer, explorer_of, own_form, page
 from keywright.ui.web.survey import Counted
 from keywright.ui.web.treemap import Box, squarified
 
@@ -18,7 +18,7 @@ __all__ = ["overview", "overview_live", "survey_now"]
 WHOLE = Box(0, 0, 1000, 360)
 SHADES = 6
 FULLEST = 12
-LETTER = 7.4
+LETTER = 8.0
 """The width of a letter in the drawing, for deciding what fits."""
 
 
@@ -54,7 +54,7 @@ async def overview_live(request: Request) -> Response:
 
 async def survey_now(request: Request) -> Response:
     """Whatever is shown, fresher: the next survey begins now."""
-    await require_own_form(request)
+    await own_form(request)
     explorer_of(request).surveyor.hurry()
     return RedirectResponse("/", 303)
 
@@ -92,7 +92,7 @@ def _rows(explorer: Explorer) -> list[Row]:
     surveyor = explorer.surveyor
     snapshot = surveyor.latest
     return [
-        Row(sheet, snapshot.counted.get(kind) or Counted(), surveyor.change_per_minute(kind))
+        Row(sheet, snapshot.of(kind), surveyor.change_per_minute(kind))
         for kind, sheet in explorer.atlas.sheets.items()
     ]
 

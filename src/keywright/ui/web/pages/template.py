@@ -6,6 +6,7 @@ where it stopped; with all of them the key is named outright.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from keywright.keyspace import Key
 from keywright.ui.web.atlas import Sheet, key_url
 from keywright.ui.web.explorer import Explorer, explorer_of, page
 from keywright.ui.web.reading import measures
-from keywright.ui.web.survey import LONGEST_NAME, Counted
+from keywright.ui.web.survey import LONGEST_NAME
 
 __all__ = ["template"]
 
@@ -30,14 +31,14 @@ A_PAGE = 50
 FEWEST, MOST = 64, 4096
 """Names that one SCAN looks at: few where all are wanted, since a page cannot be cut; many where none is."""
 SCAN_SECONDS = 0.04
+_DIGITS = re.compile(rb"(\d{1,40})")
 
 
 class Line(NamedTuple):
     """One listed key."""
 
-    key: Key
     name: bytes
-    variables: list[tuple[str, str]]
+    variables: dict[str, str]
     ttl_ms: int | None
     memory: int | None
 
@@ -75,9 +76,10 @@ async def template(request: Request) -> Response:
         about=sheet.about,
         links=sheet.space.links_of(sheet.about.name),
         references=explorer.neighbours.references(sheet.kind),
-        counted=explorer.surveyor.latest.counted.get(sheet.kind) or Counted(),
+        counted=explorer.surveyor.latest.of(sheet.kind),
         change=explorer.surveyor.change_per_minute(sheet.kind),
         asked=asked,
+        columns=sorted(sheet.kind._template.variables, key=asked.__contains__),  # what differs comes first
         listing=listing,
         lines=await _lines(explorer, listing.names),
     )
@@ -98,8 +100,8 @@ async def _listing(
 ) -> Listing:
     if asked or "cursor" in parameters:
         return await _scanned(explorer, sheet, asked, parameters.get("cursor", "0-0"))
-    sample = explorer.surveyor.latest.counted.get(sheet.kind) or Counted()
-    names = sorted(sample.names)
+    sample = explorer.surveyor.latest.of(sheet.kind)
+    names = sorted(sample.names, key=_natural)
     start = _number(parameters.get("from", ""))
     following = f"{sheet.url}?from={start + A_PAGE}" if start + A_PAGE < len(names) else None
     how = "all keys" if sample.keys <= len(names) else f"{len(names)} keys of the survey's sample"
@@ -147,8 +149,13 @@ async def _lines(explorer: Explorer, names: list[bytes]) -> list[Line]:
     for name, (ttl_ms, memory) in zip(names, measured, strict=True):
         key = explorer.atlas.key_of(name)
         if key is not None and ttl_ms != -2:
-            lines.append(Line(key, name, explorer.atlas.variables(key), ttl_ms, memory))
+            lines.append(Line(name, dict(explorer.atlas.variables(key)), ttl_ms, memory))
     return lines
+
+
+def _natural(name: bytes) -> list[bytes | int]:
+    """By which 9 comes before 10: the digits of a name as numbers."""
+    return [int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))]
 
 
 def _number(text: str) -> int:

@@ -28,7 +28,7 @@ function elapsed(element) {
 function tick() {
   for (const element of document.querySelectorAll("[data-ttl]")) {
     const left = Number(element.dataset.ttl) / SECOND - elapsed(element);
-    element.textContent = left > 0 ? countdown(left) : "gone";
+    element.textContent = left > 0 ? (element.dataset.lead || "") + countdown(left) : "gone";
   }
   for (const element of document.querySelectorAll("[data-since]")) {
     const age = Number(element.dataset.since) + elapsed(element);
@@ -67,4 +67,18 @@ document.addEventListener("DOMContentLoaded", () => {
   tick();
   setInterval(tick, SECOND);
 });
-document.addEventListener("htmx:afterSwap", tick);
+// What was unfolded or scrolled stays so when a part of the page is replaced by a newer one.
+const KEPT = "details[id], .scroll[id]";
+let kept = [];
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  kept = [...event.detail.target.querySelectorAll(KEPT)].map(({ id, open, scrollLeft }) => ({ id, open, scrollLeft }));
+});
+document.addEventListener("htmx:afterSwap", () => {
+  for (const { id, open, scrollLeft } of kept) {
+    const element = document.getElementById(id);
+    if (element) Object.assign(element, open === undefined ? { scrollLeft } : { open });
+  }
+  kept = [];
+  tick();
+});
