@@ -11,7 +11,9 @@ from keywright import Binding, Call, Database, aconnect, connect
 from keywright.keyspace.key import Key
 from keywright.tools.audit import Finding, Options, Report, audit
 from keywright.tools.model import Model
-from keywright.tools.repair import Repair, repair
+from keywright.tools.repair import Plan, Repair, read_plan, repair, undo
+from keywright.tools.repair.repairing import apply_saved, plan_repair
+from keywright.tools.repair.undoing import Undone
 
 REMOVABLE = frozenset({"KW101", "KW102", "KW201", "KW202", "KW203", "KW205", "KW401"})
 
@@ -48,5 +50,31 @@ def repaired(url: str, sample: Sample, undo: Path, remove: frozenset[str] = REMO
     async def run() -> Repair:
         async with aconnect(url, *sample.bindings) as db:
             return await repair(db, sample.model, Options(), undo, remove)
+
+    return asyncio.run(run())
+
+
+def planned(url: str, sample: Sample, path: Path) -> Plan:
+    async def run() -> Plan:
+        async with aconnect(url, *sample.bindings) as db:
+            return await plan_repair(db, sample.model, Options(), path, REMOVABLE)
+
+    return asyncio.run(run())
+
+
+def applied(url: str, sample: Sample, folder: Path) -> Repair:
+    """The plan in a folder, applied with its undo file beside it."""
+
+    async def run() -> Repair:
+        async with aconnect(url, *sample.bindings) as db:
+            return await apply_saved(db, sample.model, read_plan(folder / "plan"), folder / "undo")
+
+    return asyncio.run(run())
+
+
+def undone(url: str, sample: Sample, path: Path) -> Undone:
+    async def run() -> Undone:
+        async with aconnect(url, *sample.bindings) as db:
+            return await undo(db, path)
 
     return asyncio.run(run())

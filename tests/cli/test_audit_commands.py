@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +19,8 @@ from typer.testing import Result
 from audit_samples import SAMPLES
 from invoking import invoke_keywright
 from keywright.testing.planting import plant
+from keywright.tools.audit import Checkpoint
+from keywright.tools.audit.tallying import Tally
 
 DRC = SAMPLES["drc"]()
 
@@ -102,6 +108,20 @@ def test_junit_fails_the_cases_that_have_findings(damaged: str) -> None:
     assert suite.get("failures") == "1"
 
 
+def test_junit_is_xml_whatever_the_names_hold(redis_url: str, client: Any) -> None:
+    client.mset({"keywright:\ufffe\x00\x1b": "x", b"keywright:\xff\xed\xa0\x80": "x"})
+    text = _run("audit", "drc", "--url", redis_url, "--format", "junit", "--show-ids").stdout
+    failures = ElementTree.fromstring(text).findall(".//failure")  # our own output
+    assert [failure.get("message") for failure in failures] == ["2 findings"]
+
+
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_findings_that_are_not_listed_are_counted(redis_url: str, client: Any, form: str) -> None:
+    client.mset({f"keywright:strange{n}": "x" for n in range(5)})
+    done = _run("audit", "drc", "--url", redis_url, "--limit", "2", "--format", form)
+    assert "… and 3 more" in done.stdout
+
+
 def test_html_is_one_page_that_escapes_names(redis_url: str, client: Any, tmp_path: Path) -> None:
     client.set("keywright:<script>alert(1)</script>", "x")
     path = tmp_path / "report.html"
@@ -139,10 +159,66 @@ def test_a_repair_and_its_undo(damaged: str, client: Any, tmp_path: Path) -> Non
     assert _run("audit", "drc", "--url", damaged).exit_code == 1
 
 
+def test_a_plan_for_another_model_is_refused(damaged: str, client: Any, tmp_path: Path) -> None:
+    saved, before = str(tmp_path / "plan"), client.dbsize()
+    _run("repair", "drc", "--url", damaged, "--remove", "all", "--save", saved)
+    for more in ((), ("--yes",)):
+        done = _run("repair", "spectacles", "--url", damaged, "--plan", saved, *more)
+        assert done.exit_code == 2
+        assert "is a plan for drc, not for spectacles" in done.stderr
+    assert client.dbsize() == before
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("audit", "drc", "--output"), ("audit", "drc", "--resume"), ("repair", "drc", "--save")],
+    ids=" ".join,
+)
+def test_a_file_that_cannot_be_written_is_told_before_the_server_is_reached(
+    arguments: tuple[str, ...], tmp_path: Path
+) -> None:
+    for path in (tmp_path, tmp_path / "nowhere" / "file"):
+        done = _run(*arguments, str(path), "--url", "redis://127.0.0.1:1")
+        assert done.exit_code == 2, done.output
+        assert "cannot be written" in done.stderr
+
+
+def test_nothing_is_removed_where_it_cannot_be_kept(redis_url: str, client: Any) -> None:
+    client.set("keywright:strange", "x")
+    done = _run("repair", "drc", "--url", redis_url, "--remove", "all", "--yes", "--undo-to", "/dev/full")
+    assert done.exit_code == 2
+    assert "/dev/full cannot be written" in done.stderr
+    assert client.exists("keywright:strange")
+
+
+def test_progress_of_another_audit_is_not_gone_on_from(healthy: str, tmp_path: Path) -> None:
+    path = tmp_path / "progress"
+    Checkpoint.at(path, ["drc", "drc-private", "--sample 0.5"]).save("a node", 7, Tally())
+    resume = ("audit", "drc", "--url", healthy, "--resume", str(path))
+    done = _run(*resume)
+    assert done.exit_code == 2
+    assert "an audit of drc, drc-private, --sample 0.5" in done.stderr
+    assert _run(*resume, "--sample", "50%", "--prefix", "other").exit_code == 2
+    assert _run(*resume, "--sample", "50%", "--ignore", "x*").exit_code == 2
+    assert _run(*resume, "--sample", "50%").exit_code == 0
+
+
 def test_what_a_repair_cannot_decide_is_said(damaged: str, tmp_path: Path) -> None:
     done = _run("repair", "drc", "--url", damaged, "--yes", "--undo-to", str(tmp_path / "undo"))
     assert done.exit_code == 1
     assert "left: 20 of KW101" in done.stdout
+
+
+def test_people_see_how_far_it_is_and_programs_do_not(healthy: str) -> None:
+    command = [sys.executable, "-m", "keywright", "audit", "drc", "--url", healthy]
+    quiet = subprocess.run(command, capture_output=True, timeout=60, check=True)
+    assert quiet.stderr == b""
+    terminal, theirs = pty.openpty()
+    watched = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, timeout=60, check=True)
+    os.close(theirs)
+    with os.fdopen(terminal, "rb", buffering=0) as seen:
+        assert b"100%" in seen.read(100_000)
+    assert b"drc is as declared." in watched.stdout
 
 
 def test_stats_are_a_table_or_json(healthy: str) -> None:

@@ -20,6 +20,7 @@ from keywright.models.discord.spectacles import schema as spectacles
 from keywright.models.discord.spectacles.store import SpectaclesCache
 from keywright.testing.discord_traffic import Traffic
 from keywright.testing.waiting import wait_until
+from keywright.tools.migrate import Bookmark
 from running import Raw
 
 MODEL = "migrating:now"
@@ -183,6 +184,28 @@ def test_a_sweep_that_is_ended_in_the_middle_goes_on(
     assert not path.exists()
 
 
+def test_a_bookmark_of_other_names_is_not_gone_on_from(invoke: Invoke, raw: Raw, tmp_path: Path) -> None:
+    path = tmp_path / "bookmark"
+    Bookmark.at(path, f"migrate {MODEL}").save()
+    ran = invoke(MODEL, "--yes", "--prefix", "lib", "--resume", str(path))
+    assert ran.code == 2
+    assert f"not of 'migrate {MODEL} --prefix lib'" in ran.output
+    assert invoke(MODEL, "--yes", "--from-version", "v0", "--resume", str(path)).code == 2
+    assert invoke(MODEL, "--yes", "--resume", str(path)).code == 0
+
+
+def test_what_is_sealed_with_a_key_that_is_not_here_keeps_its_declarations(
+    invoke: Invoke, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYWRIGHT_SEAL_KEYS", Keyring.generate("first").export())
+    raw("SET", "token:ann", "secret")
+    assert invoke("migrating:vault", "--yes").code == 0
+    monkeypatch.delenv("KEYWRIGHT_SEAL_KEYS")
+    ran = invoke("migrating:vault", "--contract")
+    assert ran.code == 1
+    assert "not known: token:<reader>: it is sealed" in ran.output
+
+
 def _audit(actor: str, person: str) -> dict[str, str]:
     return {
         "type": "banuser",
@@ -213,6 +236,7 @@ def test_a_hundred_thousand_records_of_openmod_are_swept(invoke: Invoke, redis_u
     assert ran.data["contract"] == {
         "ready": True,
         "old": {},
+        "untold": {},
         "droppable": ["Extract: the upgrade from 'v1'"],
     }
     assert raw("HGETALL", "audit:t3_7") == {

@@ -14,7 +14,11 @@ import pytest
 
 import discord_sample
 import keywright.keyspace.kinds
+import migrating
+from audit_samples import SAMPLES
+from audited import audited
 from cli_spaces import kinds
+from examples import bookshop
 from keywright import Call, Database, Id, Keyspace, SortedSet, Value, connect, erase, gather, recover
 from keywright.errors import EngineError, ServerRefusedError, UsageError
 from keywright.keyspace import key as key_module
@@ -29,6 +33,7 @@ from keywright.models.registry import counters, lsn
 from keywright.models.registry import schema as registry
 from keywright.models.registry.rate_limit import RateLimiter
 from keywright.testing import RedisCluster, RedisServer
+from keywright.testing.planting import plant
 from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, Role, Server, acl
 from keywright.tools.model import Model
 from keywright.ui.cli.models import BUILT_IN, load_model
@@ -246,6 +251,69 @@ def test_an_auditor_looks_at_everything_without_renewing_anything(server: RedisS
         assert refused(db, openmod.Cache("t2_a").get())  # it would renew the expiry
         assert refused(db, Stranger("x").get())
         assert refused(db, openmod.Cache("t2_a").delete())
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: Server) -> None:
+    sample = SAMPLES[name]()
+    with sample.open(server.tcp_url) as db:
+        sample.fill(db)
+        plant(db, sample.model.spaces, each=1, older=sample.older)
+    rules = acl(sample.model.described(), Role.AUDITOR, server=version, password_hash=HASH)
+    server.call(*rules.as_command().split())
+    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    assert audited(url, sample)[0].counts == audited(server.tcp_url, sample)[0].counts != {}
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+def test_a_writer_moves_what_is_under_a_former_name_and_a_reader_reads_beside_it(
+    server: RedisServer, version: Server
+) -> None:
+    library = Model("library", (migrating.now,))
+    for name in ("loans:ann", "loans:ben", "loans:someone:else"):
+        server.call("SADD", name, "b1")
+    server.call("SET", "tag:b1", "good")
+    with logged_in(server, library, Role.WRITER, version) as db:
+        db.run(migrating.Loans("ann").add("b2"))
+        assert db.run(migrating.Loans("ann").members()) == {"b1", "b2"}
+        assert db.run(migrating.Tag("b1").get()) == "good"
+        assert refused(db, Plain(Operation("get", b"SMEMBERS", Effect.READ), (b"loan:ann",), b"loan:ann"))
+    with logged_in(server, library, Role.READER, version) as db:
+        assert db.run(migrating.Loans("ann").members()) == {"b1", "b2"}
+        with pytest.raises(EngineError):
+            db.run(migrating.Loans("ben").members())
+    assert server.call("EXISTS", "loans:ben") == 1
+
+
+def test_former_names_follow_the_prefix(server: RedisServer) -> None:
+    library = Model("library", (migrating.now,))
+    rules = acl(library.described(), Role.WRITER, prefix="two", password_hash=HASH)
+    server.call(*rules.as_command().split())
+    names = {"two:loans:ann": True, "loans:ann": False, "two:loan:ann": False}
+    script = ("EVALSHA", "0" * 40, "2", "two:reader:ann:loans")
+    found = {n: server.call("ACL", "DRYRUN", rules.user, *script, n) in (b"OK", "OK") for n in names}
+    assert found == names
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+def test_an_upgrade_from_a_key_of_another_keyspace_is_let_through(
+    server: RedisServer, version: Server
+) -> None:
+    shop = Model("bookshop", (bookshop.shop,))
+    server.call("HSET", "shop:customer:7", "first_name", "Ben Nevis", "last_name", "")
+    with logged_in(server, shop, Role.READER, version) as db:
+        assert db.run(bookshop.Reader(8).get()) is None
+    with logged_in(server, shop, Role.WRITER, version) as db:
+        found = db.run(bookshop.Reader(7).get())
+        assert found is not None
+        assert found.last_name == "Nevis"
+
+
+@pytest.mark.parametrize("prefix", ["two words", "a ~*", "a)", "(a", "a\n+@all"])
+def test_a_prefix_that_would_be_read_as_other_rules_is_refused(prefix: str) -> None:
+    with pytest.raises(UsageError, match="cannot stand in access rules"):
+        acl(load_model("meetup").described(), Role.READER, prefix=prefix)
 
 
 def test_each_type_has_its_own_commands_on_redis_7(server: RedisServer) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +13,28 @@ import pytest
 import redis
 
 import kinship
+import migrating
 from audit_samples import SAMPLES
 from audited import PRIMARIES, Sample, audited
 from examples import bookshop
-from keywright import Database, Keyspace, SnowflakeStr, Value
+from keywright import Database, Keyspace, SnowflakeStr, Value, aconnect
+from keywright.errors import ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisServer
 from keywright.testing.waiting import wait_until
-from keywright.tools.audit import CODES, Checkpoint, Options, Progress, codes_named, parse_budget, resuming
+from keywright.tools.audit import (
+    CODES,
+    Checkpoint,
+    Options,
+    Progress,
+    audit,
+    codes_named,
+    parse_budget,
+    resuming,
+)
+from keywright.tools.audit.tallying import Tally
 from keywright.tools.model import Model
 from keywright.tools.repair.fingerprints import fingerprint
+from running import Raw
 
 ROOT = Path(__file__).parents[2]
 
@@ -75,8 +90,17 @@ def test_an_audit_only_reads_and_never_asks_for_all_keys(redis_url: str, client:
     client.config_resetstat()
     audited(redis_url, TOWN)
     used = {name.removeprefix("cmdstat_") for name in client.info("commandstats")}
-    asked = {"scan", "get", "mget", "sscan", "pttl", "memory|usage", "sismember", "exists", "dbsize"}
-    assert used <= {*asked, "info", "command|info", "hello", "client|setinfo", "config|resetstat", "select"}
+    asked = {"scan", "get", "mget", "strlen", "sscan", "pttl", "memory|usage", "sismember", "exists"}
+    assert used <= {
+        *asked,
+        "dbsize",
+        "info",
+        "command|info",
+        "hello",
+        "client|setinfo",
+        "config|resetstat",
+        "select",
+    }
     assert _stored(client) == before
 
 
@@ -134,30 +158,29 @@ def test_what_to_fail_on_can_be_chosen(redis_url: str, client: Any) -> None:
     assert not audited(redis_url, BOX, failing=codes_named(["dangling"]))[0].failed
 
 
+def _interrupt_after(number: int) -> Callable[[Progress], None]:
+    def interrupt(progress: Progress) -> None:
+        if progress.seen > number:
+            raise KeyboardInterrupt
+
+    return interrupt
+
+
 def test_an_interrupted_audit_goes_on_where_it_was(
     redis_url: str, client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client.mset({f"box:parcel:{n}": "x" for n in range(1, 5001)} | {"box:strange": "x"})
     monkeypatch.setattr(resuming, "EVERY_SECONDS", 0.0)
-    path = tmp_path / "progress"
-
-    def interrupt(progress: Progress) -> None:
-        if path.exists():
-            raise KeyboardInterrupt
-
+    path, slowly = tmp_path / "progress", PRIMARIES._replace(max_rate=10_000)
+    checkpoint = Checkpoint.at(path, ["box"])
     with pytest.raises(KeyboardInterrupt):
-        audited(
-            redis_url,
-            BOX,
-            options=PRIMARIES._replace(max_rate=200_000),
-            checkpoint=Checkpoint.at(path, ["box"]),
-            on_progress=interrupt,
-        )
-    assert path.exists()
+        audited(redis_url, BOX, options=slowly, checkpoint=checkpoint, on_progress=_interrupt_after(2500))
+    assert path.stat().st_mode & 0o077 == 0
     client.config_resetstat()
-    report, _ = audited(redis_url, BOX, checkpoint=Checkpoint.at(path, ["box"]))
+    report, _ = audited(redis_url, BOX, options=slowly, checkpoint=Checkpoint.at(path, ["box"]))
     assert report.rows[0].keys == 5000
     assert report.counts == {"KW101": 1}
+    assert 0 < client.info("commandstats")["cmdstat_scan"]["calls"] < 5000 / 200 * 0.6
     assert not path.exists()
 
 
@@ -182,12 +205,13 @@ def test_large_collections_are_read_in_pages_and_in_part_where_that_is_told(
 
 
 def test_values_too_large_to_read_are_measured_and_noted(redis_url: str, client: Any) -> None:
-    client.set("box:parcel:1", "x" * 100_000)
-    client.mset({f"box:parcel:{n}": "x" for n in range(2, 3000)})
-    client.set("box:parcel:5000", "x" * (2 << 20))
+    client.mset({f"box:parcel:{n}": "x" for n in range(1, 100)} | {"box:parcel:100": "x" * (2 << 20)})
     report, _ = audited(redis_url, BOX)
+    assert report.counts == {"KW502": 1}
     assert not report.failed
-    assert sum(row.keys for row in report.rows) == 3000
+    (row,) = report.rows
+    assert row.keys == 100
+    assert row.bytes > row.largest_bytes >= 2 << 20
 
 
 def test_a_relation_that_moves_under_the_audit_is_no_finding(redis_url: str) -> None:
@@ -283,3 +307,123 @@ def test_a_replica_that_goes_away_is_replaced_by_its_primary(after: int) -> None
         assert stopped[0] < 3000
         assert findings == []
         assert report.rows[0].keys == 3000
+
+
+@pytest.mark.parametrize("change", ["restarted", "another database"])
+def test_a_cursor_of_a_server_that_was_restarted_or_of_another_database_is_not_gone_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    monkeypatch.setattr(resuming, "EVERY_SECONDS", 0.0)
+    path, parcels = tmp_path / "progress", {f"box:parcel:{n}": "x" for n in range(1, 3001)}
+    with RedisServer(tcp=True) as server:
+        url = server.tcp_url
+        with redis.Redis.from_url(url) as client:
+            client.mset(parcels)
+        slowly, checkpoint = PRIMARIES._replace(max_rate=10_000), Checkpoint.at(path, ["box"])
+        with pytest.raises(KeyboardInterrupt):
+            audited(url, BOX, options=slowly, checkpoint=checkpoint, on_progress=_interrupt_after(1000))
+        if change == "restarted":
+            server.restart()
+        else:
+            url, parcels = url.removesuffix("/0") + "/1", {"box:parcel:1": "x"}
+        with redis.Redis.from_url(url) as client:
+            client.mset(parcels)
+        report, _ = audited(url, BOX, checkpoint=Checkpoint.at(path, ["box"]))
+    assert report.rows[0].keys == len(parcels)
+
+
+def test_a_checkpoint_keeps_what_was_counted_until_each_cursor(tmp_path: Path) -> None:
+    path, one = tmp_path / "progress", Tally(names=1)
+    checkpoint = Checkpoint.at(path, ["box"])
+    checkpoint.save("one", 5, one)
+    one.names = 10  # its next pages, which its cursor is not behind yet
+    checkpoint.save("other", 7, Tally(names=3))
+    again = Checkpoint.at(path, ["box"])
+    assert [again.of("one"), again.of("other")] == [(5, Tally(names=1)), (7, Tally(names=3))]
+
+
+def test_an_audit_of_a_cluster_that_goes_on_counts_nothing_twice(
+    cluster_url: str, raw_cluster: Raw, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(1, 601):
+        raw_cluster("SET", f"box:parcel:{n}", "x")
+    monkeypatch.setattr(resuming, "EVERY_SECONDS", 0.0)
+    path, slowly = tmp_path / "progress", PRIMARIES._replace(max_rate=2000)
+    checkpoint = Checkpoint.at(path, ["box"])
+    with pytest.raises(KeyboardInterrupt):
+        audited(cluster_url, BOX, options=slowly, checkpoint=checkpoint, on_progress=_interrupt_after(300))
+    assert path.exists()
+    report, _ = audited(cluster_url, BOX, checkpoint=Checkpoint.at(path, ["box"]))
+    assert report.rows[0].keys == 600
+
+
+@pytest.mark.parametrize("forbidden", ["mget", "sscan", "pttl", "type", "sismember"])
+def test_an_audit_that_may_not_read_says_so(redis_url: str, client: Any, forbidden: str) -> None:
+    client.mset({"person:ann": "Ann", "person:ann:home": "h1", "club:c1:members": "no set"})
+    client.sadd("housed", "ann")
+    client.sadd("house:h1:residents", "ann")
+    client.sadd("people", "ann")
+    rules = ["reset", "on", "nopass", "~*", "+@all", f"-{forbidden}"]
+    client.execute_command("ACL", "SETUSER", "looker", *rules)
+    try:
+        with pytest.raises(ServerRefusedError, match=r"NOPERM.*Grant this user"):
+            audited(redis_url.replace("unix://", "unix://looker:x@"), TOWN)
+    finally:
+        client.execute_command("ACL", "DELUSER", "looker")
+
+
+def test_a_record_that_was_read_in_part_is_not_said_to_lack_members(redis_url: str, client: Any) -> None:
+    client.hset("sheet:a", mapping={f"extra{n}": "x" for n in range(3000)} | {"title": "Waves"})
+    library = Sample(Model("library", (migrating.now,)), (), lambda _: None, {})
+    report, findings = audited(redis_url, library, options=PRIMARIES._replace(entries=1))
+    assert report.tally.truncated == 1
+    assert [finding.code for finding in findings if finding.code != "KW301"] == []
+
+
+def test_memory_does_not_grow_with_what_a_page_obliges_others_to_hold(redis_url: str, client: Any) -> None:
+    number = 230  # each person is in every club: so many questions, for each side, on one page of names
+    for n in range(number):
+        client.sadd(f"person:p{n}:clubs", *(f"c{m}" for m in range(number)))
+        client.sadd(f"club:c{n}:members", *(f"p{m}" for m in range(number)))
+    tracemalloc.start()
+    try:
+        report, _ = audited(redis_url, TOWN)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert report.counts == {}
+    assert peak < 40 << 20
+
+
+def test_a_budget_for_what_is_not_declared_is_refused_before_anything_is_read(redis_url: str) -> None:
+    told: list[Progress] = []
+    with pytest.raises(UsageError, match="no template 'parcels'"):
+        audited(redis_url, BOX, budgets=[parse_budget("parcels=1MB")], on_progress=told.append)
+    assert told == []
+
+
+def test_a_node_that_fails_ends_the_walk_of_the_others(cluster_url: str, raw_cluster: Raw) -> None:
+    for n in range(1, 301):
+        raw_cluster("SET", f"box:parcel:{n}", "x")
+
+    class FailedError(Exception):
+        pass
+
+    def fail(progress: Progress) -> None:
+        raise FailedError
+
+    async def run() -> int:
+        async with aconnect(cluster_url) as db:
+            before = len(asyncio.all_tasks())
+            with pytest.raises(FailedError):
+                await audit(db, BOX.model, PRIMARIES._replace(max_rate=500), on_progress=fail)
+            return len(asyncio.all_tasks()) - before
+
+    assert asyncio.run(run()) <= 0
+
+
+def test_a_name_that_is_no_text_in_an_older_place_is_an_unknown_key(redis_url: str, client: Any) -> None:
+    client.sadd(b"loans:\xff\xfe", "b1")
+    client.sadd("loans:ann", "b1")
+    library = Sample(Model("library", (migrating.now,)), (), lambda _: None, {})
+    assert audited(redis_url, library)[0].counts == {"KW101": 1, "KW102": 1}

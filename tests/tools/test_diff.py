@@ -103,6 +103,14 @@ def test_another_template_breaks_unless_an_upgrade_moves_what_is_stored() -> Non
     assert [severity for severity, _ in severities(old, made(moving))] == [CAUTION, COMPATIBLE]
 
 
+def test_a_former_name_takes_the_edge_off_the_rename_from_it_only() -> None:
+    old = made(key(Value[int], "order:<order>"))
+    moved = made(key(Value[int], "orders:{<order>}", moved_from="order:<order>"))
+    assert diff(old, moved).compatible
+    other = made(key(Value[int], "orders:{<order>}", moved_from="bestellung:<order>"))
+    assert not diff(old, other).compatible
+
+
 def test_a_renamed_class_changes_nothing_that_is_stored() -> None:
     change = only(made(key(Value[int], name="Order")), made(key(Value[int], name="Bestellung")))
     assert change == (COMPATIBLE, "the class is Bestellung, no longer Order")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -13,7 +14,8 @@ from keywright import AsyncDatabase, Binding, Key, Keyring, aconnect
 from keywright.errors import UsageError
 from keywright.keyspace.codecs import is_sealed
 from keywright.keyspace.inspection import inspect
-from keywright.tools.migrate import Bookmark, Options, Progress, Result, contract, sweep
+from keywright.tools import pacing
+from keywright.tools.migrate import Bookmark, Contract, Options, Progress, Result, contract, sweep
 from keywright.tools.model import Model
 from migrating import (
     Book,
@@ -235,6 +237,59 @@ def test_a_contract_is_refused_while_anything_old_is_left(place: Place) -> None:
     assert late.ready
     assert "Loans: moved_from 'loans:<reader>'" in late.droppable
     assert "Sheet: the upgrade from 'one line'" in late.droppable
+
+
+def test_a_contract_is_refused_while_a_value_is_too_large_to_be_looked_at(redis_url: str) -> None:
+    async def contracted() -> Contract:
+        async with aconnect(redis_url) as db:
+            await db.run(OldBookOf("b1").set(Book("x" * (2 << 20), 1)))
+            return await contract(db, MODEL)
+
+    found = asyncio.run(contracted())
+    assert not found.ready
+    assert list(found.untold) == ["book:<book>"]
+    assert found.droppable == []
+
+
+def test_names_of_others_count_for_the_rate_of_a_sweep(redis_url: str, raw: Raw) -> None:
+    for n in range(500):
+        raw("SET", f"others:{n}", "x")
+    result = asyncio.run(_swept(redis_url, Options(max_rate=2000), now.bind(prefix="lib")))
+    assert result.seen == 0
+    assert result.seconds > 0.2
+
+
+def test_a_node_that_fails_ends_the_sweep_of_the_others(cluster_url: str, raw_cluster: Raw) -> None:
+    for n in range(300):
+        raw_cluster("SADD", f"loans:r{n}", "b")
+
+    class FailedError(Exception):
+        pass
+
+    def fail(progress: Progress) -> None:
+        raise FailedError
+
+    async def run() -> int:
+        async with aconnect(cluster_url) as db:
+            before = len(asyncio.all_tasks())
+            with pytest.raises(FailedError):
+                await sweep(db, [now], Options(apply=True, max_rate=200), on_progress=fail)
+            return len(asyncio.all_tasks()) - before
+
+    assert asyncio.run(run()) <= 0
+
+
+def test_time_that_was_lost_is_not_made_up_for() -> None:
+    async def run() -> float:
+        pace = pacing.Pace(10_000)
+        pace.begin()
+        time.sleep(1.0)  # noqa: ASYNC251  # a server that hung
+        started = time.monotonic()
+        for _ in range(5):
+            await pace.wait(1000)
+        return time.monotonic() - started
+
+    assert asyncio.run(run()) > 0.2
 
 
 def test_a_stopped_sweep_goes_on_from_its_bookmark(redis_url: str, raw: Raw, tmp_path: Path) -> None:

@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
-import asyncio
+import gc
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import migrating
 from audit_samples import SAMPLES
-from audited import REMOVABLE, Sample, audited, repaired
-from keywright import aconnect
+from audited import Sample, applied, audited, planned, repaired, undone
+from keywright import Id, Keyspace, Record, Upgrade, Value, connect, expires_at
+from keywright.errors import ServerRefusedError
 from keywright.testing import RedisServer
 from keywright.testing.planting import plant
-from keywright.tools.audit import Options
-from keywright.tools.repair import Plan, Repair, read_plan, undo
+from keywright.tools.model import Model
+from keywright.tools.repair import read_plan
 from keywright.tools.repair.fingerprints import fingerprint
-from keywright.tools.repair.repairing import apply_saved, plan_repair
 
 TOWN = SAMPLES["town"]()
+restless = Keyspace("restless", "Values that are never up to date.")
+
+
+class Restless(
+    Value[str],
+    key="restless:<name>",
+    space=restless,
+    upgrades=[Upgrade("ever", lambda _: True, lambda stored, _: stored.decode())],
+):
+    """Its upgrade applies to what it makes, as if somebody always wrote in between."""
+
+    name: Id
+
+
+class Terms(msgspec.Struct):
+    words: str
+    until: datetime
+
+
+offers = Keyspace("offers", "What is cheap, and until when.")
+
+
+class Offer(Record[Terms], key="offer:<name>", space=offers, expiry=expires_at(lambda terms: terms.until)):
+    """An offer, gone when it ends."""
+
+    name: Id
+
+
+OFFERS = Sample(Model("offers", (offers,)), (), lambda _: None, {})
+RESTLESS = Sample(Model("restless", (restless,)), (), lambda _: None, {})
 SHOP = SAMPLES["bookshop"]()
 
 
@@ -35,7 +68,7 @@ def client(redis_url: str) -> Iterator[Any]:
 def test_a_plan_changes_nothing_and_can_be_read_again(redis_url: str, client: Any, tmp_path: Path) -> None:
     _damaged(redis_url, TOWN)
     before = _stored(client)
-    plan = _planned(redis_url, TOWN, tmp_path / "plan")
+    plan = planned(redis_url, TOWN, tmp_path / "plan")
     assert _stored(client) == before
     again = read_plan(tmp_path / "plan")
     assert again == plan
@@ -47,11 +80,11 @@ def test_a_saved_plan_can_be_applied_and_applied_again_without_effect(
     redis_url: str, client: Any, tmp_path: Path
 ) -> None:
     _damaged(redis_url, TOWN)
-    _planned(redis_url, TOWN, tmp_path / "plan")
-    first = _applied(redis_url, TOWN, tmp_path)
+    planned(redis_url, TOWN, tmp_path / "plan")
+    first = applied(redis_url, TOWN, tmp_path)
     assert first.steps > 100
     after = _stored(client)
-    second = _applied(redis_url, TOWN, tmp_path)
+    second = applied(redis_url, TOWN, tmp_path)
     assert second.steps == 0
     assert _stored(client) == after
 
@@ -60,11 +93,11 @@ def test_a_step_that_was_overtaken_changes_nothing(redis_url: str, client: Any, 
     client.set("nobodys", "x")
     client.set("person:ann:home", "h1")
     client.sadd("housed", "ann", "ben")
-    _planned(redis_url, TOWN, tmp_path / "plan")
+    planned(redis_url, TOWN, tmp_path / "plan")
     client.set("nobodys", "something else by now")
     client.set("person:ann:home", "h2")
     client.set("person:ben:home", "h1")
-    done = _applied(redis_url, TOWN, tmp_path)
+    done = applied(redis_url, TOWN, tmp_path)
     assert done.steps == 0
     assert done.overtaken == 3
     assert client.get("nobodys") == b"something else by now"
@@ -78,7 +111,7 @@ def test_what_was_removed_comes_back_with_its_time(redis_url: str, client: Any, 
     before, codes = _contents(client), audited(redis_url, SHOP)[0].counts
     repaired(redis_url, SHOP, tmp_path / "undo")
     assert _contents(client) != before
-    _undone(redis_url, SHOP, tmp_path / "undo")
+    undone(redis_url, SHOP, tmp_path / "undo")
     back = audited(redis_url, SHOP)[0].counts
     # What was sealed or upgraded stays so: nothing of it was removed.
     for counts in (codes, back):
@@ -96,7 +129,7 @@ def test_undoing_never_writes_over_what_is_there_again(redis_url: str, client: A
     client.set("nobodys", "x")
     repaired(redis_url, TOWN, tmp_path / "undo")
     client.set("nobodys", "somebody's")
-    assert _undone(redis_url, TOWN, tmp_path / "undo") == (0, 1)
+    assert undone(redis_url, TOWN, tmp_path / "undo") == (0, 1)
     assert client.get("nobodys") == b"somebody's"
 
 
@@ -130,6 +163,43 @@ def test_a_key_in_an_older_place_is_moved(redis_url: str, client: Any, tmp_path:
     assert not client.exists("shop:customer:7")
 
 
+def test_a_key_under_a_former_name_is_moved_whatever_its_kind(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    library = Sample(Model("library", (migrating.now,)), (), lambda _: None, {})
+    client.sadd("loans:ann", "b1")
+    client.set("tag:b1", "good", ex=100)
+    client.sadd("loans:ben", "older")
+    client.sadd("reader:ben:loans", "newer")
+    done = repaired(redis_url, library, tmp_path / "undo", frozenset())
+    assert done.done == {"move": 2}
+    assert client.smembers("reader:ann:loans") == {b"b1"}
+    assert client.get("tag:{b1}") == b"good"
+    assert [template for template, _ in done.failed] == ["loans:<reader>"]
+    assert client.smembers("loans:ben") == {b"older"}
+
+
+def test_a_key_whose_repair_keeps_losing_does_not_stop_the_others(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.mset({"restless:a": "1", "restless:b": "2"})
+    done = repaired(redis_url, RESTLESS, tmp_path / "undo", frozenset())
+    assert len(done.failed) == 2
+    assert "lost to other writers" in done.failed[0][1]
+
+
+def test_a_record_gets_the_expiry_that_follows_from_its_value(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    with connect(redis_url) as db:
+        db.run(Offer("a").put(Terms("half price", datetime.now(UTC) + timedelta(hours=1))))
+    client.persist("offer:a")
+    assert repaired(redis_url, OFFERS, tmp_path / "undo").done == {"expire": 1}
+    assert 3000 < client.ttl("offer:a") <= 3600
+    assert undone(redis_url, OFFERS, tmp_path / "undo") == (1, 0)
+    assert client.ttl("offer:a") == -1
+
+
 def test_plaintext_is_sealed_and_not_written_to_the_undo_file(
     redis_url: str, client: Any, tmp_path: Path
 ) -> None:
@@ -139,6 +209,17 @@ def test_plaintext_is_sealed_and_not_written_to_the_undo_file(
     assert client.get("shop:session:7").startswith(b"kw1")
     assert client.ttl("shop:session:7") > 50
     assert not (tmp_path / "undo").exists()
+
+
+def test_a_plan_whose_audit_fails_leaves_no_file_open(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("person:ann", "Ann")
+    client.execute_command("ACL", "SETUSER", "looker", "reset", "on", "nopass", "~*", "+@all", "-mget")
+    try:
+        with pytest.raises(ServerRefusedError):
+            planned(redis_url.replace("unix://", "unix://looker:x@"), TOWN, tmp_path / "plan")
+    finally:
+        client.execute_command("ACL", "DELUSER", "looker")
+    gc.collect()  # a file that is still open is a warning then, and a warning fails the test
 
 
 def test_the_forward_side_decides(redis_url: str, client: Any, tmp_path: Path) -> None:
@@ -179,30 +260,6 @@ def _damaged(url: str, sample: Sample) -> None:
     with sample.open(url) as db:
         sample.fill(db)
         plant(db, sample.model.spaces, each=3, older=sample.older)
-
-
-def _planned(url: str, sample: Sample, path: Path) -> Plan:
-    async def run() -> Plan:
-        async with aconnect(url, *sample.bindings) as db:
-            return await plan_repair(db, sample.model, Options(), path, REMOVABLE)
-
-    return asyncio.run(run())
-
-
-def _applied(url: str, sample: Sample, folder: Path) -> Repair:
-    async def run() -> Repair:
-        async with aconnect(url, *sample.bindings) as db:
-            return await apply_saved(db, sample.model, read_plan(folder / "plan"), folder / "undo")
-
-    return asyncio.run(run())
-
-
-def _undone(url: str, sample: Sample, path: Path) -> tuple[int, int]:
-    async def run() -> tuple[int, int]:
-        async with aconnect(url, *sample.bindings) as db:
-            return await undo(db, path)
-
-    return asyncio.run(run())
 
 
 def _contents(client: Any) -> dict[bytes, Any]:

@@ -63,6 +63,7 @@ FIELD_EXPIRY = ("hpexpire",)
 ANY_READS = _commands("exists type pttl dump memory|usage")
 ANY_WRITES = _commands("unlink pexpire pexpireat persist touch")
 RENEWING = _commands("getex pexpire pexpireat")
+MOVING = _commands("rename restore")
 # A server that does not know a script yet is sent its text, which makes it known.
 SCRIPTS = ("evalsha", "eval")
 
@@ -139,6 +140,12 @@ def acl(
         raise UsageError("a password hash is 64 lower-case hexadecimal digits: the SHA-256 of the password.")
     names = _Names(model, prefix)
     selectors = tuple(each for each in _SELECTORS[role](names, server) if each.patterns)
+    for pattern in (pattern for each in selectors for pattern in each.patterns):
+        if re.search(r"[\s\x00()]", pattern):
+            raise UsageError(
+                f"names like {pattern!r} cannot stand in access rules, which spaces and parentheses part. "
+                "Use another prefix or template."
+            )
     sweeping = ("scan",) if scan and role is Role.WRITER else ()
     return Acl(name, (*_ROOT[role], *sweeping), selectors, server, password_hash)
 
@@ -149,12 +156,27 @@ class _Names:
     def __init__(self, model: ModelDescription, prefix: str | None) -> None:
         self.keys = [(_lead(space, prefix), key) for space in model.spaces for key in space.keys]
         self.linked = any(space.links for space in model.spaces)
+        self._former = [
+            (key, pattern)
+            for space in model.spaces
+            for key in space.keys
+            for pattern in _former_patterns(space, key, prefix)
+        ]
 
     def of(self, redis_type: str) -> tuple[str, ...]:
         return _patterns(pair for pair in self.keys if pair[1].redis_type == redis_type)
 
     def all(self) -> tuple[str, ...]:
         return _patterns(self.keys)
+
+    def former(self, *redis_types: str) -> tuple[str, ...]:
+        """Where keys of these types may be that upgrades have not moved yet."""
+        return _distinct(pattern for key, pattern in self._former if key.redis_type in redis_types)
+
+    def moving(self) -> tuple[str, ...]:
+        """The names of keys that have a former place, and those places."""
+        keys = [key for key, _ in self._former]
+        return (*_patterns(pair for pair in self.keys if pair[1] in keys), *self.former(*READS))
 
     def sliding(self) -> tuple[str, ...]:
         return _patterns(pair for pair in self.keys if pair[1].expiry and pair[1].expiry.sliding)
@@ -177,20 +199,25 @@ class _Names:
 
 def _reader(names: _Names, server: Server) -> Iterator[Selector]:
     for redis_type, commands in READS.items():
-        yield Selector((*commands, *ANY_READS), names.of(redis_type), "R")
+        own = (*names.of(redis_type), *names.former(*_converted(redis_type)))
+        yield Selector((*commands, *ANY_READS), own, "R")
     # Renewing an expiry is a write to the server. EVAL asks for both rights, whatever the script does.
     yield Selector(RENEWING, names.sliding())
-    yield Selector(SCRIPTS, names.queues())
+    # A script looks for what is due, and whether a key is still in its former place.
+    yield Selector(SCRIPTS, (*names.queues(), *names.moving()))
     yield Selector(("hget",), names.journal() if names.linked else (), "R")
 
 
 def _writer(names: _Names, server: Server) -> Iterator[Selector]:
     # One script reaches keys of several types, so the rights to run it are not split by type.
-    yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), (*names.all(), *names.journal()))
+    everywhere = (*names.all(), *names.former(*READS), *names.journal())
+    yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), everywhere)
+    yield Selector(MOVING, names.moving())
     for redis_type, commands in WRITES.items():
         more = FIELD_EXPIRY if redis_type == "hash" and server is Server.REDIS_7_4 else ()
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*READS[redis_type], *commands, *more), own)
+        yield Selector(READS[redis_type], names.former(*_converted(redis_type)))
 
 
 def _auditor(names: _Names, server: Server) -> Iterator[Selector]:
@@ -213,6 +240,18 @@ def _lead(space: SpaceDescription, prefix: str | None) -> str:
     if prefix is None:
         return space.lead
     return "".join(f"{part}:" for part in (prefix, space.version) if part)
+
+
+def _former_patterns(space: SpaceDescription, key: KeyDescription, prefix: str | None) -> Iterator[str]:
+    for former in (upgrade.moved_from for upgrade in key.upgrades if upgrade.moved_from is not None):
+        own = former.startswith(space.lead)
+        name = _lead(space, prefix) + former.removeprefix(space.lead) if own else former
+        yield re.sub("<[^<>]+>", "?*", glob_escaped(name))
+
+
+def _converted(redis_type: str) -> tuple[str, ...]:
+    """The types that what is of this type now may come to have: an upgrade makes a record of a value."""
+    return ("string", "hash") if redis_type in ("string", "hash") else (redis_type,)
 
 
 def _patterns(keys: Iterable[tuple[str, KeyDescription]]) -> tuple[str, ...]:

@@ -13,7 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from keywright.keyspace.description import KeyDescription, LinkDescription, SpaceDescription
+from keywright.keyspace.description import (
+    KeyDescription,
+    LinkDescription,
+    SpaceDescription,
+    UpgradeDescription,
+)
 from keywright.tools.changes import Change, Severity, changes_of_shapes, changes_of_type
 from keywright.tools.model import ModelDescription
 
@@ -108,7 +113,7 @@ def _matched(old: SpaceDescription, new: SpaceDescription) -> list[tuple[KeyDesc
 def _key(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
     """Every change of one key. A new upgrade step takes the edge off changes of what is stored."""
     steps = [step for step in new.upgrades if step not in old.upgrades]
-    moved = next((step for step in steps if step.moved), None)
+    moved = next((step for step in steps if step.moved and _leaves(old, new, step)), None)
     reshaped = next((step for step in steps if not step.moved), moved)
     for change in _place(old, new):
         yield change.healed(moved.version) if moved else change
@@ -128,6 +133,12 @@ def _key(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
             Severity.COMPATIBLE, new.template, f"data of version {step.version} is upgraded when read"
         )
     yield from _circumstances(old, new)
+
+
+def _leaves(old: KeyDescription, new: KeyDescription, step: UpgradeDescription) -> bool:
+    """Whether a step moves keys away from where the old declaration has them, as far as that can be told."""
+    lead = new.full_template.removesuffix(new.template)
+    return step.moved_from in (None, old.full_template, lead + old.template)
 
 
 def _place(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:

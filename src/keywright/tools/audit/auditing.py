@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from keywright.engine import AsyncDatabase
-from keywright.tools.audit.budgets import Budget, over_budget
+from keywright.tools.audit.budgets import Budget, check_budgets, over_budget
 from keywright.tools.audit.findings import CODES, Finding
 from keywright.tools.audit.report import Report
 from keywright.tools.audit.resuming import Checkpoint
@@ -41,8 +41,9 @@ async def audit(
         db, model.spaces, options, on_finding=on_finding, on_progress=on_progress, checkpoint=checkpoint
     )
     expiries = {known.template.source: _expiry(db, known.kind) for known in walk.judge.matcher.known}
+    check_budgets(budgets, expiries)
     tally = await walk.run()
-    for finding in over_budget(budgets, tally, expiries):
+    for finding in over_budget(budgets, tally):
         tally.add(finding, options.keep)
     if checkpoint is not None:
         checkpoint.done()

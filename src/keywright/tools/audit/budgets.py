@@ -10,7 +10,7 @@ from keywright.errors import UsageError
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.tallying import Tally
 
-__all__ = ["Budget", "over_budget", "parse_budget"]
+__all__ = ["Budget", "check_budgets", "over_budget", "parse_budget"]
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _FORM = re.compile(
@@ -33,20 +33,19 @@ def parse_budget(text: str) -> Budget:
     return Budget(found["template"], round(float(found["number"]) * _UNITS[found["unit"].lower()]))
 
 
-def over_budget(budgets: Iterable[Budget], tally: Tally, templates: Iterable[str]) -> Iterator[Finding]:
-    """A finding for each budget that is exceeded; UsageError for a template that is not declared."""
-    declared = set(templates)
-    for template, most in budgets:
-        if template != "*" and template not in declared:
+def check_budgets(budgets: Iterable[Budget], templates: Iterable[str]) -> None:
+    """UsageError for a budget of a template that is not declared."""
+    declared = {"*", *templates}
+    for template, _ in budgets:
+        if template not in declared:
             known = ", ".join(sorted(declared))
             raise UsageError(f"there is no template {template!r} to have a budget. Use one of {known}.")
-        measures = tally.templates
-        used = (
-            sum(measure.total_bytes for measure in measures.values())
-            if template == "*"
-            else measures[template].total_bytes
-            if template in measures
-            else 0
-        )
+
+
+def over_budget(budgets: Iterable[Budget], tally: Tally) -> Iterator[Finding]:
+    """A finding for each budget that is exceeded."""
+    for template, most in budgets:
+        measures = [m for name, m in tally.templates.items() if template in ("*", name)]
+        used = sum(measure.total_bytes for measure in measures)
         if used > most:
             yield Finding("KW501", template, b"", f"takes {used} bytes, the budget is {most}")

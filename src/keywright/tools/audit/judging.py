@@ -12,7 +12,7 @@ from keywright.keyspace.kinds.unset import UNSET
 from keywright.tools.audit.checking import Checker, Problem
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.matching import Known, Matcher, likely_pattern
-from keywright.tools.audit.reading import MOST_BYTES, Page, Reading, first_page, next_page
+from keywright.tools.audit.reading import MOST_BYTES, Page, Reading, first_page, next_page, told
 from keywright.tools.audit.relating import Obligation, Obligations
 from keywright.tools.audit.tallying import Measure, Tally
 
@@ -20,6 +20,7 @@ __all__ = ["Judge"]
 
 CAREFUL_BYTES = 1 << 16
 BATCH_BYTES = 4 << 20
+MOST_RAISED = 4_000
 Choose = Callable[[list[bytes]], list[bytes]]
 
 
@@ -39,7 +40,7 @@ class Judge:
     ) -> list[Finding]:
         """The findings of a page; its counts go to the tally."""
         findings: list[Finding] = []
-        raised: list[Obligation] = []
+        bench = _Bench(self, survey, post, tally, findings)
         groups = self._grouped(names, tally, findings)
         readings = [
             reading
@@ -53,8 +54,8 @@ class Judge:
             place = 0
             for reading, known in batch:
                 place = reading.take(replies, place)
-                await _Bench(self, survey, post, tally, findings, raised).judge(known, reading)
-        findings += await self._unmet(survey, raised)
+                await bench.judge(known, reading)
+        await bench.settle()
         return findings
 
     def _grouped(self, names: list[bytes], tally: Tally, findings: list[Finding]) -> dict[Known, list[bytes]]:
@@ -100,29 +101,32 @@ class Judge:
         # The first of each template is always asked, so that small templates are measured too.
         turn = self._turn if measure.samples and measure.timed else 0
         together = not survey.sharded
-        if known.kind.redis_type != "string" or max(measure.largest, default=(0,))[0] < CAREFUL_BYTES:
+        # The first of each template are asked for their length, and all once there was a large one.
+        largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
+        if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
             return [(Reading(checker, names, turn, together=together), known)]
         small, large = await _by_length(survey, post, names)
-        for name in large:
+        for name, length in large:
+            measure.add_sizes([len(name) + length], [name])
             reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
             findings.append(Finding("KW502", known.template.source, name, reason))
         return [(Reading(checker, part, turn, together=together), known) for part in small]
 
-    async def _unmet(self, survey: Survey, raised: list[Obligation]) -> list[Finding]:
+    async def unmet(self, survey: Survey, raised: list[Obligation]) -> list[Finding]:
         """The obligations that are not met, asked again at the primaries and together with their premises."""
-        replies = await survey.ask_anywhere([(o.question.name, o.question.command) for o in raised])
+        replies = told(await survey.ask_anywhere([(o.question.name, o.question.command) for o in raised]))
         doubtful = [o for o, reply in zip(raised, replies, strict=True) if not o.question.holds(reply)]
         if not doubtful:
             return []
         asked = [side for o in doubtful for side in (o.premise, o.question, o.premise)]
-        answers = await survey.ask_primaries([(question.name, question.command) for question in asked])
+        answers = told(await survey.ask_primaries([(side.name, side.command) for side in asked]))
         held = [question.holds(reply) for question, reply in zip(asked, answers, strict=True)]
         verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
         return [o.finding for o, before, met, after in verdicts if before and after and not met]
 
 
 class _Bench:
-    """What judging one reading adds to."""
+    """What judging the readings of one page adds to."""
 
     def __init__(
         self,
@@ -131,14 +135,13 @@ class _Bench:
         post: Post,
         tally: Tally,
         findings: list[Finding],
-        raised: list[Obligation],
     ) -> None:
         self._judge = judge
         self._survey = survey
         self._post = post
         self._tally = tally
         self._findings = findings
-        self._raised = raised
+        self._raised: list[Obligation] = []
 
     async def judge(self, known: Known, reading: Reading) -> None:
         measure = self._tally.measure(known.template.source)
@@ -159,51 +162,59 @@ class _Bench:
     def _needs_values(self, checker: Checker) -> bool:
         return checker.needs_value_for_expiry or self._judge.obligations.concern(checker.kind)
 
+    async def settle(self) -> None:
+        """Find out which of the obligations that were raised are not met."""
+        self._findings += await self._judge.unmet(self._survey, self._raised)
+        self._raised = []
+
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         """The value of one key, all of its pages judged."""
         page = first_page(known.kind.redis_type, stored)
         if page.more is None:
-            return self._checked(known, checker, name, page.entries)
-        if checker.whole:
-            entries = list(page.entries)
-            async for part in self._rest(known, name, page):
-                entries += part
-            return self._checked(known, checker, name, entries)
-        self._checked(known, checker, name, page.entries)
-        async for part in self._rest(known, name, page):
-            self._checked(known, checker, name, part)
-        return UNSET
+            return await self._checked(known, checker, name, page.entries)
+        if not checker.whole:
+            async for part in self._pages(known, name, page):
+                await self._checked(known, checker, name, part.entries)
+            return UNSET
+        entries, last = list[Any](), page
+        async for last in self._pages(known, name, page):
+            entries += last.entries
+        return await self._checked(known, checker, name, entries) if last.more is None else UNSET
 
-    async def _rest(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Any]:
-        kind, read = known.kind.redis_type, 0
+    async def _pages(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Page]:
+        """A first page and those after it, until it is all or the most that is read of one key."""
+        kind, read = known.kind.redis_type, len(page.entries)
+        yield page
         while page.more is not None:
-            read += len(page.entries)
             if read >= self._judge._entries:
                 self._tally.truncated += 1
                 return
             command = pack_command(next_page(kind, name, page.more))
-            reply = (await self._survey.ask(self._post, [command]))[0]
+            reply = told(await self._survey.ask(self._post, [command]))[0]
             if isinstance(reply, Exception):
                 return
             after = first_page(kind, reply)
             if kind == "list" and after.more is not None:
                 after = after._replace(more=page.more + len(after.entries))  # type: ignore[operator]  # an index
             page = after
-            yield page.entries
+            read += len(page.entries)
+            yield page
 
-    def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
+    async def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         checked = checker.check(lambda: known.key(name), stored)
         for problem in checked.problems:
             self._found(known, name, problem)
         if checked.value is not UNSET and self._judge.obligations.concern(known.kind):
             self._raised += self._judge.obligations.of(known.key(name), checked.value)
+            if len(self._raised) >= MOST_RAISED:
+                await self.settle()
         return checked.value
 
     async def _types(self, known: Known, names: list[bytes]) -> None:
         """What stands under names whose value could not be read as declared; nothing, if they are gone."""
-        replies = await self._survey.ask(self._post, [pack_command((b"TYPE", name)) for name in names])
+        replies = told(await self._survey.ask(self._post, [pack_command((b"TYPE", name)) for name in names]))
         for name, reply in zip(names, replies, strict=True):
-            found = reply.decode() if isinstance(reply, bytes) else str(reply)
+            found = reply.decode()
             if found not in ("none", known.kind.redis_type):
                 reason = f"is a {found}, declared a {known.kind.kind} ({known.kind.redis_type})"
                 self._found(known, name, Problem("KW201", reason))
@@ -228,8 +239,9 @@ class _Bench:
 
     def _found(self, known: Known, name: bytes, problem: Problem) -> None:
         code, reason, found, member = problem
+        secret = known.kind._secret or bool(known.kind.hides)
         self._findings.append(
-            Finding(code, known.template.source, name, reason, found, member, secret=known.kind._secret)
+            Finding(code, known.template.source, name, reason, found, member, secret=secret)
         )
 
 
@@ -276,16 +288,18 @@ def _batches(readings: list[tuple[Reading, Known]]) -> Iterator[list[tuple[Readi
         yield from ([reading] for reading in readings)
 
 
-async def _by_length(survey: Survey, post: Post, names: list[bytes]) -> tuple[list[list[bytes]], list[bytes]]:
+async def _by_length(
+    survey: Survey, post: Post, names: list[bytes]
+) -> tuple[list[list[bytes]], list[tuple[bytes, int]]]:
     """Names in groups whose values fit into memory together, and those too large to be read at all."""
-    lengths = await survey.ask(post, [pack_command((b"STRLEN", name)) for name in names])
+    lengths = told(await survey.ask(post, [pack_command((b"STRLEN", name)) for name in names]))
     groups: list[list[bytes]] = [[]]
-    large: list[bytes] = []
+    large: list[tuple[bytes, int]] = []
     room = BATCH_BYTES
     for name, length in zip(names, lengths, strict=True):
         size = length if isinstance(length, int) else 0
         if size > MOST_BYTES:
-            large.append(name)
+            large.append((name, size))
             continue
         if size > room:
             groups.append([])

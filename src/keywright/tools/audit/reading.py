@@ -8,12 +8,15 @@ are read by MGET on one server. A collection is read by its first page; the rest
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
+from keywright.engine.packing import ErrorReply
+from keywright.errors import ServerRefusedError
 from keywright.keyspace.call import Reply
 from keywright.tools.audit.checking import Checker
 
-__all__ = ["ENTRIES", "EVERY", "MOST_BYTES", "Page", "Reading", "first_page", "next_page"]
+__all__ = ["ENTRIES", "EVERY", "MOST_BYTES", "Page", "Reading", "first_page", "next_page", "told"]
 
 EVERY = 16
 ENTRIES = 512
@@ -73,15 +76,25 @@ class Reading:
         """Take the answers, in the order of the commands, from a place in all replies; the place after."""
         middle = start + len(self.timed)
         end = middle + len(self.measured)
-        self.ttls = replies[start:middle]
-        self.sizes = replies[middle:end]
-        if not self._together:
-            self.stored = replies[end : end + len(self.names)]
-            return end + len(self.names)
-        pages = -(-len(self.names) // TOGETHER)
-        for page in replies[end : end + pages]:
-            self.stored += page
-        return end + pages
+        self.ttls = told(replies[start:middle])
+        self.sizes = replies[middle:end]  # some servers do not tell, and bytes are no finding
+        after = end + (-(-len(self.names) // TOGETHER) if self._together else len(self.names))
+        stored = told(replies[end:after])
+        self.stored = list(chain.from_iterable(stored)) if self._together else stored
+        return after
+
+
+def told(replies: list[Reply]) -> list[Reply]:
+    """Replies that tell something about keys, that they are of another type too.
+
+    ServerRefusedError where the server would not tell, as a user without the right: what was not read must
+    not pass for sound.
+    """
+    if ErrorReply in set(map(type, replies)):
+        for reply in replies:
+            if isinstance(reply, ErrorReply) and reply.code != "WRONGTYPE":
+                raise ServerRefusedError("reading", b"", str(reply))
+    return replies
 
 
 def first_page(redis_type: str, reply: Reply) -> Page:

@@ -19,7 +19,7 @@ from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.judging import Judge
 from keywright.tools.audit.resuming import Checkpoint
 from keywright.tools.audit.tallying import Tally
-from keywright.tools.pacing import Pace, Progress
+from keywright.tools.pacing import Pace, Progress, place_of, side_by_side
 
 __all__ = ["Options", "Progress", "Walk"]
 
@@ -66,9 +66,9 @@ class Walk:
         """Walk every node to its end; the counts of all of them."""
         async with survey(self.db, prefer_replica=self.options.prefer_replica) as found:
             self.replicas = sum(post.replica for post in found.posts)
-            self._total = sum(await asyncio.gather(*(found.size(post) for post in found.posts)))
+            self._total = sum(await side_by_side(found.size(post) for post in found.posts))
             self._pace.begin()
-            tallies = await asyncio.gather(*(self._node(found, post) for post in found.posts))
+            tallies = await side_by_side(self._node(found, post) for post in found.posts)
         self._progress(final=True)
         return Tally.merged(tallies, self.options.keep)
 
@@ -82,7 +82,8 @@ class Walk:
             self._seen -= tally.names
 
     async def _pages(self, found: Survey, post: Post, label: str) -> Tally:
-        cursor, tally = self._checkpoint.of(label)
+        place = await place_of(found, post)
+        cursor, tally = self._checkpoint.of(place)
         self._seen += tally.names
         if cursor is None:
             return tally
@@ -99,13 +100,13 @@ class Walk:
                 in_flight.add(asyncio.create_task(self._page(found, post, names, tally)))
                 self._seen += len(names)
                 self._progress()
-                due = self._checkpoint.due()
+                due = self._checkpoint.due(place)
                 while in_flight and (due or not cursor or len(in_flight) >= IN_FLIGHT):
                     done, in_flight = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
                     for task in done:
                         task.result()
                 if due or not cursor:
-                    self._checkpoint.save(label, cursor or None, tally)
+                    self._checkpoint.save(place, cursor or None, tally)
                 if not cursor:
                     break
         finally:

@@ -7,27 +7,30 @@ from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import Key
-from keywright.tools.audit import Options, Report, audit
+from keywright.tools.audit import Options, audit
+from keywright.tools.audit.checking import Checker
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.walking import Progress as Walked
 from keywright.tools.model import Model
 
-__all__ = ["Contract", "contract"]
+__all__ = ["Contract", "contract", "upgrades_in_place"]
 
 OLD = frozenset({"KW102", "KW103"})
 
 
 class Contract(NamedTuple):
-    """What an audit found old, by template; and the declarations that nothing stored needs any more."""
+    """What an audit found old, by template; and the declarations that nothing stored needs any more.
+
+    `untold` are templates of which it could not see whether all is up to date, and why.
+    """
 
     old: dict[str, int]
-    kept: list[Finding]
+    untold: dict[str, str]
     droppable: list[str]
-    report: Report
 
     @property
     def ready(self) -> bool:
-        return not self.old
+        return not self.old and not self.untold
 
 
 async def contract(
@@ -41,20 +44,30 @@ async def contract(
 
     At the primaries, since what a sweep wrote a moment ago may not have reached a replica.
     """
+    kinds = [kind for space in model.spaces for kind in space]
     old: dict[str, int] = {}
-    kept: list[Finding] = []
+    untold = {
+        kind._template.source: "it is sealed, and no key that opens it is bound"
+        for kind in kinds
+        if upgrades_in_place(kind) and kind._sealed and not Checker(kind, db.context).can_open
+    }
+    upgradable = {kind._template.source for kind in kinds if upgrades_in_place(kind)}
 
     def count(finding: Finding) -> None:
         if finding.code in OLD:
             old[finding.template] = old.get(finding.template, 0) + 1
-            if len(kept) < 20:
-                kept.append(finding)
+        elif finding.code == "KW502" and finding.template in upgradable:
+            untold[finding.template] = "some values are too large to be read by an audit"
 
-    options = Options(max_rate=max_rate, prefer_replica=False)
-    report = await audit(db, model, options, failing=OLD, on_finding=count, on_progress=on_progress)
-    kinds = [kind for space in model.spaces for kind in space]
-    droppable = [] if old else [words for kind in kinds for words in _transitional(kind)]
-    return Contract(old, kept, droppable, report)
+    options = Options(max_rate=max_rate, keep=0, prefer_replica=False)
+    await audit(db, model, options, on_finding=count, on_progress=on_progress)
+    droppable = [] if old or untold else [words for kind in kinds for words in _transitional(kind)]
+    return Contract(old, untold, droppable)
+
+
+def upgrades_in_place(kind: type[Key]) -> bool:
+    """Whether values of a class may be in an older form under their present name."""
+    return any(upgrade.moved_from is None for upgrade in getattr(kind, "_upgrades", ()))
 
 
 def _transitional(kind: type[Key]) -> Iterator[str]:

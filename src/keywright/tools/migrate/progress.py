@@ -38,6 +38,10 @@ class Progress(pacing.Progress, frozen=True):
     done: int
     left: int
 
+    @property
+    def words(self) -> str:
+        return f"{self.done:,} done"
+
 
 class Pace(pacing.Pace):
     """The clock of one migration, which reports on it a few times a second."""

@@ -8,7 +8,6 @@ Without `apply` it is the plan: the same walk, which counts and changes nothing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -20,7 +19,9 @@ from keywright.keyspace.moving import Arrival, moved, moved_from_name
 from keywright.keyspace.versions import brought_up_to_date, older_version
 from keywright.tools.audit.matching import Matcher, Older
 from keywright.tools.migrate.bookmark import Bookmark
+from keywright.tools.migrate.contracting import upgrades_in_place
 from keywright.tools.migrate.progress import Counts, Pace, Progress
+from keywright.tools.pacing import place_of, side_by_side
 
 __all__ = ["Options", "Refusal", "Result", "sweep"]
 
@@ -114,7 +115,7 @@ class _Sweep:
         self._options = options
         self._bookmark = bookmark
         self._matcher = Matcher(spaces, db.context)
-        self._upgradable = {k.kind for k in self._matcher.known if _in_place(k.kind)}
+        self._upgradable = {k.kind for k in self._matcher.known if upgrades_in_place(k.kind)}
         self._pace = Pace(options.max_rate, on_progress)
         self._total = 0
         self._refusals: list[Refusal] = []
@@ -122,23 +123,24 @@ class _Sweep:
     async def everywhere(self) -> Result:
         saved = self._bookmark.saved
         async with survey(self._db, prefer_replica=False) as found:
-            self._total = sum(await asyncio.gather(*(found.size(post) for post in found.posts)))
-            await asyncio.gather(*(self._node(found, post) for post in found.posts))
+            self._total = sum(await side_by_side(found.size(post) for post in found.posts))
+            await side_by_side(self._node(found, post) for post in found.posts)
         result = Result(saved.counts, self._refusals, saved.seen, self._total, self._pace.seconds)
         self._report(final=True)
         return result
 
     async def _node(self, found: Survey, post: Post) -> None:
-        cursor, saved = self._bookmark.cursor(post.label), self._bookmark.saved
+        place, saved = await place_of(found, post), self._bookmark.saved
+        cursor = self._bookmark.cursor(place)
         lead = self._matcher.common_lead
         while cursor is not None and not self._enough:
             after, names = await found.page(post, cursor, self._page_size, lead)
             await self._page(names)
             saved.seen += len(names)
             cursor = after or None
-            self._bookmark.at_cursor(post.label, cursor)
+            self._bookmark.at_cursor(place, cursor)
             self._report()
-            await self._pace.wait(len(names))
+            await self._pace.wait(self._page_size)  # the server walks so many, whether they are ours or not
 
     @property
     def _enough(self) -> bool:
@@ -273,10 +275,6 @@ def _reason(error: KeywrightError) -> str:
     if isinstance(error, StoredDataError):
         return f"it should hold {error.expected}"
     return "other writers kept changing it" if isinstance(error, ConflictError) else type(error).__name__
-
-
-def _in_place(kind: type[Key]) -> bool:
-    return any(upgrade.moved_from is None for upgrade in getattr(kind, "_upgrades", ()))
 
 
 def _successor(older: Older, name: bytes) -> Key | None:

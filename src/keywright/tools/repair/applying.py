@@ -10,34 +10,43 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import EngineError, KeywrightError
-from keywright.keyspace import gather
+from keywright.errors import ConflictError, EngineError, KeywrightError
+from keywright.keyspace import Call, gather
 from keywright.keyspace.call import Command, Effect, Operation, Plain, as_is
-from keywright.keyspace.codecs import Plaintext
+from keywright.keyspace.codecs import Plaintext, is_sealed
 from keywright.keyspace.guard import Check, absent, equals, field_equals, has_member
 from keywright.keyspace.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.unset import UNSET
+from keywright.keyspace.moving import Arrival, moved
 from keywright.keyspace.script import BoundScript, Script
-from keywright.keyspace.versions import Upgrade
+from keywright.keyspace.versions import Upgrade, brought_up_to_date
 from keywright.tools.audit.checking import CLOCK_SLACK_MS, Checker
 from keywright.tools.audit.matching import Matcher
 from keywright.tools.repair.fingerprints import exact, fingerprint
 from keywright.tools.repair.planning import Step
 from keywright.tools.repair.relinking import Relinking
-from keywright.tools.repair.undoing import UndoFile, restoring
+from keywright.tools.repair.undoing import Back, UndoFile, restoring
 
 __all__ = ["Outcome", "Repairer"]
 
-REMOVE_UNCHANGED = Script("keywright.tools.repair", "remove_unchanged", Effect.REPEATABLE)
-GIVE_EXPIRY = Script("keywright.tools.repair", "give_expiry", Effect.REPEATABLE)
+REMOVE_UNCHANGED = Script("keywright.tools.repair", "remove_unchanged", Effect.ONCE)
+GIVE_EXPIRY = Script("keywright.tools.repair", "give_expiry", Effect.ONCE)
 ATTEMPTS = 8
 DUMP = Operation("repair", b"DUMP", Effect.READ)
 TTL = Operation("repair", b"PTTL", Effect.READ)
 GET = Operation("repair", b"GET", Effect.READ)
 HGET = Operation("repair", b"HGET", Effect.READ)
+HGETALL = Operation("repair", b"HGETALL", Effect.READ)
 SET = Operation("repair", b"SET", Effect.REPEATABLE)
 HSET = Operation("repair", b"HSET", Effect.REPEATABLE)
+EXISTS = Operation("repair", b"EXISTS", Effect.READ)
+_HELD = {
+    "hash": HGET,
+    "zset": Operation("repair", b"ZSCORE", Effect.READ),
+    "list": Operation("repair", b"LPOS", Effect.READ),
+    "stream": Operation("repair", b"XRANGE", Effect.READ),
+}
 
 
 class Outcome(NamedTuple):
@@ -46,6 +55,14 @@ class Outcome(NamedTuple):
     step: Step
     state: str
     why: str = ""
+
+
+class _Removal(NamedTuple):
+    """The command that removes one entry, the one that puts it back, and what must hold."""
+
+    command: Command[Any]
+    back: list[bytes]
+    checks: list[Check]
 
 
 class Repairer:
@@ -76,22 +93,21 @@ class Repairer:
             return Outcome(step, "left", f"there is no action {step.action!r}")
         try:
             return Outcome(step, "done" if await action(step) else "overtaken")
-        except EngineError:
-            raise
         except (KeywrightError, ValueError) as error:
+            if isinstance(error, EngineError) and not isinstance(error, ConflictError):
+                raise
             return Outcome(step, "left", _masked(str(error), step))
 
     async def _remove_key(self, step: Step) -> bool:
         name = step.name
         if step.code == "KW401" and self._relinking.keeps(self._key(name)):
             return await self._relinking.unrelate(step)
-        for attempt in range(ATTEMPTS):  # the order of a set may change between two reads
-            dump, ttl = await self.db.run(gather(Plain(DUMP, (name,), name), Plain(TTL, (name,), name)))
+        for _ in range(ATTEMPTS):  # the order of a set may change between two reads
+            dump, ttl = await self._dumped(name)
             if dump is None or fingerprint(dump) != step.seen:
                 return False
-            if not attempt:
-                self.undo.keep(name, step.code, restoring(name, dump, ttl))
-            if await self.db.run(BoundScript(REMOVE_UNCHANGED, [name], (exact(dump).encode(),))):
+            removal = BoundScript(REMOVE_UNCHANGED, [name], (exact(dump).encode(),))
+            if await self.undo.run(self.db, removal, restoring(name, step.code, dump, ttl)):
                 return True
         return False
 
@@ -100,61 +116,48 @@ class Repairer:
         assert step.member is not None
         if step.code == "KW401" and self._relinking.keeps(key):
             return await self._relinking.unrelate(step)
-        removal, back, checks = await self._removal(key, step.member)
+        removal = await self._removal(key, step.member)
         if removal is None:
             return False
+        checks = removal.checks
         if step.code == "KW401" and step.other is not None:
             checks = [*checks, _missing(self._key(step.other), step.field)]
-        self.undo.keep(step.name, step.code, back)
-        return bool(await self.db.run(commit("repair", checks, [removal])))
+        write = commit("repair", checks, [removal.command])
+        return await self.undo.run(self.db, write, Back(removal.back, step.name, step.code))
 
-    async def _removal(
-        self, key: Any, entry: bytes
-    ) -> tuple[Command[Any] | None, list[bytes | int], list[Check]]:
-        """The command that removes one entry, the one that puts it back, and what must hold."""
+    async def _removal(self, key: Any, entry: bytes) -> _Removal | None:
+        """How one entry is removed and put back; None where it is not there."""
         name, kind = self.db.context.name(key), key.redis_type
         if kind == "set":
-            return _on(key, b"SREM", entry), [b"SADD", name, entry], [has_member(key, entry)]
+            return _Removal(_on(key, b"SREM", entry), [b"SADD", name, entry], [has_member(key, entry)])
+        held = await self.db.run(Plain(_HELD[kind], (name, *_asked(kind, entry)), name))
+        if held is None or held == []:
+            return None
         if kind == "hash":
-            held = await self.db.run(Plain(HGET, (name, entry), name))
-            if held is None:
-                return None, [], []
-            return _on(key, b"HDEL", entry), [b"HSET", name, entry, held], [field_equals(key, entry, held)]
+            unchanged = [field_equals(key, entry, held)]
+            return _Removal(_on(key, b"HDEL", entry), [b"HSETNX", name, entry, held], unchanged)
         if kind == "zset":
-            score = await self.db.run(Plain(Operation("repair", b"ZSCORE", Effect.READ), (name, entry), name))
-            if score is None:
-                return None, [], []
-            return _on(key, b"ZREM", entry), [b"ZADD", name, score, entry], []
+            return _Removal(_on(key, b"ZREM", entry), [b"ZADD", name, b"NX", held, entry], [])
         if kind == "list":
-            return _on(key, b"LREM", 0, entry), [b"RPUSH", name, entry], []
-        found = await self.db.run(
-            Plain(Operation("repair", b"XRANGE", Effect.READ), (name, entry, entry), name)
-        )
-        if not found:
-            return None, [], []
-        return _on(key, b"XDEL", entry), [b"XADD", name, entry, *found[0][1]], []
+            return _Removal(_on(key, b"LREM", 0, entry), [b"RPUSH", name, *[entry] * len(held)], [])
+        return _Removal(_on(key, b"XDEL", entry), [b"XADD", name, entry, *held[0][1]], [])
 
     async def _expire(self, step: Step) -> bool:
-        key = self._key(step.name)
+        key, name = self._key(step.name), step.name
         checker = Checker(type(key), self.db.context)
         value = UNSET
         if checker.needs_value_for_expiry:
-            stored = await self.db.run(Plain(GET, (step.name,), step.name))
+            stored = await self.db.run(Plain(HGETALL if key.redis_type == "hash" else GET, (name,), name))
             value = checker.check(lambda: key, stored).value if stored is not None else UNSET
         bound = checker.longest_ms(value)
-        if bound is None or checker.expiry is None:
+        left = await self.db.run(Plain(TTL, (name,), name))
+        if bound is None or checker.expiry is None or left == -2:
             return False
         given = checker.expiry.ttl_ms or max(1, bound - CLOCK_SLACK_MS)
-        had = await self.db.run(BoundScript(GIVE_EXPIRY, [step.name], (bound, given)))
-        if had == -2:
-            return False
-        back: list[bytes | int] = (
-            [b"PERSIST", step.name]
-            if had == -1
-            else [b"PEXPIREAT", step.name, self.db.context.now_ms() + had]
-        )
-        self.undo.keep(step.name, step.code, back)
-        return True
+        until = str(self.db.context.now_ms() + left).encode()
+        back = [b"PERSIST", name] if left == -1 else [b"PEXPIREAT", name, until]
+        giving = BoundScript(GIVE_EXPIRY, [name], (bound, given))
+        return await self.undo.run(self.db, giving, Back(back, name, step.code))
 
     async def _seal(self, step: Step) -> bool:
         key = self._key(step.name)
@@ -163,7 +166,7 @@ class Repairer:
         if field is not None:
             read = Plain(HGET, (step.name, field), step.name)
         stored = await self.db.run(read)
-        if stored is None:
+        if stored is None or is_sealed(stored):
             return False
         (sealed,) = self.db.context.seal(key, (Plaintext(stored),))
         if field is None:
@@ -173,25 +176,35 @@ class Repairer:
         return bool(await self.db.run(commit("seal", [field_equals(key, field, stored)], [write])))
 
     async def _upgrade(self, step: Step) -> bool:
-        key = self._key(step.name)
-        await self._keep_whole(step.name, step.code, replace=True)
-        await self.db.run(key.get())
-        return True
+        return await self._rewritten(step, brought_up_to_date(self._key(step.name)))
 
     async def _move(self, step: Step) -> bool:
-        """Reading the successor moves what is in the older place."""
+        """Bring a key home from a former name, or from the older place of an upgrade."""
         assert step.other is not None
         successor = self._key(step.other)
-        upgrades: tuple[Upgrade, ...] = successor._upgrades
-        if not any(u.moved_from and self._name(u.moved_from(successor)) == step.name for u in upgrades):
+        upgrades: tuple[Upgrade, ...] = getattr(successor, "_upgrades", ())
+        homes = [kind.made(successor._values) for kind in successor._former]
+        older = [upgrade.moved_from(successor) for upgrade in upgrades if upgrade.moved_from]
+        if step.name in map(self._name, homes):
+            call = moved(successor).map(lambda arrival: arrival is Arrival.MOVED)
+        elif step.name in map(self._name, older):
+            call = brought_up_to_date(successor)
+        else:
             return False
-        await self._keep_whole(step.name, step.code, replace=False)
-        return await self.db.run(successor.get()) is not None
+        if await self._rewritten(step, call):
+            return True
+        if await self.db.run(Plain(EXISTS, (step.name,), step.name)):
+            raise ValueError("there is something else under its present name: keywright migrate tells more")
+        return False
 
-    async def _keep_whole(self, name: bytes, code: str, *, replace: bool) -> None:
-        dump, ttl = await self.db.run(gather(Plain(DUMP, (name,), name), Plain(TTL, (name,), name)))
-        if dump is not None:
-            self.undo.keep(name, code, restoring(name, dump, ttl, replace=replace))
+    async def _rewritten(self, step: Step, call: Call[bool]) -> bool:
+        dump, ttl = await self._dumped(step.name)
+        if dump is None:
+            return False
+        return await self.undo.run(self.db, call, restoring(step.name, step.code, dump, ttl))
+
+    async def _dumped(self, name: bytes) -> tuple[bytes | None, int]:
+        return await self.db.run(gather(Plain(DUMP, (name,), name), Plain(TTL, (name,), name)))
 
     def _name(self, key: Key) -> bytes:
         return self.db.context.name(key)
@@ -217,6 +230,13 @@ def _missing(key: Any, field: bytes | None) -> Check:
     return (
         field_equals(key, field, None) if key.redis_type == "hash" else has_member(key, field, present=False)
     )
+
+
+def _asked(kind: str, entry: bytes) -> tuple[bytes | int, ...]:
+    """The words that ask for one entry of a collection."""
+    if kind == "list":
+        return entry, b"COUNT", 0
+    return (entry, entry) if kind == "stream" else (entry,)
 
 
 def _on(key: Key, verb: bytes, *operands: bytes | int) -> Command[Any]:

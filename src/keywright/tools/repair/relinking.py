@@ -15,7 +15,7 @@ from keywright.keyspace.guard import Check, absent, equals, exists, has_member
 from keywright.keyspace.journal import commit
 from keywright.keyspace.relations import Link, ManyToMany, ManyToOne, OneToOne
 from keywright.tools.repair.planning import Step
-from keywright.tools.repair.undoing import UndoFile
+from keywright.tools.repair.undoing import Back, UndoFile
 
 __all__ = ["Relinking"]
 
@@ -56,8 +56,9 @@ class Relinking:
             own = forward._encode(here._values[0])
             if stored is None or confirmed == own or here._codec.decode(stored) != forward._values[0]:
                 return False
-            self.undo.keep(step.name, step.code, [b"SET", step.name, stored])
-            return await self._commit([equals(here, stored), equals(forward, confirmed)], [here.delete()])
+            back = Back([b"SET", step.name, stored, b"NX"], step.name, step.code)
+            checks = [equals(here, stored), equals(forward, confirmed)]
+            return await self._commit(checks, [here.delete()], back)
         assert step.member is not None
         if isinstance(link, ManyToOne):
             confirmed = await self._get(self._name(forward))
@@ -101,14 +102,18 @@ class Relinking:
 
     async def _part(self, step: Step, link: Any, a: Any, b: Any) -> bool:
         forward, inverse = link.forward(a), link.inverse(b)
-        for key, held in ((forward, b), (inverse, a)):
-            verb = b"SADD" if key.redis_type == "set" else b"SET"
-            self.undo.keep(self._name(key), step.code, [verb, self._name(key), key._encode(held)])
+        backs = [self._kept(step, forward, b), self._kept(step, inverse, a)]
         if isinstance(link, ManyToMany):
-            return await self.db.run(link.clear(a, b))
+            return await self.undo.run(self.db, link.clear(a, b), *backs)
         if await self.db.run(forward.get()) != b:
             return False
-        return await self.db.run(link.clear(a))
+        return await self.undo.run(self.db, link.clear(a), *backs)
+
+    def _kept(self, step: Step, key: Any, held: Any) -> Back:
+        """What makes a key hold a partner again."""
+        name, stored = self._name(key), key._encode(held)
+        into = key.redis_type == "set"
+        return Back([b"SADD", name, stored] if into else [b"SET", name, stored, b"NX"], name, step.code)
 
     async def _there(self, step: Step) -> bool:
         """Whether what was missing has come."""
@@ -138,21 +143,22 @@ class Relinking:
             if held == stored:
                 raise ValueError(f"two keys of {link.forward.__name__} claim it, and only one can have it")
             checks.append(equals(rival, held))
-            self.undo.keep(self._name(there), step.code, [b"SET", self._name(there), back])
-        else:
-            self.undo.keep(self._name(there), step.code, [b"UNLINK", self._name(there)])
-        return await self._commit(checks, [there.set(there._codec.decode(own))])
+        name = self._name(there)
+        command = [b"UNLINK", name] if back is None else [b"SET", name, back]
+        write = there.set(there._codec.decode(own))
+        return await self._commit(checks, [write], Back(command, name, step.code, wrote=own))
 
     async def _add(self, step: Step, into: Any, member: bytes, premise: Check) -> bool:
         name = self._name(into)
-        self.undo.keep(name, step.code, [b"SREM", name, member])
         checks = [premise, has_member(into, member, present=False)]
-        return await self._commit(checks, [_on(into, b"SADD", member)])
+        back = Back([b"SREM", name, member], name, step.code)
+        return await self._commit(checks, [_on(into, b"SADD", member)], back)
 
     async def _remove(self, step: Step, out_of: Any, member: bytes, premise: Check) -> bool:
         name = self._name(out_of)
-        self.undo.keep(name, step.code, [b"SADD", name, member])
-        return await self._commit([premise, has_member(out_of, member)], [_on(out_of, b"SREM", member)])
+        back = Back([b"SADD", name, member], name, step.code)
+        checks = [premise, has_member(out_of, member)]
+        return await self._commit(checks, [_on(out_of, b"SREM", member)], back)
 
     def _sides(self, step: Step) -> tuple[Link, Any, Any]:
         link = self.links.get(step.link)
@@ -167,8 +173,8 @@ class Relinking:
         stored: bytes | None = await self.db.run(Plain(GET, (name,), name))
         return stored
 
-    async def _commit(self, checks: list[Check], writes: list[Call[Any]]) -> bool:
-        return bool(await self.db.run(commit("repair", checks, writes)))
+    async def _commit(self, checks: list[Check], writes: list[Call[Any]], back: Back) -> bool:
+        return await self.undo.run(self.db, commit("repair", checks, writes), back)
 
     def _name(self, key: Any) -> bytes:
         return self.db.context.name(key)

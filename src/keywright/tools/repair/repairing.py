@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import msgspec
 
@@ -44,10 +44,12 @@ async def plan_repair(
 ) -> Plan:
     """Audit a database and write the plan of its repair to a file. Changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
-        spool = _Spool(Path(folder) / "findings")
-        # At the primaries: a replica may be behind what an earlier round repaired.
-        await audit(db, model, options._replace(prefer_replica=False), on_finding=spool.add)
-        return await make_plan(db, model.name, spool.findings(), path, remove)
+        spool = Path(folder) / "findings"  # so that a plan of any length needs no memory
+        with spool.open("wb") as file:
+            # At the primaries: a replica may be behind what an earlier round repaired.
+            primaries = options._replace(prefer_replica=False)
+            await audit(db, model, primaries, on_finding=lambda finding: _write(file, finding))
+        return await make_plan(db, model.name, _read(spool), path, remove)
 
 
 async def repair(
@@ -91,18 +93,11 @@ async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -
     return Repair(1, dict(done), overtaken, failed, plan.left, kept)
 
 
-class _Spool:
-    """Findings in a file, so that a plan of any length needs no memory."""
+def _write(file: IO[bytes], finding: Finding) -> None:
+    file.write(msgspec.json.encode(finding) + b"\n")
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._file = path.open("wb")
 
-    def add(self, finding: Finding) -> None:
-        self._file.write(msgspec.json.encode(finding) + b"\n")
-
-    def findings(self) -> Iterator[Finding]:
-        self._file.close()
-        with self._path.open("rb") as file:
-            for line in file:
-                yield msgspec.json.decode(line, type=Finding)
+def _read(path: Path) -> Iterator[Finding]:
+    with path.open("rb") as file:
+        for line in file:
+            yield msgspec.json.decode(line, type=Finding)

@@ -1,35 +1,41 @@
 """The way back: a file of what a repair took away, and the commands that put it there again.
 
-A line is written before the repair it belongs to, so a process that dies in between leaves a line too
-many, never one too few. Undoing goes from the last line to the first and never writes over a key that
-is there again.
+A line is written before the repair it belongs to, and dropped when that turns out to change nothing. So a
+process that dies in between leaves a line too many, never one too few. Undoing goes from the last line to
+the first and never writes over what is there again.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import KeywrightError, ServerRefusedError, UsageError, WrongTypeError
+from keywright.errors import EngineError, KeywrightError, ServerRefusedError, UsageError, WrongTypeError
+from keywright.keyspace import Call
 from keywright.keyspace.call import Effect, Operation, Plain
-from keywright.tools.repair.planning import owners_file
+from keywright.keyspace.script import BoundScript, Script
 
-__all__ = ["UndoFile", "Undone", "restoring", "undo"]
+__all__ = ["Back", "UndoFile", "Undone", "restoring", "undo"]
 
-READ = Operation("repair", b"", Effect.READ)
+PUT_BACK = Script("keywright.tools.repair", "put_back", Effect.ONCE)
+CHUNK = 1 << 16
 
 
-class _Line(msgspec.Struct):
-    """One command that takes a repair back: its words, the name it is sent to, and what it belongs to."""
+class Back(msgspec.Struct, omit_defaults=True):
+    """One command that takes a repair back: its words, the name it is sent to, and what it belongs to.
+
+    With `wrote` it is sent only while the string is what the repair made it.
+    """
 
     command: list[bytes]
     name: bytes
     code: str
+    wrote: bytes | None = None
 
 
 class UndoFile:
@@ -38,20 +44,44 @@ class UndoFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lines = 0
-        self._file: IO[bytes] | None = path.open("ab") if path.exists() else None
+        self._file: IO[bytes] | None = None
 
-    def keep(self, name: bytes, code: str, command: Sequence[bytes | int]) -> None:
-        if self._file is None:
-            self._file = owners_file(self.path)
-        words = [word if isinstance(word, bytes) else str(word).encode() for word in command]
-        self._file.write(msgspec.json.encode(_Line(words, name, code)) + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self.lines += 1
+    async def run(self, db: AsyncDatabase, call: Call[Any], *backs: Back) -> bool:
+        """Run a call that says whether it changed anything, after keeping what takes it back."""
+        place = self._keep(backs)
+        try:
+            changed = bool(await db.run(call))
+        except EngineError:
+            raise  # it may have been applied
+        except KeywrightError:
+            self._drop(place, len(backs))
+            raise
+        if not changed:
+            self._drop(place, len(backs))
+        return changed
 
     def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
+        if self._file is None:
+            return
+        if not self._file.tell():
+            self.path.unlink()
+        self._file.close()
+
+    def _keep(self, backs: tuple[Back, ...]) -> int:
+        if self._file is None:
+            self._file = _opened(self.path)
+        place = self._file.tell()
+        self._file.writelines(msgspec.json.encode(back) + b"\n" for back in backs)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.lines += len(backs)
+        return place
+
+    def _drop(self, place: int, lines: int) -> None:
+        assert self._file is not None
+        self._file.seek(place)
+        self._file.truncate()
+        self.lines -= lines
 
 
 class Undone(NamedTuple):
@@ -62,31 +92,82 @@ class Undone(NamedTuple):
     left: int
 
 
-def restoring(name: bytes, dump: bytes, ttl_ms: int, *, replace: bool = False) -> list[bytes | int]:
-    """The command that puts a whole key back as it was, with the time it had left."""
-    return [b"RESTORE", name, max(0, ttl_ms), dump, *([b"REPLACE"] if replace else [])]
+def restoring(name: bytes, code: str, dump: bytes, ttl_ms: int) -> Back:
+    """What puts a whole key back as it was, with the time it had left, where there is none."""
+    return Back([b"RESTORE", name, str(max(0, ttl_ms)).encode(), dump], name, code)
 
 
 async def undo(db: AsyncDatabase, path: Path) -> Undone:
     """Put back what a repair took away, the last first."""
     restored = left = 0
-    for line in reversed(_read(path)):
-        verb, *rest = line.command
+    for back in _backwards(path):
         try:
-            await db.run(Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), line.name))
+            done = bool(await db.run(_call(back)))
         except ServerRefusedError as error:
             if not error.reply.startswith(("BUSYKEY", "ERR")):
                 raise
-            left += 1
+            done = False
         except WrongTypeError:
-            left += 1
-        else:
-            restored += 1
+            done = False
+        restored, left = restored + done, left + (not done)
     return Undone(restored, left)
 
 
-def _read(path: Path) -> list[_Line]:
+def _call(back: Back) -> Call[Any]:
+    verb, *rest = back.command
+    if back.wrote is None:
+        return Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), back.name)
+    return BoundScript(PUT_BACK, [back.name], (back.wrote, verb, *rest[1:]))
+
+
+def _backwards(path: Path) -> Iterator[Back]:
+    """The lines from the last to the first; UsageError before the first of them where one is none."""
     try:
-        return [msgspec.json.decode(line, type=_Line) for line in path.read_bytes().splitlines()]
-    except (OSError, msgspec.MsgspecError, KeywrightError) as error:
-        raise UsageError(f"{path} is no undo file: {error}. Name the one that the repair wrote.") from error
+        file = path.open("rb")
+    except OSError as error:
+        raise _no_undo_file(path, error) from error
+    with file:
+        end = _whole_lines(file)
+        starts = []
+        file.seek(0)
+        while (place := file.tell()) < end:
+            _parsed(file.readline(), path)
+            starts.append(place)
+        for start in reversed(starts):
+            file.seek(start)
+            yield _parsed(file.readline(), path)
+
+
+def _parsed(line: bytes, path: Path) -> Back:
+    try:
+        return msgspec.json.decode(line, type=Back)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _no_undo_file(path, error) from error
+
+
+def _no_undo_file(path: Path, error: Exception) -> UsageError:
+    return UsageError(f"{path} is no undo file: {error}. Name the one that the repair wrote.")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A file that only its owner may read, at the end of its last whole line."""
+    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+    try:
+        file.truncate(file.seek(_whole_lines(file)))
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def _whole_lines(file: IO[bytes]) -> int:
+    """Where the last whole line ends: a process that died may have left half of one, and not done it."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - CHUNK)
+        file.seek(start)
+        newline = file.read(end - start).rfind(b"\n")
+        if newline >= 0:
+            return start + newline + 1
+        end = start
+    return 0

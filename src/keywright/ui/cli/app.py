@@ -20,11 +20,12 @@ from typer.main import get_command, get_group
 
 from keywright.engine import connect
 from keywright.errors import DeclarationError, KeywrightError, UsageError
-from keywright.keyspace import Finding, Keyring, Keyspace
+from keywright.keyspace import Finding, Keyspace
 from keywright.keyspace.inspection import LIMIT, Inspection, inspect
 from keywright.tools.check import Proof, Report, prove
 from keywright.tools.loading import load_keyspace
 from keywright.tools.plain import inspected
+from keywright.ui.cli.models import bindings_of
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.tour import take_tour
 
@@ -182,9 +183,7 @@ def tour() -> None:
 
 
 def _look(space: Keyspace, url: str, name: bytes, prefix: str | None, limit: int) -> Inspection | None:
-    keyring = Keyring.from_env_if_set()
-    binding = space.bind(prefix=prefix, keyring=keyring)
-    with connect(url, binding) as db:
+    with connect(url, *bindings_of([space], prefix)) as db:
         return db.run(inspect(space.parse(name, db.context), limit))
 
 

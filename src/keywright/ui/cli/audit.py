@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from keywright.engine import aconnect
 from keywright.errors import UsageError
-from keywright.keyspace import Binding, Keyring
 from keywright.tools.audit import (
     Budget,
     Checkpoint,
     Options,
-    Progress,
     Report,
     codes_named,
     parse_budget,
@@ -29,10 +23,12 @@ from keywright.tools.audit import audit as audited
 from keywright.tools.audit.auditing import FAILING
 from keywright.tools.audit.reporting import FORMATS
 from keywright.tools.model import Model
-from keywright.ui.cli.models import ModelName, load_model
-from keywright.ui.cli.targets import UrlOption, server_url
+from keywright.ui.cli.files import check_writable, write_file
+from keywright.ui.cli.metering import Meter
+from keywright.ui.cli.models import ModelName, bindings_of, load_model
+from keywright.ui.cli.targets import UrlOption, needed_url
 
-__all__ = ["AuditFormat", "PrefixOption", "audit", "bindings_of", "parse_share"]
+__all__ = ["IgnoreOption", "MaxRateOption", "PrefixOption", "audit", "parse_share"]
 
 
 class AuditFormat(Enum):
@@ -95,26 +91,37 @@ def audit(
 
     Exits with 1 when there are findings to fail on, 2 for a wrong invocation, 3 when it could not run.
     """
-    loaded = load_model(model)
+    loaded, target = load_model(model), needed_url(url, "audit")
     options = Options(parse_share(sample), max_rate, limit, ignore=ignore or (), prefer_replica=not primary)
     failing = FAILING if fail_on is None else codes_named(fail_on.split(",")) | {"KW501"}
     budgets = [parse_budget(text) for text in max_bytes or ()]
-    checkpoint = None if resume is None else Checkpoint.at(resume, [space.name for space in loaded.spaces])
+    check_writable(output, resume)
+    checkpoint = None if resume is None else Checkpoint.at(resume, _scope(loaded, prefix, options))
     report = asyncio.run(
-        _run(loaded, server_url(url), prefix, options, budgets, failing, checkpoint, show_ids=show_ids)
+        _run(loaded, target, prefix, options, budgets, failing, checkpoint, show_ids=show_ids)
     )
     printed = FORMATS[form.value](report)
     if output is None:
         typer.echo(printed)
     else:
-        output.write_text(printed if printed.endswith("\n") else f"{printed}\n", "utf-8")
+        write_file(output, printed if printed.endswith("\n") else f"{printed}\n")
     if report.failed:
         raise typer.Exit(1)
 
 
+def _scope(model: Model, prefix: str | None, options: Options) -> list[str]:
+    """What the counts of an audit are of: those of another one do not add up with them."""
+    return [
+        *(space.name for space in model.spaces),
+        *([] if prefix is None else [f"--prefix {prefix}"]),
+        *([] if options.sample == 1 else [f"--sample {options.sample:g}"]),
+        *(f"--ignore {pattern}" for pattern in options.ignore),
+    ]
+
+
 async def _run(
     model: Model,
-    url: str | None,
+    url: str,
     prefix: str | None,
     options: Options,
     budgets: list[Budget],
@@ -123,10 +130,8 @@ async def _run(
     *,
     show_ids: bool,
 ) -> Report:
-    if url is None:
-        raise UsageError("there is no server to audit. Give --url redis://…, or set REDIS_URL.")
-    with Meter(sys.stderr.isatty()) as meter:
-        async with aconnect(url, *bindings_of(model, prefix)) as db:
+    with Meter() as meter:
+        async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
             return await audited(
                 db,
                 model,
@@ -137,39 +142,6 @@ async def _run(
                 on_progress=meter.show,
                 checkpoint=checkpoint,
             )
-
-
-class Meter:
-    """How far an audit is, on the error stream: a bar for people, nothing for programs."""
-
-    def __init__(self, visible: bool) -> None:  # only called with isatty()
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True, disable=not visible)
-        self._task = self._bar.add_task("keys", rate="", total=None)
-
-    def show(self, progress: Progress) -> None:
-        self._bar.update(
-            self._task, completed=progress.seen, total=progress.total, rate=f"{progress.rate:,.0f}/s"
-        )
-
-    def __enter__(self) -> Meter:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._bar.stop()
-
-
-def bindings_of(model: Model, prefix: str | None) -> list[Binding]:
-    """The keyspaces of a model as the command line names them, with the keyring of the environment."""
-    keyring = Keyring.from_env_if_set()
-    return [space.bind(prefix=prefix, keyring=keyring) for space in model.spaces]
 
 
 def parse_share(text: str) -> float:

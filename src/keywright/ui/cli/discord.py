@@ -14,7 +14,7 @@ from typing import IO, Annotated, Any, BinaryIO
 import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
+from rich.progress import BarColumn, DownloadColumn, TimeElapsedColumn
 from rich.text import Text
 
 from keywright.engine import Database, connect
@@ -25,6 +25,7 @@ from keywright.models.discord.ingest import Ignored, Packet, Reject, apply_windo
 from keywright.models.discord.layouts import LAYOUTS, Layout
 from keywright.tools.purge import count as count_keys
 from keywright.tools.purge import purge as purge_keys
+from keywright.ui.cli.metering import bar
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.targets import ServerOption
 
@@ -206,7 +207,7 @@ class _Ingestion:
     def over(self, stream: BinaryIO, console: Console) -> None:
         start = time.perf_counter()
         columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        with bar(*columns, console=console) as progress:
             task = progress.add_task("packets", total=_size(stream))
             for window in windows(self._sorted_out(stream)):
                 refused = self.db.run(apply_window(self.cache, window))

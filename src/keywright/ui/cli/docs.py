@@ -12,6 +12,7 @@ from keywright.errors import UsageError
 from keywright.tools.docs.asyncapi import asyncapi
 from keywright.tools.docs.writing import Format, is_current, written
 from keywright.ui.cli.channels import channels_of
+from keywright.ui.cli.files import write_file
 from keywright.ui.cli.models import ModelName, load_model
 
 __all__ = ["docs"]
@@ -67,6 +68,6 @@ def _text(model: str, form: DocumentFormat) -> str:
 def _save(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8", newline="\n")
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}. Name another file.") from error
+        raise UsageError(f"{path.parent} cannot be made: {error.strerror}. Name another file.") from error
+    write_file(path, text)

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from keywright.errors import UsageError
-from keywright.keyspace import Binding, Keyring, Keyspace, Secret
-from keywright.ui.cli.models import BUILT_IN, load_model
+from keywright.keyspace import Secret
+from keywright.ui.cli.models import BUILT_IN, bindings_of, load_model
 from keywright.ui.cli.targets import UrlOption, server_url
 
 __all__ = ["explore"]
@@ -81,12 +81,7 @@ def explore(
             spaces,
             settings,
             url=server_url(url),
-            bindings=_bindings(spaces, prefix),
+            bindings=bindings_of(spaces, prefix),
             on_listening=lambda address: typer.echo(f"exploring at {address}"),
         )
     )
-
-
-def _bindings(spaces: list[Keyspace], prefix: str | None) -> list[Binding]:
-    keyring = Keyring.from_env_if_set()
-    return [space.bind(prefix=prefix, keyring=keyring) for space in spaces]

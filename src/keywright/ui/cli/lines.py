@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError, wait
 from typing import BinaryIO
 
 import msgspec
@@ -14,6 +15,7 @@ __all__ = ["JsonLines", "not_json"]
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS_AHEAD = 4
 _EXCERPT = 60
+_LOOK_SECONDS = 1.0
 
 
 class JsonLines:
@@ -47,15 +49,24 @@ class JsonLines:
         raise StopAsyncIteration
 
     def _read(self, loop: asyncio.AbstractEventLoop) -> None:
-        chunk = b"more"
-        while chunk and not loop.is_closed():
+        chunk, taken = b"more", True
+        while chunk and taken:
             chunk = self._stream.read(_CHUNK_BYTES) or b""
-            putting = self._chunks.put(chunk)
-            try:
-                asyncio.run_coroutine_threadsafe(putting, loop).result()
-            except RuntimeError:  # the loop was closed meanwhile: nobody waits for this
-                putting.close()
-                return
+            taken = self._hand_over(chunk, loop)
+
+    def _hand_over(self, chunk: bytes, loop: asyncio.AbstractEventLoop) -> bool:
+        """Wait for room in the queue; False when the loop has ended, so that nobody waits for this."""
+        putting = self._chunks.put(chunk)
+        try:
+            handed = asyncio.run_coroutine_threadsafe(putting, loop)
+            while not wait([handed], _LOOK_SECONDS).done:
+                if loop.is_closed():  # it ended before it looked at this
+                    handed.cancel()
+            handed.result()
+        except (RuntimeError, CancelledError):
+            putting.close()
+            return False
+        return True
 
     def _lines(self, chunk: bytes) -> list[bytes]:
         whole = self._rest + chunk

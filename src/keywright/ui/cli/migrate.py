@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Coroutine
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from keywright.engine import AsyncDatabase, aconnect
-from keywright.errors import UsageError
 from keywright.tools.audit.findings import masked_name
-from keywright.tools.migrate import Bookmark, Contract, Options, Progress, Refusal, Result, convert_all, sweep
+from keywright.tools.migrate import Bookmark, Contract, Options, Refusal, Result, convert_all, sweep
 from keywright.tools.migrate import contract as contracted
 from keywright.tools.model import Model
-from keywright.ui.cli.audit import MaxRateOption, PrefixOption, bindings_of
-from keywright.ui.cli.models import ModelName, load_model
+from keywright.ui.cli.audit import MaxRateOption, PrefixOption
+from keywright.ui.cli.files import check_writable
+from keywright.ui.cli.metering import Meter
+from keywright.ui.cli.models import ModelName, bindings_of, load_model
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.sweeps import OWN_SWEEPS, route
-from keywright.ui.cli.targets import UrlOption, server_url
+from keywright.ui.cli.targets import UrlOption, needed_url
 
 __all__ = ["migrate"]
 
@@ -105,12 +102,18 @@ def migrate(
     Exits with 0 when nothing old is left, 1 when something is, 2 for a wrong invocation, 3 when it could not
     run.
     """
-    target = server_url(url)
-    if target is None:
-        raise UsageError("there is no server to migrate. Give --url redis://…, or set REDIS_URL.")
+    target = needed_url(url, "migrate")
     loaded = load_model(model)
     options = Options(yes, max_rate, None if yes else limit, discard_old, from_version)
-    name = f"migrate {model}" + (f" --layout {layout}" if layout else "")
+    check_writable(resume)
+    told = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}
+    name = " ".join(
+        [
+            f"migrate {model}",
+            *(f"--{option} {value}" for option, value in told.items() if value is not None),
+            *(["--discard-old"] if discard_old else []),
+        ]
+    )
     bookmark = Bookmark(name) if resume is None or not yes else Bookmark.at(resume, name)
     task = _Task(loaded, target, prefix, options, bookmark, config)
     if layout is not None:
@@ -131,7 +134,7 @@ def _old(swept: Result | None, ended: Contract | None) -> bool:
 
 async def _sweep(task: _Task) -> Result:
     own = OWN_SWEEPS.get(task.model.name) if task.options.apply else None
-    with Meter(sys.stderr.isatty()) as meter:
+    with Meter() as meter:
         async with _connected(task) as db:
             if own is not None:
                 return await own(db, task.options, task.config, meter.show)
@@ -141,12 +144,13 @@ async def _sweep(task: _Task) -> Result:
 
 
 async def _contract(task: _Task) -> Contract:
-    async with _connected(task) as db:
-        return await contracted(db, task.model, max_rate=task.options.max_rate)
+    with Meter() as meter:
+        async with _connected(task) as db:
+            return await contracted(db, task.model, max_rate=task.options.max_rate, on_progress=meter.show)
 
 
 def _connected(task: _Task) -> aconnect:
-    return aconnect(task.url, *bindings_of(task.model, task.prefix))
+    return aconnect(task.url, *bindings_of(task.model.spaces, task.prefix))
 
 
 def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateFormat) -> None:
@@ -156,7 +160,7 @@ def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateForma
         return await chosen.conversion.size(db)
 
     async def convert(db: AsyncDatabase) -> int:
-        with Meter(sys.stderr.isatty()) as meter:
+        with Meter() as meter:
             return await convert_all(
                 db,
                 chosen.conversion,
@@ -222,6 +226,7 @@ class _Told(NamedTuple):
             data["contract"] = {
                 "ready": self.ended.ready,
                 "old": self.ended.old,
+                "untold": self.ended.untold,
                 "droppable": self.ended.droppable,
             }
         return data
@@ -270,40 +275,12 @@ def _tell_sweep(told: _Told, swept: Result) -> None:
 def _tell_contract(ended: Contract) -> None:
     for template, number in sorted(ended.old.items()):
         typer.echo(f"old: {number:,} of {template}")
+    for template, why in sorted(ended.untold.items()):
+        typer.echo(f"not known: {template}: {why}")
     if not ended.ready:
-        typer.echo("The old declarations must stay: an audit found what still needs them.")
+        found = "found what still needs them" if ended.old else "could not see whether all is up to date"
+        typer.echo(f"The old declarations must stay: an audit {found}.")
         return
     typer.echo("An audit found nothing old.")
     for words in ended.droppable:
         typer.echo(f"may be dropped: {words}")
-
-
-class Meter:
-    """How far a migration is, on the error stream: a bar for people, nothing for programs."""
-
-    def __init__(self, visible: bool) -> None:  # only called with isatty()
-        columns = (
-            TextColumn("{task.fields[done]} done"),
-            BarColumn(),
-            TaskProgressColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TimeRemainingColumn(),
-        )
-        self._bar = Bar(*columns, console=Console(stderr=True), disable=not visible)
-        self._task = self._bar.add_task("", done="0", rate="", total=None)
-
-    def show(self, progress: Progress) -> None:
-        self._bar.update(
-            self._task,
-            completed=progress.seen,
-            total=progress.total,
-            done=f"{progress.done:,}",
-            rate=f"{progress.rate:,.0f}/s",
-        )
-
-    def __enter__(self) -> Meter:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._bar.stop()

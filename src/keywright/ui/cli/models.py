@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
 from keywright.errors import UsageError
-from keywright.keyspace import Keyspace
+from keywright.keyspace import Binding, Keyring, Keyspace
 from keywright.tools.loading import load_keyspace
 from keywright.tools.model import Model
 
-__all__ = ["BUILT_IN", "ModelName", "load_model"]
+__all__ = ["BUILT_IN", "ModelName", "bindings_of", "load_model"]
 
 BUILT_IN = {
     "drc": ("keywright.models.discord.drc.schema:drc,private",),
@@ -52,6 +52,12 @@ def load_model(name: str) -> Model:
         )
     places = BUILT_IN.get(name, (name,))
     return Model(name, tuple(space for place in places for space in _keyspaces(place)))
+
+
+def bindings_of(spaces: Iterable[Keyspace], prefix: str | None) -> list[Binding]:
+    """Keyspaces as the command line names them, with the keyring of the environment."""
+    keyring = Keyring.from_env_if_set()
+    return [space.bind(prefix=prefix, keyring=keyring) for space in spaces]
 
 
 def _keyspaces(place: str) -> Iterator[Keyspace]:

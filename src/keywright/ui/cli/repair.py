@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -18,9 +19,10 @@ from keywright.tools.repair import Plan, Repair, read_plan, undo
 from keywright.tools.repair import repair as repaired
 from keywright.tools.repair.repairing import apply_saved, plan_repair
 from keywright.tools.repair.undoing import Undone
-from keywright.ui.cli.audit import IgnoreOption, MaxRateOption, PrefixOption, bindings_of
-from keywright.ui.cli.models import ModelName, load_model
-from keywright.ui.cli.targets import UrlOption, server_url
+from keywright.ui.cli.audit import IgnoreOption, MaxRateOption, PrefixOption
+from keywright.ui.cli.files import check_writable
+from keywright.ui.cli.models import ModelName, bindings_of, load_model
+from keywright.ui.cli.targets import UrlOption, needed_url
 
 __all__ = ["repair"]
 
@@ -66,12 +68,11 @@ def repair(
     not run.
     """
     loaded = load_model(model)
-    target = server_url(url)
-    if target is None:
-        raise UsageError("there is no server to repair. Give --url redis://…, or set REDIS_URL.")
+    target = needed_url(url, "repair")
     if undo_from is not None:
         asyncio.run(_undo(loaded, target, prefix, undo_from, yes=yes))
         return
+    check_writable(save, undo_to)
     codes = frozenset() if remove is None else codes_named(remove.split(","))
     options = Options(max_rate=max_rate, ignore=ignore or ())
     if yes:
@@ -81,24 +82,30 @@ def repair(
         if done.left or done.failed:
             raise typer.Exit(1)
         return
-    found = read_plan(plan) if plan is not None else _planned(loaded, target, prefix, options, codes, save)
-    _show(found, show_ids=show_ids)
-    if save is None and plan is None:
-        found.path.unlink()
+    with TemporaryDirectory(prefix="keywright-") as folder:
+        path = save or Path(folder) / "plan"
+        found = (
+            asyncio.run(_planned(loaded, target, prefix, options, codes, path))
+            if plan is None
+            else _saved_plan(plan, loaded)
+        )
+        _show(found, show_ids=show_ids)
     if found.steps or found.left:
         raise typer.Exit(1)
 
 
-def _planned(
-    model: Model, url: str, prefix: str | None, options: Options, remove: frozenset[str], save: Path | None
+async def _planned(
+    model: Model, url: str, prefix: str | None, options: Options, remove: frozenset[str], path: Path
 ) -> Plan:
-    path = save or Path(f".keywright-plan-{datetime.now():%Y%m%d-%H%M%S-%f}")
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
+        return await plan_repair(db, model, options, path, remove)
 
-    async def run() -> Plan:
-        async with aconnect(url, *bindings_of(model, prefix)) as db:
-            return await plan_repair(db, model, options, path, remove)
 
-    return asyncio.run(run())
+def _saved_plan(path: Path, model: Model) -> Plan:
+    plan = read_plan(path)
+    if plan.model != model.name:
+        raise UsageError(f"{path} is a plan for {plan.model}, not for {model.name}. Name that model.")
+    return plan
 
 
 async def _repaired(
@@ -110,16 +117,22 @@ async def _repaired(
     plan: Path | None,
     to: Path,
 ) -> Repair:
-    async with aconnect(url, *bindings_of(model, prefix)) as db:
-        if plan is not None:
-            return await apply_saved(db, model, read_plan(plan), to)
-        return await repaired(db, model, options, to, remove)
+    saved = None if plan is None else _saved_plan(plan, model)
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
+        try:
+            if saved is not None:
+                return await apply_saved(db, model, saved, to)
+            return await repaired(db, model, options, to, remove)
+        except OSError as error:
+            raise UsageError(
+                f"{to} cannot be written: {error.strerror}. Free some space, or name another with --undo-to."
+            ) from error
 
 
 async def _undo(model: Model, url: str, prefix: str | None, path: Path, *, yes: bool) -> None:
     if not yes:
         raise UsageError(f"putting back what {path} holds changes data. Look at it, then add --yes.")
-    async with aconnect(url, *bindings_of(model, prefix)) as db:
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
         undone: Undone = await undo(db, path)
     typer.echo(f"{undone.restored} put back, {undone.left} left because something newer is there")
 

@@ -16,10 +16,10 @@ from keywright.errors import UsageError
 from keywright.tools.audit.reporting.units import bytes_shown, share_shown
 from keywright.tools.model import Model
 from keywright.tools.stats import Snapshot, snapshots, take_snapshot
-from keywright.ui.cli.audit import MaxRateOption, PrefixOption, bindings_of, parse_share
-from keywright.ui.cli.models import ModelName, load_model
+from keywright.ui.cli.audit import MaxRateOption, PrefixOption, parse_share
+from keywright.ui.cli.models import ModelName, bindings_of, load_model
 from keywright.ui.cli.printing import as_json
-from keywright.ui.cli.targets import UrlOption, server_url
+from keywright.ui.cli.targets import UrlOption, needed_url
 
 __all__ = ["stats"]
 
@@ -50,9 +50,7 @@ def stats(
     """
     if watch and (once or form is StatsFormat.JSON):
         raise UsageError("--watch goes on and is for people. Drop it, or drop --once and --format json.")
-    target = server_url(url)
-    if target is None:
-        raise UsageError("there is no server to look at. Give --url redis://…, or set REDIS_URL.")
+    target = needed_url(url, "look at")
     loaded, share = load_model(model), parse_share(sample)
     if watch:
         asyncio.run(_watch(loaded, target, prefix, share, max_rate, interval))
@@ -65,14 +63,14 @@ def stats(
 
 
 async def _once(model: Model, url: str, prefix: str | None, sample: float, max_rate: int | None) -> Snapshot:
-    async with aconnect(url, *bindings_of(model, prefix)) as db:
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
         return await take_snapshot(db, model, sample=sample, max_rate=max_rate)
 
 
 async def _watch(
     model: Model, url: str, prefix: str | None, sample: float, max_rate: int | None, interval: float
 ) -> None:
-    async with aconnect(url, *bindings_of(model, prefix)) as db:
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
         with Live(auto_refresh=False) as live:
             async for snapshot in snapshots(db, model, sample=sample, max_rate=max_rate):
                 live.update(_table(snapshot), refresh=True)

@@ -11,7 +11,7 @@ import typer
 
 from keywright.errors import UsageError
 
-__all__ = ["NamesPrefix", "ServerOption", "UrlOption", "server_url", "setting"]
+__all__ = ["NamesPrefix", "ServerOption", "UrlOption", "needed_url", "server_url", "setting"]
 
 UrlOption = Annotated[
     str | None,
@@ -33,6 +33,14 @@ NamesPrefix = Annotated[str | None, typer.Option(help="What the names begin with
 def server_url(url: str | None) -> str | None:
     """The URL of the server that was asked for; None for an embedded one."""
     return url or os.environ.get("REDIS_URL") or setting("url")
+
+
+def needed_url(url: str | None, purpose: str) -> str:
+    """The same for what has no use for an embedded one: UsageError where none was named."""
+    found = server_url(url)
+    if found is None:
+        raise UsageError(f"there is no server to {purpose}. Give --url redis://…, or set REDIS_URL.")
+    return found
 
 
 def setting(name: str) -> str | None:

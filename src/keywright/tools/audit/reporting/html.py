@@ -110,10 +110,11 @@ def _group(report: Report, code: str) -> Iterator[str]:
     mood = "note" if kind.level == "note" else "bad"
     yield f'<details open id="{code}"><summary><b class="{mood}">{code} {kind.word}</b> '
     yield f"{escape(kind.title)}, {found.count:,}</summary>\n<ul>\n"
-    for finding in found.kept[:SHOWN]:
+    shown = found.kept[:SHOWN]
+    for finding in shown:
         name = escape(finding.shown_name(show_ids=report.show_ids))
         reason = escape(finding.shown_reason(show_ids=report.show_ids))
         yield f"<li><code>{name}</code><span>{reason}</span></li>\n"
-    if found.count > SHOWN:
-        yield f"<li><span>… and {found.count - min(SHOWN, len(found.kept)):,} more</span></li>\n"
+    if found.count > len(shown):
+        yield f"<li><span>… and {found.count - len(shown):,} more</span></li>\n"
     yield "</ul></details>\n"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from xml.etree import ElementTree
 
 from keywright.tools.audit.findings import CODES, Code
 from keywright.tools.audit.report import Report
 
 __all__ = ["as_junit"]
+
+_UNPRINTABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_junit(report: Report) -> str:
@@ -46,4 +49,4 @@ def _case(suite: ElementTree.Element, report: Report, code: Code) -> None:
 
 def _printable(text: str) -> str:
     """Without what XML 1.0 cannot hold."""
-    return "".join(char if char in "\t\n" or char >= " " else "\ufffd" for char in text)
+    return _UNPRINTABLE.sub("\ufffd", text)

@@ -68,11 +68,12 @@ def _findings(report: Report) -> Iterator[str]:
     for code, found in sorted(report.tally.findings.items()):
         kind = CODES[code]
         yield f"\n{code} {kind.word}: {kind.title} ({found.count:,})"
-        for finding in found.kept[:SHOWN]:
+        shown = found.kept[:SHOWN]
+        for finding in shown:
             yield f"  {finding.shown_name(show_ids=report.show_ids)}"
             yield f"      {finding.shown_reason(show_ids=report.show_ids)}"
-        if found.count > SHOWN:
-            yield f"  … and {found.count - min(SHOWN, len(found.kept)):,} more"
+        if found.count > len(shown):
+            yield f"  … and {found.count - len(shown):,} more"
 
 
 def _verdict(report: Report) -> str:

@@ -3,11 +3,10 @@
 -- KEYS[1]  the key
 -- ARGV[1]  the longest it may have left, in ms
 -- ARGV[2]  what it gets, in ms
--- Output   what it had left, in ms, -1 for ever; -2 when nothing was to be done
+-- Output   1 when it was given, 0 when nothing was to be done
 
 local left = redis.call('PTTL', KEYS[1])
 if left == -1 or left > tonumber(ARGV[1]) then
-  redis.call('PEXPIRE', KEYS[1], ARGV[2])
-  return left
+  return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-return -2
+return 0

@@ -1,0 +1,152 @@
+"""Taking a repair back: only what it did, never over what programs wrote since, from a file that survives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from audit_samples import SAMPLES
+from audited import applied, planned, repaired, undone
+from keywright.errors import UsageError
+
+TOWN = SAMPLES["town"]()
+SHOP = SAMPLES["bookshop"]()
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[Any]:
+    with redis.Redis.from_url(redis_url) as found:
+        yield found
+
+
+def test_an_overtaken_step_leaves_nothing_to_take_back(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.mset({"person:ann:home": "h1", "person:ann:desk": "d1"})
+    client.sadd("housed", "ann")
+    client.sadd("seated", "ann")
+    client.sadd("desks_taken", "d1")
+    planned(redis_url, TOWN, tmp_path / "plan")
+    client.sadd("house:h1:residents", "ann")  # by programs, before the plan is applied
+    client.set("desk:d1:occupant", "ann")
+    assert applied(redis_url, TOWN, tmp_path).steps == 0
+    assert not (tmp_path / "undo").exists()
+
+
+def test_what_a_relation_became_since_is_not_taken_back(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.mset({"person:ann:desk": "d1", "person:ben:desk": "d2", "desk:d2:occupant": "ghost"})
+    client.sadd("seated", "ann", "ben")
+    client.sadd("desks_taken", "d1", "d2")
+    repaired(redis_url, TOWN, tmp_path / "undo")
+    assert (client.get("desk:d1:occupant"), client.get("desk:d2:occupant")) == (b"ann", b"ben")
+    client.mset({"desk:d1:occupant": "eve", "desk:d2:occupant": "fay"})
+    assert undone(redis_url, TOWN, tmp_path / "undo").left >= 2
+    assert (client.get("desk:d1:occupant"), client.get("desk:d2:occupant")) == (b"eve", b"fay")
+
+
+def test_what_a_relation_was_comes_back_where_nobody_wrote_since(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.mset({"person:ann:desk": "d1", "person:ben:desk": "d2", "desk:d2:occupant": "ghost"})
+    client.sadd("seated", "ann", "ben")
+    client.sadd("desks_taken", "d1", "d2")
+    repaired(redis_url, TOWN, tmp_path / "undo")
+    assert undone(redis_url, TOWN, tmp_path / "undo").left == 0
+    assert (client.get("desk:d1:occupant"), client.get("desk:d2:occupant")) == (None, b"ghost")
+
+
+def test_an_inverse_that_was_withdrawn_is_not_put_over_a_newer_one(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.set("desk:d1:occupant", "ghost")
+    client.sadd("desks_taken", "d1")
+    repaired(redis_url, TOWN, tmp_path / "undo")
+    assert not client.exists("desk:d1:occupant")
+    client.set("desk:d1:occupant", "eve")
+    undone(redis_url, TOWN, tmp_path / "undo")
+    assert client.get("desk:d1:occupant") == b"eve"
+
+
+def test_entries_that_are_there_again_keep_what_was_written_since(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.hset("shop:book:b_1:prices", mapping={"eur": "no number"})
+    client.zadd("shop:arrivals", {"no book of ours": 5})
+    repaired(redis_url, SHOP, tmp_path / "undo")
+    assert not client.exists("shop:book:b_1:prices")
+    assert not client.exists("shop:arrivals")
+    client.hset("shop:book:b_1:prices", mapping={"eur": 1200})
+    client.zadd("shop:arrivals", {"no book of ours": 9})
+    undone(redis_url, SHOP, tmp_path / "undo")
+    assert client.hget("shop:book:b_1:prices", "eur") == b"1200"
+    assert client.zscore("shop:arrivals", "no book of ours") == 9
+
+
+def test_an_upgraded_value_that_was_written_since_is_not_put_back(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.set("shop:hours", "9-18")
+    repaired(redis_url, SHOP, tmp_path / "undo", frozenset())
+    assert client.get("shop:hours") != b"9-18"
+    client.set("shop:hours", "something newer")
+    undone(redis_url, SHOP, tmp_path / "undo")
+    assert client.get("shop:hours") == b"something newer"
+
+
+def test_a_plan_that_is_applied_twice_seals_and_upgrades_once(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.set("shop:session:7", "token", ex=100)
+    client.set("shop:hours", "9-18")
+    planned(redis_url, SHOP, tmp_path / "plan")
+    assert applied(redis_url, SHOP, tmp_path).done == {"seal": 1, "upgrade": 1}
+    sealed = client.get("shop:session:7")
+    again = applied(redis_url, SHOP, tmp_path)
+    assert (again.done, again.overtaken) == ({}, 2)
+    assert client.get("shop:session:7") == sealed
+
+
+def test_an_entry_of_a_list_is_removed_once_and_comes_back_as_often_as_it_was_there(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.rpush("shop:reader:7:viewed", "no book", "b_1", "no book")
+    planned(redis_url, SHOP, tmp_path / "plan")
+    assert applied(redis_url, SHOP, tmp_path).done["remove-entry"] == 1
+    assert "remove-entry" not in applied(redis_url, SHOP, tmp_path).done
+    undone(redis_url, SHOP, tmp_path / "undo")
+    assert client.lrange("shop:reader:7:viewed", 0, -1) == [b"b_1", b"no book", b"no book"]
+
+
+def test_a_key_in_an_older_place_and_in_its_own_is_not_said_to_be_moved(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.hset("shop:customer:7", mapping={"first_name": "Ben Nevis", "last_name": ""})
+    repaired(redis_url, SHOP, tmp_path / "undo", frozenset())
+    client.hset("shop:customer:7", mapping={"first_name": "Ben Lomond", "last_name": ""})
+    done = repaired(redis_url, SHOP, tmp_path / "again", frozenset())
+    assert done.done == {}
+    assert done.rounds == 1
+    assert client.hget("shop:customer:7", "first_name") == b"Ben Lomond"
+    assert client.hget("shop:reader:7", "last_name") == b"Nevis"
+
+
+def test_a_line_that_was_cut_off_in_the_middle_does_not_spoil_the_others(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "undo"
+    client.mset({"nobodys": "x", "strangers": "y"})
+    repaired(redis_url, TOWN, path)
+    with path.open("ab") as file:
+        file.write(path.read_bytes().splitlines()[0][:20])  # the process died while it wrote
+    client.set("another", "z")
+    repaired(redis_url, TOWN, path)
+    assert undone(redis_url, TOWN, path) == (3, 0)
+    assert {*client.keys()} == {b"nobodys", b"strangers", b"another"}
+
+
+def test_a_file_that_is_no_undo_file_is_refused(redis_url: str, client: Any, tmp_path: Path) -> None:
+    (tmp_path / "undo").write_text("something else\n")
+    with pytest.raises(UsageError, match="is no undo file"):
+        undone(redis_url, TOWN, tmp_path / "undo")
