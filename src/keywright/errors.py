@@ -247,7 +247,9 @@ class ConnectionLostError(EngineError):
     def __init__(self, server: str, reason: str) -> None:
         self.server = server
         self.reason = reason
-        super().__init__(f"{server} cannot be reached: {reason}. Check that it runs, then call again.")
+        super().__init__(
+            f"{server} cannot be reached: {reason.rstrip('.')}. Check that it runs, then call again."
+        )
 
 
 class OutcomeUnknownError(EngineError):

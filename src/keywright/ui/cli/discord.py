@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from keywright.models.discord.ingest import Ignored, Packet, Reject, apply_windo
 from keywright.models.discord.layouts import LAYOUTS, Layout
 from keywright.tools.purge import count as count_keys
 from keywright.tools.purge import purge as purge_keys
+from keywright.ui.cli.files import open_source
 from keywright.ui.cli.metering import bar
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.targets import ServerOption
@@ -91,7 +91,7 @@ def ingest(
     chosen = LAYOUTS[layout.value]
     console = Console(stderr=True, highlight=False)
     with ExitStack() as opened:
-        stream = _opened(source, opened)
+        stream = open_source(source, opened, "a file of packets")
         db = opened.enter_context(_connected(url, chosen, prefix))
         cache = chosen.cache(kinds=ALL_KINDS - set(without or ()))
         run = _Ingestion(cache, db, opened.enter_context(_Rejects(kept, console)))
@@ -241,15 +241,6 @@ class _Ingestion:
 
 def _connected(url: str | None, layout: Layout, prefix: str | None) -> Database:
     return connect(url, *layout.bind(prefix))
-
-
-def _opened(source: str, opened: ExitStack) -> BinaryIO:
-    if source == "-":
-        return sys.stdin.buffer
-    try:
-        return opened.enter_context(Path(source).open("rb"))
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror}. Give a file of packets.") from error
 
 
 def _size(stream: BinaryIO) -> int | None:

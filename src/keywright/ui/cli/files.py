@@ -1,12 +1,15 @@
-"""Files that commands write: told before the work begins that they cannot be, not after it."""
+"""Files that commands read and write: told before the work begins that they cannot be, not after it."""
 
 from __future__ import annotations
 
+import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import BinaryIO
 
 from keywright.errors import UsageError
 
-__all__ = ["check_writable", "write_file"]
+__all__ = ["check_writable", "open_source", "write_file"]
 
 
 def check_writable(*paths: Path | None) -> None:
@@ -23,3 +26,13 @@ def write_file(path: Path, text: str) -> None:
         path.write_text(text, "utf-8", newline="\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}. Name another file.") from error
+
+
+def open_source(source: str, opened: ExitStack, expected: str) -> BinaryIO:
+    """A file to read, or standard input for `-`; it closes with `opened`."""
+    if source == "-":
+        return sys.stdin.buffer
+    try:
+        return opened.enter_context(Path(source).open("rb"))
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror}. Give {expected}.") from error

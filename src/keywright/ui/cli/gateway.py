@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ from typing import Annotated
 import typer
 
 from keywright.errors import UsageError
+from keywright.ui.cli.logs import log_to_stderr
 from keywright.ui.cli.simulate import simulate
 
 __all__ = ["gateway"]
@@ -61,7 +61,7 @@ def run(
         from keywright.services.gateway.gateway import Gateway
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed. Install keywright[gateway].") from error
-    _log_to_stderr(_LEVELS[log_level])
+    log_to_stderr(_LEVELS[log_level])
     configuration = load(config)
 
     async def served() -> None:
@@ -71,11 +71,3 @@ def run(
 
 
 gateway.command()(simulate)
-
-
-def _log_to_stderr(level: int) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("keywright")
-    logger.handlers = [handler]
-    logger.setLevel(level)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from keywright.errors import TakenError, UsageError
+from keywright.ui.cli.logs import log_to_stderr
 
 if TYPE_CHECKING:
     from keywright.services.meetup.configuration import Configuration
@@ -38,7 +38,7 @@ def serve(config: ConfigOption = None) -> None:
     configuration = _configuration(config)
     from keywright.services.meetup.bot import Bot
 
-    _log_to_stderr(logging.INFO)
+    log_to_stderr(logging.INFO)
 
     async def served() -> None:
         await Bot(configuration).run(handle_signals=True)
@@ -55,7 +55,7 @@ def sync(config: ConfigOption = None) -> None:
     configuration = _configuration(config)
     from keywright.services.meetup.bot import sync_once
 
-    _log_to_stderr(logging.ERROR)
+    log_to_stderr(logging.ERROR)
     outcome = asyncio.run(sync_once(configuration))
     meetup, discord = outcome
     typer.echo(
@@ -96,11 +96,3 @@ def _configuration(path: Path | None) -> Configuration:
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed. Install keywright[meetup].") from error
     return load(path)
-
-
-def _log_to_stderr(level: int) -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("keywright")
-    logger.handlers = [handler]
-    logger.setLevel(level)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
@@ -25,6 +23,8 @@ from keywright.services.openmod.local import LocalPlatform
 from keywright.services.openmod.looking import extracts_about
 from keywright.services.openmod.looking import show as look_at
 from keywright.services.openmod.schema import bind
+from keywright.ui.cli.files import open_source
+from keywright.ui.cli.logs import log_to_stderr
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.simulate_reddit import simulate_reddit
 from keywright.ui.cli.targets import NamesPrefix, ServerOption
@@ -71,7 +71,7 @@ def ingest(
     """
     chosen = installation(config) or Settings(target_subreddit=DEFAULT_TARGET)
     with ExitStack() as opened:
-        stream = _opened(source, opened)
+        stream = open_source(source, opened, "a file of events")
         counts = asyncio.run(_ingest(stream, chosen, url, prefix))
     told = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
     typer.echo(f"{counts.total():,} events{': ' if told else ''}{told}.", err=True)
@@ -147,7 +147,7 @@ def enforce(
     something undecided.
     """
     configuration = _configured(config, url)
-    _log_to_stderr()
+    log_to_stderr()
     if not once:
         _serve(configuration, only_enforce=True)
         return
@@ -171,7 +171,7 @@ def serve(config: ConfigOption = None, url: ServerOption = None) -> None:
     or Reddit refuses the credentials.
     """
     configuration = _configured(config, url)
-    _log_to_stderr()
+    log_to_stderr()
     if configuration.redis.url is None:
         typer.echo("there is no --url and no REDIS_URL: an embedded server, which keeps nothing.", err=True)
     _serve(configuration, only_enforce=False)
@@ -252,20 +252,3 @@ async def _connected(url: str | None, prefix: str | None) -> AsyncIterator[Async
         typer.echo("there is no --url and no REDIS_URL: an embedded server, which keeps nothing.", err=True)
     async with aconnect(url, *bind(prefix)) as db:
         yield db
-
-
-def _opened(source: str, opened: ExitStack) -> BinaryIO:
-    if source == "-":
-        return sys.stdin.buffer
-    try:
-        return opened.enter_context(Path(source).open("rb"))
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror}. Give a file of events.") from error
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("keywright")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 from datetime import timedelta
@@ -20,6 +19,7 @@ from keywright.models.registry.metadata.paths import is_storable
 from keywright.models.registry.portions import portions
 from keywright.models.registry.repository import Counts, Repository
 from keywright.models.registry.schema import CachedRepository
+from keywright.ui.cli.logs import log_to_stderr
 from keywright.ui.cli.printing import as_json
 from keywright.ui.cli.targets import ServerOption
 
@@ -148,7 +148,7 @@ def serve(
         from keywright.services.registry.serving import RegistryService, ServiceSettings
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed. Install keywright[registry].") from error
-    _log_to_stderr()
+    log_to_stderr()
     token = os.environ.get(TOKEN)
     settings = ServiceSettings(
         host=host,
@@ -230,11 +230,3 @@ def _connected(url: str | None) -> Database:
 
 def _database(given: str | None) -> str | None:
     return given or os.environ.get(DATABASE) or None
-
-
-def _log_to_stderr() -> None:
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("keywright")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO)

@@ -1,0 +1,17 @@
+"""What long-running commands tell about themselves while they run."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+__all__ = ["log_to_stderr"]
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """Write what Keywright logs to standard error, with the time."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("keywright")
+    logger.handlers = [handler]
+    logger.setLevel(level)
