@@ -1,1 +1,1 @@
-"""Long-running programs over the models. Arrive with the gateway."""
+"""Long-running programs over the models, and what they share as such."""

@@ -93,10 +93,14 @@ class SettingsReader:
 
 def duration(text: str) -> timedelta:
     """`2m`, `90s`, `1h30m`, `500ms`; UsageError unless it is a positive duration."""
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _parts(text)) if _whole(text) else 0.0
-    if seconds <= 0:
+    parts = _parts(text) if _whole(text) else []
+    try:
+        found = timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
+    except OverflowError:
+        found = timedelta(0)
+    if not found:
         raise UsageError(f"{text!r} is not a duration. Write it as in 2m, 90s, 1h30m or 500ms.")
-    return timedelta(seconds=seconds)
+    return found
 
 
 def names(text: str) -> list[str]:

@@ -44,15 +44,18 @@ def stopped_by_signals(stop: Callable[[], None], log: logging.Logger) -> Iterato
     def told(number: signal.Signals) -> None:
         log.info("stopping: %s", number.name)
         stop()
-        loop.remove_signal_handler(number)
+        ignore()
+
+    def ignore() -> None:
+        for each in numbers:
+            loop.remove_signal_handler(each)
 
     for number in numbers:
         loop.add_signal_handler(number, told, number)
     try:
         yield
     finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)
+        ignore()
 
 
 def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

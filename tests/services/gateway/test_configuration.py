@@ -190,7 +190,9 @@ def test_durations(text: str, seconds: float) -> None:
     assert duration(text).total_seconds() == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0s", "-1s", "2", "m", "1d", "1s 2s"])
+@pytest.mark.parametrize(
+    "text", ["", "0s", "-1s", "2", "m", "1d", "1s 2s", "0.0000001ms", "99999999999h", "9" * 400 + "h"]
+)
 def test_what_is_no_duration_is_an_error(text: str) -> None:
     with pytest.raises(UsageError, match="is not a duration"):
         duration(text)
@@ -200,6 +202,28 @@ def test_an_address_without_a_host_is_loopback() -> None:
     assert host_and_port("prometheus.address", ":8080") == ("127.0.0.1", 8080)
     assert host_and_port("prometheus.address", "0.0.0.0:80") == ("0.0.0.0", 80)
     assert host_and_port("prometheus.address", "[::1]:80") == ("::1", 80)
-    for wrong in ("", "localhost", "localhost:http", ":99999"):
+    for wrong in ("", "localhost", "localhost:http", ":99999", ":" + "9" * 5000):
         with pytest.raises(UsageError, match=r"prometheus\.address: .*host:port"):
             host_and_port("prometheus.address", wrong)
+
+
+@pytest.mark.parametrize("token", ["abc.de\nf", "abc.d\tef", "abc.d\x7fef", "abc.déf", "abc. def"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_quoted(token: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"^token: has characters that no token has\. ") as caught:
+        load(environment={"DISCORD_TOKEN": token})
+    assert "abc" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "subject"),
+    [
+        ("DISCORD_GATEWAY_URL", "gateway.discord.gg", "gateway_url"),
+        ("PROMETHEUS_ENDPOINT", "metrics", "prometheus.endpoint"),
+        ("PROMETHEUS_ADDRESS", "localhost", "prometheus.address"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_found_before_anything_is_connected(
+    variable: str, text: str, subject: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^{subject}: cannot be '{text}'"):
+        load(environment=TOKEN | {variable: text})

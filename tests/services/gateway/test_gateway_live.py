@@ -309,3 +309,36 @@ def test_health_and_metrics_are_served_on_loopback(redis_url: str, unused_port: 
                 assert not ill.json()["ok"]
 
     tell(story, redis_url, PROMETHEUS_ADDRESS=f":{unused_port}")
+
+
+def test_no_session_is_started_beyond_those_that_discord_allows(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = SimulatorSettings(identify_window_seconds=0.01, shards=6, guilds=1, session_starts=3)
+
+    async def story() -> None:
+        async with (
+            DiscordSimulator(settings) as discord,
+            running(configured(discord, redis_url, DISCORD_SHARD_IDS="0,2,4")),
+            running(configured(discord, redis_url, DISCORD_SHARD_IDS="1,3,5")),
+        ):
+            await discord.until(lambda: len(discord.sessions) == 3, "three are started")
+            await eventually(lambda: caplog.text.count("no session may be started") == 1, "the next waits")
+            assert len(discord.received(Op.IDENTIFY)) == 3  # a fourth would have cost the token
+
+    asyncio.run(story())
+
+
+def test_it_stops_before_discord_has_told_where_to_connect(
+    redis_url: str, unused_port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with DiscordSimulator(QUICK) as discord:
+            nowhere = configured(discord, redis_url, DISCORD_API_HOST=f"127.0.0.1:{unused_port}")
+        started = Gateway(nowhere)
+        task = asyncio.create_task(started.run())
+        await eventually(lambda: "Discord's API: ConnectError" in caplog.text, "it asks in vain")
+        started.stop()
+        await asyncio.wait_for(task, 5)
+
+    asyncio.run(story())

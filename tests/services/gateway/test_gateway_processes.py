@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from gateways import environment, eventually_true, take, workers_broker
 from keywright.engine import AsyncDatabase, aconnect
@@ -22,47 +18,17 @@ from keywright.services.gateway.gateway import bot_of
 from keywright.services.gateway.schema import ShardOwner, ShardSession, gateway
 from keywright.testing.discord_simulator import DiscordSimulator, SimulatorSettings
 from keywright.testing.discord_simulator.codes import Op
+from services.service_processes import ServiceProcess, launched
 
 QUICK = SimulatorSettings(identify_window_seconds=0.01, guilds=8, members=5, max_concurrency=4, shards=4)
 ONE_SHARD = SimulatorSettings(identify_window_seconds=0.01, guilds=3, members=5)
 
 
-class Process:
-    """`keywright gateway run` in a process of its own."""
-
-    def __init__(self, variables: dict[str, str], log: Path) -> None:
-        self._log = log.open("ab")
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("DISCORD_")}
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "keywright", "gateway", "run"],
-            env=plain | variables,
-            stdout=self._log,
-            stderr=self._log,
-        )
-
-    def signal(self, number: signal.Signals) -> None:
-        self._child.send_signal(number)
-
-    async def ended(self) -> int:
-        return await asyncio.to_thread(self._child.wait, 30)
-
-    def end(self) -> None:
-        if self._child.poll() is None:
-            self._child.kill()
-        self._child.wait()
-        self._log.close()
-
-
 @contextmanager
-def launching(log: Path) -> Iterator[Any]:
+def launching(log: Path) -> Iterator[Callable[[dict[str, str]], ServiceProcess]]:
+    """Starts gateways that do not outlive the block."""
     with ExitStack() as stack:
-
-        def launch(variables: dict[str, str]) -> Process:
-            process = Process(variables, log)
-            stack.callback(process.end)
-            return process
-
-        yield launch
+        yield lambda variables: stack.enter_context(launched("gateway", "run", variables=variables, log=log))
 
 
 @asynccontextmanager

@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from gateways import configured, eventually, eventually_true, ready, running, workers_broker
 from keywright.messaging import Broker, BrokerSettings, Encoding, open_broker
+from keywright.services.gateway import pipeline
 from keywright.services.gateway.gateway import Gateway
+from keywright.testing import RedisServer
 from keywright.testing.discord_simulator import DiscordSimulator, SimulatorSettings
 from keywright.testing.discord_simulator.codes import Op
 
@@ -126,6 +129,80 @@ def test_malformed_packets_become_dead_letters_with_the_reason(
             guild = by_shard(discord)[0]
             await broker.publish("0", voice(guild))
             await discord.until(lambda: discord.received(Op.VOICE_STATE), "the next is sent")
+
+    asyncio.run(story())
+
+
+UNWRITABLE = msgspec.msgpack.Ext(7, b"")
+
+
+@pytest.mark.parametrize("event", ["SEND", "0"])
+@pytest.mark.parametrize(
+    ("value", "written", "more"),
+    [
+        (UNWRITABLE, Encoding.MSGPACK, {}),
+        ({None: 1}, Encoding.MSGPACK, {}),
+        (2**70, Encoding.JSON, {"BROKER_ENCODING": "msgpack", "DISCORD_ENCODING": "etf"}),
+        (float("nan"), Encoding.MSGPACK, {"DISCORD_ENCODING": "etf"}),
+        (msgspec.Raw(b"[" * 900 + b"]" * 900), Encoding.JSON, {"DISCORD_ENCODING": "etf"}),
+    ],
+    ids=["extension", "null as key", "large integer", "nan", "deep"],
+)
+def test_what_another_encoding_does_not_have_never_ends_the_gateway(
+    redis_url: str, event: str, value: object, written: Encoding, more: dict[str, str]
+) -> None:
+    async def story() -> None:
+        async with (
+            DiscordSimulator(QUICK) as discord,
+            running(
+                configured(discord, redis_url, DISCORD_SHARD_IDS="0", BROKER_URL=redis_url, **more)
+            ) as gateway,
+            await open_broker(redis_url, BrokerSettings(encoding=written, client="worker")) as broker,
+        ):
+            await ready(gateway)
+            guild = by_shard(discord)[0]
+            packet = {"op": 4, "d": {"guild_id": guild, "x": value}}
+            await broker.publish(event, {"guild_id": guild, "packet": packet} if event == "SEND" else packet)
+            await broker.publish("SEND", {"guild_id": guild, "packet": voice(guild)})
+            await discord.until(
+                lambda: [each for each in discord.received(Op.VOICE_STATE) if each.data == voice(guild)["d"]],
+                "the next is sent",
+            )
+
+    asyncio.run(story())
+
+
+def test_a_packet_waits_quietly_while_nobody_has_read_that_the_connection_ended(
+    redis_url: str, keywright_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pipeline, "MOST_EVENTS", 50)
+
+    async def story() -> None:
+        settings = SimulatorSettings(identify_window_seconds=0.01, heartbeat_interval_ms=200)
+        async with (
+            DiscordSimulator(settings) as discord,
+            running(configured(discord, redis_url)) as gateway,
+            await workers_broker() as broker,
+        ):
+            await ready(gateway)
+            guild = discord.world.guilds[0]
+            keywright_server.pause()
+            try:
+                for number in range(1000):
+                    await discord.say(str(number), guild=guild)
+                await eventually(lambda: gateway.monitor.health().shards[0].backlog >= 50, "it is full")
+                await discord.cut(0)
+                # The first goes to a connection that is gone, as nobody can know before.
+                await broker.publish("0", voice(guild, "1"))
+                await eventually(lambda: 'op="4"' in gateway.monitor.exposition().decode(), "it is sent")
+                await asyncio.sleep(0.5)
+                await broker.publish("0", voice(guild, "2"))
+                await asyncio.sleep(0.5)  # time enough to try in vain, again and again
+                async with asyncio.timeout(10), broker.consume("0") as consumer:
+                    assert (await consumer.batch(1))[0].attempt <= 3
+            finally:
+                keywright_server.resume()
+            await discord.until(lambda: discord.received(Op.VOICE_STATE), "it is sent")
 
     asyncio.run(story())
 

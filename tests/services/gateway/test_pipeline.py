@@ -125,3 +125,32 @@ def test_a_cluster_keeps_sessions_and_cache(cluster_url: str, layout: str) -> No
             assert len(discord.received(Op.RESUME)) == 1
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("event", "data", "more"),
+    [
+        ("NAMED:BADLY", {}, {}),
+        ("MESSAGE_CREATE", {"nonce": 2**70}, {"BROKER_ENCODING": "msgpack"}),
+        ("MESSAGE_CREATE", {"content": "x" * 17_000_000}, {"CACHE_LAYOUT": "none"}),
+    ],
+    ids=["name", "encoding", "size"],
+)
+def test_an_event_that_the_broker_does_not_take_is_counted_and_the_rest_is_published(
+    redis_url: str, event: str, data: dict[str, Any], more: dict[str, str]
+) -> None:
+    async def story() -> None:
+        async with (
+            DiscordSimulator(QUICK) as discord,
+            running(configured(discord, redis_url, DISCORD_EVENTS="*", **more)) as gateway,
+        ):
+            await ready(gateway)
+            guild = discord.world.guilds[0]
+            await discord.dispatch(event, {"guild_id": guild, **data})
+            await discord.say("after", guild=guild)
+            async with await workers_broker() as broker:
+                assert (await take(broker, "MESSAGE_CREATE", 1))[0]["content"] == "after"
+            counted = f'gateway_events_unpublished{{shard="0",t="{event}"}} 1.0'
+            assert counted in gateway.monitor.exposition().decode()
+
+    asyncio.run(story())

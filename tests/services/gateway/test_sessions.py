@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import pytest
 
-from gateways import configured, eventually, ready, running
+from gateways import configured, eventually, eventually_true, ready, running
 from keywright.engine import AsyncDatabase, aconnect
 from keywright.keyspace import check
 from keywright.services.gateway.configuration import load
 from keywright.services.gateway.gateway import Gateway, bot_of, terms_of
-from keywright.services.gateway.schema import Applied, SessionState, gateway
+from keywright.services.gateway.schema import SessionState, ShardOwner, gateway
 from keywright.services.gateway.sessions import Tenancy
+from keywright.testing import Proxy
 from keywright.testing.discord_simulator import DiscordSimulator, SimulatorSettings
 from keywright.testing.discord_simulator.codes import Op
 
@@ -38,12 +39,24 @@ def test_a_session_is_read_back_as_it_was_saved(redis_url: str) -> None:
         async with opened(redis_url) as db:
             tenancy = Tenancy(db, "bot", 2, 4)
             await tenancy.begin()
-            assert await tenancy.load() == (None, None)
+            assert await tenancy.load() is None
             assert await tenancy.save(STATE)
+            assert await tenancy.load() == STATE
+            assert await Tenancy(db, "bot", 2, 8).load() is None
+            assert await Tenancy(db, "other", 2, 4).load() is None
+
+    asyncio.run(story())
+
+
+def test_how_far_the_cache_is_counts_in_one_session_only(redis_url: str) -> None:
+    async def story() -> None:
+        async with opened(redis_url) as db:
+            tenancy = Tenancy(db, "bot", 2, 4)
+            assert await tenancy.applied("abc") == 0
             await db.run(tenancy.mark("abc", 9))
-            assert await tenancy.load() == (STATE, Applied("abc", 9))
-            assert await Tenancy(db, "bot", 2, 8).load() == (None, None)
-            assert await Tenancy(db, "other", 2, 4).load() == (None, None)
+            assert await tenancy.applied("abc") == 9
+            assert await tenancy.applied("def") == 0
+            assert await Tenancy(db, "bot", 2, 8).applied("abc") == 0
 
     asyncio.run(story())
 
@@ -111,6 +124,49 @@ def test_a_second_gateway_stands_by_and_resumes_when_the_first_goes(redis_url: s
     asyncio.run(story())
 
 
+def test_a_shard_that_was_granted_while_stopping_is_given_up(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    async def story() -> None:
+        proxy = make_proxy(redis_url)
+        async with DiscordSimulator() as discord, aconnect(redis_url, gateway.bind()) as db:
+            held = ShardOwner(bot_of(discord.token), 1, 0).holder()
+            first = Tenancy(db, bot_of(discord.token), 0, 1)
+            await first.begin()
+            spare = Gateway(configured(discord, proxy.url))
+            task = asyncio.create_task(spare.run())
+            await eventually(lambda: "standby" in str(spare.monitor.health()), "it stands by")
+            proxy.delay(30)
+            await first.end()
+            await eventually_true(lambda: db.run(held), "Redis has given it the shard")
+            spare.stop()
+            proxy.heal()
+            await task
+            assert await db.run(held) is None
+
+    asyncio.run(story())
+
+
+def test_a_shard_that_is_given_up_is_not_renewed_once_more(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    async def story() -> None:
+        proxy = make_proxy(redis_url)
+        settings = SimulatorSettings(identify_window_seconds=0.01)
+        async with DiscordSimulator(settings) as discord, aconnect(redis_url, gateway.bind()) as db:
+            for _ in range(4):  # once would find it by chance
+                stopped = Gateway(configured(discord, proxy.url), hold=SHORT)
+                task = asyncio.create_task(stopped.run())
+                await ready(stopped)
+                proxy.delay(SHORT.total_seconds() / 2)
+                stopped.stop()
+                await task
+                proxy.heal()
+                assert await db.run(ShardOwner(bot_of(discord.token), 1, 0).holder()) is None
+
+    asyncio.run(story())
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -138,4 +194,4 @@ def test_other_terms_make_another_session(change: dict[str, str]) -> None:
 def test_a_bot_is_named_by_its_id_or_a_fingerprint(token: str, name: str | None) -> None:
     found = bot_of(token)
     assert found == name if name else len(found) == 16
-    assert found == bot_of(token) != bot_of(token + "x") or name
+    assert (bot_of(token + "x") == found) is (name is not None)

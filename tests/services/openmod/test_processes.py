@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
-import subprocess
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from keywright.engine import AsyncDatabase
@@ -17,42 +13,12 @@ from keywright.models.openmod.schema import Extract, ModActions
 from keywright.services.openmod.schema import PendingEvents
 from keywright.testing.reddit_simulator import RedditSimulator, Submission
 from reddit_service import ASYNCPRAW_WARNS, database, environment, eventually, eventually_true
+from services.service_processes import launched
 
 pytestmark = ASYNCPRAW_WARNS
 
 
-class Process:
-    """`keywright openmod serve` in a process of its own."""
-
-    def __init__(self, variables: dict[str, str], log: Path) -> None:
-        self._log = log.open("ab")
-        self._child = subprocess.Popen(
-            [sys.executable, "-m", "keywright", "openmod", "serve"],
-            env=dict(os.environ) | variables,
-            stdout=self._log,
-            stderr=self._log,
-        )
-
-    def signal(self, number: signal.Signals) -> None:
-        self._child.send_signal(number)
-
-    async def ended(self) -> int:
-        return await asyncio.to_thread(self._child.wait, 30)
-
-    def end(self) -> None:
-        if self._child.poll() is None:
-            self._child.kill()
-        self._child.wait()
-        self._log.close()
-
-
-@contextmanager
-def launched(variables: dict[str, str], log: Path) -> Iterator[Process]:
-    process = Process(variables, log)
-    try:
-        yield process
-    finally:
-        process.end()
+serving = partial(launched, "openmod", "serve")
 
 
 def moderated(reddit: RedditSimulator, number: int) -> list[Submission]:
@@ -93,13 +59,13 @@ def test_killed_again_and_again_no_event_is_lost_and_no_post_is_made_twice(
             posts: list[Submission] = []
             for stop_at in (3, 15, 30):
                 posts += moderated(reddit, 20)
-                with launched(variables, tmp_path / "log") as process:
+                with serving(variables=variables, log=tmp_path / "log") as process:
                     await published(reddit, stop_at)
                     # Public, and perhaps not recorded: the worst moment there is.
                     process.signal(signal.SIGKILL)
                     assert await process.ended() == -signal.SIGKILL
             assert len(reddit.extracts) < 60
-            with launched(variables, tmp_path / "log") as process:
+            with serving(variables=variables, log=tmp_path / "log") as process:
                 await published(reddit, 60)
                 await settled(db)
                 process.signal(signal.SIGTERM)
@@ -115,13 +81,13 @@ def test_killed_right_after_a_post_was_made_it_is_found_again(redis_url: str, tm
             variables = environment(reddit, redis_url, OPENMOD_HOLD="2s")
             reddit.faults.fail("/api/submit", None, times=8, done=True)
             posts = moderated(reddit, 3)
-            with launched(variables, tmp_path / "log") as process:
+            with serving(variables=variables, log=tmp_path / "log") as process:
                 await eventually(lambda: len(reddit.extracts) == 3, "all are public")
                 process.signal(signal.SIGKILL)
                 await process.ended()
             assert await db.run(ModActions(posts[0].id).members()) == []
             reddit.faults.clear()
-            with launched(variables, tmp_path / "log") as process:
+            with serving(variables=variables, log=tmp_path / "log") as process:
                 await settled(db)
                 process.signal(signal.SIGTERM)
                 assert await process.ended() == 0
@@ -134,7 +100,10 @@ def test_two_processes_share_the_work(redis_url: str, tmp_path: Path) -> None:
     async def story() -> None:
         async with RedditSimulator() as reddit, database(redis_url) as db:
             variables = environment(reddit, redis_url)
-            with launched(variables, tmp_path / "one"), launched(variables, tmp_path / "two"):
+            with (
+                serving(variables=variables, log=tmp_path / "one"),
+                serving(variables=variables, log=tmp_path / "two"),
+            ):
                 await eventually(
                     lambda: [each.path for each in reddit.answered].count("/api/v1/me") >= 2, "both are there"
                 )
@@ -150,7 +119,7 @@ def test_the_log_of_a_process_has_no_credentials(redis_url: str, tmp_path: Path)
     async def story() -> None:
         async with RedditSimulator() as reddit:
             variables = environment(reddit, redis_url)
-            with launched(variables, tmp_path / "log") as process:
+            with serving(variables=variables, log=tmp_path / "log") as process:
                 moderated(reddit, 1)
                 reddit.faults.fail("/api/v1/access_token", 503)
                 await eventually(lambda: len(reddit.extracts) == 1, "an extract")

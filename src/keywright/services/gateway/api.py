@@ -23,8 +23,10 @@ log = logging.getLogger("keywright.gateway")
 TIMEOUT_SECONDS = 10.0
 ATTEMPTS = 8
 LONGEST_PAUSE_SECONDS = 30.0
-# How old a count of session starts may be before it is asked for again.
+# How old a count of session starts may be before it is asked for again, and how many starts other processes
+# may make of it meanwhile in each bucket of `max_concurrency`.
 FRESH_SECONDS = 60.0
+OTHERS_STARTS = 12
 
 
 class UnreachableApiError(KeywrightError):
@@ -110,32 +112,41 @@ class SessionStarts:
         info: GatewayInfo,
         *,
         clock: Callable[[], float] = monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._ask = ask
         self._limit = info.session_start_limit
         self._clock = clock
-        self._sleep = sleep
         self._asked_at = clock()
         self._used = 0
         self._turn = asyncio.Lock()
 
-    async def spend(self) -> None:
-        """Count one start; waits for the reset when none is left."""
+    async def spend(self) -> float:
+        """Count one start, and return 0; when none is left, in how many seconds to ask again.
+
+        Each bucket of `max_concurrency` may be starting one that Discord has not counted yet, so as many
+        must be left.
+        """
         async with self._turn:
-            while True:
-                if self._left <= 0 or self._clock() - self._asked_at > FRESH_SECONDS:
-                    await self._refresh()
-                if self._left > 0:
-                    self._used += 1
-                    return
-                wait = max(1.0, self._limit.reset_after / 1000)
-                log.error("no session may be started for %.0f s: Discord's daily limit is used up", wait)
-                await self._sleep(wait)
+            if self._is_doubtful():
+                await self._refresh()
+            if self._left >= self._buckets:
+                self._used += 1
+                return 0.0
+        wait = max(1.0, self._limit.reset_after / 1000)
+        log.error("no session may be started for %.0f s: Discord's daily limit is used up", wait)
+        return wait
 
     @property
     def _left(self) -> int:
         return self._limit.remaining - self._used
+
+    @property
+    def _buckets(self) -> int:
+        return max(1, self._limit.max_concurrency)
+
+    def _is_doubtful(self) -> bool:
+        old = self._clock() - self._asked_at > FRESH_SECONDS
+        return old or self._left < self._buckets * (1 + OTHERS_STARTS)
 
     async def _refresh(self) -> None:
         try:

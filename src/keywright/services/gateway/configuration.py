@@ -13,6 +13,7 @@ from keywright.keyspace import Secret
 from keywright.messaging import Encoding as BrokerEncoding
 from keywright.models.discord.changes import Kind
 from keywright.models.discord.layouts import LAYOUTS
+from keywright.services.addresses import host_and_port
 from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, duration, names
 from keywright.services.gateway import wire
 from keywright.services.gateway.intents import UNPRIVILEGED, intents_of
@@ -145,6 +146,11 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
 
 def _converted(reader: SettingsReader, given: dict[str, Any]) -> Configuration:
     token = str(given.pop("token")).strip().removeprefix("Bot ").strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        # Sent, it would come back in the error of whoever refuses to write such a header.
+        raise ConfigurationError(
+            "token", "has characters that no token has", "Copy it anew from the developer portal."
+        )
     types = get_type_hints(Configuration)
     rest = {
         name: reader.convert(value, types[name], "the configuration", strict=False)
@@ -171,8 +177,20 @@ def _check(configuration: Configuration) -> None:
         raise ConfigurationError(
             "redis.url", "names several servers", "Name one: a cluster is recognised by asking it."
         )
+    _check_addresses(configuration.gateway_url, configuration.prometheus)
     _ = configuration.message_timeout
     _ = configuration.intent_bits
+
+
+def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> None:
+    if gateway_url and not gateway_url.startswith(("ws://", "wss://")):
+        raise ConfigurationError("gateway_url", f"cannot be {gateway_url!r}", "Begin it with wss://.")
+    if not prometheus.endpoint.startswith("/"):
+        raise ConfigurationError(
+            "prometheus.endpoint", f"cannot be {prometheus.endpoint!r}", "Begin it with /."
+        )
+    if prometheus.address is not None:
+        host_and_port("prometheus.address", prometheus.address)
 
 
 def check_ids(ids: list[int], count: int | None) -> None:

@@ -13,6 +13,7 @@ from time import monotonic
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
+from websockets.protocol import State
 
 from keywright.errors import EngineError, UsageError
 from keywright.services.gateway.actions import Close, Connect, Dispatch, Op, Output, Stop, Transmit
@@ -20,7 +21,7 @@ from keywright.services.gateway.closing import RESUMABLE
 from keywright.services.gateway.limits import SendBudget, Turn
 from keywright.services.gateway.monitoring import Monitor
 from keywright.services.gateway.pipeline import Pipeline
-from keywright.services.gateway.protocol import Conversation, Phase
+from keywright.services.gateway.protocol import Conversation
 from keywright.services.gateway.waiting import first_of, persist, unless
 from keywright.services.gateway.wire import MOST_BYTES, Wire, WireError
 
@@ -83,7 +84,6 @@ class Connection:
                     code = await self._connected(output)
                     await self._give_turn_back()
                     self._monitor.closed(self._shard, code)
-                    self._note_phase()
                     self._finish(self.conversation.closed(code, monotonic()))
 
     async def stop(self) -> None:
@@ -102,7 +102,11 @@ class Connection:
         if socket is None or not self.conversation.ready:
             raise ConnectionClosed(None, None)
         self._budget.spend(op, monotonic())
-        await socket.send(frame)
+        try:
+            await socket.send(frame)
+        except ConnectionClosed:
+            self._note_phase()  # the reader, who waits for room perhaps, has not noticed yet
+            raise
         self._monitor.sent(self._shard, op)
 
     def frame(self, op: int, d: object) -> str | bytes:
@@ -145,7 +149,7 @@ class Connection:
     async def _give_turn_back(self) -> None:
         if self._turn is not None:
             turn, self._turn = self._turn, None
-            await persist(turn.give_back, "give a turn to identify back", EngineError)
+            await turn.give_back()
 
     async def _converse(self, socket: ClientConnection) -> int | None:
         if self._stopping.is_set():
@@ -159,6 +163,7 @@ class Connection:
             await self._read(socket)
         finally:
             self._socket = None
+            self._note_phase()
             clock.cancel()
             await asyncio.wait([clock])
             await socket.close(RESUMABLE)
@@ -221,7 +226,7 @@ class Connection:
         await self._socket.send(self._wire.write(output.op, output.d))
         self._monitor.sent(self._shard, output.op)
         if output.op is Op.IDENTIFY and self._turn is not None:
-            await persist(self._turn.taken, "take a turn to identify", EngineError)
+            await self._turn.taken()
 
     def _note_phase(self) -> None:
         """Let others see whether packets can be sent, and the clock when to wake."""
@@ -230,7 +235,7 @@ class Connection:
         if conversation.latency is not None and conversation.latency != self._latency:
             self._latency = conversation.latency
             self._monitor.ping(self._shard, conversation.latency)
-        if conversation.phase is Phase.READY:
+        if conversation.ready and self._socket is not None and self._socket.state is State.OPEN:
             if not self.is_ready.is_set():
                 log.info("shard %d: ready", self._shard)
             self.is_down.clear()

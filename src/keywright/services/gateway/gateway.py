@@ -23,13 +23,14 @@ from keywright.services.addresses import host_and_port, listening
 from keywright.services.gateway.api import DiscordApi, GatewayInfo, SessionStarts
 from keywright.services.gateway.configuration import Configuration, check_ids
 from keywright.services.gateway.endpoints import endpoints
-from keywright.services.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns, Turn
+from keywright.services.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright.services.gateway.monitoring import Monitor
 from keywright.services.gateway.protocol import Identity
 from keywright.services.gateway.schema import gateway
-from keywright.services.gateway.sending import SEND, SendRouter
+from keywright.services.gateway.sending import SEND, SETTLE_SECONDS, SendRouter
 from keywright.services.gateway.sessions import HOLD, Tenancy
 from keywright.services.gateway.shard import Shard, Surroundings
+from keywright.services.gateway.waiting import ended, unless
 from keywright.services.gateway.wanting import Wanted
 from keywright.services.gateway.wire import Wire
 from keywright.services.serving import serving, stopped_by_signals
@@ -67,16 +68,19 @@ class Gateway:
         async with AsyncExitStack() as opened:
             if handle_signals:
                 opened.enter_context(stopped_by_signals(self.stop, log))
-            db, broker = await self._connected(opened)
-            api = DiscordApi(self.configuration.api.url, self.configuration.token)
-            info = await api.gateway()
-            starts = SessionStarts(api.gateway, info)
-            around = self._surroundings(db, broker, info, starts)
-            shards = self._shards(around)
-            await self._declare(broker, around)
-            router = SendRouter(broker, around.shards, self.monitor)
-            await opened.enter_async_context(self._endpoints())
-            await self._serve(shards, router)
+            prepared = await unless(self._stopping, self._prepared(opened))
+            if prepared is not None:
+                await self._serve(*prepared)
+
+    async def _prepared(self, opened: AsyncExitStack) -> tuple[list[Shard], SendRouter]:
+        db, broker = await self._connected(opened)
+        api = DiscordApi(self.configuration.api.url, self.configuration.token)
+        info = await api.gateway()
+        around = self._surroundings(db, broker, info, SessionStarts(api.gateway, info))
+        shards = self._shards(around)
+        await self._declare(broker, around)
+        await opened.enter_async_context(self._endpoints())
+        return shards, SendRouter(broker, around.shards, self.monitor)
 
     async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
         chosen = self.configuration
@@ -107,12 +111,8 @@ class Gateway:
     ) -> Surroundings:
         chosen = self.configuration
         bot = bot_of(chosen.token.reveal())
-        turns = IdentifyTurns(db, bot, info.session_start_limit.max_concurrency, pause=self._identify_pause)
-
-        async def turn(shard: int) -> Turn:
-            await starts.spend()
-            return await turns.turn(shard)
-
+        concurrency = info.session_start_limit.max_concurrency
+        turns = IdentifyTurns(db, bot, concurrency, starts.spend, pause=self._identify_pause)
         return Surroundings(
             db=db,
             broker=broker,
@@ -130,7 +130,7 @@ class Gateway:
             terms=terms_of(chosen),
             make_wire=self._make_wire,
             make_cache=self._make_cache,
-            turn=turn,
+            turn=turns.turn,
         )
 
     def _make_wire(self) -> Wire:
@@ -180,19 +180,20 @@ class Gateway:
     async def _serve(self, shards: list[Shard], router: SendRouter) -> None:
         log.info("shards %s of %d", [each.id for each in shards], self.monitor.total_shards)
         running = [asyncio.create_task(each.run()) for each in shards]
-        running.append(asyncio.create_task(router.run()))
+        routing = asyncio.create_task(router.run())
         stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait([*running, stopping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([*running, routing, stopping], return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
             router.stop()
             for shard in shards:
                 shard.stop()
+            await ended(routing, within=SETTLE_SECONDS)
             await asyncio.wait(running)
         log.info("stopped")
-        for task in running:
-            if error := task.exception():
+        for task in (*running, routing):
+            if not task.cancelled() and (error := task.exception()):
                 raise error
 
 

@@ -18,14 +18,14 @@ from typing import Any
 import msgspec
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import BrokerError, EngineError, UnroutableError, ValueRefusedError
-from keywright.keyspace import Call
+from keywright.errors import BrokerError, EngineError, UnroutableError, UsageError
 from keywright.messaging import Broker
 from keywright.models.discord.applying import EventCache
-from keywright.models.discord.ingest import Packet, apply_window
+from keywright.models.discord.ingest import Packet, Reject, apply_window
 from keywright.models.discord.interpreter import EVENTS
 from keywright.services.gateway.actions import Dispatch, Session
 from keywright.services.gateway.monitoring import Monitor
+from keywright.services.gateway.sessions import Tenancy
 from keywright.services.gateway.waiting import persist
 from keywright.services.gateway.wanting import Wanted
 
@@ -52,27 +52,26 @@ class Pipeline:
 
     def __init__(
         self,
-        shard: int,
+        tenancy: Tenancy,
         cache: EventCache[Any] | None,
         db: AsyncDatabase,
         broker: Broker,
         wanted: Wanted,
         save: Callable[[Progress], Awaitable[None]],
-        mark: Callable[[str, int], Call[Any]],
         monitor: Monitor,
         session: Session | None = None,
-        applied: int = 0,
     ) -> None:
-        self._shard = shard
+        self._tenancy = tenancy
+        self._shard = tenancy.shard
         self._cache = cache
         self._db = db
         self._broker = broker
         self._wanted = wanted
         self._save = save
         self._monitor = monitor
-        self._mark = mark
         self._session = self._applying = session
-        self._applied = applied
+        self._applied: int | None = None
+        """The last event that the cache had when it was looked; None: look before the next write."""
         self._waiting: deque[Dispatch] = deque()
         self._events = self._bytes = 0
         self._arrived = asyncio.Event()
@@ -144,17 +143,34 @@ class Pipeline:
     async def _apply(self, window: list[Dispatch]) -> None:
         if window[0].session is not None:
             self._applying, self._applied = window[0].session, 0
-        packets = [_packet(each) for each in window if each.event in EVENTS and each.sequence > self._applied]
-        if self._cache is None or not packets:
+        packets = [_packet(each) for each in window if each.event in EVENTS]
+        cache, session = self._cache, self._applying.id if self._applying else ""
+        if cache is None or not packets:
             return
-        session = self._applying.id if self._applying else ""
-        call = apply_window(self._cache, packets, lambda packet: self._mark(session, packet.line))
         rejects = await persist(
-            lambda: self._db.run(call), f"write the cache for shard {self._shard}", EngineError
+            lambda: self._written(cache, session, packets),
+            f"write the cache for shard {self._shard}",
+            EngineError,
         )
         for reject in rejects:
             self._monitor.refused(self._shard)
             log.error("shard %d, event %d is not in the cache: %s", self._shard, reject.line, reject.reason)
+
+    async def _written(self, cache: EventCache[Any], session: str, packets: list[Packet]) -> list[Reject]:
+        await self._tenancy.assured()
+        if self._applied is None:
+            self._applied = await self._tenancy.applied(session)
+        last = self._applied
+        news = [each for each in packets if each.line > last]
+        if not news:
+            return []
+        try:
+            return await self._db.run(
+                apply_window(cache, news, lambda packet: self._tenancy.mark(session, packet.line))
+            )
+        except EngineError:
+            self._applied = None  # some of them may be in it
+            raise
 
     async def _publish(self) -> None:
         while (window := await self._cached.get()) is not None:
@@ -179,7 +195,7 @@ class Pipeline:
 
         try:
             await persist(attempt, f"publish {event}", (BrokerError, EngineError))
-        except ValueRefusedError as error:
+        except UsageError as error:
             if len(bodies) == 1:
                 self._monitor.unpublished(self._shard, event)
                 log.error("shard %d: a %s cannot be published: %s", self._shard, event, error)

@@ -16,14 +16,16 @@ from typing import Any
 import msgspec
 from websockets.exceptions import ConnectionClosed
 
-from keywright.errors import BrokerError, EngineError, UndecodableError
+from keywright.errors import BrokerError, EngineError, UndecodableError, UnwritableError
 from keywright.messaging import Broker, Consumer, Delivery
+from keywright.messaging.encodings import encode
 from keywright.services.gateway.actions import Op
 from keywright.services.gateway.connection import Connection
 from keywright.services.gateway.monitoring import Monitor
 from keywright.services.gateway.waiting import first_of, unless
 
 __all__ = [
+    "SETTLE_SECONDS",
     "MalformedPacketError",
     "PacketSender",
     "SendRouter",
@@ -41,6 +43,8 @@ LARGEST_ID = 2**64 - 1
 SHARD_PREFETCH = 10
 ROUTER_PREFETCH = 100
 PAUSE_SECONDS = 1.0
+# How long the last packet may take to be acknowledged when it is time to stop.
+SETTLE_SECONDS = 5.0
 
 SENDABLE = {
     Op.PRESENCE_UPDATE,
@@ -49,6 +53,10 @@ SENDABLE = {
     Op.REQUEST_SOUNDBOARD_SOUNDS,
     Op.REQUEST_CHANNEL_INFO,
 }
+
+
+# What writing data raises that came in one encoding and that another does not have.
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, UnwritableError)
 
 
 class MalformedPacketError(Exception):
@@ -115,21 +123,31 @@ class SendRouter:
                 await _tell(self._stopping, error)
 
     async def _route(self, consumer: Consumer, batch: Sequence[Delivery]) -> None:
-        packets: dict[int, list[Packet]] = {}
+        packets: dict[int, list[msgspec.Raw]] = {}
         routed: list[Delivery] = []
         for delivery in batch:
             try:
                 request = request_of(_data(delivery))
-                _check_size(msgspec.json.encode(request.packet))
+                body = self._body(request.packet)
             except MalformedPacketError as error:
                 await _bury(delivery, error, self._monitor)
             else:
-                packets.setdefault(shard_of(request.guild, self._shards), []).append(request.packet)
+                packets.setdefault(shard_of(request.guild, self._shards), []).append(body)
                 routed.append(delivery)
         await asyncio.gather(
             *(self._broker.publish_many(str(shard), wanted) for shard, wanted in packets.items())
         )
         await consumer.acknowledge_all(routed)
+
+    def _body(self, packet: Packet) -> msgspec.Raw:
+        """The packet as JSON, which the broker can write in its encoding."""
+        try:
+            body = msgspec.Raw(msgspec.json.encode(packet))
+            encode(body, self._broker.settings.encoding)
+        except UNWRITABLE as error:
+            raise MalformedPacketError(f"it cannot be encoded: {error}") from error
+        _check_size(bytes(body))
+        return body
 
 
 class PacketSender:
@@ -182,7 +200,7 @@ class PacketSender:
         packet = packet_of(_data(delivery))
         try:
             frame = self._connection.frame(packet.op, packet.d)
-        except (TypeError, ValueError) as error:
+        except UNWRITABLE as error:
             raise MalformedPacketError(f"it cannot be encoded: {error}") from error
         _check_size(frame)
         return packet, frame

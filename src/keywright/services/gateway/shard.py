@@ -20,10 +20,10 @@ from keywright.services.gateway.limits import Turn
 from keywright.services.gateway.monitoring import Monitor, ShardHealth
 from keywright.services.gateway.pipeline import Pipeline, Progress
 from keywright.services.gateway.protocol import Conversation, Identity
-from keywright.services.gateway.schema import Applied, SessionState
-from keywright.services.gateway.sending import PacketSender
+from keywright.services.gateway.schema import SessionState
+from keywright.services.gateway.sending import SETTLE_SECONDS, PacketSender
 from keywright.services.gateway.sessions import Tenancy
-from keywright.services.gateway.waiting import persist, unless
+from keywright.services.gateway.waiting import ended, persist, unless
 from keywright.services.gateway.wanting import Wanted
 from keywright.services.gateway.wire import Wire
 
@@ -66,16 +66,25 @@ class Shard:
 
     async def run(self) -> None:
         """Raises RefusedByDiscordError."""
-        while not self._stopping.is_set():
-            await unless(self._stopping, self._tenancy.begin())
-            if self._stopping.is_set():
-                return
-            loaded = await unless(self._stopping, self._tenancy.load())
-            self._tenure = _Tenure(self.id, self._around, self._tenancy, *(loaded or (None, None)))
-            try:
-                await self._tenure.run(self._stopping)
-            finally:
+        try:
+            while not self._stopping.is_set():
+                self._tenure = await unless(self._stopping, self._begun())
+                if self._tenure is not None:
+                    await self._tenure.run(self._stopping)
                 self._tenure = None
+        finally:
+            await self._give_up()
+
+    async def _begun(self) -> _Tenure:
+        await self._tenancy.begin()
+        return _Tenure(self.id, self._around, self._tenancy, await self._tenancy.load())
+
+    async def _give_up(self) -> None:
+        try:
+            async with asyncio.timeout(SETTLE_SECONDS):
+                await self._tenancy.end()
+        except (EngineError, TimeoutError) as error:
+            log.warning("shard %d is not given up, it runs out: %s", self.id, str(error) or "Redis is silent")
 
     def health(self) -> ShardHealth:
         if self._tenure is None:
@@ -94,7 +103,6 @@ class _Tenure:
         around: Surroundings,
         tenancy: Tenancy,
         state: SessionState | None,
-        applied: Applied | None,
     ) -> None:
         self.shard = shard
         self._around = around
@@ -103,16 +111,14 @@ class _Tenure:
         session = Session(known.id, known.url) if known else None
         self._viewpoint = Viewpoint(known.bot if known else None, shard, around.shards)
         self.pipeline = Pipeline(
-            shard,
+            tenancy,
             around.make_cache(self._viewpoint),
             around.db,
             around.broker,
             around.wanted,
             self._save,
-            tenancy.mark,
             around.monitor,
             session,
-            applied.sequence if applied and known and applied.session == known.id else 0,
         )
         self.conversation = Conversation(
             shard,
@@ -141,37 +147,32 @@ class _Tenure:
         finally:
             waiting.cancel()
             self._sender.stop()
-            await asyncio.wait([sending])
+            await ended(sending, within=SETTLE_SECONDS)
             await self._connection.stop()
             await asyncio.wait([talking])
-            await self._finish(pipeline, lost=holding.done())
-            holding.cancel()
-            await asyncio.wait([holding])
+            await self._finish(pipeline, holding)
+            await ended(holding, within=0)
         for task in (talking, pipeline, sending, holding):
             if not task.cancelled() and (error := task.exception()):
                 raise error
 
-    async def _finish(self, pipeline: asyncio.Task[None], *, lost: bool) -> None:
-        if lost:
+    async def _finish(self, pipeline: asyncio.Task[None], holding: asyncio.Task[None]) -> None:
+        """Make what was received safe, for as long as the shard is ours."""
+        if not holding.done():
+            self.pipeline.close()
+            await asyncio.wait(
+                [pipeline, holding], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
+            )
+        if holding.done():
             # Whoever has the shard now receives these events too, and in order.
             log.warning("shard %d is run by another process now", self.shard)
-            pipeline.cancel()
-            await asyncio.wait([pipeline])
-            return
-        self.pipeline.close()
-        _, unfinished = await asyncio.wait([pipeline], timeout=DRAIN_SECONDS)
-        if unfinished:
+        elif not pipeline.done():
             log.error(
                 "shard %d: %d events are not safe; a restart receives them again",
                 self.shard,
                 self.pipeline.backlog,
             )
-            pipeline.cancel()
-            await asyncio.wait([pipeline])
-        try:
-            await self._tenancy.end()
-        except EngineError as error:
-            log.warning("shard %d is not given up, it runs out: %s", self.shard, error)
+        await ended(pipeline, within=0)
 
     async def _save(self, progress: Progress) -> None:
         state = SessionState(

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from keywright.errors import KeywrightError
 
-__all__ = ["first_of", "persist", "unless"]
+__all__ = ["ended", "first_of", "persist", "unless"]
 
 T = TypeVar("T")
 
@@ -41,6 +41,13 @@ async def unless(stopped: asyncio.Event, wait: Awaitable[T]) -> T | None:
         if not task.done():
             task.cancel()
             await asyncio.wait([task])
+
+
+async def ended(task: asyncio.Task[None], *, within: float) -> None:
+    """Wait for a task that was told to stop; cancel it after so many seconds."""
+    await asyncio.wait([task], timeout=within)
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def persist(

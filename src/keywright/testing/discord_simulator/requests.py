@@ -56,13 +56,13 @@ def request_members(gateway: Gateway, connection: Connection, data: Json) -> Non
     Everybody can be asked for with GUILD_MEMBERS only, and once in half a minute (RATE_LIMITED).
     """
     session = _session(connection)
-    people, query = data.get("user_ids"), data.get("query")
-    if people is None and not isinstance(query, str):
+    people, query, limit = data.get("user_ids"), data.get("query"), data.get("limit") or 0
+    if (people is None and not isinstance(query, str)) or type(limit) is not int or limit < 0:
         raise HangUp(CloseCode.DECODE_ERROR)
     guild = _own_guild(gateway, session, data)
     if guild is None or (data.get("presences") and Intents.GUILD_PRESENCES not in session.intents):
         return
-    everybody = people is None and query == "" and not data.get("limit")
+    everybody = people is None and query == "" and not limit
     if everybody and Intents.GUILD_MEMBERS not in session.intents:
         return
     if everybody and (wait := gateway.may_request_all(guild)):

@@ -41,7 +41,7 @@ class Encoding(Enum):
                 return msgspec.json.decode(message)
             if isinstance(message, bytes):
                 return etf.decode(message)
-        except (msgspec.DecodeError, UnicodeDecodeError, etf.EtfError) as exc:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, etf.EtfError) as exc:
             raise HangUp(CloseCode.DECODE_ERROR) from exc
         raise HangUp(CloseCode.DECODE_ERROR)
 
