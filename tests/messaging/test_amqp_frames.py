@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Iterable
 from itertools import pairwise
 
 import pamqp.frame
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pamqp import commands
 from pamqp.body import ContentBody
 from pamqp.header import ContentHeader
 
-from keywright.messaging.amqp.frames import PERSISTENT, Properties, content, publish_method, read_properties
+from keywright.messaging.amqp.frames import (
+    PERSISTENT,
+    Properties,
+    content,
+    headers_without,
+    publish_method,
+    read_properties,
+)
 from keywright.messaging.amqp.settling import Ledger
 from keywright.messaging.amqp.tap import Tap
 
@@ -139,6 +148,29 @@ def test_properties_that_pamqp_packed_are_read_back(
 def test_properties_that_make_no_sense_are_read_as_far_as_they_go() -> None:
     frame = marshalled([ContentHeader(0, 5, commands.Basic.Properties(content_type="text", message_id="m"))])
     assert read_properties(frame[7:-3]).content_type == "text"
+
+
+def nested(depth: int) -> bytes:
+    value = b"t\x01"
+    for _ in range(depth):
+        value = b"A" + len(value).to_bytes(4, "big") + value
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"T" + b"\xff" * 8, b"?", b"f", b"S\x00\x00\x00\x09abc", nested(3000)],
+    ids=["a time beyond all years", "an unknown type", "nothing", "half of a text", "a deep nest"],
+)
+def test_a_header_that_cannot_be_read_hides_no_other_property(value: bytes) -> None:
+    """One that raised here would end the connection, and come again with the next."""
+    first = b"\x01at\x01"
+    table = first + b"\x01b" + value
+    header = struct.pack(">HHQHI", 60, 0, 0, 1 << 13 | 1 << 7, len(table)) + table + b"\x02id"
+    found = read_properties(header)
+    assert found.message_id == "id"
+    assert headers_without(found.foreign, lambda name: name == "z") == first
+    assert headers_without(found.foreign, lambda name: name == "a") == b""
 
 
 @settings(deadline=None)

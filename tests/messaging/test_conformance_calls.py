@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from datetime import timedelta
 
 import msgspec
@@ -17,7 +18,7 @@ from broker_bench import (
     story,
     take,
 )
-from keywright.errors import CallTimeoutError, UndecodableError
+from keywright.errors import CallTimeoutError, UndecodableError, UsageError
 
 
 class Question(msgspec.Struct):
@@ -116,3 +117,36 @@ async def test_replying_does_not_acknowledge(bench: Bench) -> None:
             assert await calling == "answered"
         async with broker.consume(EVENT) as consumer:
             assert await receive(consumer, 1) == [1]
+
+
+@story
+async def test_a_call_may_have_no_time_at_all_and_the_next_is_answered(bench: Bench) -> None:
+    async with bench.declared() as broker, broker.consume(EVENT) as consumer:
+        with pytest.raises(CallTimeoutError) as late:
+            await broker.call(EVENT, "none", within=timedelta(0))
+        assert late.value.seconds == 0
+        calling = asyncio.create_task(broker.call(EVENT, 1))
+        while (delivery := await next_one(consumer)).data == "none":
+            await delivery.acknowledge()
+        await answer_doubled(delivery)
+        assert await calling == {"doubled": 2}
+
+
+@story
+async def test_a_broker_closes_whatever_moment_of_its_first_call_it_is(bench: Bench) -> None:
+    """A connection that is being opened may not swallow that nobody wants it any more."""
+    for microseconds in range(0, 3_000, 100):
+        async with asyncio.timeout(20), bench.declared() as broker:
+            with contextlib.suppress(CallTimeoutError):
+                await broker.call(EVENT, "none", within=timedelta(microseconds=microseconds))
+
+
+@story
+async def test_an_answer_above_the_limit_is_refused(bench: Bench) -> None:
+    async with bench.declared(max_body_bytes=1_000) as broker, broker.consume(EVENT) as consumer:
+        calling = asyncio.create_task(broker.call(EVENT, 1))
+        delivery = await next_one(consumer)
+        with pytest.raises(UsageError):
+            await delivery.reply("x" * 1_000)
+        await delivery.reply("short")
+        assert await calling == "short"

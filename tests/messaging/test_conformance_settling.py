@@ -277,3 +277,17 @@ async def test_with_one_attempt_the_first_failure_is_final(bench: Bench) -> None
         await (await next_one(consumer)).reject("no second chance", retry=True)
         (letter,) = await dead_letters_of(broker, EVENT, 1)
         assert (letter.reason, letter.attempts) == ("no second chance", 1)
+
+
+@story
+async def test_what_no_consumer_lives_to_settle_is_a_dead_letter_at_last(bench: Bench) -> None:
+    async with bench.declared(max_attempts=3) as broker:
+        await broker.publish(EVENT, "killer")
+        for attempt in (1, 2, 3):
+            async with broker.consume(EVENT) as consumer:
+                assert (await next_one(consumer)).attempt == attempt
+        async with broker.consume(EVENT) as consumer:
+            (letter,) = await dead_letters_of(broker, EVENT, 1)
+            assert (letter.attempts, decode(letter.body), letter.event) == (3, "killer", EVENT)
+            await broker.publish(EVENT, "harmless")
+            assert await receive(consumer, 1) == ["harmless"]

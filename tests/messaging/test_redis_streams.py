@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker_bench import next_one, receive, story, take
+from broker_bench import next_one, receive, story, take, until
 from keywright.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -46,6 +47,11 @@ def groups_of(raw: Raw, stream: str) -> list[str]:
 
 def pending_of(raw: Raw, stream: str, group: str = "gateway") -> int:
     return int(raw("XPENDING", stream, group)["pending"])
+
+
+def kept(caller: Any) -> list[bytes]:
+    """The channels of replies that may yet be somebody's."""
+    return [channel for calls in caller._unnamed.values() for early in calls for channel in early]
 
 
 def test_the_keyspace_is_proved_sound() -> None:
@@ -277,11 +283,11 @@ async def test_a_reply_that_is_faster_than_the_id_of_its_message_is_not_missed(r
             identity = await broker.publish("A", 1)
             for reply in (f"A:{identity}", "A:7-7"):
                 await broker._reach.database.run(_said(reply))
-            await asyncio.to_thread(wait_until, lambda: len(caller._early) == 2, "both replies arrived")
+            await asyncio.to_thread(wait_until, lambda: len(kept(caller)) == 2, "both replies arrived")
             return identity
 
         assert await caller.call("A", publish, timedelta(seconds=20)) == b"early"
-        assert (caller._early, caller._waiting, dict(caller._unnamed)) == ({}, {}, {})
+        assert (kept(caller), caller._waiting) == ([], {})
 
 
 def _said(channel: str) -> Any:
@@ -435,7 +441,7 @@ async def test_a_stream_name_that_holds_something_else_is_told(redis_url: str, r
 @story
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, max_body_bytes=10) as broker:
-        with pytest.raises(UsageError, match="at most 10 bytes"):
+        with pytest.raises(UsageError, match="limit of 10"):
             await broker.publish("A", "x" * 9)
         await broker.publish("A", "x" * 8)
     assert raw("XLEN", "A") == 1
@@ -454,3 +460,82 @@ async def test_a_closed_broker_says_so(redis_url: str) -> None:
         await waiting
     with pytest.raises(UsageError, match="closed"):
         await broker.publish("A", 1)
+
+
+@story
+async def test_a_close_ends_though_others_go_on_publishing(redis_url: str) -> None:
+    async with opened(redis_url) as broker:
+        published = 0
+
+        async def publish() -> None:
+            nonlocal published
+            while True:
+                await broker.publish("A", 1)
+                published += 1
+
+        publishing = [asyncio.create_task(publish()) for _ in range(20)]
+        await until(lambda: published >= 100)
+        async with asyncio.timeout(10):
+            await broker.close()
+        for outcome in await asyncio.gather(*publishing, return_exceptions=True):
+            assert isinstance(outcome, UsageError)
+            assert "closed" in str(outcome)
+
+
+@story
+async def test_a_consumer_that_is_closed_while_it_opens_reads_nothing(redis_url: str, raw: Raw) -> None:
+    async with opened(redis_url, claim_after=HOUR) as broker:
+        await broker.declare("A")
+        for turns in range(12):
+            consumer = broker.consume("A")
+            opening = asyncio.create_task(consumer.open())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await consumer.close()
+            await asyncio.gather(opening, return_exceptions=True)
+        await broker.publish("A", 1)
+        async with broker.consume("A") as consumer, asyncio.timeout(10):
+            assert await receive(consumer, 1) == [1]
+
+
+@story
+async def test_replies_to_others_are_not_kept_while_calls_overlap(redis_url: str, raw: Raw) -> None:
+    async with opened(redis_url) as broker:
+        caller = broker._caller
+        ids = iter(range(1, 1000))
+        named: list[asyncio.Event] = []
+
+        async def call() -> None:
+            async def publish() -> str:
+                named.append(asyncio.Event())
+                await named[-1].wait()
+                return f"0-{next(ids)}"
+
+            with contextlib.suppress(CallTimeoutError):
+                await caller.call("A", publish, timedelta(seconds=20))
+
+        calls = [asyncio.create_task(call())]
+        for number in range(5):
+            calls.append(asyncio.create_task(call()))
+            await asyncio.to_thread(wait_until, lambda n=number: len(named) == n + 2, "the next one began")
+            raw("PUBLISH", f"A:7-{number}", b"to another process")
+            await asyncio.to_thread(wait_until, lambda n=number: f"7-{n}" in str(kept(caller)), "it arrived")
+            named[number].set()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+        assert len(kept(caller)) <= 2
+        for each in calls:
+            each.cancel()
+
+
+@story
+async def test_a_server_that_waits_for_its_replicas_is_waited_for(redis_url: str, raw: Raw) -> None:
+    async with opened(redis_url) as broker, broker.consume("A") as consumer:
+        raw("CONFIG", "SET", "min-replicas-to-write", 1)
+        try:
+            publishing = asyncio.create_task(broker.publish("A", 1))
+            await asyncio.sleep(0.1)
+        finally:
+            raw("CONFIG", "SET", "min-replicas-to-write", 0)
+        await publishing
+        assert await receive(consumer, 1) == [1]

@@ -418,3 +418,36 @@ async def test_a_pending_entry_that_was_deleted_is_let_go(redis_url: str, raw: R
             await broker.publish("A", 3)
             assert await receive(consumer, 1) == [3]
         assert await broker.dead_letters("A") == []
+
+
+@pytest.mark.parametrize("retry", [True, False])
+@story
+async def test_rejecting_what_was_deleted_with_its_group_does_nothing(
+    redis_url: str, raw: Raw, retry: bool
+) -> None:
+    async with opened(redis_url) as broker, broker.consume("A") as consumer:
+        await broker.publish("A", 1)
+        delivery = await next_one(consumer)
+        raw("XGROUP", "DESTROY", "A", "gateway")
+        await delivery.reject("no", retry=retry)
+        assert await receive(consumer, 1) == [1]
+
+
+@pytest.mark.parametrize("prefetch", [1, 2, 3])
+@story
+async def test_a_busy_consumer_still_takes_over_from_the_dead(
+    redis_url: str, raw: Raw, prefetch: int
+) -> None:
+    async with opened(redis_url, claim_after=MOMENT) as broker:
+        await broker.declare("A")
+        await broker.publish("A", "left")
+        left_by(raw, "dead", "A")
+        await broker.publish_many("A", range(2000))
+        async with broker.consume("A", prefetch=prefetch) as consumer:
+            for _ in range(150):
+                delivery = await next_one(consumer)
+                await asyncio.sleep(0.01)  # its work
+                await delivery.acknowledge()
+                if delivery.data == "left":
+                    return
+    raise AssertionError("it was left for as long as there was anything else")

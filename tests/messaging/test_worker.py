@@ -221,6 +221,25 @@ async def test_a_handler_chooses_between_a_retry_and_the_dead_letters(
     assert (letter.attempts, letter.reason) == (attempts, reason)
 
 
+@story
+async def test_a_handler_that_met_a_cancelled_task_has_failed_and_its_lane_goes_on() -> None:
+    worker, seen = Worker(), list[int]()
+
+    @worker.on(EVENT, concurrency=1)
+    async def meet(number: int) -> None:
+        seen.append(number)
+        if number == 0:
+            cancelled = asyncio.get_running_loop().create_future()
+            cancelled.cancel()
+            await cancelled
+
+    async with served(worker) as broker:
+        await broker.publish_many(EVENT, range(3))
+        (letter,) = await dead_letters_of(broker, EVENT, 1)
+    assert (letter.reason, letter.attempts, decode(letter.body)) == ("CancelledError", 3, 0)
+    assert sorted(seen) == [0, 0, 0, 1, 2]
+
+
 @pytest.mark.parametrize("body", [b'{"content": "without an id"}', b"{nonsense", b""])
 @story
 async def test_an_undecodable_payload_is_a_dead_letter_at_once(body: bytes) -> None:
@@ -344,6 +363,29 @@ async def test_a_stop_finishes_what_runs_and_gives_back_the_rest() -> None:
         async with broker.consume(EVENT) as consumer:
             assert await receive(consumer, 7) == list(range(3, 10))
         assert await has_nothing(broker, EVENT)
+
+
+@story
+async def test_a_stop_starts_no_handler_that_waits_for_its_turn() -> None:
+    worker, crowd = Worker(concurrency=2), Crowd()
+    for event in ("A", "B"):
+
+        @worker.on(event, concurrency=5)
+        async def crowded(number: int) -> None:
+            await crowd.enter()
+
+    async with await open_broker("memory://", BrokerSettings()) as broker:
+        await broker.declare("A", "B")
+        await broker.publish_many("A", range(5))
+        await broker.publish_many("B", range(5))
+        serving = asyncio.create_task(worker.serve(broker))
+        await until(lambda: crowd.inside == 2)
+        worker.stop()
+        crowd.door.set()
+        await serving
+        assert crowd.through == 2
+        async with broker.consume("A", "B") as consumer:
+            assert len(await receive(consumer, 8)) == 8
 
 
 @story

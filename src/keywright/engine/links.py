@@ -262,11 +262,16 @@ class Links:
 
     async def _opened(self) -> Link:
         connection = self._make()
+        cancelled_before = _cancellations()
         try:
             link = cast("Link", await connection.link())
         except (exceptions.RedisError, OSError) as error:
             raise unreachable(error, self.address.shown) from error
         self._connections[link] = connection
+        if _cancellations() > cancelled_before:
+            # redis-py waits with asyncio.wait_for, which may lose a cancellation in Python 3.11.
+            await self._forget(link)
+            raise asyncio.CancelledError
         if self._closed:
             await self._forget(link)
             raise ConnectionLostError(self.address.shown, CLOSED)
@@ -277,6 +282,12 @@ class Links:
         link.close()
         if connection is not None:
             await connection.disconnect(nowait=True)
+
+
+def _cancellations() -> int:
+    """How often the present task was told to end."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:

@@ -19,7 +19,7 @@ from typing import Any, Self, TypeVar, overload
 import msgspec
 
 from keywright.errors import UsageError
-from keywright.messaging.encodings import Encoding, decode
+from keywright.messaging.encodings import Encoding, decode, encode
 
 __all__ = [
     "Broker",
@@ -27,6 +27,7 @@ __all__ = [
     "Consumer",
     "DeadLetter",
     "Delivery",
+    "encode_body",
     "is_name",
     "name_refusal",
     "queue_name",
@@ -82,6 +83,17 @@ def queue_name(group: str, event: str, subgroup: str | None = None) -> str:
 def is_name(text: str) -> bool:
     """Whether a group, subgroup or event may be called so: colons separate them. A broker may allow less."""
     return bool(text) and ":" not in text
+
+
+def encode_body(data: object, settings: BrokerSettings) -> bytes:
+    """The body of a message or an answer. Raises UsageError for what is too large or has no encoding."""
+    body = encode(data, settings.encoding)
+    if len(body) > settings.max_body_bytes:
+        raise UsageError(
+            f"a message body of {len(body)} bytes is larger than the limit of {settings.max_body_bytes}. "
+            f"Send less, or raise max_body_bytes."
+        )
+    return body
 
 
 def name_refusal(kind: str, name: str, expected: str) -> UsageError:

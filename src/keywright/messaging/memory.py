@@ -23,11 +23,12 @@ from keywright.messaging.contract import (
     Consumer,
     DeadLetter,
     Delivery,
+    encode_body,
     is_name,
     name_refusal,
     queue_name,
 )
-from keywright.messaging.encodings import decode, encode
+from keywright.messaging.encodings import decode
 
 __all__ = ["MemoryBroker"]
 
@@ -61,9 +62,13 @@ class _Queue:
         self._ready.append(message)
         self._wake()
 
-    def put_back(self, messages: Iterable[_Message]) -> None:
-        """To the front, in the order in which they were taken."""
-        self._ready.extendleft(sorted(messages, key=_age, reverse=True))
+    def put_back(self, messages: Iterable[_Message], most_attempts: int) -> None:
+        """To the front, in the order in which they were taken; what had all its attempts is given up."""
+        for message in sorted(messages, key=_age, reverse=True):
+            if message.attempts < most_attempts:
+                self._ready.appendleft(message)
+            else:
+                self.bury(message, "no consumer that received it lived to settle it")
         self._wake()
 
     def put_later(self, message: _Message, seconds: float) -> None:
@@ -74,6 +79,17 @@ class _Queue:
         while self._later and self._later[0][0] <= time.monotonic():
             self._ready.append(heapq.heappop(self._later)[2])
         return self._ready.popleft() if self._ready else None
+
+    def bury(self, message: _Message, reason: str) -> None:
+        self.dead.append(
+            DeadLetter(
+                event=message.event,
+                body=message.body,
+                reason=reason,
+                attempts=message.attempts,
+                at=datetime.now(UTC),
+            )
+        )
 
     def seconds_until_retry(self) -> float | None:
         return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
@@ -150,18 +166,10 @@ class MemoryDelivery(Delivery):
             doubled = settings.retry_after.total_seconds() * 2.0 ** (self.attempt - 1)
             self._queue.put_later(self._message, min(doubled, _LONGEST_RETRY_SECONDS))
         else:
-            self._queue.dead.append(
-                DeadLetter(
-                    event=self.event,
-                    body=self.body,
-                    reason=reason,
-                    attempts=self.attempt,
-                    at=datetime.now(UTC),
-                )
-            )
+            self._queue.bury(self._message, reason)
 
     async def reply(self, data: object) -> None:
-        body = self._consumer.broker.encoded(self.event, data)
+        body = encode_body(data, self._consumer.broker.settings)
         waiting = self._message.reply
         if waiting is not None and not waiting.done():
             waiting.set_result(body)
@@ -223,7 +231,8 @@ class MemoryConsumer(Consumer):
         for queue in self._queues:
             queue.consumers.discard(self)
             returned = (each.give_back() for each in unsettled)
-            queue.put_back([message for owner, message in returned if owner is queue])
+            messages = [message for owner, message in returned if owner is queue]
+            queue.put_back(messages, self.broker.settings.max_attempts)
         self.wake()
 
     def wake(self) -> None:
@@ -284,19 +293,20 @@ class MemoryBroker(Broker):
         self._declared(events, subgroup)
 
     async def publish(self, event: str, data: object) -> str:
+        identity = self._publish(event, encode_body(data, self.settings), None)
         await asyncio.sleep(0)
-        return self._publish(event, self.encoded(event, data), None)
+        return identity
 
     async def publish_many(self, event: str, items: Iterable[object]) -> list[str]:
-        bodies = [self.encoded(event, data) for data in items]
+        bodies = [encode_body(data, self.settings) for data in items]
         return [self._publish(event, body, None) for body in bodies]
 
     async def call(
         self, event: str, data: object, *, reply: Any = Any, within: timedelta | None = None
     ) -> Any:
-        seconds = (within or self.settings.call_timeout).total_seconds()
+        seconds = (self.settings.call_timeout if within is None else within).total_seconds()
         waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._publish(event, self.encoded(event, data), waiting)
+        self._publish(event, encode_body(data, self.settings), waiting)
         self._calls.add(waiting)
         try:
             async with asyncio.timeout(seconds):
@@ -331,15 +341,6 @@ class MemoryBroker(Broker):
                 waiting.set_exception(self._closed_error())
         self._open = False
         self._hub.leave()
-
-    def encoded(self, event: str, data: object) -> bytes:
-        body = encode(data, self.settings.encoding)
-        if len(body) > self.settings.max_body_bytes:
-            raise UsageError(
-                f"a message of {event!r} has {len(body)} bytes, above the limit of "
-                f"{self.settings.max_body_bytes}. Send less, or raise max_body_bytes."
-            )
-        return body
 
     def enter(
         self, consumer: MemoryConsumer, events: Sequence[str], subgroup: str | None

@@ -66,8 +66,10 @@ class Shift:
             await asyncio.wait(late)
 
     async def _lane(self, stopping: asyncio.Event) -> None:
-        while (delivery := await self._inbox.get()) is not None and not stopping.is_set():
+        while (delivery := await self._inbox.get()) is not None:
             async with self._limit:
+                if stopping.is_set():
+                    return
                 await self._attend(delivery)
 
     async def _attend(self, delivery: Delivery) -> None:
@@ -82,11 +84,12 @@ class Shift:
             return await self._refuse(delivery, error)
         except Retry as error:
             return await delivery.reject(_reason(error), retry=True)
+        except asyncio.CancelledError as error:
+            if _is_being_cancelled():
+                raise
+            return await self._try_again(delivery, error)
         except Exception as error:  # noqa: BLE001  # whatever a handler raises is its message's fate
-            _log.warning(
-                "the handler of %s failed, attempt %d", delivery.event, delivery.attempt, exc_info=True
-            )
-            return await delivery.reject(_reason(error), retry=True)
+            return await self._try_again(delivery, error)
         return await self._finish(delivery, returned)
 
     async def _finish(self, delivery: Delivery, returned: object) -> None:
@@ -98,6 +101,10 @@ class Shift:
         self._done.append(delivery)
         self._some_done.set()
         return None
+
+    async def _try_again(self, delivery: Delivery, error: BaseException) -> None:
+        _log.warning("the handler of %s failed, attempt %d", delivery.event, delivery.attempt, exc_info=error)
+        await delivery.reject(_reason(error), retry=True)
 
     async def _refuse(self, delivery: Delivery, error: Exception) -> None:
         _log.warning("%s went to the dead letters: %s", delivery.event, _reason(error))
@@ -113,6 +120,12 @@ class Shift:
                 await self._consumer.acknowledge_all(done)
 
 
-def _reason(error: Exception) -> str:
+def _is_being_cancelled() -> bool:
+    """Whether this task is meant; a handler may also meet a cancellation, of a task or future it awaits."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _reason(error: BaseException) -> str:
     reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return reason if len(reason) <= LONGEST_REASON else f"{reason[: LONGEST_REASON - 1]}…"

@@ -89,8 +89,8 @@ class Worker:
         """Handle messages until `stop()`, or until the broker is closed.
 
         Stopping takes nothing new, gives running handlers their grace, and leaves the rest unsettled, so
-        that it is delivered again. Raises BrokerError when the broker is lost for longer than its settings
-        allow.
+        that it is delivered again. Raises BrokerError when settling or answering met an outage of more than
+        `connect_timeout`; a worker without work waits for the broker to come back.
         """
         stopping = self._start(broker)
         limit = asyncio.Semaphore(self._concurrency)

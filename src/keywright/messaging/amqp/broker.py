@@ -20,9 +20,9 @@ from keywright.messaging.amqp.consumer import AmqpConsumer
 from keywright.messaging.amqp.frames import PERSISTENT, Properties, identified
 from keywright.messaging.amqp.link import Address, Link
 from keywright.messaging.amqp.publishing import Identities, Outgoing, Publisher
-from keywright.messaging.amqp.rerouting import Rerouting, dead_letter, encode_body
+from keywright.messaging.amqp.rerouting import Rerouting, dead_letter
 from keywright.messaging.amqp.topology import Queue, Topology, check_name
-from keywright.messaging.contract import Broker, BrokerSettings, DeadLetter
+from keywright.messaging.contract import Broker, BrokerSettings, DeadLetter, encode_body
 from keywright.messaging.encodings import CONTENT_TYPES
 
 __all__ = ["AmqpBroker"]
@@ -90,7 +90,7 @@ class AmqpBroker(Broker):
     ) -> Any:
         self._check_open()
         question = self._outgoing(event, data)
-        seconds = (within or self.settings.call_timeout).total_seconds()
+        seconds = (self.settings.call_timeout if within is None else within).total_seconds()
         try:
             async with asyncio.timeout(seconds):
                 return await self._replies.ask(self._publisher, question, self._content_type, reply)
@@ -123,13 +123,15 @@ class AmqpBroker(Broker):
         if self._closed:
             return
         self._closed = True
-        for consumer in self._consumers:
-            await consumer.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._seconds):
-                await self._publisher.drain()
-        self._publisher.close()
-        await self._connection.close()
+        try:
+            for consumer in self._consumers:
+                await consumer.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._publisher.drain()
+        finally:
+            self._publisher.close()
+            await self._connection.close()
 
     def _check_open(self) -> None:
         if self._closed:

@@ -48,7 +48,7 @@ class Connection:
     def __init__(self, address: Address, name: str, seconds: float) -> None:
         self.address = address
         self._name = name
-        self._seconds = seconds
+        self.seconds = seconds
         self._parts: list[Part] = []
         self._link: Link | None = None
         self._connected = asyncio.Event()
@@ -58,9 +58,9 @@ class Connection:
 
     async def open(self) -> None:
         """Connect once, without retrying. Raises BrokerUnreachableError, or what a part raises."""
-        link = await Link.open(self.address, self._name, self._seconds)
+        link = await Link.open(self.address, self._name, self.seconds)
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 await self._attach_all(link)
         except LinkLostError as exc:
             raise BrokerUnreachableError(str(self.address), str(exc)) from exc
@@ -83,7 +83,7 @@ class Connection:
     async def run(self, operation: Callable[[Link], Coroutine[Any, Any, T]]) -> T:
         """The result of an operation that may be repeated: on the next link, if this one is lost."""
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 while True:
                     link = await self._current()
                     with suppress(LinkLostError):
@@ -94,7 +94,7 @@ class Connection:
 
     def unreachable(self) -> BrokerUnreachableError:
         """The error of an operation that waited long enough."""
-        return BrokerUnreachableError(str(self.address), f"no connection within {self._seconds:g} s")
+        return BrokerUnreachableError(str(self.address), f"no connection within {self.seconds:g} s")
 
     async def close(self) -> None:
         """End the link for good."""
@@ -152,7 +152,7 @@ class Connection:
         pause = _FIRST_PAUSE_SECONDS
         while True:
             try:
-                link = await Link.open(self.address, self._name, self._seconds)
+                link = await Link.open(self.address, self._name, self.seconds)
             except BrokerUnreachableError as exc:
                 _log.debug("%s", exc)
             else:
@@ -164,7 +164,7 @@ class Connection:
     async def _restored(self, link: Link) -> bool:
         """Whether all parts are attached. A link that dies meanwhile is no reason to give up."""
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 await self._attach_all(link)
         except (LinkLostError, TimeoutError) as exc:
             _log.debug("the new connection to %s did not last: %s", self.address, exc)

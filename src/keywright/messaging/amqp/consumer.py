@@ -138,9 +138,12 @@ class AmqpConsumer(Consumer):
             for channel in channels:
                 for number in range(len(self._queues)):
                     await link.during(channel.basic_cancel(str(number), nowait=True))
-        while self._moves and not link.lost.done():
-            waited: list[asyncio.Future[Any]] = [link.lost, *self._moves]
-            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        # Not for ever: a server that is short of memory takes no messages.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._connection.seconds):
+                while self._moves and not link.lost.done():
+                    waited: list[asyncio.Future[Any]] = [link.lost, *self._moves]
+                    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
         for move in tuple(self._moves):
             move.cancel()
 
@@ -180,7 +183,7 @@ class AmqpConsumer(Consumer):
         self._channels.append(channel)
         inlet.connect(link, channel.number or 0)
         await channel.basic_qos(prefetch_count=prefetch, global_=self._shared_limit)
-        for (tag, _), name in zip(inlet.consumer_tags, names, strict=True):
+        for tag, name in zip(inlet.consumer_tags, names, strict=True):
             try:
                 await channel.basic_consume(name, _never, consumer_tag=tag)
             except AMQPChannelError as exc:

@@ -14,7 +14,7 @@ from keywright.messaging.amqp.settling import Ledger
 from keywright.messaging.amqp.topology import Queue
 from keywright.messaging.contract import Delivery
 
-__all__ = ["ATTEMPTS", "AmqpDelivery", "Inlet", "Router"]
+__all__ = ["ATTEMPTS", "AmqpDelivery", "Inlet", "Router", "attempts_before"]
 
 ATTEMPTS = "x-keywright-attempts"
 """The header that counts how often a message was delivered before it was published anew."""
@@ -55,8 +55,8 @@ class Inlet:
         self._settled: list[int] = []
 
     @property
-    def consumer_tags(self) -> list[tuple[str, Queue]]:
-        return [(tag.decode(), queue) for tag, queue in self._queues.items()]
+    def consumer_tags(self) -> list[str]:
+        return [tag.decode() for tag in self._queues]
 
     @property
     def alive(self) -> bool:

@@ -7,7 +7,7 @@ payload, and the octet 206. 4.2.6: content is a method frame, a header frame and
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from struct import Struct
 from typing import Any
@@ -29,6 +29,7 @@ __all__ = [
     "Properties",
     "acknowledgement",
     "content",
+    "headers_without",
     "identified",
     "publish_method",
     "read_body_size",
@@ -58,6 +59,8 @@ _END_THEN_BODY = Struct(">BBHI")
 _ACKNOWLEDGEMENT = Struct(">BHIIQBB")
 _TAG = Struct(">QB")
 _SIZE_AND_FLAGS = Struct(">QH")
+_LENGTH = Struct(">I")
+_BROKEN = (ValueError, IndexError, RecursionError, struct.error)
 
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _DELIVERY_MODE = 1 << 15, 1 << 14, 1 << 13, 1 << 12
 _PRIORITY, _CORRELATION_ID, _REPLY_TO, _EXPIRATION, _MESSAGE_ID = 1 << 11, 1 << 10, 1 << 9, 1 << 8, 1 << 7
@@ -66,7 +69,7 @@ _PRIORITY, _CORRELATION_ID, _REPLY_TO, _EXPIRATION, _MESSAGE_ID = 1 << 11, 1 << 
 class Properties:
     """What a message says about itself, as far as it matters here."""
 
-    __slots__ = ("content_type", "correlation_id", "headers", "message_id", "reply_to")
+    __slots__ = ("content_type", "correlation_id", "foreign", "headers", "message_id", "reply_to")
 
     def __init__(
         self,
@@ -79,6 +82,8 @@ class Properties:
     ) -> None:
         self.content_type = content_type
         self.headers = headers
+        self.foreign = b""
+        """Headers as they were written: not every client's can be read and written again without loss."""
         self.correlation_id = correlation_id
         self.reply_to = reply_to
         self.message_id = message_id
@@ -89,9 +94,10 @@ class Properties:
         if self.content_type is not None:
             flags |= _CONTENT_TYPE
             packed.append(_short(self.content_type))
-        if self.headers:
+        if self.headers or self.foreign:
             flags |= _HEADERS
-            packed.append(encode.field_table(dict(self.headers)))
+            own = encode.field_table(dict(self.headers or {}))[_LENGTH.size :]
+            packed += (_LENGTH.pack(len(self.foreign) + len(own)), self.foreign, own)
         packed.append(mode)
         for flag, text in (
             (_CORRELATION_ID, self.correlation_id),
@@ -161,9 +167,24 @@ def read_properties(header: bytes) -> Properties:
     A message that cannot be described must still be delivered: it would come back for ever.
     """
     found = Properties()
-    with suppress(ValueError, IndexError, struct.error):
+    with suppress(*_BROKEN):
         _read_into(found, header)
     return found
+
+
+def headers_without(written: bytes, unwanted: Callable[[str], bool]) -> bytes:
+    """Headers as they were written, less those of such names; of broken ones, those before the break."""
+    kept, at = b"", 0
+    with suppress(*_BROKEN):
+        while at < len(written):
+            name, value_at = _read_short(written, at)
+            end = value_at + decode.embedded_value(written[value_at:])[0]
+            if end > len(written):
+                break
+            if not unwanted(name):
+                kept += written[at:end]
+            at = end
+    return kept
 
 
 def _read_into(found: Properties, header: bytes) -> None:
@@ -174,8 +195,11 @@ def _read_into(found: Properties, header: bytes) -> None:
     if flags & _CONTENT_ENCODING:
         _, at = _read_short(header, at)
     if flags & _HEADERS:
-        length, found.headers = decode.field_table(header[at:])
-        at += length
+        end = at + _LENGTH.size + _LENGTH.unpack_from(header, at)[0]
+        found.foreign = header[at + _LENGTH.size : end]
+        with suppress(*_BROKEN):
+            found.headers = decode.field_table(header[at:end])[1]
+        at = end
     at += bool(flags & _DELIVERY_MODE) + bool(flags & _PRIORITY)
     if flags & _CORRELATION_ID:
         found.correlation_id, at = _read_short(header, at)
@@ -194,4 +218,8 @@ def _short(text: str) -> bytes:
 
 def _read_short(data: bytes, at: int) -> tuple[str, int]:
     end = at + 1 + data[at]
-    return data[at + 1 : end].decode(errors="replace"), end
+    read = data[at + 1 : end]
+    try:
+        return read.decode(), end
+    except UnicodeDecodeError:  # as long as it was, so that it can be written again
+        return read.decode("ascii", errors="replace").replace("\ufffd", "?"), end

@@ -167,10 +167,13 @@ class Link:
             self._transport.abort()
         self._watched.clear()
         self.lose("closed")
-        with suppress(TimeoutError, AMQPError, OSError, asyncio.CancelledError):
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                await self._connection.close()
-        self._transport.abort()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    # aiormq may end with a cancellation of its own, which is not one of ours.
+                    await asyncio.gather(self._connection.close(), return_exceptions=True)
+        finally:
+            self._transport.abort()
 
     def _lost_because(self, reason: str) -> str:
         self.lose(reason)

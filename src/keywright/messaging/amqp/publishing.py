@@ -7,6 +7,9 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
+from typing import Any
+
+from aiormq.exceptions import AMQPChannelError, ChannelAccessRefused, ChannelPreconditionFailed
 
 from keywright.errors import BrokerError, UnroutableError
 from keywright.messaging.amqp.connection import Connection
@@ -121,6 +124,8 @@ class Publisher:
         self._series = 0
         self._overdue: asyncio.TimerHandle | None = None
         self._room: list[asyncio.Future[None]] = []
+        self._refusal: AMQPChannelError | None = None
+        self._one_by_one = 0
         self._failure: BrokerError | None = None
 
     async def publish(self, message: Outgoing) -> None:
@@ -160,6 +165,7 @@ class Publisher:
         if self._link is link:
             return
         channel = await link.open_tapped(self, confirms=True)
+        channel.closing.add_done_callback(self._note_refusal)
         link.watch(channel)
         self._link, self._channel = link, channel.number or 0
         self._lowest = self._tag = 0
@@ -170,7 +176,10 @@ class Publisher:
         self._plan_flush()
 
     def detach(self) -> None:
+        if self._link is None:  # an outage that goes on gives nobody more time
+            return
         self._link = None
+        self._find_refused()
         self._waiting.extendleft(reversed(self._unconfirmed.values()))
         self._unconfirmed.clear()
         for message in self._waiting:
@@ -211,12 +220,32 @@ class Publisher:
         for number in range(first, tag + 1):
             message = self._unconfirmed.pop(number, None)
             if message is not None:
+                self._one_by_one -= self._one_by_one > 0
                 message.receipt.settle(_outcome(message, accepted))
         if multiple:
             self._lowest = tag
         if self._waiting and not self._flushing:
             self._plan_flush()
         self._make_room()
+
+    def _note_refusal(self, closing: asyncio.Future[Any]) -> None:
+        error = None if closing.cancelled() else closing.exception()
+        if isinstance(error, ChannelAccessRefused | ChannelPreconditionFailed) and self._link is not None:
+            self._refusal = error
+
+    def _find_refused(self) -> None:
+        """A message that the server refuses costs the channel, and it does not say which one that was.
+
+        So what was on its way is sent again one by one, until the refused message is alone.
+        """
+        refusal, self._refusal = self._refusal, None
+        if refusal is None:
+            return
+        self._one_by_one = len(self._unconfirmed)
+        if self._one_by_one == 1:
+            _, message = self._unconfirmed.popitem()
+            message.receipt.settle(_refused(message, refusal))
+            self._one_by_one = 0
 
     def _plan_flush(self) -> None:
         self._flushing = True
@@ -229,7 +258,8 @@ class Publisher:
             return
         frames: list[bytes] = []
         size = 0
-        while waiting and len(unconfirmed) < _WINDOW and size < _WINDOW_BYTES:
+        window = 1 if self._one_by_one else _WINDOW
+        while waiting and len(unconfirmed) < window and size < _WINDOW_BYTES:
             message = waiting.popleft()
             self._tag += 1
             unconfirmed[self._tag] = message
@@ -279,6 +309,13 @@ class Publisher:
             for waiter in waiters:
                 if not waiter.done():
                     waiter.set_result(None)
+
+
+def _refused(message: Outgoing, refusal: AMQPChannelError) -> BrokerError:
+    return BrokerError(
+        f"the broker refused a message of {len(message.body)} bytes for {message.routing_key!r}: {refusal}. "
+        f"Grant this user what the reply names, or send less."
+    )
 
 
 def _outcome(message: Outgoing, accepted: bool) -> BrokerError | None:

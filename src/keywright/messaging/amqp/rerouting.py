@@ -17,36 +17,27 @@ The price: a backlog that lived through two crashes of the server is received on
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
-from keywright.errors import UsageError
-from keywright.messaging.amqp.delivery import ATTEMPTS, AmqpDelivery
-from keywright.messaging.amqp.frames import PERSISTENT, TRANSIENT, Properties
+from keywright.errors import UnroutableError
+from keywright.messaging.amqp.delivery import ATTEMPTS, AmqpDelivery, attempts_before
+from keywright.messaging.amqp.frames import PERSISTENT, TRANSIENT, Properties, headers_without
 from keywright.messaging.amqp.publishing import DEFAULT_EXCHANGE, Identities, Outgoing, Publisher
 from keywright.messaging.amqp.topology import Topology
-from keywright.messaging.contract import BrokerSettings, DeadLetter
-from keywright.messaging.encodings import CONTENT_TYPES, encode
+from keywright.messaging.contract import BrokerSettings, DeadLetter, encode_body
+from keywright.messaging.encodings import CONTENT_TYPES
 
-__all__ = ["Rerouting", "dead_letter", "encode_body"]
+__all__ = ["Rerouting", "dead_letter"]
 
 _REASON = "x-keywright-reason"
 _EVENT = "x-keywright-event"
 _AT = "x-keywright-at"
+_HISTORY = ("x-death", "x-first-death", "x-last-death")
 _LONGEST_REASON = 4000
 _LONGEST_DELAY = timedelta(minutes=1)
-
-
-def encode_body(data: object, settings: BrokerSettings) -> bytes:
-    """The body of a message, if it is not too large. Raises UsageError, of which ValueRefusedError is one."""
-    body = encode(data, settings.encoding)
-    if len(body) > settings.max_body_bytes:
-        raise UsageError(
-            f"a message body of {len(body)} bytes is larger than the limit of {settings.max_body_bytes}. "
-            f"Send less, or raise max_body_bytes."
-        )
-    return body
 
 
 class Rerouting:
@@ -66,10 +57,12 @@ class Rerouting:
             await self._bury(delivery, reason, delivery.attempt)
             return
         delay = min(self._settings.retry_after * 2 ** min(delivery.attempt - 1, 16), _LONGEST_DELAY)
-        target = delivery.queue.name
+        notes = {ATTEMPTS: delivery.attempt}
         if delay:
-            target = await self._topology.ensure_retries(delivery.queue, delay)
-        await self._publish(delivery, target, {ATTEMPTS: delivery.attempt})
+            ensure = partial(self._topology.ensure_retries, delivery.queue, delay)
+            await self._publish_behind(delivery, ensure, notes)
+        else:
+            await self._publish(delivery, delivery.queue.name, notes)
 
     async def recount(self, delivery: AmqpDelivery, *, alone: bool) -> None:
         """What came back flagged: to the end of its queue, to the suspects, or to the dead letters."""
@@ -99,35 +92,39 @@ class Rerouting:
         await self._publisher.publish(answer)
 
     async def _bury(self, delivery: AmqpDelivery, reason: str, attempts: int) -> None:
-        target = await self._topology.ensure_dead(delivery.queue)
         notes = {
             ATTEMPTS: attempts,
             _REASON: reason[:_LONGEST_REASON],
             _EVENT: delivery.event,
             _AT: datetime.now(UTC).isoformat(),
         }
-        await self._publish(delivery, target, notes)
+        await self._publish_behind(delivery, partial(self._topology.ensure_dead, delivery.queue), notes)
+
+    async def _publish_behind(
+        self, delivery: AmqpDelivery, ensure: Callable[[], Awaitable[str]], notes: dict[str, Any]
+    ) -> None:
+        """To a queue that is made when it is first needed, and again when somebody has deleted it."""
+        try:
+            await self._publish(delivery, await ensure(), notes)
+        except UnroutableError:
+            self._topology.ensure_anew()
+            await self._publish(delivery, await ensure(), notes)
 
     async def _publish(self, delivery: AmqpDelivery, target: str, notes: dict[str, Any]) -> None:
         found = delivery.properties
         properties = Properties(
             content_type=found.content_type,
-            headers=_kept(found.headers) | notes,
+            headers=notes,
             correlation_id=found.correlation_id,
             reply_to=found.reply_to,
             message_id=delivery.id,
         )
+        # Without the server's own history, which makes it take a second retry for an endless one.
+        properties.foreign = headers_without(
+            found.foreign, lambda name: name in notes or name.startswith(_HISTORY)
+        )
         packed = properties.pack(PERSISTENT)
         await self._publisher.publish(Outgoing(DEFAULT_EXCHANGE, target, delivery.id, packed, delivery.body))
-
-
-def _kept(headers: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The headers without the server's own history, which makes it take a second retry for an endless one."""
-    return {
-        name: value
-        for name, value in (headers or {}).items()
-        if not name.startswith(("x-death", "x-first-death", "x-last-death"))
-    }
 
 
 def dead_letter(event: str, headers: Mapping[str, Any], body: bytes) -> DeadLetter:
@@ -137,6 +134,6 @@ def dead_letter(event: str, headers: Mapping[str, Any], body: bytes) -> DeadLett
         event=str(headers.get(_EVENT, event)),
         body=body,
         reason=str(headers.get(_REASON, "unknown")),
-        attempts=int(headers.get(ATTEMPTS, 0)),
+        attempts=attempts_before(headers),
         at=datetime.fromisoformat(at) if isinstance(at, str) else datetime.fromtimestamp(0, UTC),
     )

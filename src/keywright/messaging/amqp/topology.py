@@ -102,7 +102,7 @@ class Topology:
                 del self._wanted[queue]
 
     def detach(self) -> None:
-        self._behind.clear()
+        self.ensure_anew()
 
     def fail(self, error: BrokerError) -> None:
         pass
@@ -136,6 +136,10 @@ class Topology:
         }
         await self._ensure(name, arguments)
         return name
+
+    def ensure_anew(self) -> None:
+        """Somebody deleted what was ensured: believe nothing."""
+        self._behind.clear()
 
     async def _ensure(self, name: str, arguments: Mapping[str, object]) -> None:
         if name in self._behind:

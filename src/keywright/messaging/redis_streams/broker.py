@@ -14,16 +14,16 @@ from itertools import islice
 from typing import Any, Self
 
 from keywright.engine import Settings, aconnect
-from keywright.errors import EngineError, KeywrightError, UsageError, ValueRefusedError
+from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright.keyspace.call import Command
 from keywright.keyspace.kinds.stream import ADD
-from keywright.messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter
-from keywright.messaging.encodings import decode, encode
+from keywright.messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, encode_body
+from keywright.messaging.encodings import decode
 from keywright.messaging.redis_streams import commands
 from keywright.messaging.redis_streams.calls import Caller
 from keywright.messaging.redis_streams.consumer import StreamConsumer
 from keywright.messaging.redis_streams.naming import ProcessName
-from keywright.messaging.redis_streams.reaching import Reach, is_passing, waited_out
+from keywright.messaging.redis_streams.reaching import Reach, closed_error, is_passing, waited_out
 from keywright.messaging.redis_streams.schema import (
     DeadLetters,
     EventStream,
@@ -56,6 +56,7 @@ class RedisStreamsBroker(Broker):
         self._publishing = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._closing = False
 
     @classmethod
     async def open(cls, url: str, settings: BrokerSettings) -> Self:
@@ -75,7 +76,7 @@ class RedisStreamsBroker(Broker):
         await self._reach.run(commands.create_groups(declared, group_name(self.group, subgroup)))
 
     async def publish(self, event: str, data: object) -> str:
-        stream, body = self._stream(event), self._body(event, data)
+        stream, body = self._stream(event), encode_body(data, self.settings)
         self._begin()
         try:
             return await self._reach.run(Command(ADD, stream, (b"*", b"data", body), bytes.decode))
@@ -87,7 +88,7 @@ class RedisStreamsBroker(Broker):
         ids: list[str] = []
         self._begin()
         try:
-            for bodies in _chunks(self._body(event, item) for item in items):
+            for bodies in _chunks(encode_body(item, self.settings) for item in items):
                 ids += await self._append(stream, bodies)
         finally:
             self._end()
@@ -131,6 +132,7 @@ class RedisStreamsBroker(Broker):
     async def close(self) -> None:
         if self._reach.closed:
             return
+        self._closing = True
         await self._quiet.wait()
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
         self._reach.closed = True
@@ -145,13 +147,6 @@ class RedisStreamsBroker(Broker):
             stream = self._streams[event] = EventStream(checked_name("an event", event))
             self._trimmer.watch([stream])
         return stream
-
-    def _body(self, event: str, data: object) -> bytes:
-        body = encode(data, self.settings.encoding)
-        if len(body) > self.settings.max_body_bytes:
-            most = f"a body of at most {self.settings.max_body_bytes} bytes"
-            raise ValueRefusedError(event, most, f"one of {len(body)} bytes")
-        return body
 
     async def _append(self, stream: EventStream, bodies: list[bytes]) -> list[str]:
         """Append one chunk; what an outage left without an id is appended again, in order."""
@@ -176,8 +171,8 @@ class RedisStreamsBroker(Broker):
 
     def _begin(self) -> None:
         """Messages are on their way; close() waits for them."""
-        if self._reach.closed:
-            raise UsageError("the broker is closed. Open another with open_broker().")
+        if self._closing:
+            raise closed_error()
         self._publishing += 1
         self._quiet.clear()
 

@@ -2,13 +2,12 @@
 
 The id is known only when the message is published, and the reply may be faster than that. So all replies of
 an event are subscribed to, and the server has confirmed it, before the first call of the event is published;
-and a reply that comes before its id is kept for as long as some call still waits for its id.
+and each call keeps what comes until it has its id.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
@@ -30,8 +29,8 @@ class Caller:
         self._opening = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
         self._waiting: dict[bytes, asyncio.Future[bytes]] = {}
-        self._unnamed: Counter[bytes] = Counter()
-        self._early: dict[bytes, bytes] = {}
+        self._unnamed: dict[bytes, list[dict[bytes, bytes]]] = {}
+        """By what their channels begin with: the replies that came while a call was without its id."""
 
     async def call(self, event: str, publish: Callable[[], Awaitable[str]], within: timedelta) -> bytes:
         """The body of the reply to what `publish` publishes under the event. Raises CallTimeoutError."""
@@ -75,29 +74,28 @@ class Caller:
         self, event: str, publish: Callable[[], Awaitable[str]]
     ) -> tuple[bytes, asyncio.Future[bytes]]:
         stem = REPLIES.name(self._context, event, "0")[:-1]
-        self._unnamed[stem] += 1
+        early: dict[bytes, bytes] = {}
+        unnamed = self._unnamed.setdefault(stem, [])
+        unnamed.append(early)
         try:
             channel = stem + (await publish()).encode()
-            reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-            if channel in self._early:
-                reply.set_result(self._early.pop(channel))
-            else:
-                self._waiting[channel] = reply
-            return channel, reply
         finally:
-            self._unnamed[stem] -= 1
-            if not self._unnamed[stem]:
-                del self._unnamed[stem]
-                self._early = {each: body for each, body in self._early.items() if not each.startswith(stem)}
+            unnamed[:] = [each for each in unnamed if each is not early]
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        if channel in early:
+            reply.set_result(early[channel])
+        else:
+            self._waiting[channel] = reply
+        return channel, reply
 
     async def _match(self, replies: Subscription) -> None:
         try:
             async for channel, body in replies:
                 reply = self._waiting.pop(channel, None)
-                if reply is not None:
-                    if not reply.done():
-                        reply.set_result(body)
-                elif channel.rpartition(b":")[0] + b":" in self._unnamed:
-                    self._early[channel] = body
+                if reply is None:
+                    for early in self._unnamed.get(channel.rpartition(b":")[0] + b":", ()):
+                        early[channel] = body
+                elif not reply.done():
+                    reply.set_result(body)
         except EngineError:
             return  # the database was closed; calls under way run into their timeouts

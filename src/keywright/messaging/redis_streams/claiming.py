@@ -127,7 +127,8 @@ class Claimer:
                 await self._give_up(queue, row)
         again = [row for row in rows if row.deliveries == 0 or row.deliveries + 1 < most]
         last = [row for row in rows if 0 < row.deliveries == most - 1]
-        room = max(self._intake.free, int(self._intake.idle))
+        # One more than there is room for: new entries fill it at once, and these would never have their turn.
+        room = max(self._intake.free, int(self._intake.free >= 0))
         chosen = again[:room]
         if last and len(chosen) < room and not self._intake.has_last_chance:
             chosen.append(last[0])

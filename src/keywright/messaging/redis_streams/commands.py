@@ -169,10 +169,13 @@ def restamp(
     idle: timedelta = timedelta(0),
     deliveries: int | None = None,
 ) -> Call[None]:
-    """Say that entries were idle for so long, from now on; not a delivery."""
+    """Say that entries were idle for so long, from now on; not a delivery.
+
+    Without the group nothing happens: made anew, it delivers them by itself.
+    """
     counted: tuple[Any, ...] = () if deliveries is None else (b"RETRYCOUNT", deliveries)
     operands = (group, consumer, 0, *ids, b"IDLE", milliseconds(idle), *counted, b"JUSTID")
-    return Command(RESTAMP, stream, operands, nothing)
+    return Command(RESTAMP, stream, operands, nothing).attempt().map(_unless_group_is_missing)
 
 
 def bury(stream: EventStream, group: str, letter: GivenUp) -> Call[None]:
@@ -202,6 +205,11 @@ def create_groups(streams: Sequence[EventStream], group: str) -> Call[list[bool]
 def is_missing_group(error: KeywrightError) -> bool:
     """Whether the stream or its group was deleted under a reader."""
     return isinstance(error, ServerRefusedError) and error.reply.startswith(("NOGROUP", "UNBLOCKED"))
+
+
+def _unless_group_is_missing(outcome: KeywrightError | None) -> None:
+    if outcome is not None and not is_missing_group(outcome):
+        raise outcome
 
 
 def milliseconds(duration: timedelta) -> int:

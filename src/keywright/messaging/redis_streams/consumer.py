@@ -49,10 +49,12 @@ class StreamConsumer(Consumer):
 
     async def open(self) -> None:
         if self._closed or self._tasks:
-            raise UsageError("a consumer is entered once. Make another with broker.consume().")
+            raise _entered_once()
         number = await self._names.join()
         try:
             await self._reach.run(commands.create_groups(self._streams, self._group))
+            if self._closed:
+                raise _entered_once()
         except BaseException:
             self._names.leave(number)
             raise
@@ -97,3 +99,7 @@ class StreamConsumer(Consumer):
             slot = slot_of(queue.name) if self._context.sharded else 0
             shares.setdefault(slot, []).append(queue)
         return list(shares.values())
+
+
+def _entered_once() -> UsageError:
+    return UsageError("a consumer is entered once. Make another with broker.consume().")

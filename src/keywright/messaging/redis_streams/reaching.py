@@ -21,12 +21,12 @@ from keywright.errors import (
 )
 from keywright.keyspace import Call
 
-__all__ = ["BACKOFF", "Reach", "is_passing", "waited_out"]
+__all__ = ["BACKOFF", "Reach", "closed_error", "is_passing", "waited_out"]
 
 T = TypeVar("T")
 
 BACKOFF = Retry(first_seconds=0.02, longest_seconds=1.0)
-_PASSING = ("LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY")
+_PASSING = ("LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS")
 
 
 def is_passing(error: EngineError) -> bool:
@@ -69,13 +69,17 @@ class Reach:
     async def run(self, call: Call[T]) -> T:
         """Run a call, and again after an outage: whatever it does may then have been done twice."""
         if self.closed:
-            raise UsageError("the broker is closed. Open another with open_broker().")
+            raise closed_error()
         try:
             return await self.database.run(call)
         except EngineError as error:
             if not is_passing(error):
                 raise BrokerError(str(error)) from error
         return await waited_out(lambda: self.database.run(call), self.address, self.patience)
+
+
+def closed_error() -> UsageError:
+    return UsageError("the broker is closed. Open another with open_broker().")
 
 
 def _reason(error: EngineError) -> str:

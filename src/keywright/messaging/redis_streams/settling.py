@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from keywright.errors import UsageError
 from keywright.keyspace import gather_list
-from keywright.messaging.contract import BrokerSettings
-from keywright.messaging.encodings import encode
+from keywright.messaging.contract import BrokerSettings, encode_body
 from keywright.messaging.redis_streams import commands
 from keywright.messaging.redis_streams.delivery import StreamDelivery
 from keywright.messaging.redis_streams.intake import Intake, Queue
@@ -81,7 +80,7 @@ class Settlement:
             await self.bury(delivery.queue.stream, delivery.id, delivery.body, reason, delivery.attempt)
 
     async def reply(self, delivery: StreamDelivery, data: object) -> None:
-        body = encode(data, self.settings.encoding)
+        body = encode_body(data, self.settings)
         await self.reach.run(REPLIES.publish(body, delivery.event, delivery.id))
 
     async def bury(self, stream: EventStream, identity: str, body: bytes, reason: str, attempts: int) -> None:
