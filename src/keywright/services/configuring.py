@@ -21,7 +21,7 @@ import msgspec
 
 from keywright.errors import UsageError
 
-__all__ = ["ConfigurationError", "SettingsReader", "Variables", "duration", "names"]
+__all__ = ["ConfigurationError", "Part", "SettingsReader", "Variables", "duration", "names"]
 
 T = TypeVar("T")
 
@@ -32,6 +32,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _parts = re.compile(_PART).findall
 _whole = re.compile(f"(?:{_PART})+").fullmatch
+_PASSWORD = re.compile(r"://[^'\"]*@")
 
 
 class ConfigurationError(UsageError):
@@ -42,6 +43,15 @@ class ConfigurationError(UsageError):
         self.reason = reason
         self.remedy = remedy
         super().__init__(f"{subject}: {reason}. {remedy}")
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings that belong together, a table of the file. Passwords in addresses are not shown."""
+
+    def __repr__(self) -> str:
+        values = ((name, repr(getattr(self, name))) for name in self.__struct_fields__)
+        shown = ", ".join(f"{name}={_PASSWORD.sub('://…@', value)}" for name, value in values)
+        return f"{type(self).__name__}({shown})"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,14 @@ from keywright.messaging import Encoding as BrokerEncoding
 from keywright.models.discord.changes import Kind
 from keywright.models.discord.layouts import LAYOUTS
 from keywright.services.addresses import host_and_port
-from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, duration, names
+from keywright.services.configuring import (
+    ConfigurationError,
+    Part,
+    SettingsReader,
+    Variables,
+    duration,
+    names,
+)
 from keywright.services.gateway import wire
 from keywright.services.gateway.intents import UNPRIVILEGED, intents_of
 
@@ -23,14 +30,14 @@ __all__ = ["Configuration", "ConfigurationError", "load"]
 LARGEST_SHARD_COUNT = 1_000_000
 
 
-class Shards(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Shards(Part, frozen=True, kw_only=True):
     count: int | None = None
     """Shards of the bot, the same in every process. None: what Discord recommends."""
     ids: list[int] | None = None
     """Those that this process may run. None: all."""
 
 
-class BrokerPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BrokerPart(Part, frozen=True, kw_only=True):
     url: str | None = None
     """amqp://, redis:// and kin, memory://. None: by type."""
     type: str = "redis"
@@ -43,11 +50,11 @@ class BrokerPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Redis: put before every stream."""
     quorum: bool = False
     """AMQP: quorum queues."""
-    subgroups: list[str] = []
+    subgroups: list[str] = msgspec.field(default_factory=list)
     """Their queues are declared at the start as well, so that they miss nothing."""
 
 
-class ApiPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ApiPart(Part, frozen=True, kw_only=True):
     version: int = 10
     scheme: str = "https"
     host: str = "discord.com"
@@ -57,45 +64,45 @@ class ApiPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return f"{self.scheme}://{self.host}/api/v{self.version}"
 
 
-class PrometheusPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PrometheusPart(Part, frozen=True, kw_only=True):
     address: str | None = None
     """host:port of /health and the metrics; without a host it is loopback. None: neither."""
     endpoint: str = "/metrics"
 
 
-class StorePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StorePart(Part, frozen=True, kw_only=True):
     type: str = "redis"
     prefix: str = "gateway"
 
 
-class RedisPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RedisPart(Part, frozen=True, kw_only=True):
     url: str | None = None
     """Sessions, ownership and the cache. A cluster is recognised. None: an embedded server."""
 
 
-class AmqpPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class AmqpPart(Part, frozen=True, kw_only=True):
     url: str | None = None
 
 
-class CachePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CachePart(Part, frozen=True, kw_only=True):
     layout: str = "drc"
     """drc, spectacles, or none."""
     prefix: str | None = None
-    without: list[Kind] = []
+    without: list[Kind] = msgspec.field(default_factory=list)
     """Kinds of entities that are not kept, such as presence."""
 
 
-class ConnectionPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ConnectionPart(Part, frozen=True, kw_only=True):
     encoding: wire.Encoding = wire.Encoding.JSON
     compression: wire.Compression = wire.Compression.ZSTD
     large_threshold: int = 250
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Configuration(Part, frozen=True, kw_only=True):
     """Everything a gateway is told. The token is a Secret."""
 
     token: Secret[str]
-    events: list[str] = []
+    events: list[str] = msgspec.field(default_factory=list)
     """The events to publish, * for all. Empty: none, the gateway only keeps the cache."""
     intents: list[str] | None = None
     """By name. None: all that need no permission of Discord's."""

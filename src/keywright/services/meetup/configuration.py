@@ -14,7 +14,7 @@ import msgspec
 from keywright.keyspace import Secret
 from keywright.models.meetup.schema import SeriesType
 from keywright.services.addresses import host_and_port
-from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, names
+from keywright.services.configuring import ConfigurationError, Part, SettingsReader, Variables, names
 from keywright.services.meetup import discord_api, meetup_api
 from keywright.services.meetup.discord_sync import GuildLayout
 from keywright.services.meetup.oauth import Provider
@@ -22,7 +22,7 @@ from keywright.services.meetup.oauth import Provider
 __all__ = ["Configuration", "ConfigurationError", "load"]
 
 
-class DiscordPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DiscordPart(Part, frozen=True, kw_only=True):
     guild: int
     api_url: str = discord_api.API_URL
     adventure_category: int | None = None
@@ -32,13 +32,13 @@ class DiscordPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """A role that sees the channels of campaigns."""
 
 
-class MeetupPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class MeetupPart(Part, frozen=True, kw_only=True):
     groups: list[str]
     """The urlnames of the groups whose events are followed."""
     api_url: str = meetup_api.API_URL
 
 
-class OAuthPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class OAuthPart(Part, frozen=True, kw_only=True):
     client_id: str
     authorize_url: str = "https://secure.meetup.com/oauth2/authorize"
     token_url: str = "https://secure.meetup.com/oauth2/access"
@@ -48,7 +48,7 @@ class OAuthPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Let people choose the second scopes. Their tokens are then kept, for programs that sign them up."""
 
 
-class PagesPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class PagesPart(Part, frozen=True, kw_only=True):
     public_url: str
     """Where people reach the pages, as in https://bot.example.org; the redirect address follows from it."""
     address: str = "127.0.0.1:8090"
@@ -56,13 +56,13 @@ class PagesPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     community: str = "our community"
 
 
-class RedisPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RedisPart(Part, frozen=True, kw_only=True):
     url: str | None = None
     """A cluster is recognised. None: an embedded server, which keeps nothing."""
     prefix: str | None = None
 
 
-class SchedulePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SchedulePart(Part, frozen=True, kw_only=True):
     sync_minutes: float = 15.0
     clean_minutes: float = 15.0
     expiry_at: str = "18:30"

@@ -12,7 +12,14 @@ import msgspec
 
 from keywright.keyspace import Secret
 from keywright.models.openmod.settings import Settings, subreddit_name
-from keywright.services.configuring import ConfigurationError, SettingsReader, Variables, duration, names
+from keywright.services.configuring import (
+    ConfigurationError,
+    Part,
+    SettingsReader,
+    Variables,
+    duration,
+    names,
+)
 from keywright.services.openmod.credentials import Credentials
 from keywright.services.openmod.schema import FEEDS
 
@@ -34,7 +41,7 @@ class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
     timeout: str = "16s"
 
 
-class RedisPart(msgspec.Struct, frozen=True, kw_only=True):
+class RedisPart(Part, frozen=True, kw_only=True):
     url: str | None = None
     """None: REDIS_URL, else an embedded server that keeps nothing."""
     prefix: str | None = None
