@@ -204,8 +204,9 @@ class AsyncDatabase:
             packed = Packed(wires)
             buffer = packed.buffer
         except Exception:  # noqa: BLE001  # one of the calls cannot be sent: the delivery finds out which
-            buffer = None
-        if buffer is None or len(buffer) > MOST_BYTES:
+            self._spawn(items, wires, self._from_the_start(wires))
+            return
+        if len(buffer) > MOST_BYTES:
             self._spawn(items, wires, self._from_the_start(wires))
             return
         size, count, start = len(buffer), len(wires), time.perf_counter()
