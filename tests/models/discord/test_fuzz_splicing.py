@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keywright.models.discord import entities
+from keywright.models.discord import entities, interpreter
 from keywright.models.discord.changes import (
     Change,
     KeepMembers,
@@ -25,6 +25,7 @@ from keywright.models.discord.splicing import (
     SplitMembers,
     SplitPresences,
     elements,
+    lift_members,
     split_bodies,
     split_members,
 )
@@ -39,8 +40,11 @@ LISTS = [
 def test_cutting_and_decoding_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     events = LISTS + list(hostile(LISTS, seed=22, count=COUNT))
     cut = [_found(event, data) for event, data in events]
+    monkeypatch.setattr(interpreter, "lift_members", lambda _: None)
     monkeypatch.setattr(
-        entities, "split_members", lambda raw, what: (SplitMembers([], [], []), elements(raw, what))
+        entities,
+        "split_members",
+        lambda given, what: (SplitMembers([], [], []), elements(given.get("members"), what)),
     )
     monkeypatch.setattr(entities, "split_presences", lambda bodies, _: (SplitPresences([], [], []), bodies))
     monkeypatch.setattr(entities, "placed_child", lambda *_, **__: None)
@@ -64,7 +68,7 @@ def test_cutting_and_decoding_find_the_same(monkeypatch: pytest.MonkeyPatch) -> 
 def test_an_odd_member_is_left_out_and_the_others_are_not(odd: bytes) -> None:
     plain = [b'{"user":{"id":"%d","username":"a"},"nick":null}' % number for number in range(2, 12)]
     array = b"[%b]" % b",".join([*plain[:3], odd, *plain[3:]])
-    split, others = split_members(msgspec.Raw(array), "members")
+    split, others = _split(array)
     assert others == [odd]
     assert split.people == [str(number) for number in range(2, 12)]
     assert set(split.rests) == {b'{"nick":null}'}
@@ -74,7 +78,7 @@ def test_an_odd_member_is_left_out_and_the_others_are_not(odd: bytes) -> None:
 def test_what_looks_like_the_next_member_is_not_taken_for_it(nested: bytes) -> None:
     first, second = b'{"id":"1","username":"a"}', b'{"id":"2","username":"b"}'
     odd = b'{"user":%b,"x":%b}' % (first, nested % second)
-    split, others = split_members(msgspec.Raw(b'[%b,{"user":%b,"z":1}]' % (odd, second)), "members")
+    split, others = _split(b'[%b,{"user":%b,"z":1}]' % (odd, second))
     assert others == [odd]
     assert (split.people, split.users, split.rests) == (["2"], [second], [b'{"z":1}'])
 
@@ -92,9 +96,48 @@ def test_a_user_within_a_member_is_not_taken_for_the_next_member() -> None:
     user = b'{"id":"2","username":"b"}'
     first = b'{"user":{"id":"1","username":"a"},"x":[{"y":1},{"user":%b,"z":1}]}' % user
     second = b'{"nick":"x","user":%b}' % user
-    split, others = split_members(msgspec.Raw(b"[%b,%b]" % (first, second)), "members")
+    split, others = _split(b"[%b,%b]" % (first, second))
     assert others == [first]
     assert split.rests == [b'{"nick":"x"}']
+
+
+MEMBER = b'{"user":{"id":"1","username":"a"},"x":{"y":{}},"nick":"}]"}'
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("before", "after"), [(b'"id":"7",', b""), (b"", b',"z":[{"user":1}]'), (b'"a":{"members":[]},', b"")]
+)
+def test_members_are_lifted_out_of_a_payload(before: bytes, after: bytes, count: int) -> None:
+    bodies = b",".join([MEMBER.replace(b'"nick":"}]"', b'"nick":null')] * count)
+    lifted = lift_members(b'{%b"members":[%b]%b}' % (before, bodies, after))
+    assert lifted is not None
+    assert lifted.members.rests == [b'{"x":{"y":{}},"nick":null}'] * count
+    rest = b'{%b"members":[]%b}' % (before, after)
+    assert lifted == msgspec.json.decode(rest, type=dict[str, msgspec.Raw])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        b'{"members":[%b]}' % MEMBER,  # the end of an array in its text
+        b'{"a":{"members":[{"user":{"id":"1","username":"a"},"b":1}]},"members":[%b]}' % MEMBER,
+        b'{"a":{"members":[{"user":{"id":"1","username":"a"},"b":1}]},"members":[]}',
+        b'{"a":{"members":[{"user":{"id":"1","username":"a"},"b":1}]}}',
+        b'{"members":[{"user":{"id":"1","username":"a"},"b":[{"c":1}],"d":1}]}',
+        b'{"members":[{"user":{"id":"1","username":"a"},"b":1}],"members":[{"user":{"id":"2","username":"a"},"b":1}]}',
+        b'{"members":[{"user":{"id":"1","username":"a"},"b":1}],"members":[]}',
+        b'{"members":[{"user":{"id":"1","username":"a"}}]}',
+        b'{"members":[{"user":{"id":"1","username":"a"},"b":1}',
+        b'"members":[{"user":',
+    ],
+)
+def test_members_of_any_other_form_are_left_where_they_are(payload: bytes) -> None:
+    assert lift_members(payload) is None
+
+
+def _split(array: bytes) -> tuple[SplitMembers, list[bytes]]:
+    return split_members({"members": msgspec.Raw(array)}, "members")
 
 
 def _found(event: str, data: bytes) -> list[Any] | None:

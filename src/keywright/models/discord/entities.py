@@ -410,13 +410,15 @@ def guild(given: Fields, identity: str, bot: str | None, mode: Mode = Mode.REPLA
     """
     yield ListGuild(identity)
     kept = {name: raw for name, raw in given.items() if name not in GUILD_CHILDREN}
-    yield Put(Kind.GUILD, (identity,), given, kept, mode)
+    # No layout keeps members in a guild, and they may have been lifted out already.
+    alone = {name: raw for name, raw in given.items() if name != "members"}
+    yield Put(Kind.GUILD, (identity,), alone, kept, mode)
     if not absent(given.get("welcome_screen")):
         screen = fields(given["welcome_screen"], "guild.welcome_screen")
         yield Put(Kind.WELCOME_SCREEN, (identity,), screen, screen)
     total = scalar(given["member_count"], "guild.member_count") if "member_count" in given else None
     yield from _guild_children(given, identity)
-    yield from whole_members(given.get("members"), identity, total)
+    yield from whole_members(given, identity, total)
     yield from presences(elements(given.get("presences"), "guild.presences"), identity)
     for each in objects(given.get("threads"), "guild.threads"):
         held = thread({"guild_id": written(identity), **each}, bot, Mode.REPLACE)
@@ -426,9 +428,9 @@ def guild(given: Fields, identity: str, bot: str | None, mode: Mode = Mode.REPLA
         yield ReplaceAll(Kind.STAGE_INSTANCE, identity, [stage_instance(each, identity) for each in stages])
 
 
-def whole_members(raw: msgspec.Raw | None, guild_id: str, total: object = None) -> Iterator[Change]:
-    """The members of a guild's list: each is whole, so it takes the place of what is known."""
-    split, others = split_members(raw, "guild.members")
+def whole_members(given: Fields, guild_id: str, total: object = None) -> Iterator[Change]:
+    """The members that a payload lists: each is whole, so it takes the place of what is known."""
+    split, others = split_members(given, "guild.members")
     single: list[Change] = []
     for body in others:
         single += member(fields(body, "guild.members"), guild_id, None, Mode.REPLACE)

@@ -63,7 +63,7 @@ from keywright.models.discord.shallow import (
     scalar,
     written,
 )
-from keywright.models.discord.splicing import elements
+from keywright.models.discord.splicing import elements, lift_members
 
 Changes = Iterator[Change]
 
@@ -77,6 +77,7 @@ class Session(msgspec.Struct):
 
 
 Interpreter = Callable[[Fields, Session], Changes]
+WITH_MEMBERS = ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
 
 
 def interpret(event: str, data: bytes, session: Session) -> list[Change]:
@@ -85,7 +86,8 @@ def interpret(event: str, data: bytes, session: Session) -> list[Change]:
     if interpreter is None:
         return []
     check_text(data, event)
-    return list(interpreter(fields(data, event), session))
+    lifted = lift_members(data) if event in WITH_MEMBERS else None
+    return list(interpreter(fields(data, event) if lifted is None else lifted, session))
 
 
 def _ready(d: Fields, session: Session) -> Changes:
@@ -255,7 +257,7 @@ def _member_remove(d: Fields, session: Session) -> Changes:
 
 def _members_chunk(d: Fields, session: Session) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBERS_CHUNK")
-    yield from whole_members(d.get("members"), where)
+    yield from whole_members(d, where)
     yield from presences(elements(d.get("presences"), "GUILD_MEMBERS_CHUNK.presences"), where)
 
 

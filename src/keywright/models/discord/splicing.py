@@ -13,12 +13,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keywright.models.discord.changes import Snowflakes
-from keywright.models.discord.shallow import PayloadError, absent, identity
+from keywright.models.discord.shallow import Fields, PayloadError, absent, identity
 
 
 class _Member(msgspec.Struct, gc=False):
     user: msgspec.Raw
     permissions: msgspec.Raw | UnsetType = UNSET
+
+
+class _Payload(msgspec.Struct):
+    members: list[_Member]
 
 
 class _User(msgspec.Struct, gc=False):
@@ -48,10 +52,14 @@ _WHO = b'{"user":{"id":"%b"}'
 _USER_LATER = b',"user":'
 _NEXT_USER = b'},{"user":'
 _USER = b'"user"'
+_MEMBERS_FIRST = b'"members":[{"user":'
+_NOBODY = msgspec.Raw(b"[]")
 _COMMA = 44
 
 _raws = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _members = msgspec.json.Decoder(list[_Member]).decode
+_payload = msgspec.json.Decoder(_Payload).decode
+_fields = msgspec.json.Decoder(Fields).decode
 _user = msgspec.json.Decoder(_User).decode
 _presences = msgspec.json.Decoder(list[_Presence]).decode
 _presence = msgspec.json.Decoder(_Presence).decode
@@ -77,8 +85,11 @@ class SplitMembers(NamedTuple):
     rests: list[bytes]
 
 
-def split_members(raw: msgspec.Raw | None, what: str) -> tuple[SplitMembers, list[bytes]]:
-    """Members of an array taken apart, and those that are not of the plain form."""
+def split_members(given: Fields, what: str) -> tuple[SplitMembers, list[bytes]]:
+    """The members of a payload taken apart, and those that are not of the plain form."""
+    if isinstance(given, Lifted):
+        return given.members, []
+    raw = given.get("members")
     split = None if absent(raw) else _split_array(bytes(raw or b""))
     return (split, []) if split is not None else split_bodies(elements(raw, what))
 
@@ -117,35 +128,70 @@ def _split_array(raw: bytes) -> SplitMembers | None:
     if not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
         return None
     members = _members_of(raw)
-    cut = None if members is None else _cut(raw, [len(member.user) for member in members])
-    people = None if cut is None else _people(cut[0])
-    return None if cut is None or people is None else SplitMembers(people, *cut)
+    cut = _cut(raw, 0, len(raw) - 2, members) if members else None
+    return None if cut is None else cut[0]
 
 
-def _cut(raw: bytes, lengths: list[int]) -> tuple[list[bytes], list[bytes]] | None:
-    """The users, of these lengths, and what follows each in its member; None if it is not what was expected.
+class Lifted(dict[str, msgspec.Raw]):
+    """The fields of a payload whose members were cut out of it: what is called so is empty."""
+
+    def __init__(self, found: Fields, members: SplitMembers) -> None:
+        super().__init__(found)
+        self.members = members
+
+
+def lift_members(data: bytes) -> Lifted | None:
+    """The fields of a payload without its members, and these; None where they are not of the plain form.
+
+    A large guild is little else than members, so they are read once, not first of all to find their end.
+    """
+    begin = data.find(_MEMBERS_FIRST) + len(b'"members":')
+    try:
+        members = _payload(data).members if data.startswith(b"[", begin) else []
+        cut = _cut(data, begin, None, members) if _without_permissions(members) else None
+        if cut is None:
+            return None
+        split, end = cut
+        found = _fields(b"%b[]%b" % (data[:begin], data[end:]))
+        _fields(split.rests[-1])  # else it does not end where it was cut
+    except (msgspec.MsgspecError, RecursionError, IndexError):
+        return None
+    # Were they another object's members, those of the payload would still be there.
+    return Lifted(found, split) if found.get("members") == _NOBODY else None
+
+
+def _cut(raw: bytes, begin: int, last: int | None, members: list[_Member]) -> tuple[SplitMembers, int] | None:
+    """The members of an array that begins there, and where it ends; None if it is not what was expected.
 
     Mostly the next object is the next member, so one character is searched for, at the speed of memory. What
-    holds no object holds no second user either, or that one would be the member's.
+    holds no object holds no second user either, or that one would be the member's. `last` is the last brace;
+    None: it is not known, and taken for the first that an array's end follows.
     """
     find, begins = raw.find, raw.startswith
-    start = len(_USER_FIRST) + 1
-    stop, last = 0, len(raw) - 2
+    start = begin + len(_USER_FIRST) + 1
+    *others, final = [len(member.user) for member in members]
     users: list[bytes] = []
     rests: list[bytes] = []
-    for length in lengths:
+    for length in others:
         end = start + length
         if raw[end] != _COMMA:
             return None
         users.append(raw[start:end])
         stop = find(b"{", end) - 2
         if not begins(_NEXT_USER, stop):
-            stop = find(_NEXT_USER, end) if len(users) < len(lengths) else last
+            stop = find(_NEXT_USER, end)
             if stop < 0 or _USER in raw[end:stop]:
                 return None
         rests.append(b"{" + raw[end + 1 : stop + 1])
         start = stop + len(_NEXT_USER)
-    return (users, rests) if stop == last else None
+    end = start + final
+    stop = find(b"}]", end) if last is None else last
+    if raw[end] != _COMMA or stop < end or _USER in raw[end:stop]:
+        return None
+    users.append(raw[start:end])
+    rests.append(b"{" + raw[end + 1 : stop + 1])
+    people = _people(users)
+    return None if people is None else (SplitMembers(people, users, rests), stop + len(b"}]"))
 
 
 def _members_of(raw: bytes) -> list[_Member] | None:
@@ -154,7 +200,12 @@ def _members_of(raw: bytes) -> list[_Member] | None:
         members = _members(raw)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return None if [member for member in members if member.permissions is not UNSET] else members
+    return members if _without_permissions(members) else None
+
+
+def _without_permissions(members: list[_Member]) -> bool:
+    """Whether there are members, and none has them."""
+    return bool(members) and not [member for member in members if member.permissions is not UNSET]
 
 
 def _people(users: list[bytes]) -> Snowflakes | None:
