@@ -18,7 +18,15 @@ from keywright.errors import (
 from keywright.keyspace import Call, Secret
 from keywright.models.meetup import tokens
 from keywright.models.meetup.linking import store_tokens
-from keywright.models.meetup.schema import MeetupId, MeetupUsers, Tokens, UserTokens, UserTokensLease, new_id
+from keywright.models.meetup.schema import (
+    MeetupId,
+    MeetupUsers,
+    OrganizerLease,
+    Tokens,
+    UserTokens,
+    UserTokensLease,
+    new_id,
+)
 from keywright.services.meetup.asking import Sleep, backoff
 from keywright.services.meetup.oauth import Granted, OAuthClient
 from keywright.services.meetup.tasks import holding
@@ -66,7 +74,7 @@ class TokenRefresher:
             found = await self.organizer_token()
             if found != instead_of:
                 return found  # another bot, or another task, was faster
-            if await self.refresh_now():
+            if await self.refresh_now(instead_of=instead_of):
                 return await self.organizer_token()
             await self._sleep(backoff(attempt))
         raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
@@ -81,14 +89,21 @@ class TokenRefresher:
             return now + BUSY
         return await self._db.run(tokens.due_time(now))
 
-    async def refresh_now(self) -> bool:
-        """Refresh the organizer's tokens; False when another is at it. One that fails is due in an hour."""
+    async def refresh_now(self, *, instead_of: Secret[str] | None = None) -> bool:
+        """Refresh the organizer's tokens; False when another is at it. One that fails is due in an hour.
+
+        Nothing is asked for where there is another access token than `instead_of` already.
+        """
         holder = new_id()
         if not await self._db.run(tokens.begin_refresh(holder)):
             return False
-        old = (await self._db.run(tokens.organizer())).refresh_token
+        # Read under the lease: whoever had it before has stored others.
+        old = await self._db.run(tokens.organizer())
+        if instead_of is not None and old.access_token != instead_of:
+            await self._db.run(OrganizerLease().release(holder))
+            return True
         try:
-            granted = await self._granted(old)
+            granted = await self._granted(old.refresh_token)
         except (PlatformError, RefusedChangeError):
             await self._db.run(tokens.postpone_refresh(holder, self._clock()))
             raise
