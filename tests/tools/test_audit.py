@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import tracemalloc
 from collections.abc import Callable, Iterator
@@ -17,7 +16,8 @@ import migrating
 from audit_samples import SAMPLES
 from audited import PRIMARIES, Sample, audited
 from examples import bookshop
-from keywright import Database, Keyspace, SnowflakeStr, Value, aconnect
+from failing_walks import left_of
+from keywright import Database, Keyspace, SnowflakeStr, Value
 from keywright.errors import ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisServer
 from keywright.testing.waiting import wait_until
@@ -406,20 +406,8 @@ def test_a_node_that_fails_ends_the_walk_of_the_others(cluster_url: str, raw_clu
     for n in range(1, 301):
         raw_cluster("SET", f"box:parcel:{n}", "x")
 
-    class FailedError(Exception):
-        pass
-
-    def fail(progress: Progress) -> None:
-        raise FailedError
-
-    async def run() -> list[str]:
-        async with aconnect(cluster_url) as db:
-            with pytest.raises(FailedError):
-                await audit(db, BOX.model, PRIMARIES._replace(max_rate=500), on_progress=fail)
-            going_on = [repr(task.get_coro()) for task in asyncio.all_tasks()]
-            return [each for each in going_on if "Walk." in each]
-
-    assert asyncio.run(run()) == []
+    options = PRIMARIES._replace(max_rate=500)
+    assert left_of(cluster_url, lambda db, fail: audit(db, BOX.model, options, on_progress=fail)) == []
 
 
 def test_a_name_that_is_no_text_in_an_older_place_is_an_unknown_key(redis_url: str, client: Any) -> None:

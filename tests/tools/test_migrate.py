@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pytest
 
+from failing_walks import left_of
 from keywright import AsyncDatabase, Binding, Key, Keyring, aconnect
 from keywright.errors import UsageError
 from keywright.keyspace.codecs import is_sealed
@@ -263,20 +264,8 @@ def test_a_node_that_fails_ends_the_sweep_of_the_others(cluster_url: str, raw_cl
     for n in range(300):
         raw_cluster("SADD", f"loans:r{n}", "b")
 
-    class FailedError(Exception):
-        pass
-
-    def fail(progress: Progress) -> None:
-        raise FailedError
-
-    async def run() -> list[str]:
-        async with aconnect(cluster_url) as db:
-            with pytest.raises(FailedError):
-                await sweep(db, [now], Options(apply=True, max_rate=200), on_progress=fail)
-            going_on = [repr(task.get_coro()) for task in asyncio.all_tasks()]
-            return [each for each in going_on if "_Sweep." in each]
-
-    assert asyncio.run(run()) == []
+    options = Options(apply=True, max_rate=200)
+    assert left_of(cluster_url, lambda db, fail: sweep(db, [now], options, on_progress=fail)) == []
 
 
 def test_time_that_was_lost_is_not_made_up_for() -> None:
