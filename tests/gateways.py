@@ -55,6 +55,13 @@ async def ready(gateway: Gateway) -> None:
     await eventually(lambda: gateway.monitor.health().ok or None, "every shard is ready")
 
 
+async def backed_up(gateway: Gateway, discord: DiscordSimulator) -> None:
+    """More is said than a gateway whose Redis stands still takes: it stops reading."""
+    for number in range(1000):
+        await discord.say(str(number), guild=discord.world.guilds[0])
+    await eventually(lambda: gateway.monitor.health().shards[0].backlog >= 50, "it is full")
+
+
 async def eventually(probe: Callable[[], T | None], what: str, *, seconds: float = 30.0) -> T:
     """Look until the probe finds something true, and return it."""
     deadline = time.monotonic() + seconds

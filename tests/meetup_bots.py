@@ -28,6 +28,7 @@ from keywright.services.meetup.token_refresh import TokenRefresher
 from keywright.testing import ManualClock, wait_until
 from keywright.testing.discord_rest_simulator import DiscordRestSimulator
 from keywright.testing.meetup_simulator import MeetupSimulator, SimulatedEvent
+from keywright.testing.meetup_town import bot_variables
 
 T = TypeVar("T")
 
@@ -85,20 +86,9 @@ class Surroundings:
         return load(environment=self.environment(**changed))
 
     def environment(self, **changed: str) -> dict[str, str]:
-        """What a bot is told by variables; with tokens of another organizer each time."""
-        access, refresh = self.meetup.oauth.grant(self.meetup.world.join("Organizer"))
+        """What a bot is told by variables."""
         return {
-            "DISCORD_TOKEN": self.discord.token,
-            "DISCORD_GUILD": str(self.discord.guild.id),
-            "DISCORD_API_URL": self.discord.api_url,
-            "MEETUP_CLIENT_ID": self.meetup.client_id,
-            "MEETUP_CLIENT_SECRET": self.meetup.client_secret,
-            "MEETUP_ACCESS_TOKEN": access,
-            "MEETUP_REFRESH_TOKEN": refresh,
-            "MEETUP_GROUPS": GROUP,
-            "MEETUP_API_URL": self.meetup.api_url,
-            "MEETUP_AUTHORIZE_URL": self.meetup.authorize_url,
-            "MEETUP_TOKEN_URL": self.meetup.token_url,
+            **bot_variables(self.meetup, self.discord, GROUP),
             "PAGES_URL": "http://127.0.0.1:8090",
             "PAGES_ADDRESS": "127.0.0.1:0",
             "REDIS_URL": self.redis_url,

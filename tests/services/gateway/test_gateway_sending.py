@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateways import configured, eventually, eventually_true, ready, running, workers_broker
+from gateways import backed_up, configured, eventually, eventually_true, ready, running, workers_broker
 from keywright.messaging import Broker, BrokerSettings, Encoding, open_broker
 from keywright.services.gateway import pipeline
 from keywright.services.gateway.gateway import Gateway
@@ -188,9 +188,7 @@ def test_a_packet_waits_quietly_while_nobody_has_read_that_the_connection_ended(
             guild = discord.world.guilds[0]
             keywright_server.pause()
             try:
-                for number in range(1000):
-                    await discord.say(str(number), guild=guild)
-                await eventually(lambda: gateway.monitor.health().shards[0].backlog >= 50, "it is full")
+                await backed_up(gateway, discord)
                 await discord.cut(0)
                 # The first goes to a connection that is gone, as nobody can know before.
                 await broker.publish("0", voice(guild, "1"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateways import configured, eventually, ready, running, take, workers_broker
+from gateways import backed_up, configured, eventually, ready, running, take, workers_broker
 from keywright.engine import aconnect
 from keywright.models.discord.drc.reads import DrcReads
 from keywright.models.discord.drc.schema import bind
@@ -31,12 +31,9 @@ def test_while_redis_stands_still_heartbeats_go_on_and_nothing_is_lost(
     async def story() -> None:
         async with DiscordSimulator(QUICK) as discord, running(configured(discord, redis_url)) as gateway:
             await ready(gateway)
-            guild = discord.world.guilds[0]
             keywright_server.pause()
             try:
-                for number in range(1000):
-                    await discord.say(str(number), guild=guild)
-                await eventually(lambda: gateway.monitor.health().shards[0].backlog >= 50, "it is full")
+                await backed_up(gateway, discord)
                 beats = len(discord.received(Op.HEARTBEAT))
                 await discord.until(lambda: len(discord.received(Op.HEARTBEAT)) > beats + 5, "beats go on")
                 assert gateway.monitor.health().shards[0].backlog < 100

@@ -18,6 +18,7 @@ from keywright.models.meetup.linking import begin_linking
 from keywright.models.meetup.schema import meetup as space
 from keywright.testing.discord_rest_simulator import DiscordRestSimulator
 from keywright.testing.meetup_simulator import MeetupSimulator, SimulatedEvent
+from keywright.testing.meetup_town import bot_variables
 from keywright.ui.up import names
 
 __all__ = ["Town"]
@@ -53,20 +54,7 @@ class Town:
 
     def variables(self) -> dict[str, str]:
         """What points a bot at this town."""
-        access, refresh = self.meetup.oauth.grant(self.meetup.world.join("Organizer"))
-        return {
-            "DISCORD_TOKEN": self.discord.token,
-            "DISCORD_GUILD": str(self.discord.guild.id),
-            "DISCORD_API_URL": self.discord.api_url,
-            "MEETUP_CLIENT_ID": self.meetup.client_id,
-            "MEETUP_CLIENT_SECRET": self.meetup.client_secret,
-            "MEETUP_ACCESS_TOKEN": access,
-            "MEETUP_REFRESH_TOKEN": refresh,
-            "MEETUP_GROUPS": GROUP,
-            "MEETUP_API_URL": self.meetup.api_url,
-            "MEETUP_AUTHORIZE_URL": self.meetup.authorize_url,
-            "MEETUP_TOKEN_URL": self.meetup.token_url,
-        }
+        return bot_variables(self.meetup, self.discord, GROUP)
 
     def announce(self) -> None:
         """An organizer announces an event: a new series, or one more session of a campaign."""
