@@ -1,5 +1,5 @@
 # Reinstalls only when one of these changed.
-SETUP := pyproject.toml scripts/setup.sh
+SETUP := pyproject.toml $(wildcard systems/*/pyproject.toml) demo/pyproject.toml scripts/setup.sh
 VENV := .venv
 # redis-om pulls in types-redis, which hides redis-py's own types from mypy: benchmarks live apart.
 BENCH_VENV := .venv-bench
@@ -45,7 +45,7 @@ bench: $(BENCH_VENV)/.ready servers ## measure (own environment: .venv-bench)
 
 clean: ## remove environments, caches and build output
 	@rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src systems demo tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 servers:
 	@scripts/setup.sh servers

@@ -18,13 +18,13 @@ import redis
 from benchmarks.discord_peers import PlainCache, hydrated
 from benchmarks.measuring import Contest, Figure, Result, blocking
 from keywright import Database, connect
-from keywright.models.discord.drc import bind
-from keywright.models.discord.drc.hydrated import DrcHydrated
-from keywright.models.discord.drc.store import DrcCache
-from keywright.models.discord.spectacles.schema import bind as bind_spectacles
-from keywright.models.discord.spectacles.store import SpectaclesCache
 from keywright.testing import RedisServer
-from keywright.testing.discord_traffic import EVERYDAY, Traffic
+from keywright_discord.drc import bind
+from keywright_discord.drc.hydrated import DrcHydrated
+from keywright_discord.drc.store import DrcCache
+from keywright_discord.spectacles.schema import bind as bind_spectacles
+from keywright_discord.spectacles.store import SpectaclesCache
+from keywright_discord.traffic import EVERYDAY, Traffic
 
 OURS, PLAIN, LUA = "ours", "plain", "lua"
 SCRIPT = Path(__file__).with_name("discord_guild.lua").read_text()

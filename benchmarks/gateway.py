@@ -22,14 +22,13 @@ import msgspec
 
 from benchmarks.measuring import Figure, Result
 from keywright.engine import aconnect
-from keywright.keyspace import etf
-from keywright.messaging import BrokerSettings, open_broker
-from keywright.services.gateway.gateway import bot_of
-from keywright.services.gateway.intents import INTENTS
-from keywright.services.gateway.schema import ShardSession
-from keywright.services.gateway.schema import gateway as gateway_space
 from keywright.testing import RedisServer
-from keywright.testing.discord_simulator import DiscordSimulator, SimulatorSettings
+from keywright_discord.gateway.gateway import bot_of
+from keywright_discord.gateway.intents import INTENTS
+from keywright_discord.gateway.schema import ShardSession
+from keywright_discord.gateway.schema import gateway as gateway_space
+from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
+from keywright_messaging import BrokerSettings, etf, open_broker
 
 GUILDS = 1000
 MEMBERS = 10

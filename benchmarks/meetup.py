@@ -18,12 +18,12 @@ import redis
 
 from benchmarks.measuring import Contest, Figure, Result, Sampler, blocking
 from keywright import Database, RoundTrip, connect, gather_list
-from keywright.models.meetup.auditing import audit
-from keywright.models.meetup.events import Announced
-from keywright.models.meetup.linking import link
-from keywright.models.meetup.schema import EventDetails
-from keywright.models.meetup.syncing import Synced, sync
 from keywright.testing import RedisServer
+from keywright_meetup.account_links import link
+from keywright_meetup.event_sync import Synced, sync
+from keywright_meetup.events import Announced
+from keywright_meetup.own_audit import audit
+from keywright_meetup.schema import EventDetails
 
 EVENTS = 10_000
 GUESTS = 10

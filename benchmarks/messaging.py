@@ -20,8 +20,9 @@ from faststream.rabbit import Channel, RabbitBroker, RabbitExchange, RabbitQueue
 
 from benchmarks.measuring import Contest, Result, Sampler
 from benchmarks.workload import meetings
-from keywright.messaging import Broker, BrokerSettings, Worker, open_broker, queue_name
-from keywright.testing import RabbitServer, RedisServer
+from keywright.testing import RedisServer
+from keywright_messaging import Broker, BrokerSettings, Worker, open_broker, queue_name
+from keywright_messaging.testing.rabbitmq import RabbitServer
 
 GROUP = "bench"
 EVENT = "MESSAGE_CREATE"

@@ -25,12 +25,13 @@ from benchmarks.placement import Placement, placed
 from benchmarks.workload import opened
 from keywright import AsyncDatabase, Database, connect
 from keywright.errors import EngineError
-from keywright.models.registry import encoding
-from keywright.models.registry.cache import RepositoryCache
-from keywright.models.registry.metadata import Metadata, open_metadata
-from keywright.models.registry.registry import Registry
-from keywright.models.registry.repository import Repository
-from keywright.testing import PostgresServer, RedisServer
+from keywright.testing import RedisServer
+from keywright_registry import go_encoding as encoding
+from keywright_registry.cache import RepositoryCache
+from keywright_registry.metadata import Metadata, open_metadata
+from keywright_registry.registry import Registry
+from keywright_registry.repository import Repository
+from keywright_registry.testing.postgres import PostgresServer
 
 BULK = 1000
 WAITERS = 500

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Prepares a bare Debian machine (python3, make, git). Called by the Makefile:
 #
-#   scripts/setup.sh venv DIR [GROUP] a virtual environment with keywright[all], and a dependency group
+#   scripts/setup.sh venv DIR [GROUP] a virtual environment with the library, all systems, the demo, and a dependency group
 #   scripts/setup.sh servers          Debian's servers and browser for the tests; nothing is started
 set -eu
 
@@ -35,11 +35,21 @@ make_venv() {
         say "creating $dir"
         python3 -m venv "$dir"
     fi
-    say "installing keywright[all]${group:+ and the group '$group'} into $dir"
+    say "installing keywright and its systems${group:+, and the group '$group',} into $dir"
     # --group needs pip 25.1; Debian 12 has 23.0.
     "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-    install_into "$dir" ${group:+--group "$group"} --editable '.[all]'
+    install_into "$dir" ${group:+--group "$group"} --editable '.[all]' $(systems) --editable ./demo
     if [ "$group" = dev ]; then add_compiled "$dir"; fi
+}
+
+systems() {
+    for system in systems/*/; do
+        case $system in
+            systems/messaging/) printf -- "--editable ./systems/messaging[amqp] " ;;
+            systems/registry/) printf -- "--editable ./systems/registry[postgresql] " ;;
+            *) printf -- "--editable ./%s " "${system%/}" ;;
+        esac
+    done
 }
 
 install_into() {

@@ -13,14 +13,16 @@ from audited import Sample
 from examples import bookshop
 from keywright import Call, Database, Key, Keyring, Secret, gather
 from keywright.keyspace.call import Effect, Operation, Plain
-from keywright.models.discord.drc import schema as drc
-from keywright.models.discord.drc.store import DrcCache
-from keywright.models.discord.spectacles import schema as spectacles
-from keywright.models.discord.spectacles.store import SpectaclesCache
-from keywright.models.meetup import links
-from keywright.models.meetup import schema as meetup
-from keywright.models.openmod import schema as openmod
-from keywright.models.openmod.shapes import (
+from keywright.tools.model import Model
+from keywright_discord.drc import schema as drc
+from keywright_discord.drc.store import DrcCache
+from keywright_discord.spectacles import schema as spectacles
+from keywright_discord.spectacles.store import SpectaclesCache
+from keywright_discord.traffic import Traffic
+from keywright_meetup import links
+from keywright_meetup import schema as meetup
+from keywright_openmod import schema as openmod
+from keywright_openmod.shapes import (
     BanAction,
     BanExtract,
     CachedPost,
@@ -28,10 +30,8 @@ from keywright.models.openmod.shapes import (
     LinkAction,
     LinkExtract,
 )
-from keywright.models.registry import schema as registry
-from keywright.models.registry.repository import Repository
-from keywright.testing.discord_traffic import Traffic
-from keywright.tools.model import Model
+from keywright_registry import schema as registry
+from keywright_registry.repository import Repository
 
 NOW = datetime.now(UTC)
 KEYRING = Keyring.generate("test")

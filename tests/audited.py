@@ -12,8 +12,8 @@ from keywright.keyspace.key import Key
 from keywright.tools.audit import Finding, Options, Report, audit
 from keywright.tools.model import Model
 from keywright.tools.repair import Plan, Repair, read_plan, repair, undo
-from keywright.tools.repair.repairing import apply_saved, plan_repair
-from keywright.tools.repair.undoing import Undone
+from keywright.tools.repair.rounds import apply_saved, plan_repair
+from keywright.tools.repair.undo import Undone
 
 REMOVABLE = frozenset({"KW101", "KW102", "KW201", "KW202", "KW203", "KW205", "KW401"})
 

@@ -17,9 +17,9 @@ from audit_samples import SAMPLES
 from audited import Sample
 from keywright import Binding, Keyspace, aconnect
 from keywright.engine import Retry, Settings
-from keywright.testing.waiting import wait_until
-from keywright.ui.web import ExplorerSettings, create_app
-from keywright.ui.web.explorer import Explorer
+from keywright.explorer import ExplorerSettings, create_app
+from keywright.explorer.explorer import Explorer
+from keywright.testing.conditions import wait_until
 
 AXE = (Path(__file__).parent / "web" / "assets" / "axe.min.js").read_text("utf-8")
 QUICK = Settings(timeout_seconds=2.0, connect_seconds=1.0, retry=Retry(attempts=2))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from typer.testing import CliRunner, Result
 
-from keywright.ui.cli import app
+from keywright.cli import app
 
 Invoke = Callable[..., Result]
 

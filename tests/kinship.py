@@ -21,7 +21,7 @@ from keywright import (
     recover,
 )
 from keywright.keyspace.call import Reply, Wire
-from running import Raw
+from keywright.testing.runs import Raw
 
 town = Keyspace("town", "Who lives where, sits at which desk and belongs to which club.")
 

@@ -69,7 +69,7 @@ def test_the_first_screen_has_at_most_thirty_lines_of_code() -> None:
 def test_every_command_it_shows_exists() -> None:
     shown = set(re.findall(r"^keywright (\w+)", "\n".join(blocks("")), re.MULTILINE))
     listed = subprocess.run(
-        [sys.executable, "-c", "from keywright.ui.cli import main; main()", "--help"],
+        [sys.executable, "-c", "from keywright.cli import main; main()", "--help"],
         capture_output=True,
         text=True,
         timeout=60,

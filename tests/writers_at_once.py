@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from keywright import Call, Database
 from keywright.errors import EngineError, KeywrightError, TakenError
 from keywright.testing import Proxy
+from keywright.testing.runs import Raw
 from kinship import Mortal, recover_all
-from running import Raw
 
 WRITERS = 3
 

@@ -1,5 +1,5 @@
 """`python -m keywright`: the same as the command `keywright`."""
 
-from keywright.ui.cli import main
+from keywright.cli import main
 
 main()

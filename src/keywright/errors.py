@@ -1,40 +1,25 @@
-"""Every exception Keywright raises, split by who is wrong.
+"""The exceptions of the library, split by who is wrong. Systems add their own below these.
 
     KeywrightError
     ├── DeclarationError        the declaration itself, found at import or by check()
     ├── UsageError              the caller of a sound declaration
     │   ├── VariableError       a key variable is outside its alphabet
     │   ├── ValueRefusedError   a value its codec cannot write
-    │   ├── UnwritableError     a message that its encoding cannot write
     │   ├── UnknownKeyError     a key name that no template of the keyspace matches
     │   ├── CrossSlotError      an atomic call whose keys live in several slots
-    │   ├── RepositoryPathError a repository path that is malformed, taken, missing or in use
-    │   ├── TakenError          a relation that would break another one
-    │   └── RefusedChangeError  a change that the rules of a model forbid
+    │   └── TakenError          a relation that would break another one
     ├── StoredDataError         what Redis holds disagrees with the declaration
     │   ├── WrongTypeError      the key holds another Redis type
     │   └── SealError           a sealed value that no key of the keyring opens
-    ├── EngineError             the server refused, or could not be reached
-    │   ├── ConnectionLostError nothing was applied: the server was not reached
-    │   ├── OutcomeUnknownError the connection was lost after sending; it may have been applied
-    │   ├── DeadlineError       the server did not answer in time
-    │   ├── ServerRefusedError  the server answered with an error
-    │   ├── ScriptError         a Lua script raised on the server
-    │   ├── CapabilityError     the server lacks a feature the call needs
-    │   ├── UnderReplicatedError  too few replicas confirmed a write in time
-    │   └── ConflictError       compare-and-set kept losing to other writers
-    ├── MetadataError           a metadata database refused
-    │   └── MetadataUnreachableError  no connection to it, or it was lost
-    ├── PlatformError           the platform that a model watches refused, or could not be reached
-    │   ├── PlatformTroubleError  it gave no certain answer: nothing is known, ask again later
-    │   ├── PlatformRefusedError  it refused for good: asking again changes nothing
-    │   └── MalformedEventError an event without what its kind must have
-    └── BrokerError             a message broker refused, or could not be reached
-        ├── BrokerUnreachableError  no connection, or it was lost and did not come back in time
-        ├── QueueMismatchError  a queue or exchange is there already, declared differently
-        ├── UnroutableError     nothing would have received the message
-        ├── CallTimeoutError    no reply came in time
-        └── UndecodableError    a body in none of the encodings, or not of the wanted type
+    └── EngineError             the server refused, or could not be reached
+        ├── ConnectionLostError nothing was applied: the server was not reached
+        ├── OutcomeUnknownError the connection was lost after sending; it may have been applied
+        ├── DeadlineError       the server did not answer in time
+        ├── ServerRefusedError  the server answered with an error
+        ├── ScriptError         a Lua script raised on the server
+        ├── CapabilityError     the server lacks a feature the call needs
+        ├── UnderReplicatedError  too few replicas confirmed a write in time
+        └── ConflictError       compare-and-set kept losing to other writers
 
 Errors carry fields, compose their own message and end with the remedy.
 """
@@ -45,9 +30,6 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 __all__ = [
-    "BrokerError",
-    "BrokerUnreachableError",
-    "CallTimeoutError",
     "CapabilityError",
     "ConflictError",
     "ConnectionLostError",
@@ -56,30 +38,19 @@ __all__ = [
     "DeclarationError",
     "EngineError",
     "KeywrightError",
-    "MalformedEventError",
-    "MetadataError",
-    "MetadataUnreachableError",
     "OutcomeUnknownError",
-    "PlatformError",
-    "PlatformRefusedError",
-    "PlatformTroubleError",
-    "QueueMismatchError",
-    "RefusedChangeError",
-    "RepositoryPathError",
     "ScriptError",
     "SealError",
     "ServerRefusedError",
     "StoredDataError",
     "TakenError",
-    "UndecodableError",
     "UnderReplicatedError",
     "UnknownKeyError",
-    "UnroutableError",
-    "UnwritableError",
     "UsageError",
     "ValueRefusedError",
     "VariableError",
     "WrongTypeError",
+    "excerpt",
 ]
 
 
@@ -115,7 +86,7 @@ class VariableError(UsageError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"<{variable}> of {template!r} must be {expected}, not {_excerpt(found)}. "
+            f"<{variable}> of {template!r} must be {expected}, not {excerpt(found)}. "
             f"Pass a value of that form, or widen the variable's type in the schema."
         )
 
@@ -132,17 +103,6 @@ class ValueRefusedError(UsageError):
         )
 
 
-class UnwritableError(UsageError):
-    """A message that its encoding cannot write, or that is too long; nothing was sent."""
-
-    def __init__(self, encoding: str, reason: str) -> None:
-        self.encoding = encoding
-        self.reason = reason
-        super().__init__(
-            f"a message cannot be written as {encoding}: {reason}. Convert it, or choose another encoding."
-        )
-
-
 class UnknownKeyError(UsageError):
     """A key name that no template of the keyspace matches."""
 
@@ -151,7 +111,7 @@ class UnknownKeyError(UsageError):
         self.space = space
         self.near = near
         hint = f"The closest template is {near!r}." if near else "Check the prefix the keyspace is bound to."
-        super().__init__(f"{_excerpt(name)} is not a key of {space!r}. {hint}")
+        super().__init__(f"{excerpt(name)} is not a key of {space!r}. {hint}")
 
 
 class CrossSlotError(UsageError):
@@ -159,21 +119,11 @@ class CrossSlotError(UsageError):
 
     def __init__(self, keys: Sequence[tuple[bytes, int]]) -> None:
         self.keys = tuple(keys)
-        listing = ", ".join(f"{_excerpt(name)} (slot {slot})" for name, slot in self.keys)
+        listing = ", ".join(f"{excerpt(name)} (slot {slot})" for name, slot in self.keys)
         super().__init__(
             f"one atomic call must stay in one slot, but its keys do not: {listing}. "
             f"Give the templates a common hash tag, or use atomic(..., spread=True) to be atomic per slot."
         )
-
-
-class RepositoryPathError(UsageError):
-    """A repository path that cannot be used so; nothing was changed."""
-
-    def __init__(self, path: str, reason: str, remedy: str) -> None:
-        self.path = path
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(f"the repository {_excerpt(path)} {reason}. {remedy}")
 
 
 class TakenError(UsageError):
@@ -190,18 +140,6 @@ class TakenError(UsageError):
         )
 
 
-class RefusedChangeError(UsageError):
-    """A change that the rules of a model forbid; nothing was changed."""
-
-    exit_code = 1
-
-    def __init__(self, subject: str, reason: str, remedy: str) -> None:
-        self.subject = subject
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(f"{subject} {reason}. {remedy}")
-
-
 class StoredDataError(KeywrightError):
     """A stored value that does not decode as declared; it was left as it is."""
 
@@ -211,7 +149,7 @@ class StoredDataError(KeywrightError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"{_excerpt(key)} ({template!r}) should hold {expected}, but holds {found}. {self.remedy}"
+            f"{excerpt(key)} ({template!r}) should hold {expected}, but holds {found}. {self.remedy}"
         )
 
     @property
@@ -260,7 +198,7 @@ class OutcomeUnknownError(EngineError):
         self.command = command
         self.key = key
         super().__init__(
-            f"{server} went away after {command} {_excerpt(key)} was sent: it may or may not have been "
+            f"{server} went away after {command} {excerpt(key)} was sent: it may or may not have been "
             f"applied, and repeating it would not be safe. Read the key to find out, then decide."
         )
 
@@ -284,7 +222,7 @@ class ServerRefusedError(EngineError):
         self.command = command
         self.key = key
         self.reply = reply
-        super().__init__(f"{command} {_excerpt(key)} was refused: {reply}. {_remedy_for(reply)}")
+        super().__init__(f"{command} {excerpt(key)} was refused: {reply}. {_remedy_for(reply)}")
 
 
 class ScriptError(EngineError):
@@ -332,130 +270,6 @@ class ConflictError(EngineError):
         )
 
 
-class MetadataError(KeywrightError):
-    """The metadata database refused; the transaction was rolled back."""
-
-    exit_code = 3
-
-    def __init__(self, database: str, reason: str, remedy: str) -> None:
-        self.database = database
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(f"the metadata database {database}: {reason}. {remedy}")
-
-
-class MetadataUnreachableError(MetadataError):
-    """No connection, or it was lost: a transaction that was being committed may have been applied."""
-
-    def __init__(self, database: str, reason: str) -> None:
-        super().__init__(database, reason, "Check that it runs, then call again.")
-
-
-class PlatformError(KeywrightError):
-    """The platform that a model watches refused, or could not be reached."""
-
-    exit_code = 3
-
-
-class PlatformTroubleError(PlatformError):
-    """No certain answer: a rate limit, an outage, a reply that says nothing. Never taken for "it is gone"."""
-
-    def __init__(self, platform: str, asked: str, reason: str) -> None:
-        self.platform = platform
-        self.asked = asked
-        self.reason = reason
-        super().__init__(f"{platform} gave no certain answer to {asked}: {reason}. Ask again later.")
-
-
-class PlatformRefusedError(PlatformError):
-    """A refusal that asking again does not change."""
-
-    def __init__(self, platform: str, asked: str, reason: str, remedy: str) -> None:
-        self.platform = platform
-        self.asked = asked
-        self.reason = reason
-        self.remedy = remedy
-        super().__init__(f"{platform} refused {asked}: {reason}. {remedy}")
-
-
-class MalformedEventError(PlatformError):
-    """An event that lacks what its kind must have; nothing of it was recorded."""
-
-    exit_code = 1
-
-    def __init__(self, event: str, reason: str) -> None:
-        self.event = event
-        self.reason = reason
-        super().__init__(
-            f"{event} is not as the platform documents it: {reason}. "
-            f"Compare it with docs/openmod.md; delivering it again changes nothing."
-        )
-
-
-class BrokerError(KeywrightError):
-    """A message broker refused, or could not be reached."""
-
-    exit_code = 3
-
-
-class BrokerUnreachableError(BrokerError):
-    """No connection to the broker, or it was lost and did not come back in time."""
-
-    def __init__(self, address: str, reason: str) -> None:
-        self.address = address
-        self.reason = reason
-        super().__init__(
-            f"the broker at {address} cannot be reached: {reason}. Check that it runs, and the URL."
-        )
-
-
-class QueueMismatchError(BrokerError):
-    """A queue or exchange that is there already, declared with other arguments; nothing was changed."""
-
-    def __init__(self, kind: str, name: str, reason: str) -> None:
-        self.kind = kind
-        self.name = name
-        self.reason = reason
-        super().__init__(
-            f"the {kind} {name!r} is there already, declared differently: {reason}. "
-            f"Declare it as it is (quorum on or off), or delete it once it is empty."
-        )
-
-
-class UnroutableError(BrokerError):
-    """No queue would have received the message, so the broker did not keep it."""
-
-    def __init__(self, group: str, event: str) -> None:
-        self.group = group
-        self.event = event
-        super().__init__(
-            f"nothing receives {event!r} of the group {group!r}: the message was not kept. "
-            f"Call declare({event!r}) first, or start a consumer."
-        )
-
-
-class CallTimeoutError(BrokerError):
-    """No reply came in time; the message may still be handled."""
-
-    def __init__(self, event: str, seconds: float) -> None:
-        self.event = event
-        self.seconds = seconds
-        super().__init__(f"no reply to {event!r} within {seconds:g} s. See whether a consumer of it replies.")
-
-
-class UndecodableError(BrokerError):
-    """A body in none of the encodings, or one that is not of the wanted type."""
-
-    exit_code = 1
-
-    def __init__(self, expected: str, found: str) -> None:
-        self.expected = expected
-        self.found = found
-        super().__init__(
-            f"a message body should be {expected}: {found}. Fix the publisher, or consume it as plain data."
-        )
-
-
 _REMEDIES = {
     "NOAUTH": "Give the password in the URL.",
     "WRONGPASS": "Check user and password in the URL.",
@@ -474,6 +288,7 @@ def _remedy_for(reply: str) -> str:
     return _REMEDIES.get(code, "Look the reply up in the Redis documentation of the command.")
 
 
-def _excerpt(found: object, limit: int = 120) -> str:
+def excerpt(found: object, limit: int = 120) -> str:
+    """Return the repr of a value for a message, cut at `limit` characters."""
     text = repr(found)
     return text if len(text) <= limit else f"{text[:limit]}… ({len(text)} characters)"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from invoking import invoke_keywright
-from keywright.ui.cli.models import BUILT_IN
+from keywright.tools.plugins import model_names
 
 
 @pytest.mark.parametrize("role", ["reader", "writer", "auditor"])
-@pytest.mark.parametrize("model", BUILT_IN)
+@pytest.mark.parametrize("model", model_names())
 def test_every_built_in_model_has_rules_for_every_role(model: str, role: str) -> None:
     done = invoke_keywright("acl", model, "--role", role)
     assert (done.exit_code, done.stderr) == (0, "")

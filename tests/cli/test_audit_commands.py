@@ -18,9 +18,9 @@ from typer.testing import Result
 
 from audit_samples import SAMPLES
 from invoking import invoke_keywright
-from keywright.testing.planting import plant
+from keywright.testing.damage import plant
 from keywright.tools.audit import Checkpoint
-from keywright.tools.audit.tallying import Tally
+from keywright.tools.audit.tally import Tally
 
 DRC = SAMPLES["drc"]()
 

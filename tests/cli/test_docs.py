@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from invoking import invoke_keywright
-from keywright.models.discord.interpreter import EVENTS
-from keywright.services.gateway.sending import SENDABLE
-from keywright.ui.cli.channels import WORKER_OPCODES
-from keywright.ui.cli.models import BUILT_IN
+from keywright.tools.plugins import model_names
+from keywright_discord.channels import WORKER_OPCODES
+from keywright_discord.gateway.packets import SENDABLE
+from keywright_discord.interpreter import EVENTS
 
 COMMITTED = Path(__file__).parents[2] / "docs" / "models"
 SHOP = """
@@ -28,7 +28,7 @@ class Left(Value[int], key="left:<item>", space=stock):
 
 
 @pytest.mark.parametrize("form", ["markdown", "html", "json"])
-@pytest.mark.parametrize("model", BUILT_IN)
+@pytest.mark.parametrize("model", model_names())
 def test_every_built_in_model_has_a_document(model: str, form: str) -> None:
     done = invoke_keywright("docs", model, "--format", form)
     assert (done.exit_code, done.stderr) == (0, "")
@@ -57,7 +57,7 @@ def test_a_document_is_written_and_checked(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not COMMITTED.is_dir(), reason="docs/models is not committed yet")
-@pytest.mark.parametrize("model", BUILT_IN)
+@pytest.mark.parametrize("model", model_names())
 def test_the_committed_document_is_up_to_date(model: str) -> None:
     done = invoke_keywright("docs", model, "--check", str(COMMITTED / f"{model}.md"))
     assert done.exit_code == 0, done.stderr
@@ -66,7 +66,7 @@ def test_the_committed_document_is_up_to_date(model: str) -> None:
 def test_what_cannot_be_documented_is_a_usage_error(tmp_path: Path) -> None:
     for arguments in (
         ("docs", "nonsense"),
-        ("docs", "keywright.models.meetup.schema:nothing"),
+        ("docs", "keywright_meetup.schema:nothing"),
         ("docs", "meetup", "--format", "asyncapi"),
         ("docs", "meetup", "-o", "a", "--check", "b"),
         ("docs", "meetup", "-o", str(tmp_path)),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import httpx
 
 from exploring import filled
-from keywright.testing.waiting import wait_until
+from keywright.testing.conditions import wait_until
 
 
 @contextmanager

@@ -16,12 +16,12 @@ import redis
 
 from invoking import invoke_keywright
 from keywright import Keyring, connect
-from keywright.models.discord.spectacles import schema as spectacles
-from keywright.models.discord.spectacles.store import SpectaclesCache
-from keywright.testing.discord_traffic import Traffic
-from keywright.testing.waiting import wait_until
+from keywright.testing.conditions import wait_until
+from keywright.testing.runs import Raw
 from keywright.tools.migrate import Bookmark
-from running import Raw
+from keywright_discord.spectacles import schema as spectacles
+from keywright_discord.spectacles.store import SpectaclesCache
+from keywright_discord.traffic import Traffic
 
 MODEL = "migrating:now"
 TESTS = str(Path(__file__).parent.parent)

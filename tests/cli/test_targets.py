@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from keywright.cli.targets import server_url, setting
 from keywright.errors import UsageError
-from keywright.ui.cli.targets import server_url, setting
 
 
 @pytest.fixture

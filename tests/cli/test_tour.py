@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from keywright import check
-from keywright.ui.cli.tour import meetup
+from keywright.cli.tour import meetup
 
 PROGRAM = Path(sys.executable).parent / "keywright"
 

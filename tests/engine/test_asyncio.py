@@ -22,7 +22,7 @@ from keywright.errors import (
 )
 from keywright.keyspace.slots import slot_of
 from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
-from running import Raw
+from keywright.testing.runs import Raw
 
 LONG = timedelta(seconds=60)
 

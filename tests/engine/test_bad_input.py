@@ -25,8 +25,8 @@ from keywright.errors import (
 from keywright.keyspace.call import Command, Effect, Operation
 from keywright.keyspace.script import Script
 from keywright.testing import Proxy, RedisServer
+from keywright.testing.runs import Raw
 from kinship import home
-from running import Raw
 
 OpenEngine = Callable[..., Engine]
 

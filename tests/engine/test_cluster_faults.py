@@ -12,7 +12,7 @@ from keywright import Retry, Settings, atomic, gather, gather_list
 from keywright.errors import DeadlineError, EngineError, ServerRefusedError
 from keywright.keyspace.slots import slot_of
 from keywright.testing import RedisCluster, RedisServer, wait_until
-from running import Raw
+from keywright.testing.runs import Raw
 
 OpenEngine = Callable[..., Engine]
 

@@ -22,7 +22,7 @@ from keywright.engine.topology import Node, Topology
 from keywright.errors import ConnectionLostError, UsageError
 from keywright.keyspace.slots import SLOTS, slot_of
 from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
-from running import Raw
+from keywright.testing.runs import Raw
 
 THREADS = 32
 ROUNDS = 200

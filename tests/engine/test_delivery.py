@@ -7,8 +7,8 @@ import pytest
 from engines import Tally, Word
 from keywright import Context, Retry
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
-from keywright.engine.packing import ErrorReply
 from keywright.engine.topology import Node, Topology
+from keywright.engine.wire_format import ErrorReply
 from keywright.errors import ConnectionLostError, KeywrightError, OutcomeUnknownError, ServerRefusedError
 from keywright.keyspace.call import Call, Wire
 from keywright.keyspace.context import preview

@@ -19,7 +19,7 @@ from keywright.errors import (
 from keywright.keyspace.call import Effect
 from keywright.keyspace.script import Script
 from keywright.testing import Proxy, RedisServer
-from running import Raw
+from keywright.testing.runs import Raw
 
 OpenEngine = Callable[..., Engine]
 

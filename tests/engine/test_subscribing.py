@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from keywright import AsyncDatabase, Keyspace, Plain, Retry, Settings, aconnect
-from keywright.engine.subscribing import MOST_UNREAD, Channel, Message, Subscription
+from keywright.engine.pubsub import MOST_UNREAD, Channel, Message, Subscription
 from keywright.errors import ConnectionLostError, ServerRefusedError, VariableError
 from keywright.keyspace.context import Context
 from keywright.testing import RedisServer, wait_until
-from running import Raw
+from keywright.testing.runs import Raw
 
 WITHIN = 20.0
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from keywright import aconnect
-from keywright.engine.surveying import Survey, survey
+from keywright.engine.survey import Survey, survey
 from keywright.errors import ServerRefusedError
 from keywright.testing import RedisServer, wait_until
 

@@ -10,7 +10,7 @@ import pytest
 from engines import Engine, Tally, Word
 from keywright import RoundTrip, gather, gather_list
 from keywright.errors import WrongTypeError
-from running import Raw
+from keywright.testing.runs import Raw
 
 OpenEngine = Callable[..., Engine]
 

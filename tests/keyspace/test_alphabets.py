@@ -36,7 +36,7 @@ from keywright.keyspace.alphabets import (
     before_first,
     sha256_hex,
 )
-from keywright.keyspace.automaton import accepts, bytes_used
+from keywright.keyspace.languages.automaton import accepts, bytes_used
 
 
 class Status(Enum):

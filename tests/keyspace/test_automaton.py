@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keywright.keyspace.automaton import (
+from keywright.keyspace.languages.automaton import (
     Language,
     accepts,
     alternation,
@@ -23,7 +23,7 @@ from keywright.keyspace.automaton import (
     one_of,
     shortest_common,
 )
-from keywright.keyspace.languages import regex
+from keywright.keyspace.languages.language import regex
 
 LETTERS = b"ab:"
 WORDS = [bytes(word) for size in range(5) for word in itertools.product(LETTERS, repeat=size)]

@@ -41,12 +41,12 @@ from keywright import (
 )
 from keywright.keyspace.alphabets import alphabet_of
 from keywright.keyspace.codecs import Codec
-from keywright.keyspace.description import SpaceDescription, describe
-from keywright.keyspace.globs import MOST, globs_of
 from keywright.keyspace.references import refers
 from keywright.keyspace.template import Template
-from keywright.keyspace.wording import attribute_docs, default_words, duration
-from keywright.tools.docs.writing import Format, written
+from keywright.tools.describe.description import SpaceDescription, describe
+from keywright.tools.describe.globs import MOST, globs_of
+from keywright.tools.describe.wording import attribute_docs, default_words, duration
+from keywright.tools.docs.formats import Format, written
 from keywright.tools.model import Model
 
 farm = Keyspace("farm", "Animals\n    and where they live.", prefix="farm", version="v2")

@@ -7,9 +7,9 @@ import pytest
 from keywright import Id, Key, Keyspace, Map, Set, Value, check
 from keywright.errors import DeclarationError
 from keywright.keyspace.references import Place, refers
-from keywright.models.discord.drc import drc
-from keywright.models.discord.spectacles import spectacles
-from keywright.models.meetup import meetup
+from keywright_discord.drc import drc
+from keywright_discord.spectacles import spectacles
+from keywright_meetup import meetup
 
 
 def library() -> tuple[Keyspace, type[Key], type[Key], type[Key], type[Key]]:

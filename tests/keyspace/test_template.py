@@ -24,7 +24,7 @@ from keywright.keyspace.alphabets import (
     Text,
     Unsigned64,
 )
-from keywright.keyspace.languages import Language, one_of
+from keywright.keyspace.languages.language import Language, one_of
 from keywright.keyspace.slots import hash_tag, slot_of
 from keywright.keyspace.template import Part, Template
 

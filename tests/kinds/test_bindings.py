@@ -26,7 +26,7 @@ from keywright import (
 )
 from keywright.errors import UnknownKeyError
 from keywright.keyspace.slots import slot_of
-from running import OpenRun, Raw, Run
+from keywright.testing.runs import OpenRun, Raw, Run
 
 space = Keyspace("zoo", "Animals and houses.", prefix="zoo", version="v1")
 

@@ -6,7 +6,7 @@ import pytest
 
 from keywright import Counter, Id, Keyspace, preview
 from keywright.errors import ServerRefusedError, StoredDataError, ValueRefusedError, WrongTypeError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("turnstiles", "What a museum counts.")
 

@@ -29,7 +29,7 @@ from keywright import (
     preview,
 )
 from keywright.errors import DeclarationError
-from running import OpenRun, Raw, Run
+from keywright.testing.runs import OpenRun, Raw, Run
 
 space = Keyspace("market", "Stalls of a market, all of them passing.")
 

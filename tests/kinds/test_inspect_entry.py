@@ -6,8 +6,8 @@ import pytest
 
 from keywright import Id, Keyspace, Map, Secret, Set, SortedSet
 from keywright.errors import StoredDataError
-from keywright.keyspace.inspection import Hidden, inspect_entry
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
+from keywright.tools.describe.inspection import Hidden, inspect_entry
 
 pantry = Keyspace("pantry", "What is in the pantry.")
 

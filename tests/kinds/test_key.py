@@ -33,7 +33,7 @@ from keywright import (
     sha256_hex,
 )
 from keywright.errors import DeclarationError, UnknownKeyError, VariableError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("shelf", "Anything with a name.")
 

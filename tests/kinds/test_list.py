@@ -14,7 +14,7 @@ from keywright.errors import (
     ValueRefusedError,
     WrongTypeError,
 )
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("queues", "Who waits where.")
 

@@ -8,7 +8,7 @@ import pytest
 
 from keywright import Id, Keyspace, Map, SnowflakeId, preview
 from keywright.errors import CapabilityError, StoredDataError, ValueRefusedError, WrongTypeError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("seats", "Who sits where in a theatre.")
 

@@ -9,7 +9,7 @@ import pytest
 from keywright import Context, Id, Keyspace, Set, Value, atomic, expires_in, gather_list, preview
 from keywright.errors import StoredDataError, WrongTypeError
 from keywright.keyspace.call import MERGED_FROM, Call
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("shelf", "Values that are read and written by the hundred.")
 MANY = 2 * MERGED_FROM

@@ -11,8 +11,9 @@ import pytest
 from keywright import Call, Context, Id, Keyspace, Sealed, Value, atomic, check, gather
 from keywright.errors import DeclarationError
 from keywright.keyspace.call import Procedure
-from keywright.keyspace.description import describe
-from keywright.keyspace.moving import Arrival, moved
+from keywright.keyspace.renames import Arrival, moved
+from keywright.testing.runs import OpenRun, Raw, Run
+from keywright.tools.describe.description import describe
 from migrating import (
     Book,
     BooksAt,
@@ -28,7 +29,6 @@ from migrating import (
     book_home,
     now,
 )
-from running import OpenRun, Raw, Run
 
 MINUTE_MS = 60_000
 

@@ -25,8 +25,8 @@ from keywright import (
 from keywright.errors import DeclarationError, StoredDataError
 from keywright.keyspace.call import Procedure
 from keywright.keyspace.codecs import is_sealed
+from keywright.testing.runs import OpenRun, Raw, Run
 from migrating import Book, BookOf, Card, CardOf, Review, Token, vault
-from running import OpenRun, Raw, Run
 
 LONG = "as it was typed, and long enough to be worth compressing, which takes sixty-four bytes"
 

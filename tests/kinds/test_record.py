@@ -23,7 +23,7 @@ from keywright import (
     preview,
 )
 from keywright.errors import DeclarationError, StoredDataError, ValueRefusedError, WrongTypeError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("garage", "What a garage knows of vehicles and bills.")
 

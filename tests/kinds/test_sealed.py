@@ -11,7 +11,7 @@ import pytest
 from keywright import Id, Keyring, Keyspace, List, Map, Record, Sealed, Secret, Set, SortedSet, Stream, Value
 from keywright.errors import DeclarationError, SealError, ValueRefusedError
 from keywright.keyspace.codecs import SealedIfBound, Text
-from running import OpenRun, Raw
+from keywright.testing.runs import OpenRun, Raw
 
 space = Keyspace("vault", "What must not be read.")
 

@@ -6,7 +6,7 @@ import pytest
 
 from keywright import Id, Keyspace, Set, SnowflakeId, preview
 from keywright.errors import CrossSlotError, StoredDataError, ValueRefusedError, WrongTypeError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("choirs", "Who sings in which choir.")
 

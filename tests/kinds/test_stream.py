@@ -9,7 +9,7 @@ import pytest
 
 from keywright import Entry, Id, Keyspace, SnowflakeId, Stream, preview
 from keywright.errors import ServerRefusedError, StoredDataError, ValueRefusedError, WrongTypeError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("weather", "What stations report.")
 

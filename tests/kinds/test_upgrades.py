@@ -25,7 +25,7 @@ from keywright import (
 )
 from keywright.errors import StoredDataError
 from keywright.keyspace.call import Procedure
-from running import OpenRun, Raw, Run
+from keywright.testing.runs import OpenRun, Raw, Run
 
 space = Keyspace("archive", "Documents, some of them old.")
 

@@ -26,7 +26,7 @@ from keywright import (
     preview,
 )
 from keywright.errors import StoredDataError, UsageError, ValueRefusedError, VariableError, WrongTypeError
-from running import Raw, Run
+from keywright.testing.runs import Raw, Run
 
 space = Keyspace("letters", "Values of every codec.")
 

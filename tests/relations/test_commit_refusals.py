@@ -7,7 +7,7 @@ import pytest
 from keywright import Context, Id, Keyspace, Set, erase
 from keywright.errors import UsageError
 from keywright.keyspace.call import Command, Effect, Operation, as_is
-from keywright.keyspace.guard import bind
+from keywright.keyspace.commits.checks import bind
 
 space = Keyspace("refusals", "Keys of this test.")
 

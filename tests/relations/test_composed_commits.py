@@ -9,10 +9,10 @@ import pytest
 from keywright import Call, Database, Id, Keyspace, List, Set, SortedSet, Value
 from keywright.errors import WrongTypeError
 from keywright.keyspace.call import Command
-from keywright.keyspace.guard import members_are, owned
-from keywright.keyspace.journal import commit
+from keywright.keyspace.commits.checks import members_are, owned
+from keywright.keyspace.commits.journal import commit
+from keywright.testing.runs import Raw
 from kinship import Residents, assert_whole, desk, home, survey
-from running import Raw
 
 
 @pytest.fixture(params=["server", pytest.param("cluster", marks=pytest.mark.cluster)])

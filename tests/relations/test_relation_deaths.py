@@ -14,6 +14,7 @@ import pytest
 from keywright import Call, Database, erase, recover
 from keywright.errors import ConflictError, OutcomeUnknownError, TakenError, UsageError, WrongTypeError
 from keywright.testing import Proxy
+from keywright.testing.runs import Raw
 from kinship import (
     Club,
     Mortal,
@@ -28,7 +29,6 @@ from kinship import (
     recover_all,
     survey,
 )
-from running import Raw
 
 Opener = Callable[..., Database]
 

@@ -11,8 +11,8 @@ from hypothesis.stateful import rule
 
 from keywright import Call, Database, erase
 from keywright.testing import Proxy
+from keywright.testing.runs import Raw
 from kinship import Club, House, Person, assert_whole, club, desk, home, people, survey
-from running import Raw
 from writers_at_once import FAULTS, WRITERS, Death, Stage, WritersAtOnce, deaths, play
 
 PERSONS = st.sampled_from(["ann", "bob"])

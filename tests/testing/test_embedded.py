@@ -20,7 +20,7 @@ from keywright.engine.embedded import (
     remove_run_folder,
 )
 from keywright.errors import EngineError
-from keywright.testing.waiting import wait_until
+from keywright.testing.conditions import wait_until
 from keywright.testing.wire import Wire
 
 pytestmark = pytest.mark.usefixtures("_server_installed")

@@ -20,21 +20,13 @@ from failing_walks import left_of
 from keywright import Database, Keyspace, SnowflakeStr, Value
 from keywright.errors import ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisServer
-from keywright.testing.waiting import wait_until
-from keywright.tools.audit import (
-    CODES,
-    Checkpoint,
-    Options,
-    Progress,
-    audit,
-    codes_named,
-    parse_budget,
-    resuming,
-)
-from keywright.tools.audit.tallying import Tally
+from keywright.testing.conditions import wait_until
+from keywright.testing.runs import Raw
+from keywright.tools.audit import CODES, Checkpoint, Options, Progress, audit, codes_named, parse_budget
+from keywright.tools.audit import checkpoint as resuming
+from keywright.tools.audit.tally import Tally
 from keywright.tools.model import Model
 from keywright.tools.repair.fingerprints import fingerprint
-from running import Raw
 
 ROOT = Path(__file__).parents[2]
 

@@ -32,7 +32,7 @@ from keywright.errors import UsageError
 from keywright.tools.diff import Severity, diff
 from keywright.tools.lock import lock_text, read_lock, write_lock
 from keywright.tools.model import Model, ModelDescription
-from keywright.ui.cli.models import BUILT_IN, load_model
+from keywright.tools.plugins import load_model, model_names
 
 BREAKING, CAUTION, COMPATIBLE = Severity.BREAKING, Severity.CAUTION, Severity.COMPATIBLE
 
@@ -73,7 +73,7 @@ def only(old: ModelDescription, new: ModelDescription) -> tuple[Severity, str]:
     return change
 
 
-@pytest.mark.parametrize("model", BUILT_IN)
+@pytest.mark.parametrize("model", model_names())
 def test_a_model_does_not_differ_from_itself_nor_from_its_lock(model: str, tmp_path: Path) -> None:
     described = load_model(model).described()
     path = tmp_path / "lock.json"

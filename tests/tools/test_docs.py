@@ -14,10 +14,10 @@ from keywright import Id, Keyspace, Record, Set, Value, many_to_one
 from keywright.errors import UsageError
 from keywright.tools.docs.asyncapi import Channel, Channels, Parameter, asyncapi
 from keywright.tools.docs.diagram import diagram_of, mermaid
-from keywright.tools.docs.drawing import svg
-from keywright.tools.docs.writing import Format, is_current, written
+from keywright.tools.docs.formats import Format, is_current, written
+from keywright.tools.docs.svg import svg
 from keywright.tools.model import Model, ModelDescription
-from keywright.ui.cli.models import BUILT_IN, load_model
+from keywright.tools.plugins import load_model, model_names
 
 nasty = Keyspace("nasty<script>alert(1)</script>", "Breaks | tables, *stars* and <b>HTML</b>, `code|bar`.")
 
@@ -77,7 +77,7 @@ def _parsed(text: str) -> _Tags:
     return parser
 
 
-@pytest.mark.parametrize("model", BUILT_IN)
+@pytest.mark.parametrize("model", model_names())
 def test_every_link_of_a_document_leads_somewhere(model: str) -> None:
     described = load_model(model).described()
     text = written(described, Format.MARKDOWN)
@@ -141,7 +141,7 @@ def test_mermaid_gets_no_character_it_could_take_for_its_own(hostile: ModelDescr
 
 
 def test_the_drawing_is_well_formed_and_nothing_overlaps() -> None:
-    for model in BUILT_IN:
+    for model in model_names():
         drawing = ElementTree.fromstring(svg(diagram_of(load_model(model).described().spaces)))
         boxes = [
             tuple(int(rect.attrib[name]) for name in ("x", "y", "width", "height"))

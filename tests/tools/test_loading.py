@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keywright.errors import DeclarationError, UsageError
-from keywright.tools.loading import load_keyspace
+from keywright.tools.loader import load_keyspace
 
 
 @pytest.fixture

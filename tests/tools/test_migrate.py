@@ -14,8 +14,9 @@ from failing_walks import left_of
 from keywright import AsyncDatabase, Binding, Key, Keyring, aconnect
 from keywright.errors import UsageError
 from keywright.keyspace.codecs import is_sealed
-from keywright.keyspace.inspection import inspect
-from keywright.tools import pacing
+from keywright.testing.runs import Raw
+from keywright.tools import pace as pacing
+from keywright.tools.describe.inspection import inspect
 from keywright.tools.migrate import Bookmark, Contract, Options, Progress, Result, contract, sweep
 from keywright.tools.model import Model
 from migrating import (
@@ -39,7 +40,6 @@ from migrating import (
     then,
     vault,
 )
-from running import Raw
 
 T = TypeVar("T")
 

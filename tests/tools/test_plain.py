@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright import Secret
-from keywright.keyspace.inspection import Hidden
-from keywright.tools.plain import plain
+from keywright.tools.describe.inspection import Hidden
+from keywright.tools.describe.plain import plain
 
 
 class Colour(enum.Enum):

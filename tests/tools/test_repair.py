@@ -20,7 +20,7 @@ from audited import Sample, applied, audited, planned, repaired, undone
 from keywright import Id, Keyspace, Record, Upgrade, Value, connect, expires_at
 from keywright.errors import ServerRefusedError
 from keywright.testing import RedisServer
-from keywright.testing.planting import plant
+from keywright.testing.damage import plant
 from keywright.tools.model import Model
 from keywright.tools.repair import read_plan
 from keywright.tools.repair.fingerprints import fingerprint

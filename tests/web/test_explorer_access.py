@@ -15,14 +15,14 @@ from browsing import Chromium
 from exploring import Explored, exploring, exploring_sample, filled, key_path
 from keywright import Id, Keyspace, Secret, Value, connect
 from keywright.errors import UsageError
+from keywright.explorer import ExplorerSettings
+from keywright.explorer.server import serve
 from keywright.keyspace.codecs import Codec
-from keywright.models.discord.drc import schema as drc
-from keywright.models.meetup import schema as meetup
-from keywright.testing.waiting import wait_until
+from keywright.testing.conditions import wait_until
+from keywright.testing.runs import Raw
 from keywright.tools.acl import Role, acl
-from keywright.ui.web import ExplorerSettings
-from keywright.ui.web.serving import serve
-from running import Raw
+from keywright_discord.drc import schema as drc
+from keywright_meetup import schema as meetup
 
 TOKEN = "a-long-random-token-for-tests"
 MARK = "zq-never-to-be-seen"

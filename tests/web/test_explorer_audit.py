@@ -12,11 +12,11 @@ import pytest
 
 from browsing import Chromium
 from exploring import Explored, exploring_sample, key_path, serious_findings
-from keywright.testing.waiting import wait_until
+from keywright.explorer.audits import finding_id
+from keywright.explorer.explanations import explained
+from keywright.testing.conditions import wait_until
+from keywright.testing.runs import Raw
 from keywright.tools.audit.findings import CODES
-from keywright.ui.web.auditing import finding_id
-from keywright.ui.web.explaining import explained
-from running import Raw
 
 BROKEN = "event_series:s0:meetup_events"
 

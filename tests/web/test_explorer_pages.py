@@ -11,8 +11,8 @@ import pytest
 
 from browsing import Chromium
 from exploring import Explored, exploring_sample, key_path, serious_findings, watched
-from keywright.ui.web.atlas import key_url, template_url
-from running import Raw
+from keywright.explorer.atlas import key_url, template_url
+from keywright.testing.runs import Raw
 
 MODELS = ["drc", "spectacles", "openmod", "registry", "meetup", "bookshop"]
 SHOTS = os.environ.get("KEYWRIGHT_SHOTS")

@@ -10,12 +10,12 @@ import pytest
 import kinship
 from exploring import Explored, exploring, exploring_sample, filled, key_path
 from keywright import Id, Keyspace, Map, Set, SnowflakeStr, Value, connect, expires_in
-from keywright.models.discord.drc import schema as drc
-from keywright.models.meetup import schema as meetup
+from keywright.explorer.survey import Counted
 from keywright.testing import RedisServer
-from keywright.testing.waiting import wait_until
-from keywright.ui.web.survey import Counted
-from running import Raw
+from keywright.testing.conditions import wait_until
+from keywright.testing.runs import Raw
+from keywright_discord.drc import schema as drc
+from keywright_meetup import schema as meetup
 
 MANY = 100_000
 

@@ -8,9 +8,9 @@ from typing import Any
 from browsing import Chromium
 from exploring import exploring_sample, key_path
 from keywright import connect
-from keywright.models.discord.drc import schema as drc
-from keywright.models.discord.spectacles import schema as spectacles
-from running import Raw
+from keywright.testing.runs import Raw
+from keywright_discord.drc import schema as drc
+from keywright_discord.spectacles import schema as spectacles
 
 Page = Any
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright.keyspace.inspection import Hidden
-from keywright.ui.web.atlas import key_url, query_of, text_of
-from keywright.ui.web.presenting import Part, Presenter, in_words, left, sized
-from keywright.ui.web.rendering import doc, rate, share
-from keywright.ui.web.treemap import Box, squarified
+from keywright.explorer.atlas import key_url, query_of, text_of
+from keywright.explorer.page_templates import doc, rate, share
+from keywright.explorer.presentation import Part, Presenter, in_words, left, sized
+from keywright.explorer.treemap import Box, squarified
+from keywright.tools.describe.inspection import Hidden
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 

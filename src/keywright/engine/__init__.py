@@ -1,9 +1,10 @@
 """How calls reach Redis: the only package that imports redis."""
 
-from keywright.engine.aio import AsyncDatabase
-from keywright.engine.connecting import aconnect, connect
+from keywright.engine.async_database import AsyncDatabase
+from keywright.engine.capabilities import Server
 from keywright.engine.database import Database
 from keywright.engine.embedded import EmbeddedServer
+from keywright.engine.factory import aconnect, connect
 from keywright.engine.primitives import (
     Claim,
     Claimed,
@@ -15,8 +16,7 @@ from keywright.engine.primitives import (
     new_token,
     replace_if,
 )
-from keywright.engine.probing import Server
-from keywright.engine.retrying import Retry
+from keywright.engine.retry import Retry
 from keywright.engine.settings import Durability, Settings
 from keywright.engine.telemetry import Observer, RoundTrip
 

@@ -9,16 +9,16 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from keywright.engine.address import Address
+from keywright.engine.capabilities import Server, probe_call, read_probe
+from keywright.engine.connections import CLOSED, BrokenLineError, Lines
+from keywright.engine.deadlines import check_durability, deadline_of, without_pauses
 from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
-from keywright.engine.lines import CLOSED, BrokenLineError, Lines
-from keywright.engine.packing import Packed
-from keywright.engine.probing import Server, probe_call, read_probe
-from keywright.engine.retrying import NEVER, Retry
-from keywright.engine.scanning import KeyPage, NamePage, Page
+from keywright.engine.retry import NEVER, Retry
+from keywright.engine.scan import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
 from keywright.engine.topology import Node, Topology, described
-from keywright.engine.waiting import check_durability, deadline_of, without_pauses
+from keywright.engine.wire_format import Packed
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Effect, Operation, Plain, Reply, Wire
 from keywright.keyspace.context import Context

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from keywright.engine.packing import ErrorReply, Packed
-from keywright.engine.retrying import Retry
+from keywright.engine.retry import Retry
 from keywright.engine.topology import Node, Topology, parse_redirection
-from keywright.engine.translate import refusal, verb_of
+from keywright.engine.translation import refusal, verb_of
+from keywright.engine.wire_format import ErrorReply, Packed
 from keywright.errors import (
     ConnectionLostError,
     DeadlineError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keywright.engine.packing import pack_command
-from keywright.engine.retrying import Retry
+from keywright.engine.retry import Retry
+from keywright.engine.wire_format import pack_command
 
 
 class Durability(NamedTuple):

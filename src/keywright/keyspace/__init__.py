@@ -31,16 +31,16 @@ from keywright.keyspace.codecs import (
     Secret,
     Zstd,
 )
+from keywright.keyspace.commits.journal import recover
 from keywright.keyspace.context import Binding, Context, preview
 from keywright.keyspace.expiry import Expiry, expires_at, expires_in
-from keywright.keyspace.journal import recover
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import Counter, Entry, List, Map, Record, Set, SortedSet, Stream, Value
-from keywright.keyspace.proof import Finding, check
+from keywright.keyspace.proof.rules import Finding, check
 from keywright.keyspace.references import refers
 from keywright.keyspace.relations import erase, index, many_to_many, many_to_one, one_to_one
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.versions import Upgrade
+from keywright.keyspace.versions.upgrades import Upgrade
 
 __all__ = [
     "I64",

@@ -18,7 +18,7 @@ from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
 from keywright.keyspace.call import Call, Command, Effect, Operation, as_is
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.expiry import Expiry
-from keywright.keyspace.moving import move_first
+from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from keywright.errors import DeclarationError, TakenError
 from keywright.keyspace.call import Call, Procedure, Ready, gather, gather_list, nothing
 from keywright.keyspace.codecs import Codec
-from keywright.keyspace.guard import Check, equals, has_member, owned
-from keywright.keyspace.journal import commit, settled
+from keywright.keyspace.commits.checks import Check, equals, has_member, owned
+from keywright.keyspace.commits.journal import commit, settled
+from keywright.keyspace.commits.retry import Also, Steps, Writes, until_settled
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.value import Value
-from keywright.keyspace.settling import Also, Steps, Writes, until_settled
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from keywright.errors import DeclarationError, UsageError, VariableError
-from keywright.keyspace import automaton
 from keywright.keyspace.alphabets import Alphabet, Rest
-from keywright.keyspace.automaton import Language, concatenation, literal
+from keywright.keyspace.languages import automaton
+from keywright.keyspace.languages.automaton import Language, concatenation, literal
 
 __all__ = ["Part", "Template"]
 

@@ -11,20 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keywright.testing.clock import ManualClock
     from keywright.testing.cluster import RedisCluster
+    from keywright.testing.conditions import wait_until
     from keywright.testing.leftovers import assert_none_left, started_pids
-    from keywright.testing.postgres import PostgresServer
     from keywright.testing.proxy import Proxy
-    from keywright.testing.rabbitmq import RabbitServer
     from keywright.testing.sentinel import RedisSentinel
     from keywright.testing.servers import RedisServer
-    from keywright.testing.waiting import wait_until
     from keywright.testing.wire import Wire
 
 __all__ = [
     "ManualClock",
-    "PostgresServer",
     "Proxy",
-    "RabbitServer",
     "RedisCluster",
     "RedisSentinel",
     "RedisServer",
@@ -36,16 +32,14 @@ __all__ = [
 
 _HOMES = {
     "ManualClock": "clock",
-    "PostgresServer": "postgres",
     "Proxy": "proxy",
-    "RabbitServer": "rabbitmq",
     "RedisCluster": "cluster",
     "RedisSentinel": "sentinel",
     "RedisServer": "servers",
     "Wire": "wire",
     "assert_none_left": "leftovers",
     "started_pids": "leftovers",
-    "wait_until": "waiting",
+    "wait_until": "conditions",
 }
 
 

@@ -10,8 +10,8 @@ from typing import Self
 
 from keywright.errors import KeywrightError, ServerRefusedError, UsageError
 from keywright.keyspace.slots import SLOTS, slot_of
+from keywright.testing.conditions import wait_until
 from keywright.testing.servers import LOOPBACK, RedisServer
-from keywright.testing.waiting import wait_until
 from keywright.testing.wire import Wire
 
 __all__ = ["RedisCluster"]

@@ -1,30 +1,35 @@
-"""The pytest plugin: real servers as fixtures. It loads in every test run, so it imports late."""
+"""The pytest plugin: real servers as fixtures.
+
+Opt in with `pytest_plugins = ["keywright.testing.plugin"]`, or with `-p keywright.testing.plugin`.
+"""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from keywright.testing.requirements import require
+
 if TYPE_CHECKING:
-    from keywright.testing import ManualClock, PostgresServer, Proxy, RabbitServer, RedisCluster, RedisServer
+    from keywright.testing import ManualClock, Proxy, RedisCluster, RedisServer
+    from keywright.testing.runs import OpenRun, Raw, Run
 
 __all__ = [
-    "amqp_url",
+    "cluster_run",
     "cluster_url",
     "keywright_cluster",
-    "keywright_postgres",
-    "keywright_rabbitmq",
     "keywright_server",
     "make_proxy",
     "manual_clock",
-    "postgres_url",
+    "open_run",
+    "raw",
+    "raw_cluster",
     "redis_url",
+    "run",
 ]
 
 
@@ -65,50 +70,6 @@ def cluster_url(keywright_cluster: RedisCluster) -> str:
     return keywright_cluster.url
 
 
-@pytest.fixture(scope="session")
-def keywright_rabbitmq() -> Iterator[RabbitServer]:
-    """One private RabbitMQ for the whole run, on a loopback port."""
-    from keywright.testing.rabbitmq import RabbitServer, find_rabbitmq
-
-    _require(find_rabbitmq)
-    with RabbitServer() as server:
-        yield server
-
-
-@pytest.fixture
-def amqp_url(keywright_rabbitmq: RabbitServer) -> Iterator[str]:
-    """The URL of an empty virtual host; a server that an earlier test stopped is brought back first."""
-    keywright_rabbitmq.resume()
-    keywright_rabbitmq.start()
-    vhost = keywright_rabbitmq.make_vhost()
-    yield keywright_rabbitmq.url_of(vhost)
-    keywright_rabbitmq.resume()
-    keywright_rabbitmq.start()
-    keywright_rabbitmq.remove_vhost(vhost)
-
-
-@pytest.fixture(scope="session")
-def keywright_postgres() -> Iterator[PostgresServer]:
-    """One private PostgreSQL for the whole run, on a unix socket."""
-    _require(_find_postgres)
-    from keywright.testing import PostgresServer
-
-    with PostgresServer() as server:
-        yield server
-
-
-@pytest.fixture
-def postgres_url(keywright_postgres: PostgresServer) -> Iterator[str]:
-    """The URL of an empty database; a server that an earlier test stopped is brought back first."""
-    keywright_postgres.resume()
-    keywright_postgres.start()
-    name = keywright_postgres.make_database()
-    yield keywright_postgres.url_of(name)
-    keywright_postgres.resume()
-    keywright_postgres.start()
-    keywright_postgres.remove_database(name)
-
-
 @pytest.fixture
 def make_proxy() -> Iterator[Callable[[str], Proxy]]:
     """Makes proxies in front of a URL; they close with the test."""
@@ -124,6 +85,47 @@ def manual_clock() -> ManualClock:
     from keywright.testing import ManualClock
 
     return ManualClock()
+
+
+@pytest.fixture(params=["sync", "async"])
+def open_run(request: pytest.FixtureRequest) -> Iterator[OpenRun]:
+    """Opens databases of one engine; they close with the test."""
+    from keywright.testing.runs import async_opener, sync_opener
+
+    opener = sync_opener if request.param == "sync" else async_opener
+    with ExitStack() as opened:
+        yield opener(opened)
+
+
+@pytest.fixture
+def run(open_run: OpenRun, redis_url: str) -> Run:
+    """A database on an empty single server, once for each engine."""
+    return open_run(redis_url)
+
+
+@pytest.fixture
+def cluster_run(open_run: OpenRun, cluster_url: str) -> Run:
+    """A database on an empty six-node cluster, once for each engine."""
+    return open_run(cluster_url)
+
+
+@pytest.fixture
+def raw(redis_url: str) -> Iterator[Raw]:
+    """The single server as redis-py sees it."""
+    import redis
+
+    with redis.Redis.from_url(redis_url) as client:
+        yield Raw(client)
+
+
+@pytest.fixture
+def raw_cluster(cluster_url: str) -> Iterator[Raw]:
+    """The cluster as redis-py sees it."""
+    import redis.cluster
+
+    client = redis.cluster.RedisCluster.from_url(cluster_url)
+    yield Raw(client)
+    client.close()
 
 
 @pytest.hookimpl(trylast=True)
@@ -155,26 +157,4 @@ _LEFT = pytest.StashKey[str]()
 def _require_server() -> None:
     from keywright.engine.embedded import find_server
 
-    _require(find_server)
-
-
-def _find_postgres() -> Path:
-    from keywright.errors import EngineError
-
-    try:
-        from keywright.testing.postgres import find_postgres
-    except ModuleNotFoundError as exc:
-        raise EngineError(f"{exc.name} is not installed. Install keywright[registry].") from exc
-    return find_postgres()
-
-
-def _require(find: Callable[[], Path]) -> None:
-    from keywright.errors import EngineError
-
-    try:
-        find()
-    except EngineError as exc:
-        # In CI a skipped suite would pass for a tested one.
-        if os.environ.get("CI") == "true":
-            pytest.fail(str(exc))
-        pytest.skip(str(exc))
+    require(find_server)

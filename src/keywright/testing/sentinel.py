@@ -8,8 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from keywright.engine.embedded import ServerProcess
+from keywright.testing.conditions import wait_until
 from keywright.testing.servers import LOOPBACK, RedisServer
-from keywright.testing.waiting import wait_until
 
 __all__ = ["RedisSentinel"]
 

@@ -11,8 +11,8 @@ from urllib.parse import quote
 
 from keywright.engine.embedded import ServerProcess, quoted
 from keywright.errors import EngineError, KeywrightError, UsageError
+from keywright.testing.conditions import wait_until
 from keywright.testing.private_server import PrivateServer
-from keywright.testing.waiting import wait_until
 from keywright.testing.wire import Reply, Wire
 
 __all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port", "start_on_free_port"]

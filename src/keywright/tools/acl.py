@@ -13,10 +13,10 @@ from enum import Enum
 from typing import NamedTuple
 
 from keywright.errors import UsageError
-from keywright.keyspace.description import KeyDescription, SpaceDescription, describe
-from keywright.keyspace.globs import glob_escaped
-from keywright.keyspace.journal import journal
+from keywright.keyspace.commits.journal import journal
 from keywright.keyspace.slots import hash_tag
+from keywright.tools.describe.description import KeyDescription, SpaceDescription, describe
+from keywright.tools.describe.globs import glob_escaped
 from keywright.tools.model import ModelDescription
 
 __all__ = ["READS", "WRITES", "Acl", "Role", "Server", "acl"]

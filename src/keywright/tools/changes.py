@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from keywright.keyspace.description import MemberDescription, ShapeDescription, TypeDescription
+from keywright.tools.describe.description import MemberDescription, ShapeDescription, TypeDescription
 
 __all__ = ["Change", "Severity", "changes_of_shapes", "changes_of_type"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from keywright.keyspace import Finding, Keyspace
-from keywright.keyspace.proof import PROOFS
+from keywright.keyspace.proof.rules import PROOFS
 
 __all__ = ["Proof", "Report", "prove"]
 
@@ -71,7 +71,7 @@ class Report(NamedTuple):
 
 
 def prove(space: Keyspace) -> Report:
-    """Run every proof of `keywright.keyspace.proof.check`, and keep which of them found what."""
+    """Run every proof of `keywright.keyspace.proof.rules.check`, and keep which of them found what."""
     proofs = tuple(
         Proof(run.__name__.replace("_", " "), _statement(run.__doc__), tuple(run(space))) for run in PROOFS
     )

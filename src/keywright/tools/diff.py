@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from keywright.keyspace.description import (
+from keywright.tools.changes import Change, Severity, changes_of_shapes, changes_of_type
+from keywright.tools.describe.description import (
     KeyDescription,
     LinkDescription,
     SpaceDescription,
     UpgradeDescription,
 )
-from keywright.tools.changes import Change, Severity, changes_of_shapes, changes_of_type
 from keywright.tools.model import ModelDescription
 
 __all__ = ["Change", "Difference", "Severity", "diff"]

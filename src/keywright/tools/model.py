@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from keywright.keyspace import Keyspace
-from keywright.keyspace.description import SpaceDescription, describe
+from keywright.tools.describe.description import SpaceDescription, describe
+
+if TYPE_CHECKING:
+    from keywright.tools.docs.asyncapi import Channels
+    from keywright.tools.migrate import Route, Sweep
 
 __all__ = ["Model", "ModelDescription"]
 
@@ -23,11 +29,22 @@ class ModelDescription(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.spaces[0].description
 
 
-class Model(NamedTuple):
-    """A model by the name it was asked for."""
+@dataclass(frozen=True)
+class Model:
+    """A named model, as the tools and the commands know it.
+
+    A distribution publishes one with an entry point of the group `keywright.models`. The hooks are for what
+    a declaration cannot say; each is a function that imports its own code when it is called.
+    """
 
     name: str
     spaces: tuple[Keyspace, ...]
+    sweep: Sweep | None = None
+    """A migration that knows more about old data than the declaration; `keywright migrate --yes` runs it."""
+    conversions: Mapping[str, Callable[[str | None, str | None], Route]] = field(default_factory=dict)
+    """From the name of another layout to the conversion into it, given both prefixes."""
+    channels: Callable[[], Channels] | None = None
+    """The message channels of its programs, for AsyncAPI."""
 
     def described(self) -> ModelDescription:
         return ModelDescription(self.name, tuple(map(describe, self.spaces)))

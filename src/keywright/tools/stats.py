@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.tools.audit.walking import Options, Walk
+from keywright.tools.audit.walk import Options, Walk
 from keywright.tools.model import Model
 
 __all__ = ["Count", "Snapshot", "snapshots", "take_snapshot"]

@@ -22,7 +22,7 @@ from keywright import (
 )
 from keywright.engine.primitives import Claim, ClaimState, new_token
 from keywright.errors import CrossSlotError, EngineError, OutcomeUnknownError, UsageError, WrongTypeError
-from keywright.keyspace.journal import commit
+from keywright.keyspace.commits.journal import commit
 from keywright.testing import Proxy, RedisServer, wait_until
 from racing import race
 

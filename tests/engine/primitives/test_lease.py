@@ -10,7 +10,7 @@ import pytest
 from keywright import Counter, Database, Id, Keyspace, Retry, Settings, connect, expires_in
 from keywright.engine.primitives import Lease, new_token
 from keywright.errors import DeclarationError, EngineError
-from keywright.keyspace.journal import commit
+from keywright.keyspace.commits.journal import commit
 from keywright.testing import Proxy, wait_until
 from racing import race
 

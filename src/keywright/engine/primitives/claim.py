@@ -11,8 +11,8 @@ from keywright.engine.primitives import hold as holding
 from keywright.errors import UsageError
 from keywright.keyspace.call import Call, Command, Procedure, nothing
 from keywright.keyspace.codecs import Codec, Text
-from keywright.keyspace.guard import Check, bind, equals
-from keywright.keyspace.journal import commit
+from keywright.keyspace.commits.checks import Check, bind, equals
+from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.value import GET, SET, Expiring
 

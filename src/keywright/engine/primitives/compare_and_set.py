@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError
 from keywright.keyspace.call import Call, Command, Pause, Procedure, Reply, as_is
-from keywright.keyspace.guard import Check, Outcome, equals
-from keywright.keyspace.journal import commit
+from keywright.keyspace.commits.checks import Check, Outcome, equals
+from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.kinds.value import GET, Value
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError, OutcomeUnknownError
 from keywright.keyspace.call import Call, Procedure, gather_list, nothing
-from keywright.keyspace.guard import Outcome, absent, owned
-from keywright.keyspace.journal import commit
+from keywright.keyspace.commits.checks import Outcome, absent, owned
+from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet

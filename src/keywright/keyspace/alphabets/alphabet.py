@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar
 
-from keywright.keyspace.languages import Language, regex
+from keywright.keyspace.languages.language import Language, regex
 
 __all__ = ["Alphabet", "Verbatim", "refuse_unwritable"]
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim, refuse_unwritable
 from keywright.keyspace.alphabets.text import Rest
-from keywright.keyspace.languages import Language, alternation, literal
+from keywright.keyspace.languages.language import Language, alternation, literal
 
 __all__ = ["Choice", "OneOf"]
 

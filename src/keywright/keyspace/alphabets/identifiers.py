@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from keywright.keyspace.alphabets.alphabet import Verbatim, refuse_unwritable
-from keywright.keyspace.languages import Language, characters, literal, one_of
+from keywright.keyspace.languages.language import Language, characters, literal, one_of
 
 __all__ = ["Hex", "Plain", "Prefixed"]
 

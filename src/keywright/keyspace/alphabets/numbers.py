@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, cast
 
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim
-from keywright.keyspace.languages import Language, literal, one_of
+from keywright.keyspace.languages.language import Language, literal, one_of
 
 __all__ = ["Signed64", "Snowflake", "SnowflakeText", "Unsigned64"]
 

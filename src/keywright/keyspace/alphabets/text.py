@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim
-from keywright.keyspace.languages import Language, alternation, characters, literal, one_of, regex
+from keywright.keyspace.languages.language import Language, alternation, characters, literal, one_of, regex
 
 __all__ = ["Rest", "TagText", "Text"]
 

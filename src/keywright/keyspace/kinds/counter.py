@@ -19,7 +19,7 @@ from keywright.keyspace.call import (
 from keywright.keyspace.codecs import Codec, Int64
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
-from keywright.keyspace.kinds.encoding import encoder, optional
+from keywright.keyspace.kinds.encoders import encoder, optional
 from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
 
 ADD = Operation("add", b"INCRBY", Effect.ONCE)

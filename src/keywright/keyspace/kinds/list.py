@@ -19,7 +19,7 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import each, encoder, optional
+from keywright.keyspace.kinds.encoders import each, encoder, optional
 from keywright.keyspace.kinds.several import Moving
 
 M = TypeVar("M")

@@ -20,7 +20,7 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import comparable, each, encoder, optional, paired
+from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired
 
 F = TypeVar("F")
 V = TypeVar("V")

@@ -20,14 +20,14 @@ from keywright.keyspace.call import (
     nothing,
 )
 from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.commits.checks import absent, exists
+from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Shape, Union
-from keywright.keyspace.guard import absent, exists
-from keywright.keyspace.journal import commit
 from keywright.keyspace.key import Key, type_arguments
-from keywright.keyspace.recoding import members_recoded
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.versions import Upgrade, upgraded
+from keywright.keyspace.versions.codecs import members_recoded
+from keywright.keyspace.versions.upgrades import Upgrade, upgraded
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -18,7 +18,7 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import comparable, each, encoder, many_encoder, optional, unique
+from keywright.keyspace.kinds.encoders import comparable, each, encoder, many_encoder, optional, unique
 from keywright.keyspace.kinds.several import Moving, Several
 
 M = TypeVar("M")

@@ -21,7 +21,7 @@ from keywright.keyspace.call import (
 )
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoding import comparable, each, encoder
+from keywright.keyspace.kinds.encoders import comparable, each, encoder
 
 M = TypeVar("M")
 S = TypeVar("S", bound=int | float | datetime)

@@ -21,7 +21,7 @@ from keywright.keyspace.call import (
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.key import Key, type_arguments
-from keywright.keyspace.kinds.encoding import each
+from keywright.keyspace.kinds.encoders import each
 
 E = TypeVar("E")
 MILLISECOND = timedelta(milliseconds=1)

@@ -23,12 +23,12 @@ from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.bulk import BulkRead
-from keywright.keyspace.kinds.encoding import encoder, many_encoder, optional
-from keywright.keyspace.kinds.merging import kinds_of, mset, read_together, write_together
+from keywright.keyspace.kinds.encoders import encoder, many_encoder, optional
+from keywright.keyspace.kinds.merge import kinds_of, mset, read_together, write_together
 from keywright.keyspace.kinds.unset import UNSET, Unset
-from keywright.keyspace.recoding import recoded
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.versions import Upgrade, upgraded
+from keywright.keyspace.versions.codecs import recoded
+from keywright.keyspace.versions.upgrades import Upgrade, upgraded
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -1,11 +1,11 @@
 """An audit of live data against its declaration: what is stored, how much of it, and what is wrong."""
 
-from keywright.tools.audit.auditing import audit
+from keywright.tools.audit.auditor import audit
 from keywright.tools.audit.budgets import Budget, parse_budget
+from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import CODES, Code, Finding, codes_named
 from keywright.tools.audit.report import Report, Row
-from keywright.tools.audit.resuming import Checkpoint
-from keywright.tools.audit.walking import Options, Progress
+from keywright.tools.audit.walk import Options, Progress
 
 __all__ = [
     "CODES",

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from keywright.errors import UsageError
 from keywright.tools.audit.findings import Finding
-from keywright.tools.audit.tallying import Tally
+from keywright.tools.audit.tally import Tally
 
 __all__ = ["Budget", "check_budgets", "over_budget", "parse_budget"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from keywright.tools.audit.findings import CODES, Finding
-from keywright.tools.audit.tallying import Tally
+from keywright.tools.audit.tally import Tally
 
 __all__ = ["Report", "Row"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from keywright.keyspace.description import KeyDescription, LinkDescription, SpaceDescription
+from keywright.tools.describe.description import KeyDescription, LinkDescription, SpaceDescription
 
 __all__ = ["Box", "Diagram", "Edge", "diagram_of", "mermaid"]
 

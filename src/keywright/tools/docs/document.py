@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from keywright.keyspace.description import (
+from keywright.tools.describe.description import (
     KeyDescription,
     LinkDescription,
     ShapeDescription,

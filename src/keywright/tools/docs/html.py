@@ -18,7 +18,7 @@ from keywright.tools.docs.content import (
     Paragraph,
     Table,
 )
-from keywright.tools.docs.drawing import svg
+from keywright.tools.docs.svg import svg
 
 __all__ = ["html"]
 

@@ -1,10 +1,10 @@
 """Migration of live data: what is old, bringing it up to date, and when the old declarations may go."""
 
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.contracting import Contract, contract
-from keywright.tools.migrate.converting import Conversion, Page, convert_all
-from keywright.tools.migrate.progress import Counts, Progress
-from keywright.tools.migrate.sweeping import Options, Refusal, Result, sweep
+from keywright.tools.migrate.contraction import Contract, contract
+from keywright.tools.migrate.conversion import Conversion, Page, Route, Sweep, convert_all
+from keywright.tools.migrate.progress import Counts, Pace, Progress
+from keywright.tools.migrate.sweeper import Options, Refusal, Result, sweep
 
 __all__ = [
     "Bookmark",
@@ -12,10 +12,13 @@ __all__ = [
     "Conversion",
     "Counts",
     "Options",
+    "Pace",
     "Page",
     "Progress",
     "Refusal",
     "Result",
+    "Route",
+    "Sweep",
     "contract",
     "convert_all",
     "sweep",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from keywright.tools import pacing
+from keywright.tools import pace as pacing
 
 __all__ = ["Counts", "Pace", "Progress"]
 

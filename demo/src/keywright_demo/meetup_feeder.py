@@ -1,0 +1,124 @@
+"""Surroundings for the sample's Meetup bot: Meetup and a guild, and people who announce, answer and link."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import random
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import httpx
+
+from keywright.engine import AsyncDatabase, aconnect
+from keywright.errors import KeywrightError
+from keywright_demo import names
+from keywright_meetup.account_links import begin_linking
+from keywright_meetup.schema import meetup as space
+from keywright_meetup.simulator import MeetupSimulator, SimulatedEvent
+from keywright_meetup.simulator.town import bot_variables
+from keywright_service.testing.discord_rest_simulator import DiscordRestSimulator
+
+__all__ = ["Town"]
+
+GROUP = "sample-roleplayers"
+PEOPLE = ("Ada", "Bela", "Chidi", "Dana", "Emre", "Fay", "Goran", "Hana", "Ines", "Jun", "Kofi", "Lea")
+TITLES = ("Dragon Hunt", "The Sunken City", "Night Train", "Clockwork Harbour", "The Long Winter")
+CODES = ("[new adventure]", "[new campaign]")
+MOST_EVENTS = 25
+PAUSE_SECONDS = 2.0
+STEPS_AN_EVENT = 10
+
+
+@dataclass
+class Person:
+    meetup: int
+    discord: int
+
+
+class Town:
+    """The people of one group, who are on both platforms."""
+
+    def __init__(self, meetup: MeetupSimulator, discord: DiscordRestSimulator) -> None:
+        self.meetup = meetup
+        self.discord = discord
+        self.events: list[SimulatedEvent] = []
+        self._chance = random.Random(0)
+        self._titles = itertools.cycle(TITLES)
+        meetup.world.groups.add(GROUP)
+        self.people = [Person(meetup.world.join(name), discord.guild.join(name)) for name in PEOPLE]
+        for _ in TITLES:
+            self.announce()
+
+    def variables(self) -> dict[str, str]:
+        """What points a bot at this town."""
+        return bot_variables(self.meetup, self.discord, GROUP)
+
+    def announce(self) -> None:
+        """An organizer announces an event: a new series, or one more session of a campaign."""
+        campaigns = [each.id for each in self.events if "[new campaign]" in each.description]
+        description = self._chance.choice([*CODES, f"[campaign {campaigns[0]}]"] if campaigns else CODES)
+        host = self._chance.choice(self.people).meetup
+        time = datetime.now(UTC) + timedelta(days=self._chance.randint(2, 30))
+        title = next(self._titles)
+        self.events.append(self.meetup.world.announce(GROUP, title, time, description, hosts=(host,)))
+
+    def answer(self) -> None:
+        """Somebody says whether they come to an event."""
+        event, person = self._chance.choice(self.events), self._chance.choice(self.people)
+        event.rsvps[person.meetup] = self._chance.choice(("YES", "YES", "NO"))
+
+    async def link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
+        """Somebody follows their link to the bot's page, and consents at Meetup."""
+        linking = await db.run(begin_linking(person.discord))
+        self.meetup.oauth.signed_in = person.meetup
+        async with httpx.AsyncClient(follow_redirects=True, timeout=10) as browser:
+            consent = await browser.post(f"{pages}/link/{linking}", data={"scope": "rsvp"})
+            await browser.post(consent.url, data={"answer": "allow"})
+
+    async def _try_to_link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
+        """The bot may be away, and a real server may know the person from an earlier time."""
+        try:
+            await self.link(person, db, pages)
+        except (httpx.HTTPError, KeywrightError) as error:
+            print(f"{person} could not link: {error}")
+
+    async def live(self, pages: str) -> None:
+        """One thing after another, until it is ended from outside."""
+        strangers = iter(self.people)
+        async with aconnect(os.environ["REDIS_URL"], space.bind(prefix=names.MEETUP)) as db:
+            await _answering(pages)
+            for step in itertools.count(1):
+                self.answer()
+                if (person := next(strangers, None)) is not None:
+                    await self._try_to_link(person, db, pages)
+                if step % STEPS_AN_EVENT == 0 and len(self.events) < MOST_EVENTS:
+                    self.announce()
+                await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def _answering(pages: str) -> None:
+    """Until the bot, which is started after us, serves its pages."""
+    async with httpx.AsyncClient(timeout=5) as client:
+        while True:
+            try:
+                if (await client.get(f"{pages}/health")).status_code == 200:
+                    return
+            except httpx.HTTPError:
+                pass
+            await asyncio.sleep(0.2)
+
+
+def main(pages: str) -> None:
+    with MeetupSimulator() as meetup, DiscordRestSimulator() as discord:
+        town = Town(meetup, discord)
+        for name, value in town.variables().items():
+            print(f"export {name}={value}")
+        print("ready")
+        asyncio.run(town.live(pages))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

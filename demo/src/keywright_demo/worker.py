@@ -1,0 +1,74 @@
+"""The sample's worker: counts what it handles, asks Discord for members now and then, answers STATS."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from keywright_demo import names
+from keywright_messaging import Broker, Worker, open_broker
+
+__all__ = ["Stats", "sample_worker"]
+
+MESSAGES_A_REQUEST = 50
+REQUEST_MEMBERS = 8
+
+
+class Stats(msgspec.Struct):
+    """The answer to a STATS call."""
+
+    handled: int = 0
+    requested: int = 0
+
+
+class Message(msgspec.Struct):
+    """What of a message matters here."""
+
+    guild_id: str | None = None
+
+
+def sample_worker() -> Worker:
+    worker = Worker(group=names.GROUP, grace=timedelta(seconds=2))
+    stats = Stats()
+
+    async def count(payload: Any) -> None:
+        stats.handled += 1
+
+    async def look_around(message: Message, broker: Broker) -> None:
+        stats.handled += 1
+        if message.guild_id is not None and stats.handled % MESSAGES_A_REQUEST == 0:
+            stats.requested += 1
+            await broker.publish("SEND", _request(message.guild_id))
+
+    async def tell(payload: Any) -> Stats:
+        return stats
+
+    for event in names.EVENTS:
+        worker.on(event)(look_around if event == "MESSAGE_CREATE" else count)
+    worker.on(names.STATS)(tell)
+    return worker
+
+
+def _request(guild: str) -> dict[str, Any]:
+    """For some members of a guild, through whichever shard has it."""
+    data = {"guild_id": guild, "query": "", "limit": 10}
+    return {"guild_id": guild, "packet": {"op": REQUEST_MEMBERS, "d": data}}
+
+
+async def serve() -> None:
+    """Until SIGTERM."""
+    worker = sample_worker()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
+    async with await open_broker(os.environ["BROKER_URL"], names.broker_settings()) as broker:
+        await broker.declare(*worker.handlers, "SEND")
+        print("ready")
+        await worker.serve(broker)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve())

@@ -1,0 +1,102 @@
+"""`keywright up` as a process, for its tests: what it prints, which processes and folder it has."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from keywright.testing.conditions import wait_until
+from keywright.testing.process_tree import descendants, runs
+
+PATIENCE = 60.0
+
+
+class RunningUp:
+    """One `keywright up`, from outside."""
+
+    def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
+        self.process = process
+        self._output = output
+        self._seen: set[int] = set()
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text("utf-8", "replace")
+
+    def printed(self, pattern: str) -> re.Match[str]:
+        """What was printed of that form, now or soon."""
+
+        def found() -> re.Match[str] | None:
+            assert self.process.poll() is None or re.search(pattern, self.output), self.output
+            return re.search(pattern, self.output)
+
+        return wait_until(found, f"output like {pattern!r}", seconds=PATIENCE)
+
+    def parts(self) -> dict[int, str]:
+        """The command lines of the processes below it, by id; all that were ever seen are remembered."""
+        found = {pid: _command(pid) for pid in descendants(self.process.pid)}
+        self._seen |= found.keys()
+        return found
+
+    def part(self, name: str) -> int:
+        """The process whose command line has this in it, now or soon."""
+
+        def found() -> int | None:
+            return next((pid for pid, command in self.parts().items() if name in command), None)
+
+        return wait_until(found, f"a process of {name}", seconds=PATIENCE)
+
+    def folder(self) -> Path:
+        """Where its parts work."""
+        return Path(os.readlink(f"/proc/{self.part('-m keywright')}/cwd"))
+
+    def signal(self, number: signal.Signals) -> None:
+        self.parts()
+        self.process.send_signal(number)
+
+    def ended(self) -> int:
+        return self.process.wait(PATIENCE)
+
+    def left_nothing(self, folder: Path) -> bool:
+        return not folder.exists() and not any(runs(pid) for pid in self._seen)
+
+
+@contextmanager
+def running_up(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[RunningUp]:
+    output = tmp_path / "output"
+    with output.open("wb") as printed:
+        process = started(printed, arguments, environment)
+    try:
+        yield RunningUp(process, output)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def started(
+    printed: IO[bytes], arguments: tuple[str, ...], environment: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    """Start it, in a session of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "keywright", "up", *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=printed,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return ""

@@ -1,0 +1,189 @@
+"""`keywright up`: everything is there and lives, and nothing of it is there afterwards, however it ends."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from invoking import Invoke
+from keywright import connect
+from keywright.testing import RedisServer
+from keywright.testing.conditions import wait_until
+from keywright_demo import names
+from keywright_demo.explorer import bindings_of
+from keywright_demo.options import MODELS
+from keywright_discord.drc.schema import Guild
+from keywright_discord.spectacles.schema import Guilds, spectacles
+from keywright_meetup.schema import meetup
+from keywright_openmod.schema import openmod
+from keywright_registry.schema import registry
+
+from .running_up import PATIENCE, RunningUp, running_up, started
+
+SMALL = ("--only", "spectacles", "--no-explorer")
+
+
+def opened(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert answer.status == 200
+        return str(answer.read().decode())
+
+
+def surveyed_keys(page: str) -> int:
+    found = re.search(r'class="figure">([\d,]+)</span> keys', page)
+    assert found is not None, page
+    return int(found[1].replace(",", ""))
+
+
+def assert_every_model_has_data(url: str) -> None:
+    with connect(url, *bindings_of(MODELS)) as db:
+
+        def stored() -> bool:
+            counts = [sum(1 for _ in db.names(space)) for space in (spectacles, registry, openmod, meetup)]
+            return len(list(db.scan(Guild))) >= 30 and all(counts)
+
+        wait_until(stored, "keys of every model", seconds=PATIENCE)
+
+
+def test_everything_is_up_with_live_data_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+    with running_up(tmp_path, "--port", "0") as up:
+        address = up.printed(r"Keywright is up: (http://\S+)")[1]
+        folder = up.folder()
+        up.printed(r"[1-9][\d,]* handled · [\d,]+ keys · [\d.]+ MB · 12 parts up\n")
+        assert_every_model_has_data(f"unix://{folder / 'redis.sock'}")
+        wait_until(lambda: surveyed_keys(opened(address)) > 1000, "a map of more than a thousand keys")
+        assert "sample-discord:v1json:guilds:" in opened(address)
+        up.signal(signal.SIGINT)
+        assert up.ended() == 0, up.output
+        assert "DOWN" not in up.output
+        assert up.left_nothing(folder)
+        assert len(up.output.split("http://")) == 2, "one address"
+
+
+def test_a_killed_supervisor_leaves_nothing(tmp_path: Path) -> None:
+    with running_up(tmp_path, *SMALL) as up:
+        up.printed(r"2 parts up\n")
+        folder = up.folder()
+        up.signal(signal.SIGKILL)
+        up.ended()
+        wait_until(lambda: up.left_nothing(folder), "an end of all processes and the folder")
+
+
+def test_a_terminal_that_is_closed_ends_everything(tmp_path: Path) -> None:
+    terminal, inside = os.openpty()
+    with open(inside, "wb") as printed:
+        process = started(printed, SMALL, {"TERM": "xterm", "COLUMNS": "200"})
+    try:
+        up, shown = RunningUp(process, tmp_path / "output"), b""
+        while b"2 parts up" not in shown:
+            shown += os.read(terminal, 4096)
+        folder = up.folder()
+        os.close(terminal)
+        up.signal(signal.SIGHUP)
+        up.ended()
+        assert up.left_nothing(folder)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_a_part_that_dies_is_told_with_its_log_and_fails_the_run(tmp_path: Path) -> None:
+    with running_up(tmp_path, *SMALL, "--logs", str(tmp_path / "logs")) as up:
+        up.printed(r"2 parts up\n")
+        os.kill(up.part("spectacles_feeder"), signal.SIGKILL)
+        up.printed(r"the spectacles feeder ended with exit code -9\. Its log ends with:\n    ready\n")
+        up.printed(r"1 part up · DOWN: spectacles feeder")
+        up.signal(signal.SIGTERM)
+        assert up.ended() == 1
+    assert (tmp_path / "logs" / "spectacles-feeder.log").read_text() == "ready\n"
+
+
+def test_without_its_redis_everything_ends(tmp_path: Path) -> None:
+    with running_up(tmp_path, *SMALL) as up:
+        up.printed(r"2 parts up\n")
+        folder = up.folder()
+        os.kill(up.part("redis"), signal.SIGKILL)
+        up.printed(r"the Redis server ended\.")
+        assert up.ended() == 1
+        assert up.left_nothing(folder)
+
+
+def test_a_real_server_that_holds_something_is_refused_and_left_alone(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    keywright_server.call("SET", "precious", "1")
+    with running_up(tmp_path, *SMALL, "--url", redis_url) as up:
+        assert up.ended() == 2
+        assert "holds 1 key, and" in up.output
+        assert "--yes" in up.output
+    assert keywright_server.call("DBSIZE") == 1
+
+
+def test_with_yes_samples_are_written_beside_what_a_real_server_holds_and_stay_there(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    keywright_server.call("SET", "precious", "1")
+    with running_up(tmp_path, *SMALL, "--yes", "--url", redis_url) as up:
+        up.printed(r"1 part up\n")
+        up.signal(signal.SIGTERM)
+        assert up.ended() == 0
+        assert "Stopped; what was written to real servers stays there." in up.output
+    written = keywright_server.call("KEYS", "*")
+    assert isinstance(written, list)
+    assert len(written) > 1
+    prefix = names.SPECTACLES.encode()
+    assert all(isinstance(name, bytes) and name.startswith((prefix, b"precious")) for name in written)
+    assert keywright_server.call("GET", "precious") == b"1"
+
+
+def test_redis_url_of_the_environment_is_not_written_to(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    with running_up(tmp_path, *SMALL, REDIS_URL=redis_url) as up:
+        url = up.printed(r"Redis is at (unix://\S+)")[1]
+        up.printed(r"2 parts up\n")
+        with connect(url, *bindings_of(["spectacles"])) as db:
+            assert db.run(Guilds().size())
+        up.signal(signal.SIGTERM)
+        assert up.ended() == 0
+    assert keywright_server.call("DBSIZE") == 0
+
+
+def test_it_stops_by_itself_when_its_time_is_over(tmp_path: Path) -> None:
+    with running_up(tmp_path, *SMALL, "--duration", "0.1") as up:
+        assert up.ended() == 0
+        assert "Stopped; nothing is left behind." in up.output
+
+
+def test_logs_that_cannot_be_written_are_refused_with_the_remedy(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    result = invoke("up", *SMALL, "--logs", str(tmp_path / "file" / "logs"))
+    assert result.exit_code == 2
+    assert "Name another --logs." in result.output
+
+
+def test_a_port_that_is_taken_is_refused_before_anything_starts(invoke: Invoke) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = invoke("up", "--port", str(taken.getsockname()[1]))
+    assert result.exit_code == 2
+    assert "Choose another --port" in result.output
+
+
+@pytest.mark.parametrize("option", ["--only", "--without"])
+def test_a_model_that_is_none_is_refused_with_those_there_are(invoke: Invoke, option: str) -> None:
+    result = invoke("up", option, "drc,reddit")
+    assert result.exit_code == 2
+    assert "'reddit'" in result.output
+    assert "openmod" in result.output
+
+
+def test_leaving_everything_out_is_refused(invoke: Invoke) -> None:
+    result = invoke("up", "--without", ",".join(MODELS))
+    assert result.exit_code == 2
+    assert "no model is left" in result.output

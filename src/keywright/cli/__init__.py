@@ -1,0 +1,80 @@
+"""The command line: parses, calls, prints. What it prints about comes from the layers below.
+
+Commands of other distributions may use the options and helpers that are listed here.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from keywright.cli.app import app
+    from keywright.cli.files import check_writable, open_source, write_file
+    from keywright.cli.logs import log_to_stderr
+    from keywright.cli.models import ModelName, bindings_of
+    from keywright.cli.output import as_json
+    from keywright.cli.progress import Meter, bar
+    from keywright.cli.targets import NamesPrefix, ServerOption, UrlOption, needed_url, server_url
+
+__all__ = [
+    "Meter",
+    "ModelName",
+    "NamesPrefix",
+    "ServerOption",
+    "UrlOption",
+    "app",
+    "as_json",
+    "bar",
+    "bindings_of",
+    "check_writable",
+    "log_to_stderr",
+    "main",
+    "needed_url",
+    "open_source",
+    "server_url",
+    "write_file",
+]
+
+_HOMES = {
+    "Meter": "progress",
+    "ModelName": "models",
+    "NamesPrefix": "targets",
+    "ServerOption": "targets",
+    "UrlOption": "targets",
+    "app": "app",
+    "as_json": "output",
+    "bar": "progress",
+    "bindings_of": "models",
+    "check_writable": "files",
+    "log_to_stderr": "logs",
+    "needed_url": "targets",
+    "open_source": "files",
+    "server_url": "targets",
+    "write_file": "files",
+}
+
+
+def main() -> None:
+    """Run the `keywright` program."""
+    try:
+        from keywright.cli.app import app
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("rich", "typer"):
+            raise
+        sys.stderr.write(
+            f"error: the command line needs {error.name}, which is not installed. "
+            f"Install it with: pip install 'keywright[cli]'\n"
+        )
+        raise SystemExit(2) from None
+    app(prog_name="keywright")
+
+
+if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Import a helper on first use: a library program needs none of them."""
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

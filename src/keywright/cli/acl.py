@@ -1,0 +1,57 @@
+"""`keywright acl`: the access rules of the server for one role."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from keywright.cli.models import ModelName
+from keywright.tools.acl import Role, Server
+from keywright.tools.acl import acl as rules_of
+from keywright.tools.plugins import load_model
+
+__all__ = ["acl"]
+
+
+class AclFormat(Enum):
+    COMMAND = "command"
+    ACLFILE = "aclfile"
+
+
+def acl(
+    model: ModelName,
+    role: Annotated[Role, typer.Option(help="Who the rules are for.", show_default=False)],
+    form: Annotated[
+        AclFormat, typer.Option("--format", help="ACL SETUSER, or the line of an ACL file.")
+    ] = AclFormat.COMMAND,
+    user: Annotated[str | None, typer.Option(help="The user's name, else MODEL-ROLE.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="What the names begin with, if not as declared.")] = None,
+    server: Annotated[
+        Server, typer.Option(help="The oldest server that must understand the rules.")
+    ] = Server.REDIS_7_0,
+    password_hash: Annotated[
+        str | None,
+        typer.Option(
+            help="The SHA-256 of the password in hexadecimal, else a placeholder.", show_default=False
+        ),
+    ] = None,
+    scan: Annotated[
+        bool, typer.Option("--scan/--no-scan", help="Whether a writer may list names, those of others too.")
+    ] = True,
+) -> None:
+    """Print least-privilege access rules for the keys of a model. Needs no server, and changes nothing.
+
+    A reader may read; it renews expiries that slide, but cannot upgrade older data. A writer may do all that
+    the model's operations do. An auditor may read and list names, without renewing anything.
+
+    The password is never printed: replace PASSWORD-SHA256, or give --password-hash. Feed the command to the
+    server with redis-cli's standard input, which leaves the patterns as they are.
+    """
+    described = load_model(model).described()
+    named = user or f"{described.spaces[0].name}-{role.value}"
+    made = rules_of(
+        described, role, user=named, prefix=prefix, server=server, password_hash=password_hash, scan=scan
+    )
+    typer.echo(made.as_command() if form is AclFormat.COMMAND else made.as_file_line())

@@ -1,0 +1,195 @@
+"""The commands of `keywright`, their options and exit codes.
+
+0 is success, 1 a finding or something wrong with the data, 2 a wrong invocation, 3 an unreachable server:
+each KeywrightError carries its own.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Callable, Sequence
+from enum import Enum
+from importlib import import_module
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+from keywright.cli.models import ModelName, bindings_of
+from keywright.cli.output import as_json
+from keywright.cli.tour import take_tour
+from keywright.engine import connect
+from keywright.errors import DeclarationError, KeywrightError, UsageError
+from keywright.keyspace import Finding, Keyspace
+from keywright.tools.check import Proof, Report, prove
+from keywright.tools.describe.inspection import LIMIT, Inspection, inspect
+from keywright.tools.describe.plain import inspected
+from keywright.tools.plugins import command_names, install_hint, load_command, load_model
+
+__all__ = ["app"]
+
+
+# Each is a module here with a command of the same name; others arrive by entry point.
+COMMANDS = ("acl", "audit", "diff", "docs", "explore", "migrate", "repair", "stats")
+
+
+class _Commands(TyperGroup):
+    """Imports a command when it is called, so that nobody waits for the others.
+
+    Ends with the exit code an error carries, and its message instead of a traceback.
+    """
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in invoke
+        return [*COMMANDS, *super().list_commands(ctx), *command_names()]
+
+    def get_command(self, ctx: typer.Context, name: str) -> Any:  # type: ignore[override]  # as in invoke
+        if name in COMMANDS:
+            return _command(name, getattr(import_module(f"keywright.cli.{name}"), name))
+        if name in command_names():
+            return _command(name, load_command(name))
+        hint = install_hint(name)
+        if hint is not None:
+            raise UsageError(f"the command {name!r} is not installed. Install it with: {hint}")
+        return super().get_command(ctx, name)
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer makes no other contexts
+        try:
+            return super().invoke(ctx)
+        except KeywrightError as error:
+            if ctx.params.get("debug"):
+                traceback.print_exception(error)
+            else:
+                typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(error.exit_code) from error
+
+
+app = typer.Typer(
+    cls=_Commands,
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _command(name: str, part: Callable[..., None] | typer.Typer) -> Any:
+    if isinstance(part, typer.Typer):
+        command: Any = get_group(part)
+    else:
+        alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+        alone.command()(part)
+        command = get_command(alone)
+    command.name = name
+    return command
+
+
+class Format(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def _print_version(wanted: bool) -> None:  # typer calls it with the flag's value
+    if wanted:
+        typer.echo(f"keywright {version('keywright')}")
+        raise typer.Exit
+
+
+@app.callback()
+def keywright(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error was raised.")] = False,
+) -> None:
+    """The Redis data model as code: prove a keyspace, look at what it stores."""
+
+
+@app.command()
+def check(
+    model: ModelName,
+    output: Annotated[
+        Format, typer.Option("--format", help="How to print: for people, or for programs.")
+    ] = Format.TEXT,
+) -> None:
+    """Prove that the keyspaces of a model are sound. Needs no server.
+
+    Prints what was proved, or each finding with its template, the reason and a counterexample.
+    Exits with 0 when all is proved, 1 when something was found, 2 when no keyspace can be loaded.
+    """
+    try:
+        reports = [prove(space) for space in load_model(model).spaces]
+    except DeclarationError as error:
+        reports = [_refused(model, error)]
+    if output is Format.TEXT:
+        typer.echo("\n\n".join(report.as_text() for report in reports))
+    elif len(reports) == 1:
+        typer.echo(as_json(reports[0].as_data()))
+    else:
+        typer.echo(as_json({"model": model, "keyspaces": [report.as_data() for report in reports]}))
+    if not all(report.proved for report in reports):
+        raise typer.Exit(1)
+
+
+@app.command()
+def get(
+    model: ModelName,
+    key: Annotated[
+        str,
+        typer.Argument(metavar="KEY", help="The full name of the key, as Redis has it.", show_default=False),
+    ],
+    url: Annotated[
+        str | None, typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL.")
+    ] = None,
+    prefix: Annotated[str | None, typer.Option(help="What the names begin with, if not as declared.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most entries of a collection to read.")] = LIMIT,
+) -> None:
+    """Print what a key stores, decoded as declared, as JSON. Only reads.
+
+    Nothing on the server changes: no expiry is renewed, no older shape is upgraded. Secrets are printed
+    as "(secret)", and sealed values as "(sealed)" unless KEYWRIGHT_SEAL_KEYS opens them; they stay hidden
+    then too. Times are RFC 3339, bytes are {"base64": …}, integers are exact.
+
+    Exits with 1 when the key is missing or not stored as declared, 2 when no template has that name, 3 when
+    the server cannot be reached.
+    """
+    spaces = load_model(model).spaces
+    server = url or os.environ.get("REDIS_URL")
+    if not server:
+        raise UsageError("there is no server to read from. Give --url redis://…, or set REDIS_URL.")
+    found = _look(spaces, server, os.fsencode(key), prefix, limit)
+    if found is None:
+        typer.echo(f"{key} does not exist.", err=True)
+        raise typer.Exit(1)
+    if found.truncated:
+        typer.echo(f"truncated: {limit} of {found.size} entries are shown. Raise --limit for more.", err=True)
+    if found.older:
+        typer.echo(f"stored in the older shape {found.older!r}; shown as it is stored.", err=True)
+    typer.echo(as_json(inspected(found)))
+
+
+@app.command()
+def tour() -> None:
+    """Walk through Keywright on a small sample, with a server of its own that leaves nothing behind."""
+    take_tour()
+
+
+def _look(
+    spaces: Sequence[Keyspace], url: str, name: bytes, prefix: str | None, limit: int
+) -> Inspection | None:
+    with connect(url, *bindings_of(spaces, prefix)) as db:
+        matches = (found for space in spaces if (found := space.find(name, db.context)) is not None)
+        key = next(matches, None) or spaces[0].parse(name, db.context)
+        return db.run(inspect(key, limit))
+
+
+def _refused(space: str, error: DeclarationError) -> Report:
+    """A declaration that could not even be made, as a report with one finding."""
+    finding = Finding("refused-declaration", error.subject, f"{error.reason}. {error.remedy}")
+    return Report(
+        space, 0, 0, (Proof("declarations hold", "Every declaration means something.", (finding,)),)
+    )

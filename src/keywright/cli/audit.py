@@ -1,0 +1,156 @@
+"""`keywright audit`: compare what a server holds with a declaration."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keywright.cli.files import check_writable, write_file
+from keywright.cli.models import ModelName, bindings_of
+from keywright.cli.progress import Meter
+from keywright.cli.targets import UrlOption, needed_url
+from keywright.engine import aconnect
+from keywright.errors import UsageError
+from keywright.tools.audit import (
+    Budget,
+    Checkpoint,
+    Options,
+    Report,
+    codes_named,
+    parse_budget,
+)
+from keywright.tools.audit import audit as audited
+from keywright.tools.audit.auditor import FAILING
+from keywright.tools.audit.formats import FORMATS
+from keywright.tools.model import Model
+from keywright.tools.plugins import load_model
+
+__all__ = ["IgnoreOption", "MaxRateOption", "PrefixOption", "audit", "parse_share"]
+
+
+class AuditFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+PrefixOption = Annotated[
+    str | None, typer.Option(help="What the names begin with, if not as declared.", show_default=False)
+]
+MaxRateOption = Annotated[
+    int | None, typer.Option(min=1, help="The most keys a second, to spare the server.", show_default=False)
+]
+IgnoreOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Names to leave alone, as in 'celery-*'; may be given often.", show_default=False),
+]
+
+
+def audit(
+    model: ModelName,
+    url: UrlOption = None,
+    prefix: PrefixOption = None,
+    sample: Annotated[
+        str, typer.Option(help="The share of values to read: 0.1 or 10%. All names are matched.")
+    ] = "100%",
+    max_rate: MaxRateOption = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep the progress in this file, and go on from it.", show_default=False),
+    ] = None,
+    form: Annotated[
+        AuditFormat, typer.Option("--format", help="How to print the report.")
+    ] = AuditFormat.TEXT,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the report there instead.", show_default=False)
+    ] = None,
+    fail_on: Annotated[
+        str | None,
+        typer.Option(help="Findings to exit with 1 for: unknown,dangling,… Else all.", show_default=False),
+    ] = None,
+    max_bytes: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A budget: TEMPLATE=SIZE, or *=SIZE for all; may be given often.", show_default=False
+        ),
+    ] = None,
+    ignore: IgnoreOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most findings of one code to list.")] = 100,
+    primary: Annotated[bool, typer.Option("--primary", help="Read from primaries, not replicas.")] = False,
+    show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names and values, not masked.")] = False,
+) -> None:
+    """Compare what a server, a replica or a cluster holds with a declaration. Only reads.
+
+    Walks all keys with SCAN, reads values in bounded pieces, and reports by template what is there, what is
+    not as declared, and what is unknown. Prefers replicas. Ids and values are masked unless asked for.
+
+    Exits with 1 when there are findings to fail on, 2 for a wrong invocation, 3 when it could not run.
+    """
+    loaded, target = load_model(model), needed_url(url, "audit")
+    options = Options(parse_share(sample), max_rate, limit, ignore=ignore or (), prefer_replica=not primary)
+    failing = FAILING if fail_on is None else codes_named(fail_on.split(",")) | {"KW501"}
+    budgets = [parse_budget(text) for text in max_bytes or ()]
+    check_writable(output, resume)
+    checkpoint = None if resume is None else Checkpoint.at(resume, _scope(loaded, prefix, options))
+    report = asyncio.run(
+        _run(loaded, target, prefix, options, budgets, failing, checkpoint, show_ids=show_ids)
+    )
+    printed = FORMATS[form.value](report)
+    if output is None:
+        typer.echo(printed)
+    else:
+        write_file(output, printed if printed.endswith("\n") else f"{printed}\n")
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _scope(model: Model, prefix: str | None, options: Options) -> list[str]:
+    """What the counts of an audit are of: those of another one do not add up with them."""
+    return [
+        *(space.name for space in model.spaces),
+        *([] if prefix is None else [f"--prefix {prefix}"]),
+        *([] if options.sample == 1 else [f"--sample {options.sample:g}"]),
+        *(f"--ignore {pattern}" for pattern in options.ignore),
+    ]
+
+
+async def _run(
+    model: Model,
+    url: str,
+    prefix: str | None,
+    options: Options,
+    budgets: list[Budget],
+    failing: frozenset[str],
+    checkpoint: Checkpoint | None,
+    *,
+    show_ids: bool,
+) -> Report:
+    with Meter() as meter:
+        async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
+            return await audited(
+                db,
+                model,
+                options,
+                budgets=budgets,
+                failing=failing,
+                show_ids=show_ids,
+                on_progress=meter.show,
+                checkpoint=checkpoint,
+            )
+
+
+def parse_share(text: str) -> float:
+    """`0.1` or `10%`."""
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1:
+        raise UsageError(f"{text!r} is no share. Give one like 0.1 or 10%, up to 100%.")
+    return share

@@ -1,0 +1,100 @@
+"""`keywright diff`: what changed between two versions of a declaration, and whether it is compatible."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keywright.cli.output import as_json
+from keywright.cli.revisions import described_at
+from keywright.errors import UsageError
+from keywright.tools.diff import Difference
+from keywright.tools.diff import diff as difference
+from keywright.tools.lock import read_lock, write_lock
+from keywright.tools.model import ModelDescription
+
+__all__ = ["diff"]
+
+
+class DiffFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def diff(
+    old: Annotated[
+        str,
+        typer.Argument(
+            metavar="OLD",
+            help="MODEL, MODEL@REVISION of git, MODEL@FILE or a lock file. The only one, if --lock is given.",
+            show_default=False,
+        ),
+    ],
+    new: Annotated[
+        str | None, typer.Argument(metavar="NEW", help="The same, for the later version.", show_default=False)
+    ] = None,
+    lock: Annotated[
+        Path | None, typer.Option(help="Compare the model as it is with this lock file.", show_default=False)
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Bring the lock file up to date.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --write: even when changes break.")] = False,
+    form: Annotated[
+        DiffFormat, typer.Option("--format", help="How to print: for people, or for programs.")
+    ] = DiffFormat.TEXT,
+) -> None:
+    """Tell what changed between two versions of a declaration. Needs no server.
+
+    Breaking is what makes stored data unreadable or not found: a key that is gone, another name, type or
+    codec, a required member without an upgrade. New keys, optional members, other expiries are compatible.
+    A lock file is the declaration at one moment: commit it, and `keywright diff MODEL --lock FILE` guards it.
+
+    Exits with 1 when a change breaks, 2 when a version cannot be loaded.
+    """
+    if lock is None:
+        if new is None or write:
+            raise UsageError("there is nothing to compare with. Give OLD and NEW, or MODEL --lock FILE.")
+        _told(difference(described_at(old), described_at(new)), form)
+        return
+    if new is not None:
+        raise UsageError("--lock compares one model with its lock file. Drop the second name.")
+    _against_lock(described_at(old), lock, form, write=write, accept=yes)
+
+
+def _against_lock(
+    model: ModelDescription, lock: Path, form: DiffFormat, *, write: bool, accept: bool
+) -> None:
+    if write and not lock.exists():
+        _locked(lock, model)
+        return
+    found = difference(read_lock(lock), model)
+    _print(found, form)
+    if write and (found.compatible or accept):
+        _locked(lock, model)
+        return
+    if write:
+        typer.echo(f"{lock} was left as it is: changes break. Add --yes to accept them.", err=True)
+    elif found.changes and found.compatible:
+        typer.echo(f"{lock} is older. Bring it up to date with --write.", err=True)
+    if not found.compatible:
+        raise typer.Exit(1)
+
+
+def _locked(lock: Path, model: ModelDescription) -> None:
+    try:
+        write_lock(lock, model)
+    except OSError as error:
+        raise UsageError(f"{lock} cannot be written: {error.strerror}. Name another file.") from error
+    typer.echo(f"{lock} is up to date.", err=True)
+
+
+def _told(found: Difference, form: DiffFormat) -> None:
+    _print(found, form)
+    if not found.compatible:
+        raise typer.Exit(1)
+
+
+def _print(found: Difference, form: DiffFormat) -> None:
+    typer.echo(as_json(found.as_data()) if form is DiffFormat.JSON else found.as_text())

@@ -1,0 +1,89 @@
+"""`keywright explore`: a live keyspace in a browser, seen through its declaration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keywright.cli.models import MODEL_HELP, bindings_of
+from keywright.cli.targets import UrlOption, server_url
+from keywright.errors import UsageError
+from keywright.keyspace import Secret
+from keywright.tools.plugins import load_model, model_names
+
+__all__ = ["explore"]
+
+TOKEN = "KEYWRIGHT_EXPLORER_TOKEN"
+
+
+def explore(
+    models: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[MODEL]…",
+            help=f"{MODEL_HELP} Without any, all installed models are shown together.",
+            show_default=False,
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; beyond loopback a token is needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8600,
+    url: UrlOption = None,
+    prefix: Annotated[
+        str | None, typer.Option(help="What the names begin with, if not as declared.", show_default=False)
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Allow repairs of what an audit finds.")] = False,
+    undo: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where repairs write what they take away, else keywright-explorer.undo here.",
+            show_default=False,
+        ),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What a browser must give to see anything; better in {TOKEN}, where no other user sees it.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Look at a live keyspace in a browser. Only reads, unless --write is given.
+
+    Counts come from a survey that runs in the background; nothing scans the keyspace while a page loads.
+    Secrets are never shown. It needs only reading commands, so an auditor's user will do. SIGINT and SIGTERM
+    end it.
+
+    Exits with 0 when it was told to stop, 2 when it cannot listen or would let anybody in, 3 when the server
+    cannot be reached at the start.
+    """
+    try:
+        from keywright.explorer import ExplorerSettings, serve
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed. Install keywright[explorer].") from error
+    given = token or os.environ.get(TOKEN)
+    settings = ExplorerSettings(
+        host=host,
+        port=port,
+        token=Secret(given) if given else None,
+        write=write,
+        undo=undo,
+    )
+    settings.check()
+    if not models and not model_names():
+        raise UsageError("there is no installed model to explore. Name one: MODULE:ATTRIBUTE.")
+    spaces = [space for name in models or model_names() for space in load_model(name).spaces]
+    asyncio.run(
+        serve(
+            spaces,
+            settings,
+            url=server_url(url),
+            bindings=bindings_of(spaces, prefix),
+            on_listening=lambda address: typer.echo(f"exploring at {address}"),
+        )
+    )

@@ -1,0 +1,297 @@
+"""`keywright migrate`: what is old, bringing it up to date, and whether the old declarations may go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+import typer
+
+from keywright.cli.audit import MaxRateOption, PrefixOption
+from keywright.cli.files import check_writable
+from keywright.cli.models import ModelName, bindings_of
+from keywright.cli.output import as_json
+from keywright.cli.progress import Meter
+from keywright.cli.targets import UrlOption, needed_url
+from keywright.engine import AsyncDatabase, aconnect
+from keywright.errors import UsageError
+from keywright.tools.audit.findings import masked_name
+from keywright.tools.migrate import Bookmark, Contract, Options, Refusal, Result, Route, convert_all, sweep
+from keywright.tools.migrate import contract as contracted
+from keywright.tools.model import Model
+from keywright.tools.plugins import load_model
+
+__all__ = ["migrate"]
+
+T = TypeVar("T")
+
+
+class MigrateFormat(Enum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class _Task(NamedTuple):
+    """One invocation."""
+
+    model: Model
+    url: str
+    prefix: str | None
+    options: Options
+    bookmark: Bookmark
+    config: Path | None
+
+
+def migrate(
+    model: ModelName,
+    url: UrlOption = None,
+    prefix: PrefixOption = None,
+    layout: Annotated[
+        str | None,
+        typer.Option(help="Convert to this layout instead: spectacles --layout drc.", show_default=False),
+    ] = None,
+    to_prefix: Annotated[
+        str | None,
+        typer.Option(help="What the names of the new layout begin with.", show_default=False),
+    ] = None,
+    contract: Annotated[
+        bool, typer.Option("--contract", help="Only audit whether anything old is left.")
+    ] = False,
+    discard_old: Annotated[
+        bool,
+        typer.Option(
+            "--discard-old", help="Remove a former name where the present one holds something else."
+        ),
+    ] = False,
+    from_version: Annotated[
+        str | None,
+        typer.Option(
+            help="Also move names that differ in this version only, as in v0json.", show_default=False
+        ),
+    ] = None,
+    max_rate: MaxRateOption = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Plan from so many names only.", show_default=False)
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Keep the progress in this file, and go on from it.", show_default=False),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            help="A configuration file for the model's own migration, where it has one.",
+            show_default=False,
+        ),
+    ] = None,
+    form: Annotated[
+        MigrateFormat, typer.Option("--format", help="How to print: for people, or for programs.")
+    ] = MigrateFormat.TEXT,
+    show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names, not masked.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Else only what is old is counted.")] = False,
+) -> None:
+    """Bring stored data up to date with its declaration: former names, older shapes, former codecs.
+
+    Programs may run meanwhile: reads bring up to date what they meet, and every step checks again what it
+    read before it writes. It may be stopped and started again at any time; with --resume it goes on from
+    where it was. Afterwards an audit says whether the old declarations may be dropped. With --layout one
+    layout is converted into another, and the old one stays.
+
+    Exits with 0 when nothing old is left, 1 when something is, 2 for a wrong invocation, 3 when it could not
+    run.
+    """
+    target = needed_url(url, "migrate")
+    loaded = load_model(model)
+    options = Options(yes, max_rate, None if yes else limit, discard_old, from_version)
+    check_writable(resume)
+    told = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}
+    name = " ".join(
+        [
+            f"migrate {model}",
+            *(f"--{option} {value}" for option, value in told.items() if value is not None),
+            *(["--discard-old"] if discard_old else []),
+        ]
+    )
+    bookmark = Bookmark(name) if resume is None or not yes else Bookmark.at(resume, name)
+    task = _Task(loaded, target, prefix, options, bookmark, config)
+    if layout is not None:
+        _convert(task, layout, to_prefix, form)
+        return
+    swept = None if contract else _stoppable(_sweep(task))
+    ended = _stoppable(_contract(task)) if contract or yes else None
+    _tell(_Told(loaded.name, swept, ended, applied=yes, show_ids=show_ids), form)
+    if _old(swept, ended):
+        raise typer.Exit(1)
+
+
+def _old(swept: Result | None, ended: Contract | None) -> bool:
+    if ended is not None:
+        return not ended.ready or bool(swept and swept.left)
+    return bool(swept and (swept.done or swept.left))
+
+
+async def _sweep(task: _Task) -> Result:
+    own = task.model.sweep if task.options.apply else None
+    with Meter() as meter:
+        async with _connected(task) as db:
+            if own is not None:
+                return await own(db, task.options, task.config, meter.show)
+            return await sweep(
+                db, task.model.spaces, task.options, bookmark=task.bookmark, on_progress=meter.show
+            )
+
+
+async def _contract(task: _Task) -> Contract:
+    with Meter() as meter:
+        async with _connected(task) as db:
+            return await contracted(db, task.model, max_rate=task.options.max_rate, on_progress=meter.show)
+
+
+def _connected(task: _Task) -> aconnect:
+    return aconnect(task.url, *bindings_of(task.model.spaces, task.prefix))
+
+
+def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateFormat) -> None:
+    chosen = _route(task, layout, to_prefix)
+
+    async def count(db: AsyncDatabase) -> int:
+        return await chosen.conversion.size(db)
+
+    async def convert(db: AsyncDatabase) -> int:
+        with Meter() as meter:
+            return await convert_all(
+                db,
+                chosen.conversion,
+                max_rate=task.options.max_rate,
+                bookmark=task.bookmark,
+                on_progress=meter.show,
+            )
+
+    async def run() -> int:
+        async with aconnect(task.url, *chosen.bindings) as db:
+            return await (convert(db) if task.options.apply else count(db))
+
+    number, applied = _stoppable(run()), task.options.apply
+    if form is MigrateFormat.JSON:
+        counted = {"entities" if applied else "pages": number, "left_out": list(chosen.conversion.left_out)}
+        typer.echo(as_json({"model": task.model.name, "layout": layout, "applied": applied, **counted}))
+    else:
+        typer.echo(f"{number:,} entities converted." if applied else f"about {number:,} pages to convert.")
+        for words in chosen.conversion.left_out:
+            typer.echo(f"not converted: {words}")
+        if not applied:
+            typer.echo("Nothing was changed. Add --yes to do it.")
+    if number and not applied:
+        raise typer.Exit(1)
+
+
+def _route(task: _Task, layout: str, to_prefix: str | None) -> Route:
+    known = task.model.conversions
+    if layout not in known:
+        there = ", ".join(known) or "none"
+        raise UsageError(
+            f"there is no conversion from {task.model.name!r} to {layout!r}. Available conversions: {there}."
+        )
+    return known[layout](task.prefix, to_prefix)
+
+
+def _stoppable(work: Coroutine[Any, Any, T]) -> T:
+    """Run it; SIGINT ends it between two pages, and what was done until then stays done."""
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        typer.echo("stopped. What was done is done; run it again to go on.", err=True)
+        raise typer.Exit(1) from None
+
+
+class _Told(NamedTuple):
+    """What there is to say at the end."""
+
+    model: str
+    swept: Result | None
+    ended: Contract | None
+    applied: bool
+    show_ids: bool
+
+    def as_data(self) -> dict[str, Any]:
+        data: dict[str, Any] = {"model": self.model, "applied": self.applied}
+        if self.swept is not None:
+            data["seen"], data["total"] = self.swept.seen, self.swept.total
+            data["seconds"] = round(self.swept.seconds, 3)
+            data["templates"] = {
+                template: {
+                    "moved": counts.moved,
+                    "upgraded": counts.upgraded,
+                    "both": counts.both,
+                    "refused": counts.refused,
+                }
+                for template, counts in sorted(self.swept.counts.items())
+            }
+            data["refusals"] = [
+                {"key": self.key(each), "reason": self.reason(each)} for each in self.swept.refusals
+            ]
+        if self.ended is not None:
+            data["contract"] = {
+                "ready": self.ended.ready,
+                "old": self.ended.old,
+                "untold": self.ended.untold,
+                "droppable": self.ended.droppable,
+            }
+        return data
+
+    def key(self, refusal: Refusal) -> str:
+        if self.show_ids:
+            return refusal.name.decode("utf-8", "backslashreplace")
+        return masked_name(refusal.template, refusal.name)
+
+    def reason(self, refusal: Refusal) -> str:
+        return refusal.detail if self.show_ids and refusal.detail else refusal.reason
+
+
+def _tell(told: _Told, form: MigrateFormat) -> None:
+    if form is MigrateFormat.JSON:
+        typer.echo(as_json(told.as_data()))
+        return
+    if told.swept is not None:
+        _tell_sweep(told, told.swept)
+    if told.ended is not None:
+        _tell_contract(told.ended)
+
+
+def _tell_sweep(told: _Told, swept: Result) -> None:
+    verb = "" if told.applied else "to be "
+    for template, counts in sorted(swept.counts.items()):
+        words = [
+            f"{number:,} {what}"
+            for number, what in (
+                (counts.moved, f"{verb}moved"),
+                (counts.upgraded, f"{verb}upgraded"),
+                (counts.both, "under both names, and different"),
+                (counts.refused, "that cannot be upgraded"),
+            )
+            if number
+        ]
+        if words:
+            typer.echo(f"{template}: {', '.join(words)}")
+    for refusal in swept.refusals:
+        typer.echo(f"left: {told.key(refusal)}: {told.reason(refusal)}")
+    typer.echo(f"{told.model}: {swept.seen:,} names seen in {swept.seconds:.1f} s.")
+    if not told.applied:
+        typer.echo("Nothing was changed. Add --yes to do it." if swept.done else "Nothing is old.")
+
+
+def _tell_contract(ended: Contract) -> None:
+    for template, number in sorted(ended.old.items()):
+        typer.echo(f"old: {number:,} of {template}")
+    for template, why in sorted(ended.untold.items()):
+        typer.echo(f"not known: {template}: {why}")
+    if not ended.ready:
+        found = "found what still needs them" if ended.old else "could not see whether all is up to date"
+        typer.echo(f"The old declarations must stay: an audit {found}.")
+        return
+    typer.echo("An audit found nothing old.")
+    for words in ended.droppable:
+        typer.echo(f"may be dropped: {words}")

@@ -1,0 +1,169 @@
+"""`keywright repair`: a plan from the findings of an audit, its application, and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import typer
+
+from keywright.cli.audit import IgnoreOption, MaxRateOption, PrefixOption
+from keywright.cli.files import check_writable
+from keywright.cli.models import ModelName, bindings_of
+from keywright.cli.targets import UrlOption, needed_url
+from keywright.engine import aconnect
+from keywright.errors import UsageError
+from keywright.tools.audit import Options, codes_named
+from keywright.tools.audit.findings import masked_name
+from keywright.tools.model import Model
+from keywright.tools.plugins import load_model
+from keywright.tools.repair import Plan, Repair, read_plan, undo
+from keywright.tools.repair import repair as repaired
+from keywright.tools.repair.rounds import apply_saved, plan_repair
+from keywright.tools.repair.undo import Undone
+
+__all__ = ["repair"]
+
+SHOWN = 40
+
+
+def repair(
+    model: ModelName,
+    url: UrlOption = None,
+    prefix: PrefixOption = None,
+    remove: Annotated[
+        str | None,
+        typer.Option(
+            help="Findings whose only repair is removal, to be removed: unknown,undecodable,… or all.",
+            show_default=False,
+        ),
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the plan to a file.", show_default=False)] = None,
+    plan: Annotated[
+        Path | None, typer.Option(help="Apply a saved plan instead of a new one.", show_default=False)
+    ] = None,
+    undo_to: Annotated[
+        Path | None,
+        typer.Option(
+            "--undo-to", help="Where to keep what is removed. Else a file here.", show_default=False
+        ),
+    ] = None,
+    undo_from: Annotated[
+        Path | None,
+        typer.Option("--undo", help="Put back what a repair removed, from its file.", show_default=False),
+    ] = None,
+    max_rate: MaxRateOption = None,
+    ignore: IgnoreOption = None,
+    show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names, not masked.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Else only the plan is shown.")] = False,
+) -> None:
+    """Repair what an audit finds. Shows a plan; changes nothing without --yes.
+
+    Each step checks again what was seen before it writes. What cannot be decided is left and said; data is
+    only removed where --remove says so, and what is removed goes to an undo file, for --undo.
+
+    Exits with 0 when nothing is left to do, 1 when something is, 2 for a wrong invocation, 3 when it could
+    not run.
+    """
+    loaded = load_model(model)
+    target = needed_url(url, "repair")
+    if undo_from is not None:
+        asyncio.run(_undo(loaded, target, prefix, undo_from, yes=yes))
+        return
+    check_writable(save, undo_to)
+    codes = frozenset() if remove is None else codes_named(remove.split(","))
+    options = Options(max_rate=max_rate, ignore=ignore or ())
+    if yes:
+        to = undo_to or Path(f"keywright-undo-{datetime.now():%Y%m%d-%H%M%S}.jsonl")
+        done = asyncio.run(_repaired(loaded, target, prefix, options, codes, plan, to))
+        _tell(done)
+        if done.left or done.failed:
+            raise typer.Exit(1)
+        return
+    with TemporaryDirectory(prefix="keywright-") as folder:
+        path = save or Path(folder) / "plan"
+        found = (
+            asyncio.run(_planned(loaded, target, prefix, options, codes, path))
+            if plan is None
+            else _saved_plan(plan, loaded)
+        )
+        _show(found, show_ids=show_ids)
+    if found.steps or found.left:
+        raise typer.Exit(1)
+
+
+async def _planned(
+    model: Model, url: str, prefix: str | None, options: Options, remove: frozenset[str], path: Path
+) -> Plan:
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
+        return await plan_repair(db, model, options, path, remove)
+
+
+def _saved_plan(path: Path, model: Model) -> Plan:
+    plan = read_plan(path)
+    if plan.model != model.name:
+        raise UsageError(f"{path} is a plan for {plan.model}, not for {model.name}. Name that model.")
+    return plan
+
+
+async def _repaired(
+    model: Model,
+    url: str,
+    prefix: str | None,
+    options: Options,
+    remove: frozenset[str],
+    plan: Path | None,
+    to: Path,
+) -> Repair:
+    saved = None if plan is None else _saved_plan(plan, model)
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
+        try:
+            if saved is not None:
+                return await apply_saved(db, model, saved, to)
+            return await repaired(db, model, options, to, remove)
+        except OSError as error:
+            raise UsageError(
+                f"{to} cannot be written: {error.strerror}. Free some space, or name another with --undo-to."
+            ) from error
+
+
+async def _undo(model: Model, url: str, prefix: str | None, path: Path, *, yes: bool) -> None:
+    if not yes:
+        raise UsageError(f"putting back what {path} holds changes data. Look at it, then add --yes.")
+    async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
+        undone: Undone = await undo(db, path)
+    typer.echo(f"{undone.restored} put back, {undone.left} left because something newer is there")
+
+
+def _show(plan: Plan, *, show_ids: bool) -> None:
+    typer.echo(f"{plan.model}: {plan.steps} steps")
+    for number, step in enumerate(plan.steps_in_order()):
+        if number == SHOWN:
+            typer.echo(f"  … and {plan.steps - SHOWN} more; --save FILE keeps them all")
+            break
+        name = (
+            step.name.decode("utf-8", "backslashreplace")
+            if show_ids
+            else masked_name(step.template, step.name)
+        )
+        typer.echo(f"  {step.action:12} {name}  ({step.code}: {step.reason})")
+    for code, count, why in plan.reasons():
+        typer.echo(f"left: {count} of {code}, {why}")
+    if plan.steps:
+        typer.echo("Nothing was changed. Add --yes to do it.")
+
+
+def _tell(done: Repair) -> None:
+    listing = ", ".join(f"{count} {action}" for action, count in sorted(done.done.items())) or "nothing to do"
+    typer.echo(f"{done.steps} steps in {done.rounds} rounds: {listing}")
+    if done.overtaken:
+        typer.echo(f"{done.overtaken} steps were overtaken: what they were for had changed")
+    for template, why in done.failed:
+        typer.echo(f"left: {template}: {why}")
+    for code, count in sorted(done.left.items()):
+        typer.echo(f"left: {count} of {code}, see docs/findings/{code}.md")
+    if done.undo is not None:
+        typer.echo(f"what was removed is in {done.undo}; keywright repair --undo puts it back")

@@ -1,0 +1,402 @@
+"""The asyncio engine: `await db.run(call)` is the only door to Redis.
+
+Calls issued in the same turn of the event loop share one batch: they are queued, and a callback at
+the end of the turn packs the queue into one write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeAlias, TypeVar
+
+from keywright.engine.address import Address
+from keywright.engine.async_connections import Link, Links, Outcome
+from keywright.engine.capabilities import Server, probe_call, read_probe
+from keywright.engine.connections import CLOSED, BrokenLineError
+from keywright.engine.database import CLUSTER_SLOTS
+from keywright.engine.deadlines import check_durability, deadline_of, makes_wait, without_pauses
+from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
+from keywright.engine.pubsub import Subscription
+from keywright.engine.retry import NEVER, Retry
+from keywright.engine.scan import KeyPage, NamePage, Page
+from keywright.engine.settings import Settings
+from keywright.engine.telemetry import Observer, report
+from keywright.engine.topology import Node, Topology, described
+from keywright.engine.wire_format import Packed
+from keywright.errors import ConnectionLostError, EngineError, KeywrightError
+from keywright.keyspace.call import Call, Command, Effect, Reply, Sound, Wire
+from keywright.keyspace.context import Context
+from keywright.keyspace.key import Key
+from keywright.keyspace.space import Keyspace
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Key)
+
+CLOSING_SECONDS = 0.1
+
+Item: TypeAlias = tuple[list[Wire], asyncio.Future[list[Reply]]]
+Items: TypeAlias = list[Item]
+
+
+class AsyncDatabase:
+    """An open database for asyncio. One event loop; close it, or use it as an async context manager."""
+
+    def __init__(
+        self, address: Address, context: Context, settings: Settings, observers: Sequence[Observer] = ()
+    ) -> None:
+        self.address = address
+        self.context = context
+        self.settings = settings
+        self._observers = tuple(observers)
+        self._loop = asyncio.get_running_loop()
+        self._home = Links(address, settings)
+        self._nodes: dict[Node, Links] = {}
+        self._topology: Topology | None = None
+        self._server: Server | None = None
+        self._queue: deque[Item] = deque()
+        self._flush_due = False
+        self._bytes_in_flight = 0
+        self._calls_in_flight = 0
+        self._tasks: set[asyncio.Task[Delivery]] = set()
+        self._on_close: list[Any] = []
+        self._closed = False
+        self._closing: asyncio.Future[None] = self._loop.create_future()
+
+    async def run(self, call: Call[T]) -> T:
+        """Send a call and return its value; raises what went wrong, translated.
+
+        Cancelling it stops the waiting; what was sent may still be applied.
+        """
+        context = self.context
+        if isinstance(call, Command):
+            command: Command[T] = call
+            replies = await self._enqueue([command.lower(context)])
+            return command.read(replies[0], context)
+        rounds = call.rounds(context)
+        try:
+            wires = next(rounds)
+            while True:
+                wires = rounds.send(await self._exchange(wires))
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+    def scan(self, kind: type[K], **variables: object) -> AsyncIterator[K]:
+        """Every stored key of one class, page by page, optionally with some variables fixed."""
+        return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
+
+    def names(self, space: Keyspace) -> AsyncIterator[bytes]:
+        """Every stored name that begins as those of a keyspace do here, declared or not, page by page."""
+        return self._pages(lambda cursor: NamePage(space, cursor, self.context))
+
+    def subscribe(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> Subscription:
+        """What is published on these channels: `async with db.subscribe(b"news") as messages:`."""
+        return Subscription(self._listening_places, self.settings, channels, patterns)
+
+    async def server(self) -> Server:
+        """What the server is and can do; asked once."""
+        if self._server is None:
+            self._server = read_probe(await self.run(probe_call().attempt()))
+        return self._server
+
+    async def close(self) -> None:
+        """Close every connection, and the embedded server if one was started.
+
+        Calls that are under way fail: with OutcomeUnknownError where a command may have been applied.
+        """
+        self._closed = True
+        if not self._closing.done():
+            self._closing.set_result(None)
+        for links in (self._home, *self._nodes.values()):
+            await links.close()
+        _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
+        self._queue.clear()
+        await asyncio.sleep(0)  # those who wait for a connection learn that it is gone
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSING_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        while self._on_close:
+            self._on_close.pop()()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<AsyncDatabase {self.address.shown}>"
+
+    async def _pages(self, make: Callable[[int], Page[T]]) -> AsyncIterator[T]:
+        for node in await self._primaries():
+            cursor = 0
+            while True:
+                page = make(cursor)
+                cursor, found = page.read(await self._deliver_to(node, page.wire, self.settings.retry))
+                for each in found:
+                    yield each
+                if cursor == 0:
+                    break
+
+    async def _exchange(self, wires: list[Wire]) -> list[Reply]:
+        sent, pause, merge = without_pauses(wires)
+        if pause:
+            await asyncio.sleep(pause)
+        return merge(await self._enqueue(sent) if sent else [])
+
+    def _enqueue(self, wires: list[Wire]) -> asyncio.Future[list[Reply]]:
+        future: asyncio.Future[list[Reply]] = self._loop.create_future()
+        if self._closed:
+            future.set_exception(ConnectionLostError(self.address.shown, CLOSED))
+            return future
+        if makes_wait(wires):
+            task = self._spawn([(wires, future)], wires, self._from_the_start(wires, alone=True))
+            # Nobody would take the item that a forgotten wait still pops.
+            future.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
+            return future
+        self._queue.append((wires, future))
+        if not self._flush_due:
+            self._flush_due = True
+            self._loop.call_soon(self._flush)
+        return future
+
+    def _flush(self) -> None:
+        """Send what is queued, as far as the bounds on what is in flight allow."""
+        self._flush_due = False
+        while self._queue and self._has_room():
+            items, wires = self._next_batch()
+            if not wires:
+                return  # all of them were cancelled
+            link = self._home.ready
+            if link is None or self.context.sharded or self.settings.durability:
+                self._spawn(items, wires, self._from_the_start(wires))
+            else:
+                self._send_now(link, items, wires)
+
+    def _has_room(self) -> bool:
+        return (
+            self._calls_in_flight < self.settings.most_calls_in_flight
+            and self._bytes_in_flight < self.settings.most_bytes_in_flight
+        )
+
+    def _next_batch(self) -> tuple[Items, list[Wire]]:
+        items: Items = []
+        wires: list[Wire] = []
+        while self._queue and (not wires or len(wires) + len(self._queue[0][0]) <= MOST_WIRES):
+            item = self._queue.popleft()
+            if item[1].cancelled():
+                continue
+            items.append(item)
+            wires += item[0]
+        return items, wires
+
+    def _send_now(self, link: Link, items: Items, wires: list[Wire]) -> None:
+        """The common case: the link is open, so write at once and answer from its callback."""
+        try:
+            packed = Packed(wires)
+            buffer = packed.buffer
+        except Exception:  # noqa: BLE001  # one of the calls cannot be sent: the delivery finds out which
+            self._spawn(items, wires, self._from_the_start(wires))
+            return
+        if len(buffer) > MOST_BYTES:
+            self._spawn(items, wires, self._from_the_start(wires))
+            return
+        size, count, start = len(buffer), len(wires), time.perf_counter()
+        self._bytes_in_flight += size
+        self._calls_in_flight += count
+
+        def answered(outcome: Outcome) -> None:
+            self._bytes_in_flight -= size
+            self._calls_in_flight -= count
+            if packed.plain and not isinstance(outcome, BrokenLineError) and not outcome[1]:
+                replies = Sound(outcome[0])
+                _hand_out(items, replies)
+                if self._observers:
+                    report(self._observers, wires, replies, time.perf_counter() - start)
+            else:
+                self._spawn(items, wires, self._from_here(wires, packed, outcome))
+            if self._queue and not self._flush_due:
+                self._flush()
+
+        link.post(buffer, packed.count, self.settings.timeout_seconds, answered)
+
+    async def _from_the_start(self, wires: list[Wire], *, alone: bool = False) -> Delivery:
+        await self._routes()
+        delivery = self._delivery(wires)
+        await self._finish(delivery, alone=alone)
+        return delivery
+
+    async def _from_here(self, wires: list[Wire], packed: Packed, outcome: Outcome) -> Delivery:
+        """Go on with a batch that had errors, a transaction, or a connection that broke."""
+        delivery = self._delivery(wires)
+        self._take(Shipment(None, False, range(len(wires)), wires), packed, outcome, delivery)
+        await self._finish(delivery)
+        return delivery
+
+    def _delivery(self, wires: list[Wire]) -> Delivery:
+        return Delivery(wires, self.settings.retry, self.address.shown, self._topology)
+
+    async def _finish(self, delivery: Delivery, *, alone: bool = False) -> None:
+        while delivery.pending:
+            if self._closed:
+                delivery.retry = NEVER
+            pause = delivery.next_attempt()
+            if pause is None:
+                break
+            if pause:
+                await asyncio.wait([self._closing], timeout=pause)
+            if delivery.stale_topology:
+                await self._refresh(delivery)
+            shipments = (self._ship(each, delivery, alone=alone) for each in delivery.shipments())
+            await asyncio.gather(*shipments)  # the nodes work at the same time
+
+    async def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
+        """The reply of one node to a command that has no key."""
+        delivery = Delivery([wire], retry, str(node or self.address.shown), None, node)
+        await self._finish(delivery)
+        return delivery.replies[0]
+
+    async def _ship(self, shipment: Shipment, delivery: Delivery, *, alone: bool) -> None:
+        try:
+            if self._closed:
+                raise ConnectionLostError(self.address.shown, CLOSED)
+            links = self._links_of(shipment.node)
+            link = await (links.borrow() if alone else links.shared())
+        except KeywrightError as error:
+            delivery.refused(shipment, error)
+            return
+        durability = self.settings.durability
+        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
+        try:
+            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+            buffer = packed.buffer
+        except Exception as error:  # noqa: BLE001  # raised in whoever made the call
+            delivery.unsendable(shipment, error)
+            if alone:
+                await links.give_back(link)
+            return
+        self._bytes_in_flight += len(buffer)
+        future = link.send(buffer, packed.count, deadline_of(packed, self.settings))
+        try:
+            await asyncio.wait([future])
+        finally:
+            self._bytes_in_flight -= len(buffer)
+            future.cancel()  # of interest to nobody, unless it is done
+            if alone:
+                await links.give_back(link)
+        self._take(shipment, packed, future.result(), delivery)
+
+    def _take(self, shipment: Shipment, packed: Packed, outcome: Outcome, delivery: Delivery) -> None:
+        broken = outcome if isinstance(outcome, BrokenLineError) else None
+        raw = outcome.raw if isinstance(outcome, BrokenLineError) else outcome[0]
+        replies = packed.replies(raw, asking=shipment.asking)
+        if self.settings.durability and packed.extra:
+            confirmed = raw[-1] if broken is None else None
+            replies = check_durability(replies, confirmed, shipment.wires, self.settings.durability)
+        delivery.answered(shipment, replies)
+        if broken is None:
+            return
+        if broken.silent:
+            delivery.overdue(shipment, len(replies), deadline_of(packed, self.settings))
+        else:
+            delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
+
+    def _links_of(self, node: Node | None) -> Links:
+        if node is None:
+            return self._home
+        links = self._nodes.get(node)
+        if links is None:
+            links = self._nodes[node] = Links(self.address.at(node.host, node.port), self.settings)
+        return links
+
+    async def _primaries(self) -> Iterable[Node | None]:
+        await self._routes()
+        return [None] if self._topology is None else self._topology.primaries
+
+    async def _listening_places(self) -> list[Links]:
+        """Where a subscription may connect; nowhere once this is closed."""
+        if self._closed:
+            return []
+        nodes = await self._primaries()
+        return [self._links_of(node) for node in nodes]
+
+    async def _routes(self) -> None:
+        if self.context.sharded and self._topology is None:
+            self._topology = await self._asked_topology([None])
+
+    async def _refresh(self, delivery: Delivery) -> None:
+        delivery.stale_topology = False
+        assert self._topology is not None
+        try:
+            fresh = await self._asked_topology([*self._topology.nodes, None])
+        except EngineError:
+            return
+        self._topology = delivery.topology = fresh
+
+    async def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
+        trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
+        for node in nodes:
+            reply = await self._deliver_to(node, CLUSTER_SLOTS, NEVER)
+            answer = described(reply, node, self.address)
+            if isinstance(answer, Topology):
+                return answer
+            trouble = answer or trouble
+        raise trouble
+
+    def _spawn(
+        self, items: Items, wires: list[Wire], work: Coroutine[Any, Any, Delivery]
+    ) -> asyncio.Task[Delivery]:
+        """Answer a batch from its delivery. Whatever happens, nobody is left waiting."""
+        start = time.perf_counter()
+        self._calls_in_flight += len(wires)
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+
+        def over(task: asyncio.Task[Delivery]) -> None:
+            self._tasks.discard(task)
+            self._calls_in_flight -= len(wires)
+            if task.cancelled():
+                _fail(items, ConnectionLostError(self.address.shown, CLOSED))
+            elif error := task.exception():
+                _fail(items, error)
+            else:
+                replies = task.result().replies
+                _hand_out(items, replies)
+                if self._observers:
+                    report(self._observers, wires, replies, time.perf_counter() - start)
+            if self._queue and not self._flush_due:
+                self._flush()
+
+        task.add_done_callback(over)
+        return task
+
+
+def _hand_out(items: Items, replies: list[Reply]) -> None:
+    if len(items) == 1:
+        if not items[0][1].done():
+            items[0][1].set_result(replies)
+        return
+    start = 0
+    for wires, future in items:
+        end = start + len(wires)
+        if not future.done():
+            future.set_result(replies[start:end])
+        start = end
+
+
+def _fail(items: Items, error: BaseException) -> None:
+    for _, future in items:
+        if not future.done():
+            future.set_exception(error)
+
+
+def _writes(wire: Wire) -> bool:
+    return wire.operation.effect is not Effect.READ

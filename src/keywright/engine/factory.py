@@ -1,0 +1,120 @@
+"""Opening a database: from a URL, or an embedded server when there is none."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from keywright.engine.address import Address, parse_address
+from keywright.engine.async_database import AsyncDatabase
+from keywright.engine.database import Database
+from keywright.engine.embedded import EmbeddedServer
+from keywright.engine.settings import Settings
+from keywright.engine.telemetry import Observer
+from keywright.keyspace.context import Binding, Context
+
+
+class Clock(Protocol):
+    """What time it is; tests give their own."""
+
+    def __call__(self) -> datetime: ...
+
+
+def connect(
+    url: str | None = None,
+    *bindings: Binding,
+    settings: Settings | None = None,
+    observers: Sequence[Observer] = (),
+    clock: Clock | None = None,
+    data: Path | None = None,
+) -> Database:
+    """Open a database: `url`, else `REDIS_URL`, else an embedded server.
+
+    Bindings say which prefix, version, expiries and keyring a keyspace has here. A cluster is
+    recognised by asking the server. The embedded server keeps its data in `data`, else nowhere, and
+    stops with the database.
+    """
+    address, server = _address(url, data)
+    settings = settings or Settings()
+    try:
+        database = Database(address, Context(bindings, now=clock), settings, observers)
+        database.context.sharded = address.cluster or _is_sharded(database)
+    except BaseException:
+        if server is not None:
+            server.stop()
+        raise
+    if server is not None:
+        database._on_close.append(server.stop)
+    return database
+
+
+def _is_sharded(database: Database) -> bool:
+    return database.server().mode == "cluster"
+
+
+async def _opened(database: AsyncDatabase, address: Address) -> None:
+    sharded = address.cluster or (await database.server()).mode == "cluster"
+    database.context.sharded = sharded
+
+
+class aconnect:  # noqa: N801  # reads as the function it stands for
+    """`connect` for asyncio: `async with aconnect() as db:` or `db = await aconnect()`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *bindings: Binding,
+        settings: Settings | None = None,
+        observers: Sequence[Observer] = (),
+        clock: Clock | None = None,
+        data: Path | None = None,
+    ) -> None:
+        self._url = url
+        self._bindings = bindings
+        self._settings = settings or Settings()
+        self._observers = observers
+        self._clock = clock
+        self._data = data
+        self._database: AsyncDatabase | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncDatabase]:
+        return self._open().__await__()
+
+    async def __aenter__(self) -> AsyncDatabase:
+        self._database = await self._open()
+        return self._database
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._database is not None:
+            await self._database.close()
+
+    async def _open(self) -> AsyncDatabase:
+        # Started here and not in a thread: the server must end with this process, whose main thread this is.
+        address, server = _address(self._url, self._data)
+        try:
+            context = Context(self._bindings, now=self._clock)
+            database = AsyncDatabase(address, context, self._settings, self._observers)
+        except BaseException:
+            if server is not None:
+                server.stop()
+            raise
+        if server is not None:
+            database._on_close.append(server.stop)
+        try:
+            await _opened(database, address)
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+
+def _address(url: str | None, data: Path | None) -> tuple[Address, EmbeddedServer | None]:
+    url = url or os.environ.get("REDIS_URL")
+    if url:
+        return parse_address(url), None
+    server = EmbeddedServer(data)
+    server.start()
+    return parse_address(server.url), server

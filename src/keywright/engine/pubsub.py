@@ -1,0 +1,318 @@
+"""Pub/sub: channels whose names are written once, and subscriptions that outlive their connection.
+
+The server keeps no message for those who are not there, so what is published during a reconnect is missed.
+On a cluster every node passes on what is published on any other; a subscription talks to one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TypeAlias
+
+from keywright.engine.async_connections import Link, Links
+from keywright.engine.connections import CLOSED
+from keywright.engine.settings import Settings
+from keywright.engine.wire_format import NOTHING, ErrorReply, Parser, pack_command
+from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
+from keywright.keyspace.alphabets import Alphabet
+from keywright.keyspace.call import Call, Effect, Operation, Reply, Rounds, Wire
+from keywright.keyspace.context import Context
+from keywright.keyspace.space import Keyspace
+from keywright.keyspace.template import Template
+
+__all__ = ["Channel", "Message", "Subscription"]
+
+PUBLISH = Operation("publish", b"PUBLISH", Effect.ONCE)
+PING = (b"PING",)
+MOST_UNREAD = 10_000
+
+Interest: TypeAlias = tuple[bytes, bytes]
+"""SUBSCRIBE and a channel, or PSUBSCRIBE and a pattern."""
+
+
+class Channel:
+    """A template of pub/sub channels. They are no keys, but begin with the prefix of their keyspace."""
+
+    def __init__(self, template: str, space: Keyspace, **variables: Alphabet[Any]) -> None:
+        self.template = Template(template, variables)
+        self.space = space
+
+    def name(self, context: Context, *values: object) -> bytes:
+        return context.prefixes[self.space] + self.template.render(values)
+
+    def pattern(self, context: Context, **values: object) -> bytes:
+        """What matches the channels in which these variables have these values, and others perhaps."""
+        return _escaped(context.prefixes[self.space]) + self.template.glob(values)
+
+    def publish(self, payload: bytes, *values: object) -> Call[int]:
+        """Send to whoever listens now; how many did, on the node that was asked."""
+        return _Publish(self, payload, values)
+
+
+class _Publish(Call[int]):
+    __slots__ = ("channel", "payload", "values")
+
+    def __init__(self, channel: Channel, payload: bytes, values: tuple[object, ...]) -> None:
+        self.channel = channel
+        self.payload = payload
+        self.values = values
+
+    def rounds(self, context: Context) -> Rounds[int]:
+        name = self.channel.name(context, *self.values)
+        replies = yield [Wire((b"PUBLISH", name, self.payload), name, PUBLISH, None)]
+        if isinstance(replies[0], KeywrightError):
+            raise replies[0]
+        return int(replies[0])
+
+
+class Message(NamedTuple):
+    """What was published on a channel."""
+
+    channel: bytes
+    payload: bytes
+
+
+class Subscription:
+    """The messages of some channels, as an async iterator. Use it with `async with`.
+
+    Entering returns once the server has confirmed every channel and pattern. A lost connection is made
+    again, and all of them with it; `active` says whether that is so now.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[], Awaitable[Sequence[Links]]],
+        settings: Settings,
+        channels: Iterable[bytes] = (),
+        patterns: Iterable[bytes] = (),
+    ) -> None:
+        self._find = find
+        self._settings = settings
+        self._wanted: dict[Interest, None] = dict.fromkeys(_interests(channels, patterns))
+        self._confirmed: set[Interest] = set()
+        self._waiting: dict[Interest, list[asyncio.Future[None]]] = {}
+        self._unread: deque[Message] = deque()
+        self._arrival = asyncio.Event()
+        self._feed: _Feed | None = None
+        self._proven = False
+        self._failure: KeywrightError | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether the server passes on everything that was asked for."""
+        return self._feed is not None and self._confirmed >= self._wanted.keys()
+
+    async def add(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> None:
+        """Subscribe to more; returns once the server has confirmed it, after a reconnect if need be."""
+        wanted = _interests(channels, patterns)
+        for interest in wanted:
+            if interest not in self._wanted:
+                self._wanted[interest] = None
+                if self._feed is not None:
+                    self._feed.ask(interest)
+        await self._confirmation(wanted)
+
+    async def confirmed(self) -> None:
+        """Wait until everything that was asked for is confirmed on the connection of now."""
+        await self._confirmation(list(self._wanted))
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        self._fail(ConnectionLostError("the subscription", "it was closed"))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        while not self._unread:
+            if self._failure is not None:
+                if self._task is None:
+                    raise StopAsyncIteration
+                raise self._failure
+            self._arrival.clear()
+            await self._arrival.wait()
+        if self._feed is not None and len(self._unread) <= MOST_UNREAD // 2:
+            self._feed.resume()
+        return self._unread.popleft()
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep())
+        try:
+            await self.confirmed()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def _confirmation(self, wanted: list[Interest]) -> None:
+        if self._failure is not None:
+            raise self._failure
+        loop = asyncio.get_running_loop()
+        pending = []
+        for interest in wanted:
+            if interest not in self._confirmed:
+                pending.append(loop.create_future())
+                self._waiting.setdefault(interest, []).append(pending[-1])
+        if pending:
+            await asyncio.gather(*pending)
+
+    async def _keep(self) -> None:
+        """Keep a connection, until closed; the first one must come about within the settings' attempts."""
+        attempt = 0
+        while True:
+            try:
+                candidates = await self._find()
+                if not candidates:
+                    self._fail(ConnectionLostError("the database", CLOSED))
+                    return
+                links = candidates[attempt % len(candidates)]
+                link = await links.borrow()
+            except ConnectionLostError as error:
+                attempt += 1
+                if not self._proven and attempt >= self._settings.retry.attempts:
+                    self._fail(error)
+                    return
+            except KeywrightError as error:
+                self._fail(error)
+                return
+            else:
+                await self._listen(links, link)
+                attempt = 1 if self._proven else attempt + 1
+            await asyncio.sleep(self._settings.retry.pause(min(attempt, 16)))
+
+    async def _listen(self, links: Links, link: Link) -> None:
+        self._feed = feed = _Feed(link, self._heard)
+        try:
+            for interest in self._wanted:
+                feed.ask(interest)
+            self._proven = self._proven or not self._wanted
+            await feed.until_lost(self._settings.timeout_seconds)
+        finally:
+            self._feed = None
+            self._confirmed.clear()
+            link.close()
+            await links.give_back(link)
+
+    def _heard(self, reply: Reply) -> None:
+        kind = reply[0] if isinstance(reply, list) else reply
+        if kind == b"pmessage":
+            self._keep_unread(Message(reply[2], reply[3]))
+        elif kind == b"message":
+            self._keep_unread(Message(reply[1], reply[2]))
+        else:
+            self._settled(reply if isinstance(reply, ErrorReply) else None)
+
+    def _keep_unread(self, message: Message) -> None:
+        self._unread.append(message)
+        self._arrival.set()
+        if self._feed is not None and len(self._unread) >= MOST_UNREAD:
+            self._feed.pause()
+
+    def _settled(self, refused: ErrorReply | None) -> None:
+        """The oldest question is answered: there is one answer each, in their order."""
+        assert self._feed is not None
+        interest = self._feed.asked.popleft()
+        if len(interest) == 1:
+            return  # a PING: even a refusal is a sign of life
+        verb, name = interest
+        waiting = self._waiting.pop(interest, [])
+        if refused is None:
+            self._proven = True
+            self._confirmed.add(interest)
+            _resolve(waiting)
+            return
+        del self._wanted[interest]
+        error = ServerRefusedError(verb.decode(), name, str(refused))
+        if not waiting:
+            self._fail(error)  # it was confirmed once: whoever iterates must not wait for it in vain
+        _resolve(waiting, error)
+
+    def _fail(self, error: KeywrightError) -> None:
+        self._failure = self._failure or error
+        for waiting in self._waiting.values():
+            _resolve(waiting, error)
+        self._waiting.clear()
+        self._arrival.set()
+
+
+class _Feed(asyncio.Protocol):
+    """One connection in subscribed mode: what the server says comes without being asked for."""
+
+    def __init__(self, link: Link, heard: Callable[[Reply], None]) -> None:
+        self.asked: deque[Interest | tuple[bytes]] = deque()
+        self._transport = link.transport
+        self._former = link.former
+        self._report = heard
+        self._parser = Parser()
+        self._lost = asyncio.get_running_loop().create_future()
+        self._alive = True
+        self._paused = False
+        self._transport.set_protocol(self)
+
+    def ask(self, question: Interest | tuple[bytes]) -> None:
+        self.asked.append(question)
+        self._transport.write(pack_command(question))
+
+    async def until_lost(self, patience: float) -> None:
+        """Wait until the connection is lost, or silent though it was asked to answer."""
+        while True:
+            await asyncio.wait([self._lost], timeout=patience)
+            if self._lost.done() or not (self._alive or self._paused):
+                return
+            self._alive = False
+            self.ask(PING)
+
+    def pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def resume(self) -> None:
+        if self._paused:
+            self._paused, self._alive = False, True
+            self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        self._alive = True
+        self._parser.feed(data)
+        while (reply := self._parser.gets()) is not NOTHING:
+            self._report(reply)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._lost.done():
+            self._lost.set_result(None)
+        self._former.connection_lost(exc)
+
+
+def _interests(channels: Iterable[bytes], patterns: Iterable[bytes]) -> list[Interest]:
+    return [
+        *((b"SUBSCRIBE", channel) for channel in channels),
+        *((b"PSUBSCRIBE", pattern) for pattern in patterns),
+    ]
+
+
+def _resolve(waiting: Iterable[asyncio.Future[None]], error: KeywrightError | None = None) -> None:
+    for future in waiting:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+
+def _escaped(prefix: bytes) -> bytes:
+    return re.sub(rb"([*?\[\]\\^])", rb"\\\1", prefix)

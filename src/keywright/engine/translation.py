@@ -1,0 +1,72 @@
+"""The one border where the server's errors, and redis-py's, become ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import redis.exceptions
+
+from keywright.engine.capabilities import FEATURES
+from keywright.engine.wire_format import ErrorReply
+from keywright.errors import (
+    CapabilityError,
+    ConnectionLostError,
+    EngineError,
+    KeywrightError,
+    ScriptError,
+    ServerRefusedError,
+    UsageError,
+    WrongTypeError,
+)
+from keywright.keyspace.call import Wire
+
+if TYPE_CHECKING:
+    from keywright.keyspace.key import Key
+
+
+_ARRIVALS = dict(FEATURES.values())
+
+
+def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
+    """What an error reply means for the wire that got it."""
+    text = str(error)
+    script = wire.operation.script
+    if "WRONGTYPE" in text[:64] or "WRONGTYPE" in text:
+        return WrongTypeError(
+            wire.name, _template(wire.source), f"a {_kind(wire.source)}", "another Redis type"
+        )
+    if script is not None and error.code == "ERR":
+        return ScriptError(script.name, text)
+    if text.startswith("ERR unknown command"):
+        return CapabilityError(verb_of(wire), server, _ARRIVALS.get(verb_of(wire).encode(), "a later Redis"))
+    return ServerRefusedError(verb_of(wire), wire.name, text)
+
+
+def unreachable(error: Exception, server: str) -> EngineError | UsageError:
+    """What redis-py says when a connection cannot be made."""
+    if isinstance(error.__cause__, redis.exceptions.RedisError):
+        error = error.__cause__  # redis-py's asyncio side wraps what the server said in a ConnectionError
+    if isinstance(error, redis.exceptions.AuthenticationError):
+        return ServerRefusedError("AUTH", b"", _coded(str(error), "WRONGPASS"))
+    if isinstance(error, redis.exceptions.ResponseError):
+        return ServerRefusedError("HELLO", b"", str(error))
+    if isinstance(error, redis.exceptions.DataError):
+        return UsageError(f"the connection settings of {server} do not fit together: {error}.")
+    return ConnectionLostError(server, str(error) or type(error).__name__)
+
+
+def _coded(text: str, code: str) -> str:
+    return text if text.split(" ", 1)[0].isupper() else f"{code} {text}"
+
+
+def _template(source: type[Key] | None) -> str:
+    return source._template.source if source is not None else "no template"
+
+
+def _kind(source: type[Key] | None) -> str:
+    return f"{source.kind} ({source.redis_type})" if source is not None else "key of the declared type"
+
+
+def verb_of(wire: Wire) -> str:
+    verb = wire.arguments[0]
+    return verb.decode() if isinstance(verb, bytes) else wire.operation.name

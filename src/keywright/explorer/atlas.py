@@ -1,0 +1,134 @@
+"""The declared side of an explorer: which template a name belongs to, what there is to say about it.
+
+Needs no server. Addresses of pages are made here too, so that they are written once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl, quote
+
+from keywright.errors import VariableError
+from keywright.keyspace import Context, Key, Keyspace
+from keywright.keyspace.references import Place
+from keywright.tools.audit.matcher import Matcher
+from keywright.tools.describe.description import KeyDescription, SpaceDescription, describe
+
+__all__ = [
+    "Atlas",
+    "Sheet",
+    "key_url",
+    "query_of",
+    "quoted",
+    "spelled",
+    "template_url",
+    "text_of",
+]
+
+
+class Sheet(NamedTuple):
+    """One template: its class and its description."""
+
+    kind: type[Key]
+    space: SpaceDescription
+    about: KeyDescription
+    source: str
+    """The template with the prefix and version that are bound here."""
+
+    @property
+    def url(self) -> str:
+        return template_url(self.space.name, self.about.name)
+
+
+class Atlas:
+    """Every template of some keyspaces, as one database binds them."""
+
+    def __init__(self, spaces: Iterable[Keyspace], context: Context) -> None:
+        self.spaces = tuple(spaces)
+        self.context = context
+        self.matcher = Matcher(self.spaces, context)
+        self.descriptions = {space: describe(space) for space in self.spaces}
+        self.sheets: dict[type[Key], Sheet] = {
+            kind: self._sheet(space, kind) for space in self.spaces for kind in space
+        }
+
+    def named(self, space: str, name: str) -> Sheet | None:
+        """The template of that keyspace and class name."""
+        return next((s for s in self.sheets.values() if (s.space.name, s.about.name) == (space, name)), None)
+
+    def key_of(self, name: bytes) -> Key | None:
+        """The key of a full name; None where no template of ours matches it."""
+        known = self.matcher.match(name)
+        if known is None or not known.ours:
+            return None
+        found: Key | None = known.key(name)
+        return found
+
+    def hides(self, name: bytes) -> bool:
+        """Whether what is stored under a name may be secret: as declared, now or before an upgrade."""
+        known = self.matcher.match(name)
+        older = None if known is not None else self.matcher.old_place(name)
+        kind = known.kind if known is not None else older.known.kind if older is not None else None
+        if kind is None and (version := self.matcher.other_version(name)) is not None:
+            kind = version[0].kind
+        return kind is not None and (kind._secret or kind._sealed or bool(kind.hides))
+
+    def key_from(self, sheet: Sheet, texts: Mapping[str, str]) -> Key:
+        """The key of a template whose variables have these texts; VariableError for one that is refused."""
+        values = {}
+        for variable, alphabet in sheet.kind._template.alphabets.items():
+            try:
+                values[variable] = alphabet.parse(texts[variable])
+            except ValueError as error:
+                template = sheet.kind._template.source
+                raise VariableError(template, variable, alphabet.expected, texts[variable]) from error
+        return sheet.kind(**values)
+
+    def variables(self, key: Key) -> list[tuple[str, str]]:
+        """The variables of a key and their texts, in the order of its template."""
+        return [
+            (name, alphabet.render(getattr(key, name)))
+            for name, alphabet in type(key)._template.alphabets.items()
+        ]
+
+    def url(self, place: Place) -> str:
+        return key_url(self.context.name(place.key), place.stored_field)
+
+    def _sheet(self, space: Keyspace, kind: type[Key]) -> Sheet:
+        description = self.descriptions[space]
+        about = next(each for each in description.keys if each.name == kind.__name__)
+        return Sheet(kind, description, about, self.context.prefixes[space].decode() + about.template)
+
+
+def template_url(space: str, name: str) -> str:
+    return f"/template/{quote(space, safe='')}/{quote(name, safe='')}"
+
+
+def key_url(name: bytes, entry: bytes | None = None) -> str:
+    """The page of a key, or of one entry of it; any bytes can be told in it."""
+    more = "" if entry is None else f"&entry={quoted(entry)}"
+    return f"/key?name={quoted(name)}{more}"
+
+
+def quoted(data: bytes) -> str:
+    """Any bytes as part of a query; `query_of` reads them back."""
+    return quote(data, safe=":")
+
+
+def query_of(query: bytes) -> dict[str, bytes]:
+    """The parameters of a query string with their exact bytes, which need not be UTF-8."""
+    pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, encoding="latin-1")
+    return {name: value.encode("latin-1", "replace") for name, value in pairs}
+
+
+def text_of(data: bytes, limit: int = 400) -> str:
+    """Bytes as one line a person can read: control characters and broken UTF-8 are spelled out."""
+    text = data[: limit * 4].decode("utf-8", "backslashreplace")
+    shown = "".join(char if char.isprintable() else spelled(char) for char in text[:limit])
+    return shown if len(text) <= limit and len(data) <= limit * 4 else f"{shown}… ({len(data)} bytes)"
+
+
+def spelled(char: str) -> str:
+    """A character that cannot be seen, in words of Python."""
+    return char.encode("unicode_escape").decode()

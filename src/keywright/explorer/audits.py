@@ -1,0 +1,168 @@
+"""Audits started from a page: one at a time, in the background, paced; and repairs of what they found."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError, UsageError
+from keywright.keyspace import Keyspace
+from keywright.tools.audit.findings import CODES, Code, Finding
+from keywright.tools.audit.matcher import Matcher
+from keywright.tools.audit.tally import Tally
+from keywright.tools.audit.walk import Options, Progress, Walk
+from keywright.tools.repair.plan import REMOVABLE, Step, make_plan
+from keywright.tools.repair.repairer import Outcome, Repairer
+from keywright.tools.repair.undo import UndoFile
+
+__all__ = ["Auditing", "Group", "Proposal", "finding_id"]
+
+KEPT = 200
+KEYS_PER_SECOND = 50_000
+log = logging.getLogger("keywright.explorer")
+
+
+class Group(NamedTuple):
+    """The findings of one code: how many there are, and the first of them."""
+
+    code: Code
+    total: int
+    kept: list[Finding]
+
+
+class Proposal(NamedTuple):
+    """What a repair of one finding would do; `removes` where something would be lost."""
+
+    finding: Finding
+    steps: list[Step]
+    removes: bool
+
+    @property
+    def mark(self) -> str:
+        """By which a form tells which plan was shown."""
+        return hashlib.blake2b(repr(self.steps).encode(), digest_size=9).hexdigest()
+
+
+class Auditing:
+    """The last audit, and the one that is under way."""
+
+    def __init__(
+        self, db: AsyncDatabase, spaces: Sequence[Keyspace], *, writable: bool, undo: Path | None = None
+    ) -> None:
+        self.db = db
+        self.spaces = tuple(spaces)
+        self.writable = writable
+        self.undo = undo or Path("keywright-explorer.undo")
+        self.progress: Progress | None = None
+        self.tally: Tally | None = None
+        self.finished = 0.0
+        self.trouble: str | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._repairing = asyncio.Lock()
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    @property
+    def age(self) -> float:
+        return time.time() - self.finished
+
+    def start(self) -> bool:
+        """Begin an audit; False while one is under way."""
+        if self.running:
+            return False
+        self.progress, self.trouble = None, None
+        self._task = asyncio.create_task(self._audit())
+        self._task.add_done_callback(self._report)
+        return True
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def groups(self) -> list[Group]:
+        """What the last audit found, by code."""
+        found = {} if self.tally is None else self.tally.findings
+        return [Group(CODES[code], each.count, each.kept) for code, each in sorted(found.items())]
+
+    def findings_on(self, name: bytes) -> list[Finding]:
+        """What the last audit kept about one key."""
+        return [finding for finding in self._kept() if finding.name == name]
+
+    def finding(self, identity: str) -> Finding | None:
+        return next((each for each in self._kept() if finding_id(each) == identity), None)
+
+    async def propose(self, finding: Finding) -> Proposal:
+        """The plan of one finding's repair. Changes nothing."""
+        with tempfile.TemporaryDirectory() as folder:
+            plan = await make_plan(
+                self.db, "explorer", [finding], Path(folder) / "plan", frozenset({finding.code})
+            )
+            return Proposal(finding, list(plan.steps_in_order()), finding.code in REMOVABLE)
+
+    async def repair(self, proposal: Proposal) -> list[Outcome]:
+        """Apply a plan, writing down how to undo it; the finding is forgotten once it is done."""
+        if not self.writable:
+            raise UsageError("this explorer only reads. Start it with --write to repair.")
+        async with self._repairing:  # there is one undo file
+            outcomes = await self._apply(proposal.steps)
+        if all(outcome.state != "left" for outcome in outcomes):
+            self._forget(proposal.finding)
+        return outcomes
+
+    async def _apply(self, steps: Sequence[Step]) -> list[Outcome]:
+        undo = UndoFile(self.undo)
+        repairer = Repairer(self.db, Matcher(self.spaces, self.db.context), undo)
+        try:
+            return [await repairer.apply(step) for step in steps]
+        except OSError as error:
+            raise UsageError(
+                f"what a repair takes away cannot be written to {self.undo}: {error}. "
+                f"Start the explorer with --undo and another file."
+            ) from error
+        finally:
+            undo.close()
+
+    def _kept(self) -> list[Finding]:
+        return [finding for group in self.groups() for finding in group.kept]
+
+    def _forget(self, finding: Finding) -> None:
+        found = None if self.tally is None else self.tally.findings.get(finding.code)
+        if self.tally is None or found is None or finding not in found.kept:
+            return
+        found.kept.remove(finding)
+        found.count -= 1
+        if not found.count:
+            del self.tally.findings[finding.code]
+
+    async def _audit(self) -> None:
+        options = Options(max_rate=KEYS_PER_SECOND, keep=KEPT)
+        walk = Walk(self.db, self.spaces, options, on_progress=self._on_progress)
+        try:
+            self.tally = await walk.run()
+            self.finished = time.time()
+        except KeywrightError as error:
+            self.trouble = str(error)
+
+    def _report(self, task: asyncio.Task[None]) -> None:
+        """What no audit should end with is a fault of ours: it is told too."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.trouble = f"It failed with {type(error).__name__}. The log of the explorer tells more."
+            log.error("an audit failed", exc_info=error)
+
+    def _on_progress(self, progress: Progress) -> None:
+        self.progress = progress
+
+
+def finding_id(finding: Finding) -> str:
+    """By which a page names a finding."""
+    return hashlib.blake2b(repr(finding.identity).encode(), digest_size=9).hexdigest()

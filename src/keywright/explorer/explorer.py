@@ -1,0 +1,106 @@
+"""What all requests of one explorer share: the database, the declaration, and what runs behind the pages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from keywright.engine import AsyncDatabase
+from keywright.explorer.access import Access
+from keywright.explorer.atlas import Atlas, query_of
+from keywright.explorer.audits import Auditing
+from keywright.explorer.neighbours import Neighbours
+from keywright.explorer.notifications import Watcher
+from keywright.explorer.page_templates import environment
+from keywright.explorer.settings import ExplorerSettings
+from keywright.explorer.survey import Surveyor
+from keywright.keyspace import Keyspace
+
+__all__ = ["Explorer", "explorer_of", "form_of", "own_form", "page"]
+
+LARGEST_FORM = 16 * 1024
+log = logging.getLogger("keywright.explorer")
+
+
+class Explorer:
+    """One explorer of one database."""
+
+    def __init__(self, db: AsyncDatabase, spaces: Sequence[Keyspace], settings: ExplorerSettings) -> None:
+        settings.check()
+        self.db = db
+        self.settings = settings
+        self.access = Access(settings)
+        self.atlas = Atlas(spaces, db.context)
+        self.neighbours = Neighbours(self.atlas)
+        self.surveyor = Surveyor(db, self.atlas, settings)
+        self.watcher = Watcher(db, self.atlas)
+        self.auditing = Auditing(db, self.atlas.spaces, writable=settings.write, undo=settings.undo)
+        self.templates = environment()
+
+    @asynccontextmanager
+    async def background(self) -> AsyncIterator[None]:
+        """Survey and watch while this is entered."""
+        tasks = [asyncio.create_task(self.surveyor.run()), asyncio.create_task(self.watcher.run())]
+        for task in tasks:
+            task.add_done_callback(_report)
+        try:
+            yield
+        finally:
+            await self.auditing.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _report(task: asyncio.Task[None]) -> None:
+    """Neither of the tasks ends by itself: what ended one is a fault of ours."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("the explorer goes on without %s", task.get_coro(), exc_info=error)
+
+
+def explorer_of(request: Request) -> Explorer:
+    found: Explorer = request.app.state.explorer
+    return found
+
+
+def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    """A rendered page, or part of one."""
+    explorer = explorer_of(request)
+    session = request.scope["state"]["session"]
+    html = explorer.templates.get_template(template).render(
+        explorer=explorer,
+        survey=explorer.surveyor.latest,
+        server=explorer.db.address.shown,
+        path=request.url.path,
+        writable=explorer.settings.write,
+        form_mark=explorer.access.form_mark(session),
+        public=not request.scope["state"]["admitted"],
+        **values,
+    )
+    return HTMLResponse(html, status)
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a form; 413 for one that no page of ours could send."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST_FORM:
+            raise HTTPException(413, "This form is too large.")
+    return {name: value.decode("utf-8", "replace") for name, value in query_of(body).items()}
+
+
+async def own_form(request: Request) -> dict[str, str]:
+    """The fields of a form; 403 unless it comes from a page of ours, in the same session."""
+    form = await form_of(request)
+    session, mark = request.scope["state"]["session"], form.get("mark", "")
+    if not explorer_of(request).access.form_is_ours(session, mark, request.headers):
+        raise HTTPException(403, "This form did not come from this explorer. Open the page again.")
+    return form

@@ -1,0 +1,194 @@
+"""The relation graph around a key: two steps, laid out in columns from left to right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.explorer.atlas import Atlas, text_of
+from keywright.explorer.key_reader import answers, ask
+from keywright.explorer.neighbours import Neighbour, Neighbours
+from keywright.keyspace import Key, Record, gather_list
+from keywright.keyspace.references import Place
+from keywright.tools.describe.inspection import SIZES, Inspection, inspect
+
+__all__ = ["Drawing", "Edge", "Node", "drawn"]
+
+MOST_FIRST = 12
+MOST_OF_ONE = 4
+MOST_SECOND = 2
+ENTRIES = 20
+MOST_BYTES = 1 << 16
+WIDTH, HEIGHT, GAP, AISLE = 230, 40, 12, 110
+
+
+class Node(NamedTuple):
+    """A key in the drawing, or what stands for several."""
+
+    title: str
+    detail: str
+    url: str | None
+    x: float
+    y: float
+
+    @property
+    def middle(self) -> float:
+        return self.y + HEIGHT / 2
+
+
+class Edge(NamedTuple):
+    """A curve between two nodes, and what it is along."""
+
+    path: str
+    label: str
+    x: float
+    y: float
+    sort: str
+
+
+class Drawing(NamedTuple):
+    """What a template needs to draw."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+    width: float
+    height: float
+
+
+class _Step(NamedTuple):
+    """A neighbour that is drawn, with those behind it; `more` counts those that are not."""
+
+    along: str
+    sort: str
+    place: Place | None
+    more: int = 0
+    behind: tuple[_Step, ...] = ()
+
+
+async def drawn(
+    db: AsyncDatabase, atlas: Atlas, neighbours: Neighbours, key: Key, steps: Sequence[Neighbour]
+) -> Drawing:
+    """The graph around a key with these neighbours, and one step further."""
+    first = _chosen(steps)
+    behind = await _behind(db, neighbours, key, first)
+    return _laid_out(
+        atlas, key, [step._replace(behind=more) for step, more in zip(first, behind, strict=True)]
+    )
+
+
+def _chosen(steps: Sequence[Neighbour]) -> list[_Step]:
+    """A few of each sort of step, and how many were left out."""
+    by_name: dict[str, list[Neighbour]] = {}
+    seen: set[Place] = set()
+    for step in steps:
+        if step.place not in seen:
+            by_name.setdefault(step.along, []).append(step)
+        seen.add(step.place)
+    chosen: list[_Step] = []
+    for name, group in by_name.items():
+        most = MOST_FIRST if group[0].sort == "sibling" else MOST_OF_ONE
+        shown = group[:most]
+        chosen += [_Step(name, step.sort, step.place) for step in shown]
+        if len(group) > len(shown):
+            chosen.append(_Step(name, group[0].sort, None, len(group) - len(shown)))
+    return chosen[:MOST_FIRST]
+
+
+async def _behind(
+    db: AsyncDatabase, neighbours: Neighbours, key: Key, first: Sequence[_Step]
+) -> list[tuple[_Step, ...]]:
+    """What is one step behind each neighbour along relations and references, without the way back."""
+    read = await _readable(db, first)
+    found = await db.run(gather_list([inspect(key, ENTRIES).attempt() for _, key in read]))
+    seen = {key, *(step.place.key for step in first if step.place is not None)}
+    behind: list[tuple[_Step, ...]] = [()] * len(first)
+    for (number, _), inspection in zip(read, found, strict=True):
+        if isinstance(inspection, Inspection) and inspection.older is None:
+            behind[number] = _further(neighbours, inspection, seen)
+    return behind
+
+
+async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int, Key]]:
+    """The keys among some steps that are read in a moment."""
+    keys = [
+        (number, step.place.key)
+        for number, step in enumerate(steps)
+        if step.place is not None and step.place.field is None and not step.place.key._secret
+    ]
+    names = [db.context.name(key) for _, key in keys]
+    sizes = [ask(SIZES[key.redis_type], name) for (_, key), name in zip(keys, names, strict=True)]
+    found = await answers(db, [*sizes, *(ask(b"MEMORY", name, before=[b"USAGE"]) for name in names)])
+    told = zip(keys, found[: len(keys)], found[len(keys) :], strict=True)
+    return [each for each, size, memory in told if _bytes_to_read(each[1], size, memory) <= MOST_BYTES]
+
+
+def _bytes_to_read(key: Key, size: int | None, memory: int | None) -> float:
+    """About how many bytes it takes to look at a key; 0 where nothing is known of it."""
+    if key.redis_type == "string":
+        return size or 0
+    entries = 1 if isinstance(key, Record) else size or 1
+    return (memory or 0) / entries * min(entries, ENTRIES)
+
+
+def _further(neighbours: Neighbours, inspection: Inspection, seen: set[Key]) -> tuple[_Step, ...]:
+    # Records come here without the value that references are declared on: relations are followed alone.
+    value = dict(inspection.value) if inspection.key.kind == "map" else inspection.value
+    steps = [step for step in neighbours.linked(inspection.key, value) if step.place.key not in seen]
+    shown = steps[:MOST_SECOND]
+    seen.update(step.place.key for step in shown)
+    further = [_Step(step.along, step.sort, step.place) for step in shown]
+    if len(steps) > len(shown):
+        further.append(_Step(steps[-1].along, steps[-1].sort, None, len(steps) - len(shown)))
+    return tuple(further)
+
+
+def _laid_out(atlas: Atlas, key: Key, steps: Sequence[_Step]) -> Drawing:
+    columns = [8.0, 8.0 + WIDTH + AISLE, 8.0 + 2 * (WIDTH + AISLE)]
+    nodes: list[Node] = []
+    edges: list[Edge] = []
+    y = 8.0
+    placed: list[tuple[_Step, Node]] = []
+    said = ""
+    for step in steps:
+        rows = max(1, len(step.behind))
+        node = _node(atlas, step, columns[1], y + (rows - 1) * (HEIGHT + GAP) / 2)
+        placed.append((step._replace(along="" if step.along == said else step.along), node))
+        said = step.along
+        for row, further in enumerate(step.behind):
+            behind = _node(atlas, further, columns[2], y + row * (HEIGHT + GAP))
+            nodes.append(behind)
+            repeated = row > 0 and step.behind[row - 1].along == further.along
+            edges.append(_edge(node, behind, further._replace(along="") if repeated else further))
+        y += rows * (HEIGHT + GAP)
+    height = max(y, 8.0 + HEIGHT + GAP)
+    center = Node(type(key).__name__, _detail(atlas, key), None, columns[0], (height - HEIGHT) / 2)
+    edges += [_edge(center, node, step) for step, node in placed]
+    deepest = 2 if any(step.behind for step in steps) else 1
+    return Drawing(
+        [center, *(node for _, node in placed), *nodes], edges, columns[deepest] + WIDTH + 8, height
+    )
+
+
+def _node(atlas: Atlas, step: _Step, x: float, y: float) -> Node:
+    if step.place is None:
+        return Node(f"{step.more} more", step.along, None, x, y)
+    key = step.place.key
+    entry = step.place.stored_field
+    detail = _detail(atlas, key) if entry is None else text_of(entry, 26)
+    return Node(type(key).__name__, detail, atlas.url(step.place), x, y)
+
+
+def _detail(atlas: Atlas, key: Key) -> str:
+    text = " ".join(text for _, text in atlas.variables(key)) or "the only one"
+    return text if len(text) <= 28 else f"…{text[-27:]}"
+
+
+def _edge(start: Node, end: Node, step: _Step) -> Edge:
+    x1, x2 = start.x + WIDTH, end.x
+    bend = (x2 - x1) / 2
+    path = (
+        f"M{x1:.0f} {start.middle:.0f} C{x1 + bend:.0f} {start.middle:.0f} "
+        f"{x2 - bend:.0f} {end.middle:.0f} {x2:.0f} {end.middle:.0f}"
+    )
+    return Edge(path, step.along, x2 - 6, end.middle - 5, step.sort)

@@ -1,0 +1,212 @@
+"""What a key's page asks of the server: facts about the key, its value within bounds, its raw bytes.
+
+Only reads, renews no expiry and upgrades nothing. What the user may not ask is left out, not failed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
+from keywright.keyspace import Call, Key, Map, Record, gather_list
+from keywright.keyspace.call import Effect, Operation, Reply
+from keywright.keyspace.call import Plain as PlainCall
+from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.references import Place
+from keywright.tools.describe.inspection import SIZES, Inspection, inspect, inspect_entry
+
+__all__ = ["Facts", "Raw", "Reading", "answers", "are_there", "ask", "facts_of", "measures", "raw_of", "read"]
+
+MOST_BYTES = 1 << 20
+MOST_ENTRIES = 200
+RAW_BYTES = 4096
+RAW_ENTRIES = 20
+
+
+class Facts(NamedTuple):
+    """What the server says about a key; None where it refused to."""
+
+    stored_type: str
+    ttl_ms: int | None
+    memory: int | None
+    encoding: str | None
+    size: int | None = None
+    """Entries, or bytes of a string."""
+
+    @property
+    def exists(self) -> bool:
+        return self.stored_type != "none"
+
+
+class Reading(NamedTuple):
+    """A key as it was found. `whole` is the value for following references, where it can be told."""
+
+    key: Key
+    facts: Facts
+    inspection: Inspection | None = None
+    trouble: StoredDataError | None = None
+    too_large: bool = False
+    whole: Any = None
+
+
+class Raw(NamedTuple):
+    """Stored bytes, or the beginning of them: of a string, or pairs of what names an entry and what it is."""
+
+    entries: list[tuple[bytes, bytes]]
+    size: int
+    truncated: bool
+    too_large: bool = False
+
+
+def ask(verb: bytes, name: bytes, *operands: bytes | int, before: Sequence[bytes] = ()) -> Call[Reply]:
+    """One reading command on a name, with its reply as it comes; `before` are subcommands."""
+    return PlainCall(Operation("explore", verb, Effect.READ), (*before, name, *operands), name)
+
+
+async def answers(db: AsyncDatabase, calls: Sequence[Call[Any]]) -> list[Any]:
+    """The replies, None for what this user may not ask; other errors are raised."""
+    found = await db.run(gather_list([call.attempt() for call in calls]))
+    return [_allowed(each) for each in found]
+
+
+def _allowed(reply: Any) -> Any:
+    if isinstance(reply, ServerRefusedError | StoredDataError):
+        return None  # not allowed, or of another type by now
+    if isinstance(reply, KeywrightError):
+        raise reply
+    return reply
+
+
+async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
+    """Type, expiry, memory, encoding and size, in two round trips."""
+    stored_type = (await db.run(ask(b"TYPE", name))).decode()
+    if stored_type == "none":
+        return Facts(stored_type, None, None, None)
+    ttl_ms, memory, encoding, size = await answers(
+        db,
+        [
+            ask(b"PTTL", name),
+            ask(b"MEMORY", name, before=[b"USAGE"]),
+            ask(b"OBJECT", name, before=[b"ENCODING"]),
+            ask(SIZES.get(stored_type, b"EXISTS"), name),
+        ],
+    )
+    return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size)
+
+
+async def measures(db: AsyncDatabase, names: Sequence[bytes]) -> list[tuple[int | None, int | None]]:
+    """The time left (ms) and the bytes of many keys, in one round trip."""
+    calls = [call for name in names for call in (ask(b"PTTL", name), ask(b"MEMORY", name, before=[b"USAGE"]))]
+    found = await answers(db, calls)
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Reading:
+    """A key, or one entry of it, as far as it can be read in a moment."""
+    facts = await facts_of(db, db.context.name(key))
+    if not facts.exists:
+        return Reading(key, facts)
+    as_declared = key.redis_type == facts.stored_type
+    if as_declared and await _is_too_large(db, key, facts, entry):
+        return Reading(key, facts, too_large=True)
+    try:
+        if entry is not None and as_declared:
+            found = await db.run(inspect_entry(key, entry))
+        else:
+            found = await db.run(inspect(key, _bound(key, facts)))
+    except StoredDataError as error:
+        return Reading(key, facts, trouble=error)
+    return Reading(key, facts, found, whole=await _whole(db, key, found))
+
+
+async def _is_too_large(db: AsyncDatabase, key: Key, facts: Facts, entry: bytes | None) -> bool:
+    if isinstance(key, Record):  # it is read whole, or its members would be said to be missing
+        return (facts.memory or 0) > MOST_BYTES or (facts.memory is None and (facts.size or 0) > MOST_ENTRIES)
+    return await _is_heavy(db, db.context.name(key), facts, entry)
+
+
+async def _is_heavy(db: AsyncDatabase, name: bytes, facts: Facts, entry: bytes | None) -> bool:
+    """Whether a string, an entry, or the entries of a collection on average are more than a page reads."""
+    if facts.stored_type == "string":
+        return (facts.size or 0) > MOST_BYTES
+    if entry is not None and facts.stored_type == "hash":
+        return ((await answers(db, [ask(b"HSTRLEN", name, entry)]))[0] or 0) > MOST_BYTES
+    return (facts.memory or 0) // (facts.size or 1) > MOST_BYTES
+
+
+def _bound(key: Key, facts: Facts) -> int:
+    """How many entries are read: fewer where they are large."""
+    if isinstance(key, Record):
+        return facts.size or 1
+    if facts.memory is None or not facts.size:
+        return MOST_ENTRIES // 4
+    return max(1, min(MOST_ENTRIES, MOST_BYTES * facts.size // max(1, facts.memory)))
+
+
+async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
+    """The value in the form that references are declared on; None where secrets or an older shape forbid."""
+    if found is None or found.older is not None or key._secret or key._sealed:
+        return None
+    if isinstance(key, Map):
+        return dict(found.value)
+    if not isinstance(key, Record):
+        return found.value
+    flat = (await answers(db, [ask(b"HGETALL", db.context.name(key))]))[0]
+    if not flat:
+        return None
+    try:
+        return key._own_fields().read(dict(zip(flat[::2], flat[1::2], strict=True)))
+    except CodecError:
+        return None
+
+
+async def raw_of(db: AsyncDatabase, name: bytes, entry: bytes | None = None) -> Raw:
+    """The stored bytes, shortened where they are many."""
+    facts = await facts_of(db, name)
+    size = facts.size or 0
+    if facts.stored_type == "string":
+        data = await db.run(ask(b"GETRANGE", name, 0, RAW_BYTES - 1))
+        return Raw([(b"", data)], size, size > RAW_BYTES)
+    if await _is_heavy(db, name, facts, entry):
+        return Raw([], size, truncated=True, too_large=True)
+    if entry is not None and facts.stored_type == "hash":
+        value = await db.run(ask(b"HGET", name, entry))
+        return Raw([(entry, value)] if value is not None else [], 1, False)
+    entries = await _raw_entries(db, name, facts.stored_type)
+    return Raw(entries[:RAW_ENTRIES], size, size > RAW_ENTRIES)
+
+
+async def _raw_entries(db: AsyncDatabase, name: bytes, stored_type: str) -> list[tuple[bytes, bytes]]:
+    if stored_type == "list":
+        items = await db.run(ask(b"LRANGE", name, 0, RAW_ENTRIES - 1))
+        return [(b"%d" % place, item) for place, item in enumerate(items)]
+    if stored_type == "stream":
+        entries = await db.run(ask(b"XRANGE", name, b"-", b"+", b"COUNT", RAW_ENTRIES))
+        return [(identity, b" ".join(flat)) for identity, flat in entries]
+    verb = {"hash": b"HSCAN", "set": b"SSCAN", "zset": b"ZSCAN"}.get(stored_type)
+    if verb is None:
+        return []
+    flat = (await db.run(ask(verb, name, 0, b"COUNT", RAW_ENTRIES)))[1]
+    if stored_type == "set":
+        return [(b"", member) for member in flat]
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+async def are_there(db: AsyncDatabase, places: Sequence[Place]) -> list[bool | None]:
+    """Whether keys, fields and members exist, in one round trip; None where it may not be asked."""
+    found = await answers(db, [_presence(db, place) for place in places])
+    return [None if reply is None else reply not in (0, _ABSENT) for reply in found]
+
+
+_ABSENT = b"absent"
+
+
+def _presence(db: AsyncDatabase, place: Place) -> Call[Any]:
+    name, field = db.context.name(place.key), place.stored_field
+    if field is None:
+        return ask(b"EXISTS", name)
+    if place.key.redis_type == "zset":
+        return ask(b"ZSCORE", name, field).map(lambda score: _ABSENT if score is None else score)
+    return ask(b"HEXISTS" if place.key.redis_type == "hash" else b"SISMEMBER", name, field)

@@ -1,0 +1,157 @@
+"""Where one can walk from a key: along its relations, its references, and to what is about the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from keywright.errors import KeywrightError
+from keywright.explorer.atlas import Atlas
+from keywright.keyspace import Key, Set, SortedSet, Value
+from keywright.keyspace.references import Place, Reference
+from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
+from keywright.tools.describe.inspection import Hidden
+
+__all__ = ["Neighbour", "Neighbours"]
+
+RELATION, REFERENCE, SIBLING = "relation", "reference", "sibling"
+MOST_OF_ONE = 100
+
+Follow = Callable[[Key, Any], Iterable[Key]]
+
+
+class Neighbour(NamedTuple):
+    """One step: what it is along, of which sort, and where it leads."""
+
+    along: str
+    sort: str
+    place: Place
+
+
+class Neighbours:
+    """The steps that a declaration allows from each of its templates."""
+
+    def __init__(self, atlas: Atlas) -> None:
+        self.atlas = atlas
+        self._relations: dict[type[Key], list[tuple[str, Follow]]] = {}
+        self._references: dict[type[Key], list[Reference]] = {}
+        for space in atlas.spaces:
+            for link in space.links:
+                self._relate(link)
+            for reference in space.references:
+                self._references.setdefault(reference.source, []).append(reference)
+        self._siblings = {kind: list(_siblings(kind, atlas.sheets)) for kind in atlas.sheets}
+
+    def of(self, key: Key, value: Any) -> list[Neighbour]:
+        """The steps from a key; `value` is None where only its name is known."""
+        return [*self.linked(key, value), *self.siblings(key)]
+
+    def linked(self, key: Key, value: Any) -> list[Neighbour]:
+        """The steps along relations and references, each place once."""
+        found: dict[tuple[str, Place], Neighbour] = {}
+        for neighbour in (*self._along_relations(key, value), *self._along_references(key, value)):
+            found.setdefault((neighbour.along, neighbour.place), neighbour)
+        return list(found.values())
+
+    def references(self, kind: type[Key]) -> list[Reference]:
+        """The references that a template has, or is the target of."""
+        every = [reference for found in self._references.values() for reference in found]
+        known = self.atlas.sheets
+        return [each for each in every if kind in (each.source, each.target) and each.target in known]
+
+    def siblings(self, key: Key) -> list[Neighbour]:
+        """Keys whose variables are among this one's: what else is kept about the same thing."""
+        steps = []
+        for kind, variables in self._siblings[type(key)]:
+            other = kind(**{name: getattr(key, name) for name in variables})
+            steps.append(Neighbour(f"same {' and '.join(variables)}", SIBLING, Place(other)))
+        return steps
+
+    def _along_relations(self, key: Key, value: Any) -> Iterator[Neighbour]:
+        for name, follow in self._relations.get(type(key), ()):
+            for number, other in enumerate(follow(key, value)):
+                if number == MOST_OF_ONE:
+                    break
+                yield Neighbour(name, RELATION, Place(other))
+
+    def _along_references(self, key: Key, value: Any) -> Iterator[Neighbour]:
+        if value is None:
+            return
+        for reference in self._references.get(type(key), ()):
+            for number, place in enumerate(_places(reference, key, value)):
+                if number == MOST_OF_ONE:
+                    break
+                if place.key != key or place.field is not None:
+                    yield Neighbour(reference.name, REFERENCE, place)
+
+    def _relate(self, link: Link) -> None:
+        if isinstance(link, Index):
+            self._add(link.of, f"in {link.by.__name__}", _to_only(link.by))
+            self._add(link.by, f"each {link.of.__name__}", _to_each(link.of))
+            return
+        assert isinstance(link, ManyToOne | OneToOne | ManyToMany)
+        self._add(link.forward, f"{link.forward.__name__} ↔ {link.inverse.__name__}", _to_each(link.inverse))
+        self._add(link.inverse, f"{link.inverse.__name__} ↔ {link.forward.__name__}", _to_each(link.forward))
+        for index, of in (
+            (_index(link, "index"), link.forward),
+            (_index(link, "inverse_index"), link.inverse),
+        ):
+            if index is not None:
+                self._add(of, f"in {index.__name__}", _to_only(index))
+                self._add(index, f"each {of.__name__}", _to_each(of))
+
+    def _add(self, kind: type[Key], name: str, follow: Follow) -> None:
+        self._relations.setdefault(kind, []).append((name, follow))
+
+
+def _index(link: Link, name: str) -> type[Key] | None:
+    found: type[Key] | None = getattr(link, name, None)
+    return found
+
+
+def _to_each(kind: type[Key]) -> Follow:
+    """To the keys of a kind that a value, or the members of a set, name."""
+
+    def follow(key: Key, value: Any) -> Iterator[Key]:
+        for identity in _identities(key, value):
+            try:
+                yield kind.made(identity)
+            except KeywrightError:
+                continue
+
+    return follow
+
+
+def _to_only(kind: type[Key]) -> Follow:
+    """To the one key of a kind without variables."""
+
+    def follow(key: Key, value: Any) -> Iterator[Key]:
+        yield kind()
+
+    return follow
+
+
+def _identities(key: Key, value: Any) -> Iterable[Any]:
+    if value is None or isinstance(value, Hidden):
+        return ()
+    if isinstance(key, SortedSet):
+        return (member for member, _ in value)
+    return value if isinstance(key, Set) else (value,) if isinstance(key, Value) else ()
+
+
+def _places(reference: Reference, key: Key, value: Any) -> Iterator[Place]:
+    """Where a reference leads; stored data that it was not written for leads nowhere."""
+    try:
+        yield from reference.places(key, value)
+    except (AttributeError, LookupError, TypeError, ValueError, KeywrightError):
+        return
+
+
+def _siblings(kind: type[Key], kinds: Iterable[type[Key]]) -> Iterator[tuple[type[Key], tuple[str, ...]]]:
+    alphabets = kind._template.alphabets
+    for other in kinds:
+        theirs = other._template.alphabets
+        if other is kind or not theirs:
+            continue
+        if all(name in alphabets and alphabets[name] == theirs[name] for name in theirs):
+            yield other, tuple(theirs)

@@ -1,0 +1,116 @@
+"""The map: every template with its counts, as a treemap and a table; the nodes and slots of a cluster."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from keywright.explorer.atlas import Sheet
+from keywright.explorer.explorer import Explorer, explorer_of, own_form, page
+from keywright.explorer.survey import Counted
+from keywright.explorer.treemap import Box, squarified
+
+__all__ = ["overview", "overview_live", "survey_now"]
+
+WHOLE = Box(0, 0, 1000, 360)
+SHADES = 6
+FULLEST = 12
+LETTER = 8.0
+"""The width of a letter in the drawing, for deciding what fits."""
+
+
+class Row(NamedTuple):
+    """One template on the map."""
+
+    sheet: Sheet
+    counted: Counted
+    change: float | None
+
+
+class Tile(NamedTuple):
+    """One template in the treemap."""
+
+    row: Row
+    box: Box
+    shade: int
+    label: str
+    detail: str
+
+
+async def overview(request: Request) -> Response:
+    return page(request, "overview.html", **_values(request))
+
+
+async def overview_live(request: Request) -> Response:
+    """What changes on the map, for polling; 204 while the page shows the last survey already."""
+    surveyor = explorer_of(request).surveyor
+    if surveyor.complete is not None and request.query_params.get("seen") == stamp(explorer_of(request)):
+        return Response(status_code=204)
+    return page(request, "overview_live.html", **_values(request))
+
+
+async def survey_now(request: Request) -> Response:
+    """Whatever is shown, fresher: the next survey begins now."""
+    await own_form(request)
+    explorer_of(request).surveyor.hurry()
+    return RedirectResponse("/", 303)
+
+
+def stamp(explorer: Explorer) -> str:
+    """By which a page knows whether what it shows is the latest."""
+    return f"{explorer.surveyor.latest.finished}{explorer.surveyor.trouble or ''}"
+
+
+def _values(request: Request) -> dict[str, Any]:
+    explorer = explorer_of(request)
+    rows = _rows(explorer)
+    snapshot = explorer.surveyor.latest
+    by = "keys" if request.query_params.get("by") == "keys" else "memory"
+    if not any(row.counted.memory for row in rows):
+        by = "keys"  # this user may not ask for memory
+    by_space = {
+        space: [row for row in rows if row.sheet.space is space]
+        for space in explorer.atlas.descriptions.values()
+    }
+    return {
+        "stamp": stamp(explorer),
+        "by": by,
+        "spaces": by_space,
+        "tiles": _tiles(rows, by),
+        "whole": WHOLE,
+        "total": sum(row.counted.keys for row in rows),
+        "total_bytes": sum(row.counted.memory or 0 for row in rows) or None,
+        "fullest": heapq.nlargest(FULLEST, snapshot.slots.items(), key=lambda slot: slot[1]),
+        "patterns": sorted(snapshot.patterns.items(), key=lambda each: -each[1]),
+    }
+
+
+def _rows(explorer: Explorer) -> list[Row]:
+    surveyor = explorer.surveyor
+    snapshot = surveyor.latest
+    return [
+        Row(sheet, snapshot.of(kind), surveyor.change_per_minute(kind))
+        for kind, sheet in explorer.atlas.sheets.items()
+    ]
+
+
+def _tiles(rows: list[Row], by: str) -> list[Tile]:
+    def weight(row: Row) -> float:
+        return (row.counted.memory or 0) if by == "memory" else row.counted.keys
+
+    stored = sorted((row for row in rows if weight(row) > 0), key=weight, reverse=True)
+    boxes = squarified([weight(row) for row in stored], WHOLE)
+    return [
+        _tile(row, box, min(SHADES - 1, number))
+        for number, (row, box) in enumerate(zip(stored, boxes, strict=True))
+    ]
+
+
+def _tile(row: Row, box: Box, shade: int) -> Tile:
+    name, keys = row.sheet.about.name, f"{row.counted.keys:,} key{'' if row.counted.keys == 1 else 's'}"
+    fits = box.width > len(name) * LETTER + 14 and box.height > 24
+    more = fits and box.width > len(keys) * LETTER + 14 and box.height > 42
+    return Tile(row, box, shade, name if fits else "", keys if more else "")

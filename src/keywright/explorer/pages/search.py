@@ -1,0 +1,129 @@
+"""Search by pasting: a key, with its prefix or without; an id; a path that ids are derived from; a word.
+
+Nothing is scanned. An id is tried in every template that it could name on its own, in one round trip; in
+templates of several variables it is looked for in the survey's sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from keywright.errors import KeywrightError
+from keywright.explorer.atlas import Sheet, key_url, query_of, text_of
+from keywright.explorer.explorer import Explorer, explorer_of, page
+from keywright.explorer.key_reader import answers, are_there, ask
+from keywright.keyspace import Key, Map
+from keywright.keyspace.references import Place
+
+__all__ = ["search"]
+
+LONGEST = 4096
+MOST_SAMPLED = 30
+
+
+class Hit(NamedTuple):
+    """Something that was found, and why it is one."""
+
+    url: str
+    title: str
+    name: str
+    why: str
+
+
+async def search(request: Request) -> Response:
+    explorer = explorer_of(request)
+    asked = query_of(request.scope["query_string"]).get("q", b"").strip()[:LONGEST]
+    if asked and (name := await _named(explorer, asked)) is not None:
+        return RedirectResponse(key_url(name), 303)
+    text = asked.decode("utf-8", "replace")
+    hits = await _by_id(explorer, text) if asked else []
+    return page(
+        request,
+        "search.html",
+        q=text_of(asked) if asked else "",
+        hits=hits,
+        sampled=_sampled(explorer, text) if asked else [],
+        sheets=_by_word(explorer, text) if asked else [],
+    )
+
+
+async def _named(explorer: Explorer, asked: bytes) -> bytes | None:
+    """The key that has this name, or has it after a prefix."""
+    leads = dict.fromkeys([b"", *(explorer.db.context.prefixes[space] for space in explorer.atlas.spaces)])
+    names = [lead + asked for lead in leads]
+    there = await answers(explorer.db, [ask(b"EXISTS", name) for name in names])
+    return next((name for name, found in zip(names, there, strict=True) if found), None)
+
+
+async def _by_id(explorer: Explorer, text: str) -> list[Hit]:
+    """The keys and entries that an id names on its own."""
+    candidates = list(_candidates(explorer, text))
+    there = await are_there(explorer.db, [place for place, _ in candidates])
+    return [
+        _hit(explorer, place, why) for (place, why), found in zip(candidates, there, strict=True) if found
+    ]
+
+
+def _candidates(explorer: Explorer, text: str) -> Iterator[tuple[Place, str]]:
+    for kind in explorer.atlas.sheets:
+        try:
+            found = _place(kind, text)
+            if found is not None and found[0].stored_field != b"":
+                yield found
+        except (KeywrightError, ValueError):
+            continue  # it is no id of this template
+
+
+def _place(kind: type[Key], text: str) -> tuple[Place, str] | None:
+    """What an id names in a template, and as what; None where it takes more than one id."""
+    alphabets = kind._template.alphabets
+    if kind._derived and not alphabets.keys() - kind._derived.keys():
+        return Place(kind.of(text)), "derived from it"
+    if len(alphabets) == 1:
+        ((variable, alphabet),) = alphabets.items()
+        return Place(kind.made(alphabet.parse(text))), f"its {variable}"
+    if not alphabets and issubclass(kind, Map):
+        return Place(kind(), kind._field.decode(text.encode())), "an entry"
+    return None
+
+
+def _sampled(explorer: Explorer, text: str) -> list[Hit]:
+    """Keys of several variables that the last survey happened to keep and that have this id."""
+    hits = []
+    for kind, counted in explorer.surveyor.latest.counted.items():
+        if len(kind._template.variables) < 2:
+            continue
+        needle = text.encode()
+        for name in counted.names:
+            key = explorer.atlas.key_of(name) if needle in name else None
+            if key is not None and any(text == each for _, each in explorer.atlas.variables(key)):
+                hits.append(_hit(explorer, Place(key), "one of its variables"))
+                if len(hits) == MOST_SAMPLED:
+                    return hits
+    return hits
+
+
+def _by_word(explorer: Explorer, text: str) -> list[Sheet]:
+    word = text.casefold()
+    return [
+        sheet
+        for sheet in explorer.atlas.sheets.values()
+        if len(word) > 1
+        and any(word in each.casefold() for each in (sheet.about.name, sheet.about.doc, sheet.source))
+    ]
+
+
+def _hit(explorer: Explorer, place: Place, why: str) -> Hit:
+    key: Key = place.key
+    name = text_of(explorer.db.context.name(key))
+    entry = place.stored_field
+    return Hit(
+        explorer.atlas.url(place),
+        type(key).__name__,
+        name if entry is None else f"{name} → {text_of(entry)}",
+        why,
+    )

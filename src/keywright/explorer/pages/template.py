@@ -1,0 +1,162 @@
+"""A template's page: its documentation, and its keys, found by their variables.
+
+Without variables the sample of the survey is listed; with some of them SCAN looks for a moment and says
+where it stopped; with all of them the key is named outright.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from keywright.engine.scan import escaped
+from keywright.engine.survey import pack_command, survey
+from keywright.errors import ServerRefusedError, VariableError
+from keywright.explorer.atlas import Sheet, key_url
+from keywright.explorer.explorer import Explorer, explorer_of, page
+from keywright.explorer.key_reader import measures
+from keywright.explorer.survey import LONGEST_NAME
+from keywright.keyspace import Key
+
+__all__ = ["template"]
+
+A_PAGE = 50
+FEWEST, MOST = 64, 4096
+"""Names that one SCAN looks at: few where all are wanted, since a page cannot be cut; many where none is."""
+SCAN_SECONDS = 0.04
+_DIGITS = re.compile(rb"(\d{1,40})")
+
+
+class Line(NamedTuple):
+    """One listed key."""
+
+    name: bytes
+    variables: dict[str, str]
+    ttl_ms: int | None
+    memory: int | None
+
+
+class Listing(NamedTuple):
+    """Some keys, how they were found, and the address of those that follow."""
+
+    names: list[bytes]
+    how: str
+    more: str | None = None
+    trouble: str | None = None
+
+
+async def template(request: Request) -> Response:
+    explorer = explorer_of(request)
+    sheet = explorer.atlas.named(request.path_params["space"], request.path_params["name"])
+    if sheet is None:
+        raise HTTPException(404, "There is no such template in what is explored here.")
+    asked = {
+        name: text
+        for name in sheet.kind._template.variables
+        if (text := request.query_params.get(name, "").strip())
+    }
+    if len(asked) == len(sheet.kind._template.variables):
+        found = _outright(explorer, sheet, asked)
+        if isinstance(found, Key):
+            return RedirectResponse(key_url(explorer.db.context.name(found)), 303)
+        listing = found
+    else:
+        listing = await _listing(explorer, sheet, asked, request.query_params)
+    return page(
+        request,
+        "template.html",
+        sheet=sheet,
+        about=sheet.about,
+        links=sheet.space.links_of(sheet.about.name),
+        references=explorer.neighbours.references(sheet.kind),
+        counted=explorer.surveyor.latest.of(sheet.kind),
+        change=explorer.surveyor.change_per_minute(sheet.kind),
+        asked=asked,
+        columns=sorted(sheet.kind._template.variables, key=asked.__contains__),  # what differs comes first
+        listing=listing,
+        lines=await _lines(explorer, listing.names),
+    )
+
+
+def _outright(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str]) -> Key | Listing:
+    """The key of these variables; one that could not exist is said to be so."""
+    if not asked:
+        return Listing([explorer.db.context.name(sheet.kind())], "the only key of this template")
+    try:
+        return explorer.atlas.key_from(sheet, asked)
+    except VariableError as error:
+        return Listing([], "", trouble=str(error))
+
+
+async def _listing(
+    explorer: Explorer, sheet: Sheet, asked: Mapping[str, str], parameters: Mapping[str, str]
+) -> Listing:
+    if asked or "cursor" in parameters:
+        return await _scanned(explorer, sheet, asked, parameters.get("cursor", "0-0"))
+    sample = explorer.surveyor.latest.of(sheet.kind)
+    names = sorted(sample.names, key=_natural)
+    start = _number(parameters.get("from", ""))
+    following = f"{sheet.url}?from={start + A_PAGE}" if start + A_PAGE < len(names) else None
+    how = "all keys" if sample.keys <= len(names) else f"{len(names)} keys of the survey's sample"
+    return Listing(names[start : start + A_PAGE], how, following)
+
+
+async def _scanned(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str], cursor: str) -> Listing:
+    """Keys by some of their variables: SCAN for a moment, from where the last page stopped."""
+    node, place = (_number(part) for part in (cursor.partition("-")[0], cursor.partition("-")[2]))
+    alphabets = sheet.kind._template.alphabets
+    try:
+        values = {name: alphabets[name].parse(text) for name, text in asked.items()}
+    except ValueError as error:
+        return Listing([], "", trouble=f"No key is named so: {error}.")
+    lead = explorer.db.context.prefixes[sheet.kind._space]
+    pattern = escaped(lead) + sheet.kind._template.glob(values)
+    until = time.monotonic() + SCAN_SECONDS
+    names: list[bytes] = []
+    count = FEWEST
+    async with survey(explorer.db, prefer_replica=False) as walk:
+        while node < len(walk.posts) and len(names) < A_PAGE and time.monotonic() < until:
+            command = pack_command((b"SCAN", place, b"MATCH", pattern, b"COUNT", count))
+            reply = (await walk.ask(walk.posts[node], [command]))[0]
+            if isinstance(reply, Exception):
+                raise ServerRefusedError("SCAN", b"", str(reply))
+            place = int(reply[0])
+            wanted = [name for name in reply[1] if _is_wanted(explorer, sheet, values, name)]
+            names += wanted
+            count = FEWEST if wanted else min(MOST, count * 4)
+            node += place == 0
+        ended = node >= len(walk.posts)
+    more = None if ended else f"{sheet.url}?{urlencode({**asked, 'cursor': f'{node}-{place}'})}"
+    return Listing(list(dict.fromkeys(names)), "found by scanning", more)
+
+
+def _is_wanted(explorer: Explorer, sheet: Sheet, values: Mapping[str, object], name: bytes) -> bool:
+    key = explorer.atlas.key_of(name) if len(name) <= LONGEST_NAME else None
+    return type(key) is sheet.kind and all(getattr(key, each) == value for each, value in values.items())
+
+
+async def _lines(explorer: Explorer, names: list[bytes]) -> list[Line]:
+    """The listed keys with what the server says of each, in one round trip; without those that are gone."""
+    measured = await measures(explorer.db, names) if names else []
+    lines = []
+    for name, (ttl_ms, memory) in zip(names, measured, strict=True):
+        key = explorer.atlas.key_of(name)
+        if key is not None and ttl_ms != -2:
+            lines.append(Line(name, dict(explorer.atlas.variables(key)), ttl_ms, memory))
+    return lines
+
+
+def _natural(name: bytes) -> list[bytes | int]:
+    """By which 9 comes before 10: the digits of a name as numbers."""
+    return [int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 20 else 0

@@ -1,0 +1,230 @@
+"""Decoded values as a person reads them: a tree of small parts that a template renders, bounded in every way.
+
+Nothing here is HTML. Whatever the data holds, a part is text, and the template escapes it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from keywright.explorer.atlas import spelled, text_of
+from keywright.keyspace import Map, SortedSet, Stream
+from keywright.tools.describe.inspection import Hidden, Inspection
+from keywright.tools.describe.plain import plain
+
+__all__ = ["Part", "Presenter", "in_words", "left", "sized"]
+
+MOST_PARTS = 4000
+MOST_CHARACTERS = 20_000
+SHORT = 240
+DEEPEST = 40
+_NAMES = ("name", "title", "username", "global_name", "content", "topic", "status")
+
+
+class Part(msgspec.Struct):
+    """One value: a scalar with its text, or a group of labelled parts."""
+
+    sort: str
+    """text, number, word (true, false, null), time, concealed, bytes; object or array for groups."""
+    text: str = ""
+    note: str = ""
+    """A second reading: how long ago a time was, how large bytes are."""
+    parts: list[tuple[Part | None, Part]] = []
+    url: str | None = None
+    more: int = 0
+    """How many parts were left out."""
+
+    @property
+    def is_group(self) -> bool:
+        return self.sort in ("object", "array")
+
+    @property
+    def is_long(self) -> bool:
+        return len(self.text) > SHORT or "\n" in self.text
+
+    @property
+    def hint(self) -> str:
+        """What an object calls itself, else its first fields, to tell it while it is folded."""
+        named = {
+            label.text: part
+            for label, part in self.parts
+            if label is not None and not part.is_group and (part.sort, part.text) != ("word", "null")
+        }
+        own = next((named[name].text for name in _NAMES if name in named and named[name].text), "")
+        return _excerpt(own or " · ".join(f"{label} {part.text}" for label, part in islice(named.items(), 3)))
+
+    @property
+    def summary(self) -> str:
+        """What a folded group shows: how many it has."""
+        total = len(self.parts) + self.more
+        if not total:
+            return "empty"
+        noun = "field" if self.sort == "object" else "item"
+        return f"{total} {noun}{'' if total == 1 else 's'}"
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+class Presenter:
+    """Presents the values of one page; `links` are the pages of texts that name something else.
+
+    `entry_url` gives the page of one entry of a map, by its field.
+    """
+
+    def __init__(
+        self,
+        links: Mapping[str, str] | None = None,
+        entry_url: Callable[[Any], str] | None = None,
+        now: datetime | None = None,
+    ) -> None:
+        self.links = links or {}
+        self._entry_url = entry_url
+        self.now = now or datetime.now(UTC)
+        self._left = MOST_PARTS
+
+    def inspected(self, found: Inspection) -> Part:
+        """What was found under a key."""
+        if found.older is not None:
+            return self.part(_texts(found.value))
+        if isinstance(found.key, SortedSet | Map):
+            return self._group("object", [(self._entry(name), item) for name, item in found.value])
+        if isinstance(found.key, Stream):
+            return self._group("object", [(Part("text", entry.id), entry.value) for entry in found.value])
+        return self.part(found.value)
+
+    def _entry(self, name: Any) -> Part:
+        """What names an entry, as a link to the entry, where it has a page."""
+        label = self.part(name)
+        if self._entry_url is not None and not isinstance(name, Hidden):
+            label.url = self._entry_url(name)
+        return label
+
+    def part(self, value: Any, depth: int = 0) -> Part:
+        for kinds, present in _SCALARS:
+            if isinstance(value, kinds):
+                return self._linked(present(value, self.now))
+        if depth >= DEEPEST:
+            return Part("concealed", "too deep to be shown")
+        if isinstance(value, Mapping):
+            named = [(self.part(name), item) for name, item in self._within(value.items())]
+            return self._group("object", named, len(value), depth)
+        if isinstance(value, list | tuple | set | frozenset):
+            return self._group("array", [(None, item) for item in self._within(value)], len(value), depth)
+        return self.part(plain(value), depth + 1)
+
+    def _within(self, items: Any) -> list[Any]:
+        """As many items as there is room for."""
+        listed = list(items)
+        return listed[: max(0, self._left)]
+
+    def _group(
+        self, sort: str, items: Sequence[tuple[Part | None, Any]], total: int | None = None, depth: int = 0
+    ) -> Part:
+        self._left -= len(items)
+        parts = [(label, self.part(item, depth + 1)) for label, item in items]
+        return Part(sort, parts=parts, more=(len(items) if total is None else total) - len(parts))
+
+    def _linked(self, part: Part) -> Part:
+        if part.sort in ("text", "number"):
+            part.url = self.links.get(part.text)
+        return part
+
+
+def _text(value: str, now: datetime) -> Part:
+    note = ""
+    if len(value) > MOST_CHARACTERS:
+        note = f"the first {MOST_CHARACTERS:,} of {len(value):,} characters"
+        value = value[:MOST_CHARACTERS]
+    shown = "".join(char if char.isprintable() or char in "\n\t" else spelled(char) for char in value)
+    moment = _moment(value) if 19 <= len(value) <= 40 else None
+    if moment is not None:
+        return Part("time", shown, in_words(moment - now))
+    return Part("text", shown, note)
+
+
+def _moment(text: str) -> datetime | None:
+    """A time in the form that JSON documents write it."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None and text[10:11] in ("T", " ") else None
+
+
+def _time(value: datetime, now: datetime) -> Part:
+    aware = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    return Part("time", value.isoformat(sep=" "), in_words(aware - now))
+
+
+def _bytes(value: bytes, now: datetime) -> Part:
+    return Part("bytes", text_of(value, MOST_CHARACTERS), f"{sized(len(value))}")
+
+
+def _number(value: int | float, now: datetime) -> Part:
+    text = str(value)
+    if len(text) > MOST_CHARACTERS:
+        text = f"{text[:60]}…"
+    return Part("number", text)
+
+
+def _texts(stored: Any) -> Any:
+    """Bytes of an older shape, whose types are not known: text where they are text."""
+    if isinstance(stored, dict):
+        return {_texts(name): _texts(value) for name, value in stored.items()}
+    try:
+        return stored.decode() if isinstance(stored, bytes) else stored
+    except UnicodeDecodeError:
+        return stored
+
+
+def in_words(distance: timedelta) -> str:
+    """How far a moment is from now: `in 3 days`, `2 minutes ago`."""
+    seconds = distance.total_seconds()
+    told = left(abs(seconds) * 1000)
+    return f"in {told}" if seconds >= 0 else f"{told} ago"
+
+
+_UNITS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def left(milliseconds: float) -> str:
+    """A length of time in its largest unit."""
+    seconds = milliseconds / 1000
+    for length, unit in _UNITS:
+        if seconds >= length:
+            count = int(seconds // length)
+            return f"{count} {unit}{'' if count == 1 else 's'}"
+    return "less than a second"
+
+
+def sized(count: float | None) -> str:
+    """Bytes for people."""
+    if count is None:
+        return "—"
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1024
+    raise AssertionError("the last unit is taken whatever is left")
+
+
+Present = Callable[[Any, datetime], Part]
+
+_SCALARS: tuple[tuple[type | tuple[type, ...], Present], ...] = (
+    (Hidden, lambda value, _: Part("concealed", value.value)),
+    (type(None), lambda *_: Part("word", "null")),
+    (bool, lambda value, _: Part("word", "true" if value else "false")),
+    (enum.Enum, lambda value, now: _text(str(value.value), now)),
+    ((int, float), _number),
+    (str, _text),
+    (datetime, _time),
+    ((bytes, bytearray), _bytes),
+)

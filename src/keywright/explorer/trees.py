@@ -1,0 +1,90 @@
+"""Presented values as HTML. Thousands of parts are on a page, for which a template takes ten times as long.
+
+Every text goes through `escape`; what is not escaped is written in this file.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup, escape
+
+from keywright.explorer.presentation import SHORT, Part
+
+__all__ = ["tree"]
+
+FEW = 3
+
+
+def tree(part: Part) -> Markup:
+    """A value that folds: open where there is little of it."""
+    pieces: list[str] = []
+    if part.is_group:
+        _group(pieces, part, unfolded=len(part.parts) <= FEW)
+    else:
+        _scalar(pieces, part)
+    return Markup("".join(pieces))
+
+
+def _group(pieces: list[str], part: Part, *, unfolded: bool = False) -> None:
+    if not part.parts and not part.more:
+        pieces.append(f'<span class="v word">{"{}" if part.sort == "object" else "[]"}</span>')
+        return
+    pieces.append('<ul class="tree">\n')
+    for number, (label, value) in enumerate(part.parts):
+        if value.is_group and value.parts:
+            _folding(pieces, label, value, number, unfolded=unfolded)
+        else:
+            _line(pieces, label, value)
+    if part.more:
+        pieces.append(f'<li class="dim">and {part.more:,} more</li>\n')
+    pieces.append("</ul>\n")
+
+
+def _folding(pieces: list[str], label: Part | None, value: Part, number: int, *, unfolded: bool) -> None:
+    """A group under its label, and beside it the way to its own page: no links belong in a summary."""
+    url = label.url if label is not None else None
+    pieces.append('<li class="entry">' if url else "<li>")
+    pieces.append("<details open><summary>" if unfolded else "<details><summary>")
+    pieces.append(f'<span class="label">{_labelled(label) if label is not None else number}</span>')
+    if label is not None and label.note:
+        pieces.append(f' <span class="note">{escape(label.note)}</span>')
+    pieces.append(f' <span class="note">{escape(value.hint or value.summary)}</span></summary>')
+    _group(pieces, value)
+    pieces.append("</details>")
+    if url and label is not None:
+        hidden = f'<span class="hidden"> {_labelled(label)}</span>'
+        pieces.append(f' <a class="open" href="{escape(url)}">Open{hidden}</a>')
+    pieces.append("</li>\n")
+
+
+def _line(pieces: list[str], label: Part | None, value: Part) -> None:
+    pieces.append("<li>")
+    if label is not None:
+        text = _labelled(label)
+        shown = f'<a href="{escape(label.url)}">{text}</a>' if label.url else text
+        pieces.append(f'<span class="label">{shown}</span> ')
+        if label.note:
+            pieces.append(f'<span class="note">{escape(label.note)}</span> ')
+    if value.is_group:
+        _group(pieces, value)
+    else:
+        _scalar(pieces, value)
+    pieces.append("</li>\n")
+
+
+def _labelled(label: Part) -> str:
+    return escape(label.text if len(label.text) <= SHORT else f"{label.text[:SHORT]}…")
+
+
+def _scalar(pieces: list[str], part: Part) -> None:
+    text = escape(part.text)
+    if part.url:
+        pieces.append(f'<a class="v {part.sort}" href="{escape(part.url)}">{text}</a>')
+    elif part.sort == "text" and part.is_long:
+        summary = escape(part.text[:SHORT].partition("\n")[0])
+        pieces.append(f'<details class="long"><summary>{summary}…</summary><pre>{text}</pre></details>')
+    elif part.sort == "text" and not part.text:
+        pieces.append('<span class="v word">""</span>')
+    else:
+        pieces.append(f'<span class="v {part.sort}">{text}</span>')
+    if part.note:
+        pieces.append(f' <span class="note">{escape(part.note)}</span>')

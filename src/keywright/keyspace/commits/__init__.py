@@ -1,0 +1,1 @@
+"""Compare-and-set over any number of keys, and the journal that carries it across slots."""

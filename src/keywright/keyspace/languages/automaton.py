@@ -1,0 +1,258 @@
+"""What can be proved about languages: whether two share a word, and whether a word splits in two ways.
+
+A language becomes a position automaton (Glushkov): one state for each byte position of the expression, no
+empty moves, and a 256-bit mask of the bytes that lead into a state. Both proofs search pairs of states
+breadth first, so what they find is a shortest word, and finding nothing is a proof.
+
+Counted repetition is unrolled, so it is exact, up to a spread (``most - least``) of 128. A wider one is taken
+as unbounded: a reported word may then be longer than the count allows, but no collision is ever missed.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from typing import NamedTuple, TypeVar
+
+from keywright.keyspace.languages.language import (
+    Chain,
+    Either,
+    Language,
+    OneByte,
+    OneCharacter,
+    Repeated,
+    Word,
+    alternation,
+    characters,
+    concatenation,
+    literal,
+    one_of,
+)
+
+__all__ = [
+    "Language",
+    "accepts",
+    "alternation",
+    "ambiguity",
+    "bytes_used",
+    "characters",
+    "concatenation",
+    "literal",
+    "one_of",
+    "shortest_common",
+]
+
+WIDEST_SPREAD = 128
+
+State = TypeVar("State", bound=Hashable)
+Split = tuple[bytes, ...]
+
+
+def accepts(language: Language, word: bytes) -> bool:
+    """Whether ``word`` belongs to the language."""
+    automaton = _compiled((language,))
+    states = {0}
+    for byte in word:
+        states = {
+            after
+            for state in states
+            for after in automaton.follow[state]
+            if automaton.masks[after] >> byte & 1
+        }
+    return any(automaton.final[state] for state in states)
+
+
+def bytes_used(language: Language) -> int:
+    """The mask of every byte that occurs in some word of the language."""
+    return reduce(int.__or__, _compiled((language,)).masks)
+
+
+def shortest_common(a: Language, b: Language) -> bytes | None:
+    """A shortest word of both languages, as readable as possible; None proves that they are disjoint."""
+    left, right = _compiled((a,)), _compiled((b,))
+
+    def moves(pair: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int]]]:
+        ahead = [(q, right.masks[q]) for q in right.follow[pair[1]]]
+        for p in left.follow[pair[0]]:
+            mask = left.masks[p]
+            for q, other in ahead:
+                if mask & other:
+                    yield mask & other, (p, q)
+
+    path = _shortest_path((0, 0), moves, lambda pair: left.final[pair[0]] and right.final[pair[1]])
+    return None if path is None else bytes(_readable(mask) for mask, _ in path)
+
+
+def ambiguity(segments: Sequence[Language]) -> tuple[bytes, Split, Split] | None:
+    """A shortest word that splits over the segments in two ways, with both splits; None proves there is none.
+
+    A split is settled by the segment each byte falls in, so two runs of the automaton are two splits exactly
+    when they disagree about the segment of some byte. Other ways to differ do not count.
+    """
+    automaton = _compiled(tuple(segments))
+    follow, masks, segment = automaton.follow, automaton.masks, automaton.segment
+
+    def moves(pair: tuple[int, int, bool]) -> Iterator[tuple[int, tuple[int, int, bool]]]:
+        p, q, differ = pair
+        for after_p in follow[p]:
+            for after_q in follow[q]:
+                if p == q and after_q < after_p and not differ:
+                    continue  # the mirror image of a pair met anyway
+                if mask := masks[after_p] & masks[after_q]:
+                    yield mask, (after_p, after_q, differ or segment[after_p] != segment[after_q])
+
+    path = _shortest_path(
+        (0, 0, False), moves, lambda pair: pair[2] and automaton.final[pair[0]] and automaton.final[pair[1]]
+    )
+    if path is None:
+        return None
+    word = bytes(_readable(mask) for mask, _ in path)
+    first = _split(word, [segment[p] for _, (p, _, _) in path], len(segments))
+    second = _split(word, [segment[q] for _, (_, q, _) in path], len(segments))
+    return word, first, second
+
+
+def _split(word: bytes, owners: Sequence[int], count: int) -> Split:
+    pieces = [bytearray() for _ in range(count)]
+    for byte, owner in zip(word, owners, strict=True):
+        pieces[owner].append(byte)
+    return tuple(map(bytes, pieces))
+
+
+def _shortest_path(
+    start: State,
+    moves: Callable[[State], Iterator[tuple[int, State]]],
+    final: Callable[[State], bool],
+) -> list[tuple[int, State]] | None:
+    """The moves of a shortest way from ``start`` to a final state."""
+    came_from: dict[State, tuple[int, State]] = {}
+    seen = {start}
+    queue = [start]
+    for state in queue:
+        if final(state):
+            return _retraced(start, state, came_from)
+        for mask, after in moves(state):
+            if after not in seen:
+                seen.add(after)
+                came_from[after] = (mask, state)
+                queue.append(after)
+    return None
+
+
+def _retraced(
+    start: State, state: State, came_from: dict[State, tuple[int, State]]
+) -> list[tuple[int, State]]:
+    path = []
+    while state != start:
+        mask, before = came_from[state]
+        path.append((mask, state))
+        state = before
+    return path[::-1]
+
+
+_PREFERRED = (string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation).encode()
+_BY_PREFERENCE = _PREFERRED + bytes(byte for byte in range(256) if byte not in _PREFERRED)
+
+
+@lru_cache(maxsize=1024)
+def _readable(mask: int) -> int:
+    return next(byte for byte in _BY_PREFERENCE if mask >> byte & 1)
+
+
+@dataclass(frozen=True)
+class _Automaton:
+    """States by number; state 0 is the start, and nothing leads into it."""
+
+    masks: tuple[int, ...]
+    follow: tuple[tuple[int, ...], ...]
+    final: tuple[bool, ...]
+    segment: tuple[int, ...]
+
+
+@lru_cache(maxsize=2048)
+def _compiled(segments: tuple[Language, ...]) -> _Automaton:
+    builder = _Builder()
+    owners = [-1]
+    whole = _NOTHING
+    for number, language in enumerate(segments):
+        whole = builder.chain(whole, builder.build(language))
+        owners += [number] * (len(builder.masks) - len(owners))
+    last = set(whole.last) | ({0} if whole.nullable else set())
+    builder.follow[0] = list(whole.first)
+    return _Automaton(
+        masks=tuple(builder.masks),
+        follow=tuple(tuple(dict.fromkeys(after)) for after in builder.follow),
+        final=tuple(state in last for state in range(len(builder.masks))),
+        segment=tuple(owners),
+    )
+
+
+class _Fragment(NamedTuple):
+    first: tuple[int, ...]
+    last: tuple[int, ...]
+    nullable: bool
+
+
+_NOTHING = _Fragment((), (), nullable=True)
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.masks = [0]
+        self.follow: list[list[int]] = [[]]
+
+    def build(self, language: Language) -> _Fragment:
+        match language:
+            case Word(word):
+                return reduce(self.chain, (self._position(1 << byte) for byte in word), _NOTHING)
+            case OneByte(mask):
+                return self._position(mask)
+            case OneCharacter():
+                return self.build(language.as_bytes())
+            case Chain(parts):
+                return reduce(self.chain, map(self.build, parts), _NOTHING)
+            case Either(options):
+                return self._either([self.build(option) for option in options])
+            case Repeated(body, least, most):
+                return self._repeat(body, least, most)
+        raise TypeError(f"{language!r} is no language expression")
+
+    def chain(self, a: _Fragment, b: _Fragment) -> _Fragment:
+        for state in a.last:
+            self.follow[state].extend(b.first)
+        return _Fragment(
+            a.first + b.first if a.nullable else a.first,
+            a.last + b.last if b.nullable else b.last,
+            a.nullable and b.nullable,
+        )
+
+    def _position(self, mask: int) -> _Fragment:
+        self.masks.append(mask)
+        self.follow.append([])
+        state = (len(self.masks) - 1,)
+        return _Fragment(state, state, nullable=False)
+
+    def _either(self, options: Sequence[_Fragment]) -> _Fragment:
+        return _Fragment(
+            tuple(state for option in options for state in option.first),
+            tuple(state for option in options for state in option.last),
+            any(option.nullable for option in options),
+        )
+
+    def _repeat(self, body: Language, least: int, most: int | None) -> _Fragment:
+        if most is None or most - least > WIDEST_SPREAD:
+            head = self._run(body, max(least - 1, 0))
+            loop = self.build(body)
+            self.chain(loop, loop)
+            return self.chain(head, loop._replace(nullable=loop.nullable or least == 0))
+        head = self._run(body, least)
+        # Nested, x(x(x)?)?, and not x?x?x?: each state then leads to one next copy instead of all later ones.
+        tail = _NOTHING
+        for _ in range(most - least):
+            tail = self.chain(self.build(body), tail)._replace(nullable=True)
+        return self.chain(head, tail)
+
+    def _run(self, body: Language, times: int) -> _Fragment:
+        return reduce(self.chain, (self.build(body) for _ in range(times)), _NOTHING)

@@ -1,0 +1,1 @@
+"""Proofs over a declaration: languages, automata, and the rules that use them."""

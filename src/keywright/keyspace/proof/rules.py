@@ -1,0 +1,238 @@
+"""What a declaration proves about itself, without a server.
+
+Each finding names the template, the reason and, where there is one, a counterexample.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.key import Key
+from keywright.keyspace.relations import Index, Link
+from keywright.keyspace.space import Keyspace
+from keywright.keyspace.versions.codecs import is_former
+from keywright.keyspace.versions.upgrades import Recoding
+
+
+class Finding(NamedTuple):
+    """One thing that is not sound. Codes are stable; notes (severity 'note') do not fail a check."""
+
+    code: str
+    template: str
+    reason: str
+    counterexample: str | None = None
+    severity: str = "error"
+
+    def __str__(self) -> str:
+        example = f"\n    for example {self.counterexample}" if self.counterexample else ""
+        return f"{self.code} {self.template}: {self.reason}{example}"
+
+
+def check(space: Keyspace) -> list[Finding]:
+    """Every finding of a keyspace; an empty list (or only notes) means that it is proved."""
+    return [finding for prove in PROOFS for finding in prove(space)]
+
+
+def names_parse_back(space: Keyspace) -> Iterator[Finding]:
+    """Every key name parses back to one key and one key only."""
+    for kind in space:
+        readings = kind._template.two_readings()
+        if readings:
+            name, one, other = readings
+            yield Finding(
+                "ambiguous-template",
+                kind._template.source,
+                "one name can be read in two ways",
+                f"{_shown(name)} is {_assigned(one)} and {_assigned(other)}",
+            )
+    for one_kind, other_kind in itertools.combinations(space, 2):
+        common = one_kind._template.collision(other_kind._template)
+        if common is not None:
+            yield Finding(
+                "overlapping-templates",
+                one_kind._template.source,
+                f"overlaps with {other_kind._template.source!r}: both can make the same name",
+                f"{_shown(common)} is a {one_kind.__name__} and a {other_kind.__name__}",
+            )
+
+
+def former_names_are_free(space: Keyspace) -> Iterator[Finding]:
+    """A name that a key had before is no name of another key, nor of two."""
+    former = [(kind, old) for kind in space for old in kind._former]
+    for kind, old in former:
+        for other in space:
+            common = old._template.collision(other._template)
+            if common is not None:
+                yield Finding(
+                    "former-name-in-use",
+                    old._template.source,
+                    f"{kind.__name__} had this template, but {other._template.source!r} makes the same name",
+                    f"{_shown(common)} is a {other.__name__} and may be a {kind.__name__}",
+                )
+    for (kind, old), (other, older) in itertools.combinations(former, 2):
+        common = old._template.collision(older._template)
+        if common is not None:
+            yield Finding(
+                "former-name-twice",
+                old._template.source,
+                f"{kind.__name__} and {other.__name__} had templates that make the same name",
+                _shown(common),
+            )
+
+
+def former_codecs_are_told_apart(space: Keyspace) -> Iterator[Finding]:
+    """What a former codec wrote is recognised, or means the same to the present one."""
+    for kind in space:
+        for upgrade in getattr(kind, "_upgrades", ()):
+            for recoding in upgrade.recodings:
+                for sample in recoding.former.samples:
+                    problem = _mistaken(recoding, sample)
+                    if problem:
+                        yield Finding("codecs-not-told-apart", kind._template.source, problem, repr(sample))
+
+
+def values_round_trip(space: Keyspace) -> Iterator[Finding]:
+    """Every codec reads back what it wrote."""
+    for kind in space:
+        for codec in kind._codecs:
+            for sample in codec.samples:
+                problem = _round_trip(codec, sample)
+                if problem:
+                    yield Finding("codec-does-not-round-trip", kind._template.source, problem, repr(sample))
+
+
+def docstrings_are_there(space: Keyspace) -> Iterator[Finding]:
+    """The docstring is the documentation, so there is one."""
+    if not space.description.strip():
+        yield Finding("missing-description", space.name, "the keyspace has no description")
+    for kind in space:
+        if not (kind.__dict__.get("__doc__") or "").strip():
+            yield Finding("missing-docstring", kind._template.source, f"{kind.__name__} has no docstring")
+
+
+def parts_belong(space: Keyspace) -> Iterator[Finding]:
+    """A part has the variables of what it is part of, so that it can be found from it."""
+    for kind in space:
+        whole = kind._part_of
+        if whole is None:
+            continue
+        if whole._space is not space:
+            yield Finding("foreign-part", kind._template.source, f"{whole.__name__} is of another keyspace")
+        elif kind._template.variables != whole._template.variables:
+            yield Finding(
+                "unreachable-part",
+                kind._template.source,
+                f"its variables differ from those of {whole._template.source!r}, so erase() cannot name it",
+            )
+
+
+def expiries_fit(space: Keyspace) -> Iterator[Finding]:
+    """Nothing outlives what it refers to without saying how it heals."""
+    for link in space.links:
+        ends = _expiring_ends(link)
+        if len({expiry for _, expiry in ends}) > 1:
+            listing = ", ".join(f"{kind.__name__} {_ms(expiry)}" for kind, expiry in ends)
+            yield Finding(
+                "expiries-differ",
+                ends[0][0]._template.source,
+                f"{link.name}: its sides expire at different times, so one outlives the other",
+                listing,
+            )
+
+
+def references_lead_somewhere(space: Keyspace) -> Iterator[Finding]:
+    """What a key must refer to is of its own keyspace, and no two references have one name."""
+    names = [(reference.source, reference.name) for reference in space.references]
+    for reference in space.references:
+        if reference.required and reference.target._space is not space:
+            yield Finding(
+                "foreign-reference",
+                reference.source._template.source,
+                f"{reference.name}: {reference.target.__name__} is of another keyspace",
+            )
+        if names.count((reference.source, reference.name)) > 1:
+            yield Finding(
+                "reference-twice",
+                reference.source._template.source,
+                f"two references of {reference.source.__name__} are called {reference.name!r}",
+            )
+
+
+def slots_are_known(space: Keyspace) -> Iterator[Finding]:
+    """Each relation commits in one slot, or is noted as going through the journal on a cluster."""
+    for link in space.links:
+        if not one_slot(link):
+            yield Finding(
+                "several-slots",
+                link.keys[0]._template.source,
+                f"{link.name} spans slots: atomic on one server, through the journal on a cluster",
+                severity="note",
+            )
+
+
+PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
+    names_parse_back,
+    former_names_are_free,
+    values_round_trip,
+    former_codecs_are_told_apart,
+    docstrings_are_there,
+    parts_belong,
+    expiries_fit,
+    references_lead_somewhere,
+    slots_are_known,
+)
+
+
+def _round_trip(codec: Codec[Any], sample: Any) -> str | None:
+    try:
+        back = codec.decode(codec.encode(sample))
+    except CodecError as error:
+        return f"{codec.expected} fails on its own sample: {error}"
+    return None if back == sample else f"{codec.expected} reads back {back!r}"
+
+
+def _mistaken(recoding: Recoding, sample: Any) -> str | None:
+    data = bytes(recoding.former.encode(sample))
+    if is_former(data, recoding):
+        return None
+    try:
+        found = recoding.present.decode(data)
+    except CodecError:
+        return f"{recoding.former.expected} does not read what it wrote"
+    if found == sample:
+        return None
+    return (
+        f"bytes of {recoding.former.expected} are also {recoding.present.expected}, and mean something else"
+    )
+
+
+def _expiring_ends(link: Link) -> list[tuple[type[Key], int | None]]:
+    """The keys of a relation with how long they live; an index heals itself, so it is left out."""
+    keys = link.keys[:1] if isinstance(link, Index) else link.keys[:2]
+    return [(kind, kind._expiry.longest_ms if kind._expiry else None) for kind in keys]
+
+
+def one_slot(link: Link) -> bool:
+    """Whether all keys of a relation provably live in one slot."""
+    return (
+        all(kind._template.slot_fixed for kind in link.keys) and len({_tag(kind) for kind in link.keys}) == 1
+    )
+
+
+def _tag(kind: type[Key]) -> tuple[str, ...]:
+    return kind._template.tag or kind._template.parts
+
+
+def _shown(name: bytes) -> str:
+    return repr(name.decode("utf-8", "backslashreplace"))
+
+
+def _assigned(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in values.items()) or "itself"
+
+
+def _ms(ttl: int | None) -> str:
+    return "never expires" if ttl is None else f"expires in {ttl / 1000:g} s"

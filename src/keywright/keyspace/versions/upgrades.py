@@ -1,0 +1,228 @@
+"""Older shapes and older places of a value: recognised on read, upgraded atomically, swept by `migrate`.
+
+A shape upgrade stays under the same key; a move comes from the key of an older template. Both
+write with compare-and-set, so two readers that upgrade at once agree, and a writer in between wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from keywright.errors import ConflictError, KeywrightError, StoredDataError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Procedure,
+    Reply,
+    gather,
+    undecodable,
+)
+from keywright.keyspace.codecs import Codec, Unopened
+from keywright.keyspace.commits.checks import Check, absent, equals, hash_is
+from keywright.keyspace.commits.journal import commit
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+    from keywright.keyspace.key import Key
+
+T = TypeVar("T")
+ATTEMPTS = 8
+
+RAW = {
+    "string": Operation("get", b"GET", Effect.READ),
+    "hash": Operation("get", b"HGETALL", Effect.READ),
+}
+SET_KEEPING = Operation("upgrade", b"SET", Effect.REPEATABLE)
+HSET = Operation("upgrade", b"HSET", Effect.REPEATABLE)
+HDEL = Operation("upgrade", b"HDEL", Effect.REPEATABLE)
+
+Stored = bytes | Mapping[bytes, bytes]
+
+
+class Recoding(NamedTuple):
+    """A codec, and the one whose bytes it took over."""
+
+    present: Codec[Any]
+    former: Codec[Any]
+
+
+class Upgrade(NamedTuple):
+    """One step from an older version to the present one.
+
+    `applies` looks at the stored form (bytes of a value, members of a record). `convert` gets it and
+    the key, and returns the new value, or is a generator of calls that returns it. With `moved_from`
+    the older version lives under another key, which the function gives for a key. A key that only has
+    another name is declared with the class's own `moved_from`, another codec with its `formerly`.
+    """
+
+    version: str
+    applies: Callable[[Any], bool]
+    convert: Callable[[Any, Any], Any]
+    moved_from: Callable[[Any], Key] | None = None
+    recodings: tuple[Recoding, ...] = ()
+    """The codecs that it changes, where that is all it does."""
+
+
+def upgraded(key: Key, read: Command[T], upgrades: tuple[Upgrade, ...]) -> Call[T]:
+    """The read of a key that has upgrades: one round trip when there is nothing old, else a few."""
+
+    def steps(context: Context) -> Generator[Call[Any], Any, Any]:
+        for _ in range(ATTEMPTS):
+            # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
+            stored, value = yield gather(_raw(key), read.attempt())
+            opened = _opened(key, stored, context)
+            upgrade = next((u for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
+            if upgrade is None and stored is None:
+                moved = yield from _move(key, upgrades, context)
+                if moved is None:
+                    return None
+                if moved:
+                    continue
+            elif upgrade is None:
+                if isinstance(value, KeywrightError):
+                    raise value
+                return value
+            elif (yield from _reshape(key, upgrade, stored, opened, context)):
+                continue
+        raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
+
+    return Procedure(steps, f"get {key!r}")
+
+
+def older_version(key: Key) -> Call[str | None]:
+    """The version that a key is stored in, where an upgrade in place applies to it; changes nothing."""
+
+    def steps(context: Context) -> Generator[Call[Any], Any, str | None]:
+        opened = _opened(key, (yield _raw(key)), context)
+        upgrades: tuple[Upgrade, ...] = getattr(key, "_upgrades", ())
+        return next((u.version for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
+
+    return Procedure(steps, f"look at {key!r}")
+
+
+def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Call[bool]:
+    """Upgrade a key without reading it: no sliding expiry is renewed. Whether there was anything to do."""
+    chosen: tuple[Upgrade, ...] = getattr(key, "_upgrades", ()) if upgrades is None else upgrades
+
+    def steps(context: Context) -> Generator[Call[Any], Any, bool]:
+        changed = False
+        for _ in range(ATTEMPTS):
+            stored = yield _raw(key)
+            opened = _opened(key, stored, context)
+            upgrade = next((u for u in chosen if not u.moved_from and opened and u.applies(opened)), None)
+            if upgrade is not None:
+                changed = (yield from _reshape(key, upgrade, stored, opened, context)) or changed
+                continue
+            moved = None if stored is not None else (yield from _move(key, chosen, context))
+            if moved is None:
+                return changed
+            changed = changed or moved
+        raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
+
+    return Procedure(steps, f"upgrade {key!r}")
+
+
+def _reshape(
+    key: Key, upgrade: Upgrade, stored: Stored, opened: Stored, context: Context
+) -> Generator[Call[Any], Any, bool]:
+    value = yield from _converted(upgrade, opened, key, context)
+    return bool((yield commit(f"upgrade {key!r}", [_unchanged(key, stored)], _rewrites(key, stored, value))))
+
+
+def _move(
+    key: Key, upgrades: tuple[Upgrade, ...], context: Context
+) -> Generator[Call[Any], Any, bool | None]:
+    """None when there is nothing to move, else whether the move was written."""
+    for upgrade in upgrades:
+        if upgrade.moved_from is None:
+            continue
+        old = upgrade.moved_from(key)
+        stored, left = yield gather(_raw(old), old.ttl())
+        opened = _opened(old, stored, context)
+        if opened is None or not upgrade.applies(opened):
+            continue
+        value = yield from _converted(upgrade, opened, key, context)
+        lasting = [] if left is None else [key.expire(left)]
+        writes = [_first_write(key, value), *lasting, old.delete()]
+        return bool((yield commit(f"move {old!r}", [absent(key), _unchanged(old, stored)], writes)))
+    return None
+
+
+def _converted(
+    upgrade: Upgrade, stored: Stored, key: Key, context: Context
+) -> Generator[Call[Any], Any, Any]:
+    try:
+        value = upgrade.convert(stored, key)
+        return (yield from value) if isinstance(value, Generator) else value
+    except (ValueError, LookupError, TypeError) as error:
+        # What an older program wrote is not always what it should have: that is the data's fault, not ours.
+        expected = f"what the upgrade from {upgrade.version!r} can convert"
+        found = f"something else ({type(error).__name__} in {getattr(upgrade.convert, '__name__', 'it')})"
+        raise StoredDataError(context.name(key), key._template.source, expected, found) from error
+
+
+class _Raw(Command[T]):
+    """What is stored to the byte, seals unopened: a check compares with it."""
+
+    def read(self, reply: Reply, context: Context) -> T:
+        if isinstance(reply, KeywrightError):
+            raise reply
+        return self.decode(reply)
+
+
+def _opened(key: Key, stored: Any, context: Context) -> Any:
+    """What is stored, as `applies` and `convert` see it."""
+    if not key._sealed or stored is None:
+        return stored
+    if isinstance(stored, bytes):
+        return _sound(key, context.unseal(key, stored), context)
+    opened = {name: context.unseal(key, value) for name, value in stored.items()}
+    for member in key._own_fields().members:  # type: ignore[attr-defined]  # a hash that is upgraded is a record
+        if member.codec.sealed:
+            _sound(key, opened.get(member.stored), context)
+    return opened
+
+
+def _sound(key: Key, opened: Any, context: Context) -> Any:
+    """What was opened; a seal that did not open is not taken for an older shape."""
+    if type(opened) is Unopened:
+        raise undecodable(key, context, opened.refusal) from opened.refusal
+    return opened
+
+
+def _raw(key: Key) -> Command[Stored | None]:
+    return _Raw(RAW[key.redis_type], key, (), _pairs if key.redis_type == "hash" else _bytes)
+
+
+def _unchanged(key: Key, stored: Stored) -> Check:
+    return equals(key, stored) if isinstance(stored, bytes) else hash_is(key, stored)
+
+
+def _first_write(key: Any, value: Any) -> Call[Any]:
+    """The command that writes a value where there is none, with the declared expiry."""
+    write: Call[Any] = key.set(value) if key.redis_type == "string" else key._written(value)
+    return write
+
+
+def _rewrites(key: Any, stored: Stored, value: Any) -> list[Command[Any]]:
+    """The commands that leave exactly `value`, and the expiry as it was."""
+    if key.redis_type == "string":
+        return [Command(SET_KEEPING, key, (key._encode(value), b"KEEPTTL"), _bytes)]
+    members: dict[bytes, bytes] = key._members_of(value)
+    obsolete = [name for name in stored if name not in members]
+    writes = [Command(HSET, key, tuple(x for pair in members.items() for x in pair), _bytes)]
+    if obsolete:
+        writes.append(Command(HDEL, key, tuple(obsolete), _bytes))
+    return writes
+
+
+def _pairs(reply: Reply) -> dict[bytes, bytes] | None:
+    flat = iter(reply)
+    return dict(zip(flat, flat, strict=True)) or None
+
+
+def _bytes(reply: Reply) -> Any:
+    return reply

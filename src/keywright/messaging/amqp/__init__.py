@@ -1,5 +1,0 @@
-"""RabbitMQ as a broker, laid out as the Spectacles document says."""
-
-from keywright.messaging.amqp.broker import AmqpBroker
-
-__all__ = ["AmqpBroker"]

@@ -1,5 +1,0 @@
-"""Redis streams as a broker: wire-compatible with Spectacles, and nothing that was published is lost."""
-
-from keywright.messaging.redis_streams.broker import RedisStreamsBroker
-
-__all__ = ["RedisStreamsBroker"]

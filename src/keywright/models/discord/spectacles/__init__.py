@@ -1,6 +1,0 @@
-"""The Spectacles cache: Discord's objects as they came, mostly in hashes by id."""
-
-from keywright.models.discord.spectacles import mentions
-from keywright.models.discord.spectacles.schema import bind, spectacles
-
-__all__ = ["bind", "mentions", "spectacles"]

@@ -1,5 +1,0 @@
-"""The container registry: repository cache, counters, leases, and the database behind them."""
-
-from keywright.models.registry import mentions
-
-__all__ = ["mentions"]

@@ -1,1 +1,0 @@
-"""Long-running programs over the models, and what they share as such."""

@@ -1,0 +1,65 @@
+"""One audit from beginning to end: the walk, its budgets, and the report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from keywright.engine import AsyncDatabase
+from keywright.tools.audit.budgets import Budget, check_budgets, over_budget
+from keywright.tools.audit.checkpoint import Checkpoint
+from keywright.tools.audit.findings import CODES, Finding
+from keywright.tools.audit.report import Report
+from keywright.tools.audit.walk import Options, Progress, Walk
+from keywright.tools.model import Model
+
+__all__ = ["FAILING", "audit"]
+
+FAILING = frozenset(code.code for code in CODES.values() if code.level != "note")
+
+
+async def audit(
+    db: AsyncDatabase,
+    model: Model,
+    options: Options | None = None,
+    *,
+    budgets: Sequence[Budget] = (),
+    failing: frozenset[str] = FAILING,
+    show_ids: bool = False,
+    on_finding: Callable[[Finding], None] | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Report:
+    """Walk every key of a database and compare it with a model. Only reads; memory stays bounded.
+
+    `on_finding` gets every finding as it is made; the report keeps the first of each code. A key that is
+    there all along is seen at least once, one that comes or goes meanwhile may be seen or not.
+    """
+    options = options or Options()
+    started = time.monotonic()
+    walk = Walk(
+        db, model.spaces, options, on_finding=on_finding, on_progress=on_progress, checkpoint=checkpoint
+    )
+    expiries = {known.template.source: _expiry(db, known.kind) for known in walk.judge.matcher.known}
+    check_budgets(budgets, expiries)
+    tally = await walk.run()
+    for finding in over_budget(budgets, tally):
+        tally.add(finding, options.keep)
+    if checkpoint is not None:
+        checkpoint.done()
+    return Report(
+        model.name,
+        db.address.shown,
+        time.monotonic() - started,
+        options.sample,
+        walk.replicas,
+        tally,
+        expiries,
+        failing,
+        show_ids,
+    )
+
+
+def _expiry(db: AsyncDatabase, kind: type) -> str:
+    expiry = db.context.expiry_of(kind)
+    return "" if expiry is None else expiry.describe()

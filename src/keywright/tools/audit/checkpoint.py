@@ -1,0 +1,97 @@
+"""How far an audit came, in a file, so that one that was interrupted goes on from there.
+
+SCAN cursors stay valid as long as the server runs: one that was started again is walked anew. What was
+counted is kept with the cursor, so a resumed audit reports on everything; a key written meanwhile behind
+the cursor is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from keywright.errors import UsageError
+from keywright.tools.audit.tally import Tally
+
+__all__ = ["Checkpoint"]
+
+EVERY_SECONDS = 5.0
+
+
+class _Node(msgspec.Struct):
+    cursor: int | None
+    tally: Tally
+
+
+class _Saved(msgspec.Struct):
+    scope: list[str]
+    nodes: dict[str, _Node] = {}
+
+
+class _Written(msgspec.Struct):
+    """The same with its nodes as text, since a tally that is counted on is not what stood at its cursor."""
+
+    scope: list[str]
+    nodes: dict[str, msgspec.Raw]
+
+
+class Checkpoint:
+    """The cursors and counts of each node, written every few seconds and at the end of each node."""
+
+    def __init__(self, path: Path | None, scope: Sequence[str], saved: dict[str, _Node]) -> None:
+        self.path = path
+        self._saved = saved
+        nodes = {name: msgspec.Raw(msgspec.json.encode(node)) for name, node in saved.items()}
+        self._written = _Written(list(scope), nodes)
+        self._times: dict[str, float] = {}
+        self._begun = time.monotonic()
+
+    @classmethod
+    def nowhere(cls) -> Checkpoint:
+        return cls(None, (), {})
+
+    @classmethod
+    def at(cls, path: Path, scope: Sequence[str]) -> Checkpoint:
+        """Go on from a file, or begin one; UsageError where it is of another audit.
+
+        `scope` is what the audit is of: its keyspaces, and whatever else makes its counts other ones.
+        """
+        if not path.exists():
+            return cls(path, scope, {})
+        try:
+            saved = msgspec.json.decode(path.read_bytes(), type=_Saved)
+        except (OSError, msgspec.MsgspecError, ValueError) as error:
+            raise UsageError(f"{path} is no checkpoint of an audit: {error}. Name another file.") from error
+        if saved.scope != list(scope):
+            known = ", ".join(saved.scope)
+            raise UsageError(f"{path} is the checkpoint of an audit of {known}. Name another file.")
+        return cls(path, scope, saved.nodes)
+
+    def of(self, node: str) -> tuple[int | None, Tally]:
+        """Where to go on with a node, None when it is done, and what was counted until there."""
+        saved = self._saved.get(node)
+        return (0, Tally()) if saved is None else (saved.cursor, saved.tally)
+
+    def due(self, node: str) -> bool:
+        since = self._times.get(node, self._begun)
+        return self.path is not None and time.monotonic() - since > EVERY_SECONDS
+
+    def save(self, node: str, cursor: int | None, tally: Tally) -> None:
+        if self.path is None:
+            return
+        self._written.nodes[node] = msgspec.Raw(msgspec.json.encode(_Node(cursor, tally)))
+        fresh = self.path.with_name(f"{self.path.name}.new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds names of keys
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(self._written))
+        fresh.replace(self.path)
+        self._times[node] = time.monotonic()
+
+    def done(self) -> None:
+        """Nothing is left to resume."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)

@@ -1,0 +1,22 @@
+"""A report in the formats that people and programs read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from keywright.tools.audit.formats.html import as_html
+from keywright.tools.audit.formats.json import as_json
+from keywright.tools.audit.formats.junit import as_junit
+from keywright.tools.audit.formats.sarif import as_sarif
+from keywright.tools.audit.formats.text import as_text
+from keywright.tools.audit.report import Report
+
+__all__ = ["FORMATS"]
+
+FORMATS: Mapping[str, Callable[[Report], str]] = {
+    "text": as_text,
+    "json": as_json,
+    "sarif": as_sarif,
+    "junit": as_junit,
+    "html": as_html,
+}

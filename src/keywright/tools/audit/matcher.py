@@ -1,0 +1,274 @@
+"""From a stored name to the template it belongs to, fast enough for millions of names.
+
+A keyspace tries its templates one by one. Here names are told apart by their first segment, so that
+only templates which share it are tried; a template whose first segment varies is tried for all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from keywright.keyspace import Context, Keyspace
+from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeText, Unsigned64
+from keywright.keyspace.commits.journal import journal
+from keywright.keyspace.key import Key
+from keywright.keyspace.template import Template
+
+__all__ = ["Known", "Matcher", "Older", "likely_pattern"]
+
+
+class Known:
+    """One template as this database binds it."""
+
+    __slots__ = ("_doubtful", "_find", "_match", "_readers", "kind", "lead", "ours", "template")
+
+    def __init__(self, kind: type[Key], lead: bytes, *, ours: bool) -> None:
+        self.kind = kind
+        self.lead = lead
+        self.ours = ours
+        template = self.template = kind._template
+        body = "".join(
+            f"({template.alphabets[part.text].pattern})" if part.is_variable else re.escape(part.text)
+            for part in template.marked_parts
+        )
+        whole = re.escape(lead.decode()) + body
+        self._match = re.compile(whole).fullmatch
+        self._find = re.compile(f"^({whole})$", re.MULTILINE).findall
+        self._doubtful = [
+            (number, alphabet)
+            for number, alphabet in enumerate(template.alphabets.values(), 1)
+            if not alphabet.pattern_decides
+        ]
+        # A pattern that decides needs no second opinion: most names are then matched in one call.
+        self._readers = [(number, alphabet.read) for number, alphabet in self._doubtful]
+
+    def matches(self, text: str) -> bool:
+        found = self._match(text)
+        if found is None:
+            return False
+        try:
+            for number, read in self._readers:
+                read(found[number])
+        except ValueError:
+            return False
+        return True
+
+    def among(self, lines: str) -> list[Any] | None:
+        """The names among many, one a line, that match; None where they must be asked one by one.
+
+        Each is a tuple of the name and its variables, or the name where it has none.
+        """
+        found = self._find(lines)
+        try:
+            for number, alphabet in self._doubtful:
+                texts = [groups[number] for groups in found]
+                if not _surely_in_range(alphabet, texts):
+                    alphabet.read_all([text.encode() for text in texts])
+        except ValueError:
+            return None
+        return found
+
+    def key(self, name: bytes) -> Any:
+        """The key of a name that matches."""
+        return self.kind.parse(name[len(self.lead) :])
+
+    @property
+    def head(self) -> bytes | None:
+        """The first segment of every name, colon included, or None where it varies."""
+        prefix = self.lead + self.template.literal_prefix
+        end = prefix.find(b":", len(self.lead))
+        if end >= 0:
+            return prefix[: end + 1]
+        return prefix if not self.template.variables else None
+
+
+class Older(NamedTuple):
+    """A template that upgrades move keys away from, and the class they move to."""
+
+    known: Known
+    successor: type[Key]
+    version: str
+
+
+class Matcher:
+    """Finds the template of a name among those of some keyspaces, in their order."""
+
+    def __init__(self, spaces: Iterable[Keyspace], context: Context) -> None:
+        self.spaces = tuple(spaces)
+        self.context = context
+        self.known = [
+            Known(kind, context.prefixes[space], ours=True) for space in self.spaces for kind in space
+        ]
+        own = (
+            []
+            if journal in self.spaces
+            else [Known(kind, context.prefixes[journal], ours=False) for kind in journal]
+        )
+        self._leads = sorted({known.lead for known in (*self.known, *own)}, key=len, reverse=True)
+        self._heads: dict[bytes, list[Known]] = {}
+        self._anywhere: list[Known] = []
+        for known in (*self.known, *own):
+            head = known.head
+            (self._anywhere if head is None else self._heads.setdefault(head, [])).append(known)
+        self.older = list(_older_places(self.known, context))
+        self._versions = [known for known in self.known if self._version(known)]
+
+    @property
+    def common_lead(self) -> bytes:
+        """What all names that may be ours begin with: the bound prefix, where there is one."""
+        leads = [self._prefix(space) for space in self.spaces]
+        shortest = min(leads, key=len)
+        return shortest if all(lead.startswith(shortest) for lead in leads) else b""
+
+    def match(self, name: bytes) -> Known | None:
+        """The template of a name, or None."""
+        try:
+            text = name.decode()
+        except UnicodeDecodeError:
+            return None
+        for lead in self._leads:
+            if name.startswith(lead):
+                end = name.find(b":", len(lead))
+                for known in self._heads.get(name[: end + 1] if end >= 0 else name, ()):
+                    if known.matches(text):
+                        return known
+        for known in self._anywhere:
+            if known.matches(text):
+                return known
+        return None
+
+    def grouped(self, names: list[bytes]) -> tuple[dict[Known, list[bytes]], list[bytes]]:
+        """Many names by their templates, and those that none matches.
+
+        Names that begin alike are matched together: 0.5 against 1.5 µs each.
+        """
+        groups: dict[Known, list[bytes]] = {}
+        unknown: list[bytes] = []
+        for head, alike in self._by_head(names).items():
+            matched = self._together(head, alike)
+            if matched is None:
+                for name in alike:
+                    known = self.match(name)
+                    (unknown if known is None else groups.setdefault(known, [])).append(name)
+                continue
+            for known, found in matched:
+                groups.setdefault(known, []).extend(found)
+        return groups, unknown
+
+    def _by_head(self, names: list[bytes]) -> dict[bytes, list[bytes]]:
+        heads: dict[bytes, list[bytes]] = {}
+        start = len(self.known[0].lead) if self.known else 0
+        for name in names:
+            head = name[: name.find(b":", start) + 1] or name
+            if head in heads:
+                heads[head].append(name)
+            else:
+                heads[head] = [name]
+        return heads
+
+    def _together(self, head: bytes, names: list[bytes]) -> list[tuple[Known, list[bytes]]] | None:
+        """The names of one beginning by template; None unless every one of them has one."""
+        try:
+            lines = b"\n".join(names).decode()
+        except UnicodeDecodeError:
+            return None
+        if lines.count("\n") != len(names) - 1 or self._anywhere:
+            return None
+        matched = []
+        for known in self._heads.get(head, ()):
+            found = known.among(lines)
+            if found is None:
+                return None
+            if len(found) == len(names):
+                return [(known, names)]
+            if found:
+                texts = (each if isinstance(each, str) else each[0] for each in found)
+                matched.append((known, [text.encode() for text in texts]))
+        return matched if sum(len(found) for _, found in matched) == len(names) else None
+
+    def old_place(self, name: bytes) -> Older | None:
+        """The older template of an unknown name, from which upgrades move keys."""
+        text = name.decode("utf-8", "replace")
+        return next((older for older in self.older if older.known.matches(text)), None)
+
+    def successor(self, older: Older, name: bytes) -> bytes | None:
+        """The name under which a key in an older place belongs; None where it cannot be told from it."""
+        old = older.known.key(name)
+        if older.known.kind in older.successor._former:
+            return self.context.name(older.successor.made(old._values))
+        variables = {variable: getattr(old, variable) for variable in type(old)._template.variables}
+        if variables.keys() != set(older.successor._template.variables):
+            return None
+        key = older.successor(**variables)
+        moves = [upgrade.moved_from for upgrade in older.successor._upgrades if upgrade.moved_from]  # type: ignore[attr-defined]  # it has upgrades, or it were no successor
+        return self.context.name(key) if any(move(key) == old for move in moves) else None
+
+    def other_version(self, name: bytes) -> tuple[Known, str] | None:
+        """The template and version of an unknown name that differs from a known one in its version only."""
+        for known in self._versions:
+            prefix = self._prefix(known.kind._space)
+            if not name.startswith(prefix):
+                continue
+            version, colon, rest = name[len(prefix) :].partition(b":")
+            if colon and known.matches((known.lead + rest).decode("utf-8", "replace")):
+                return known, version.decode("utf-8", "replace")
+        return None
+
+    def belongs(self, name: bytes) -> bool:
+        """Whether an unknown name is within a prefix that is ours, or there is none."""
+        return any(name.startswith(self._prefix(space)) for space in self.spaces)
+
+    def _prefix(self, space: Keyspace) -> bytes:
+        binding = self.context.bindings.get(space)
+        prefix = space.prefix if binding is None else binding.prefix
+        return f"{prefix}:".encode() if prefix else b""
+
+    def _version(self, known: Known) -> str | None:
+        binding = self.context.bindings.get(known.kind._space)
+        return known.kind._space.version if binding is None else binding.version
+
+
+def _surely_in_range(alphabet: Any, texts: list[str]) -> bool:
+    """Whether decimals are all shorter than the largest one, so that none can be beyond it."""
+    if not isinstance(alphabet, SnowflakeText | Snowflake | Unsigned64 | Signed64):
+        return False
+    return not texts or max(map(len, texts)) < 19
+
+
+def _older_places(known: Iterable[Known], context: Context) -> Iterator[Older]:
+    for each in known:
+        for former in each.kind._former:
+            yield Older(Known(former, each.lead, ours=False), each.kind, former._template.source)
+        for upgrade in getattr(each.kind, "_upgrades", ()):
+            if upgrade.moved_from is not None:
+                old = type(upgrade.moved_from(_sample(each.kind)))
+                yield Older(Known(old, context.prefixes[old._space], ours=False), each.kind, upgrade.version)
+
+
+def _sample(kind: type[Key]) -> Key:
+    """Some key of a class; only its class matters."""
+    template: Template = kind._template
+    return kind(**{name: alphabet.samples[0] for name, alphabet in template.alphabets.items()})
+
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,23}")
+_SHAPES = (
+    (re.compile(r"[0-9]+"), "<number>"),
+    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE), "<uuid>"),
+    (re.compile(r"[0-9a-fA-F]{8,}"), "<hex>"),
+)
+
+
+def likely_pattern(name: bytes) -> str:
+    """What an unknown name may be one of: its words, with what looks like an id left out."""
+    text = name.decode("utf-8", "backslashreplace")
+    return ":".join(map(_segment, text.split(":")[:8]))
+
+
+def _segment(text: str) -> str:
+    for shape, word in _SHAPES:
+        if shape.fullmatch(text):
+            return word
+    return text if not text or _WORD.fullmatch(text) else "<text>"

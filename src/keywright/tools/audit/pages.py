@@ -1,0 +1,309 @@
+"""One page of names, judged: matched, read in one batch, decoded, timed, measured and related."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from operator import add
+from typing import Any
+
+from keywright.engine.survey import Post, Survey, pack_command
+from keywright.keyspace import Context, Keyspace
+from keywright.keyspace.kinds.unset import UNSET
+from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
+from keywright.tools.audit.obligations import Obligation, Obligations
+from keywright.tools.audit.page_reader import MOST_BYTES, Page, Reading, first_page, next_page, told
+from keywright.tools.audit.tally import Measure, Tally
+from keywright.tools.audit.value_checks import Checker, Problem
+
+__all__ = ["Judge"]
+
+CAREFUL_BYTES = 1 << 16
+BATCH_BYTES = 4 << 20
+MOST_RAISED = 4_000
+Choose = Callable[[list[bytes]], list[bytes]]
+
+
+class Judge:
+    """Judges pages; it keeps nothing between them but what is declared."""
+
+    def __init__(self, spaces: Iterable[Keyspace], context: Context, entries: int) -> None:
+        spaces = tuple(spaces)
+        self.matcher = Matcher(spaces, context)
+        self.obligations = Obligations(spaces, context)
+        self._entries = entries
+        self._checkers = {known: Checker(known.kind, context) for known in self.matcher.known}
+        self._turn = 0
+
+    async def page(
+        self, survey: Survey, post: Post, names: list[bytes], tally: Tally, choose: Choose
+    ) -> list[Finding]:
+        """The findings of a page; its counts go to the tally."""
+        findings: list[Finding] = []
+        bench = _Bench(self, survey, post, tally, findings)
+        groups = self._grouped(names, tally, findings)
+        readings = [
+            reading
+            for known, chosen in ((known, choose(group)) for known, group in groups.items())
+            if chosen
+            for reading in await self._planned(survey, post, known, chosen, tally, findings)
+        ]
+        for batch in _batches(readings):
+            commands = [command for reading, _ in batch for command in reading.commands()]
+            replies = await survey.ask(post, commands)
+            place = 0
+            for reading, known in batch:
+                place = reading.take(replies, place)
+                await bench.judge(known, reading)
+        await bench.settle()
+        return findings
+
+    def _grouped(self, names: list[bytes], tally: Tally, findings: list[Finding]) -> dict[Known, list[bytes]]:
+        groups, unknown = self.matcher.grouped(names)
+        for name in unknown:
+            findings += self._unknown(name, tally)
+        ours = {known: group for known, group in groups.items() if known.ours}
+        for known, group in ours.items():
+            tally.measure(known.template.source).keys += len(group)
+        return ours
+
+    def _unknown(self, name: bytes, tally: Tally) -> Iterator[Finding]:
+        older = self.matcher.old_place(name)
+        if older is not None:
+            reason = f"in the place of {older.version!r}; it belongs under {older.successor._template.source}"
+            successor = self.matcher.successor(older, name)
+            yield Finding(
+                "KW102", older.known.template.source, name, reason, other=successor, link=older.version
+            )
+            return
+        version = self.matcher.other_version(name)
+        if version is not None:
+            known, word = version
+            yield Finding("KW102", known.template.source, name, f"of version {word!r}", link=word)
+        elif self.matcher.belongs(name):
+            pattern = likely_pattern(name)
+            tally.add_pattern(pattern)
+            yield Finding("KW101", pattern, name, "no template matches it")
+        else:
+            tally.outside += 1
+
+    async def _planned(
+        self,
+        survey: Survey,
+        post: Post,
+        known: Known,
+        names: list[bytes],
+        tally: Tally,
+        findings: list[Finding],
+    ) -> list[tuple[Reading, Known]]:
+        checker, measure = self._checkers[known], tally.measure(known.template.source)
+        self._turn += len(names)
+        # The first of each template is always asked, so that small templates are measured too.
+        turn = self._turn if measure.samples and measure.timed else 0
+        together = not survey.sharded
+        # The first of each template are asked for their length, and all once there was a large one.
+        largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
+        if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
+            return [(Reading(checker, names, turn, together=together), known)]
+        small, large = await _by_length(survey, post, names)
+        for name, length in large:
+            measure.add_sizes([len(name) + length], [name])
+            reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
+            findings.append(Finding("KW502", known.template.source, name, reason))
+        return [(Reading(checker, part, turn, together=together), known) for part in small]
+
+    async def unmet(self, survey: Survey, raised: list[Obligation]) -> list[Finding]:
+        """The obligations that are not met, asked again at the primaries and together with their premises."""
+        replies = told(await survey.ask_anywhere([(o.question.name, o.question.command) for o in raised]))
+        doubtful = [o for o, reply in zip(raised, replies, strict=True) if not o.question.holds(reply)]
+        if not doubtful:
+            return []
+        asked = [side for o in doubtful for side in (o.premise, o.question, o.premise)]
+        answers = told(await survey.ask_primaries([(side.name, side.command) for side in asked]))
+        held = [question.holds(reply) for question, reply in zip(asked, answers, strict=True)]
+        verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
+        return [o.finding for o, before, met, after in verdicts if before and after and not met]
+
+
+class _Bench:
+    """What judging the readings of one page adds to."""
+
+    def __init__(
+        self,
+        judge: Judge,
+        survey: Survey,
+        post: Post,
+        tally: Tally,
+        findings: list[Finding],
+    ) -> None:
+        self._judge = judge
+        self._survey = survey
+        self._post = post
+        self._tally = tally
+        self._findings = findings
+        self._raised: list[Obligation] = []
+
+    async def judge(self, known: Known, reading: Reading) -> None:
+        measure = self._tally.measure(known.template.source)
+        checker = reading.checker
+        _measured(measure, reading)
+        strange = _strange(reading.stored)
+        if strange:
+            await self._types(known, [reading.names[number] for number in sorted(strange)])
+        elif not self._needs_values(checker) and _all_decode(checker, reading.stored):
+            self._timed(known, reading, {}, strange)
+            return
+        values: dict[int, Any] = {}
+        for number, stored in enumerate(reading.stored):
+            if number not in strange:
+                values[number] = await self._value(known, checker, reading.names[number], stored)
+        self._timed(known, reading, values, strange)
+
+    def _needs_values(self, checker: Checker) -> bool:
+        return checker.needs_value_for_expiry or self._judge.obligations.concern(checker.kind)
+
+    async def settle(self) -> None:
+        """Find out which of the obligations that were raised are not met."""
+        self._findings += await self._judge.unmet(self._survey, self._raised)
+        self._raised = []
+
+    async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
+        """The value of one key, all of its pages judged."""
+        page = first_page(known.kind.redis_type, stored)
+        if page.more is None:
+            return await self._checked(known, checker, name, page.entries)
+        if not checker.whole:
+            async for part in self._pages(known, name, page):
+                await self._checked(known, checker, name, part.entries)
+            return UNSET
+        entries, last = list[Any](), page
+        async for last in self._pages(known, name, page):
+            entries += last.entries
+        return await self._checked(known, checker, name, entries) if last.more is None else UNSET
+
+    async def _pages(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Page]:
+        """A first page and those after it, until it is all or the most that is read of one key."""
+        kind, read = known.kind.redis_type, len(page.entries)
+        yield page
+        while page.more is not None:
+            if read >= self._judge._entries:
+                self._tally.truncated += 1
+                return
+            command = pack_command(next_page(kind, name, page.more))
+            reply = told(await self._survey.ask(self._post, [command]))[0]
+            if isinstance(reply, Exception):
+                return
+            after = first_page(kind, reply)
+            if kind == "list" and after.more is not None:
+                after = after._replace(more=page.more + len(after.entries))  # type: ignore[operator]  # an index
+            page = after
+            read += len(page.entries)
+            yield page
+
+    async def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
+        checked = checker.check(lambda: known.key(name), stored)
+        for problem in checked.problems:
+            self._found(known, name, problem)
+        if checked.value is not UNSET and self._judge.obligations.concern(known.kind):
+            self._raised += self._judge.obligations.of(known.key(name), checked.value)
+            if len(self._raised) >= MOST_RAISED:
+                await self.settle()
+        return checked.value
+
+    async def _types(self, known: Known, names: list[bytes]) -> None:
+        """What stands under names whose value could not be read as declared; nothing, if they are gone."""
+        replies = told(await self._survey.ask(self._post, [pack_command((b"TYPE", name)) for name in names]))
+        for name, reply in zip(names, replies, strict=True):
+            found = reply.decode()
+            if found not in ("none", known.kind.redis_type):
+                reason = f"is a {found}, declared a {known.kind.kind} ({known.kind.redis_type})"
+                self._found(known, name, Problem("KW201", reason))
+
+    def _timed(self, known: Known, reading: Reading, values: dict[int, Any], strange: set[int]) -> None:
+        measure, checker = self._tally.measure(known.template.source), reading.checker
+        ttls = reading.ttls
+        gone, lasting = ttls.count(-2), ttls.count(-1)
+        measure.timed += len(ttls) - gone
+        measure.expiring += len(ttls) - gone - lasting
+        if checker.expiry is None:
+            return
+        fixed = checker.longest_ms(UNSET)
+        if fixed is not None and not lasting and max(ttls, default=0) <= fixed:
+            return
+        for number, ttl in zip(reading.timed, ttls, strict=True):
+            if ttl == -2 or number in strange:
+                continue
+            problem = checker.expiry_problem(ttl, values.get(number, UNSET))
+            if problem is not None:
+                self._found(known, reading.names[number], problem)
+
+    def _found(self, known: Known, name: bytes, problem: Problem) -> None:
+        code, reason, found, member = problem
+        secret = known.kind._secret or bool(known.kind.hides)
+        self._findings.append(
+            Finding(code, known.template.source, name, reason, found, member, secret=secret)
+        )
+
+
+def _strange(stored: list[Any]) -> set[int]:
+    """The places of values that could not be read: of another type, or gone."""
+    if {bytes, list}.issuperset(map(type, stored)):
+        return set()
+    return {number for number, reply in enumerate(stored) if reply is None or isinstance(reply, Exception)}
+
+
+def _all_decode(checker: Checker, stored: list[Any]) -> bool:
+    """Whether all of many values are whole and as declared, found out together: most pages are so."""
+    if checker.kind.redis_type == "string":
+        return checker.sound(stored)
+    pages = [first_page(checker.kind.redis_type, each) for each in stored]
+    return all(page.more is None for page in pages) and checker.sound([page.entries for page in pages])
+
+
+def _measured(measure: Measure, reading: Reading) -> None:
+    """Count the bytes: as the server says for collections, by their length for strings."""
+    names, stored = reading.names, reading.stored
+    if reading.checker.kind.redis_type != "string":
+        sized = [
+            (size, name) for size, name in zip(reading.sizes, names, strict=True) if isinstance(size, int)
+        ]
+        measure.add_sizes([size for size, _ in sized], [name for _, name in sized])
+        return
+    for number, size in zip(reading.measured, reading.sizes, strict=True):
+        value = stored[number]
+        if isinstance(size, int) and isinstance(value, bytes):
+            measure.add_overhead(size - len(value) - len(names[number]))
+    if set(map(type, stored)) != {bytes}:
+        read = [(name, value) for name, value in zip(names, stored, strict=True) if type(value) is bytes]
+        names, stored = [name for name, _ in read], [value for _, value in read]
+    measure.add_sizes(list(map(add, map(len, names), map(len, stored))), names, measure.overhead)
+
+
+def _batches(readings: list[tuple[Reading, Known]]) -> Iterator[list[tuple[Reading, Known]]]:
+    """All in one batch, unless some were split because their values are large."""
+    kinds = [known for _, known in readings]
+    if len(set(kinds)) == len(kinds):
+        yield readings
+    else:
+        yield from ([reading] for reading in readings)
+
+
+async def _by_length(
+    survey: Survey, post: Post, names: list[bytes]
+) -> tuple[list[list[bytes]], list[tuple[bytes, int]]]:
+    """Names in groups whose values fit into memory together, and those too large to be read at all."""
+    lengths = told(await survey.ask(post, [pack_command((b"STRLEN", name)) for name in names]))
+    groups: list[list[bytes]] = [[]]
+    large: list[tuple[bytes, int]] = []
+    room = BATCH_BYTES
+    for name, length in zip(names, lengths, strict=True):
+        size = length if isinstance(length, int) else 0
+        if size > MOST_BYTES:
+            large.append((name, size))
+            continue
+        if size > room:
+            groups.append([])
+            room = BATCH_BYTES
+        groups[-1].append(name)
+        room -= size
+    return [group for group in groups if group], large

@@ -1,0 +1,149 @@
+"""The walk of an audit: pages of names from every node, each page read in one batch, several in flight.
+
+Memory does not grow with the keyspace: a page is judged and forgotten, only counts and the first findings
+of each code stay. All findings go to `on_finding`, for whoever wants more than the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.engine.survey import Post, Survey, survey
+from keywright.keyspace import Keyspace
+from keywright.tools.audit.checkpoint import Checkpoint
+from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.pages import Judge
+from keywright.tools.audit.tally import Tally
+from keywright.tools.pace import Pace, Progress, place_of, side_by_side
+
+__all__ = ["Options", "Progress", "Walk"]
+
+PAGE = 500
+IN_FLIGHT = 3
+
+
+class Options(NamedTuple):
+    """How an audit goes about it; `max_rate` is in keys a second, `sample` the share of values read."""
+
+    sample: float = 1.0
+    max_rate: int | None = None
+    keep: int = 100
+    entries: int = 10_000
+    ignore: Sequence[str] = ()
+    prefer_replica: bool = True
+
+
+class Walk:
+    """One audit of one database."""
+
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        spaces: Iterable[Keyspace],
+        options: Options,
+        *,
+        on_finding: Callable[[Finding], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        self.db = db
+        self.options = options
+        self.judge = Judge(spaces, db.context, options.entries)
+        self._on_finding = on_finding
+        self._on_progress = on_progress
+        self._checkpoint = checkpoint or Checkpoint.nowhere()
+        self._pace = Pace(options.max_rate)
+        self._seen = 0
+        self._total = 0
+        self.replicas = 0
+
+    async def run(self) -> Tally:
+        """Walk every node to its end; the counts of all of them."""
+        async with survey(self.db, prefer_replica=self.options.prefer_replica) as found:
+            self.replicas = sum(post.replica for post in found.posts)
+            self._total = sum(await side_by_side(found.size(post) for post in found.posts))
+            self._pace.begin()
+            tallies = await side_by_side(self._node(found, post) for post in found.posts)
+        self._progress(final=True)
+        return Tally.merged(tallies, self.options.keep)
+
+    async def _node(self, found: Survey, post: Post) -> Tally:
+        """One node. When its replica goes away the primary is walked from the start: cursors differ."""
+        while True:
+            label = post.label
+            tally = await self._pages(found, post, label)
+            if post.label == label:
+                return tally
+            self._seen -= tally.names
+
+    async def _pages(self, found: Survey, post: Post, label: str) -> Tally:
+        place = await place_of(found, post)
+        cursor, tally = self._checkpoint.of(place)
+        self._seen += tally.names
+        if cursor is None:
+            return tally
+        lead, count = self.judge.matcher.common_lead, self._page_size()
+        in_flight: set[asyncio.Task[None]] = set()
+        ahead = asyncio.ensure_future(found.page(post, cursor, count, lead))
+        try:
+            while post.label == label:
+                cursor, names = await ahead
+                await self._pace.wait(count)
+                if cursor:
+                    # Asked for before this page's batch, so that the server always has something to do.
+                    ahead = asyncio.ensure_future(found.page(post, cursor, count, lead))
+                in_flight.add(asyncio.create_task(self._page(found, post, names, tally)))
+                self._seen += len(names)
+                self._progress()
+                due = self._checkpoint.due(place)
+                while in_flight and (due or not cursor or len(in_flight) >= IN_FLIGHT):
+                    done, in_flight = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
+                    for task in done:
+                        task.result()
+                if due or not cursor:
+                    self._checkpoint.save(place, cursor or None, tally)
+                if not cursor:
+                    break
+        finally:
+            ahead.cancel()
+            for task in in_flight:
+                task.cancel()
+            await asyncio.gather(ahead, *in_flight, return_exceptions=True)
+        return tally
+
+    async def _page(self, found: Survey, post: Post, names: list[bytes], tally: Tally) -> None:
+        tally.names += len(names)
+        for finding in await self.judge.page(found, post, self._wanted(names), tally, self._chosen):
+            tally.add(finding, self.options.keep)
+            if self._on_finding is not None:
+                self._on_finding(finding)
+
+    def _wanted(self, names: list[bytes]) -> list[bytes]:
+        ignore = self.options.ignore
+        if not ignore:
+            return names
+        return [
+            name
+            for name in names
+            if not any(fnmatchcase(name.decode("utf-8", "replace"), pattern) for pattern in ignore)
+        ]
+
+    def _chosen(self, names: list[bytes]) -> list[bytes]:
+        """The names whose values are read: the same ones whenever the sample is the same."""
+        if self.options.sample >= 1:
+            return names
+        bar = int(self.options.sample * 2**32)
+        return [name for name in names if zlib.crc32(name) < bar]
+
+    def _page_size(self) -> int:
+        rate = self.options.max_rate
+        return PAGE if rate is None else max(10, min(PAGE, rate // 50))
+
+    def _progress(self, *, final: bool = False) -> None:
+        if self._on_progress is not None and (final or self._pace.due()):
+            self._on_progress(Progress(self._seen, max(self._total, self._seen), self._pace.seconds))

@@ -1,0 +1,1 @@
+"""A declaration as plain data and in words; stored values as plain data."""

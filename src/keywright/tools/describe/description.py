@@ -1,0 +1,414 @@
+"""A keyspace as plain data: every key, variable, member, relation and rule, in words and as JSON.
+
+What documents, lock files, access rules and explorers are made of, so that none of them needs to look
+inside a declaration. The same declaration always gives the same description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from keywright.keyspace.alphabets import Alphabet
+from keywright.keyspace.context import Binding
+from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.fields import FieldSet, Member, Shape, Union
+from keywright.keyspace.key import Key
+from keywright.keyspace.kinds import List, Map, Record, Set, SortedSet, Stream, Value
+from keywright.keyspace.proof.rules import one_slot
+from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
+from keywright.keyspace.slots import hash_tag
+from keywright.keyspace.space import Keyspace
+from keywright.keyspace.template import Template
+from keywright.keyspace.versions.upgrades import Upgrade
+from keywright.tools.describe.globs import glob_escaped, globs_of
+from keywright.tools.describe.guarantees import key_guarantees, link_guarantees
+from keywright.tools.describe.wording import (
+    MemberDescription,
+    ShapeDescription,
+    TypeDescription,
+    alphabet_words,
+    attribute_docs,
+    default_words,
+    duration,
+    own_doc,
+    paragraphs,
+    type_of,
+)
+
+__all__ = [
+    "ExpiryDescription",
+    "KeyDescription",
+    "LinkDescription",
+    "MemberDescription",
+    "ReferenceDescription",
+    "ShapeDescription",
+    "SlotDescription",
+    "SpaceDescription",
+    "TypeDescription",
+    "UpgradeDescription",
+    "VariableDescription",
+    "describe",
+]
+
+
+class VariableDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One variable of a key's name; `pattern` is a regular expression that its texts match."""
+
+    name: str
+    type: str
+    pattern: str
+    derived_from: str | None = None
+    derived_by: str | None = None
+
+
+class ExpiryDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """When a key goes away by itself, as declared; a database may be opened with another expiry."""
+
+    words: str
+    ttl_ms: int | None = None
+    jitter: float | None = None
+    sliding: bool = False
+    moment: str | None = None
+
+
+class SlotDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where keys live on a cluster: what is hashed, and which other keys live beside them."""
+
+    hashed: str
+    tagged: bool = False
+    fixed: bool = False
+    """Whether all keys of the template live in one slot."""
+    shared_with: tuple[str, ...] = ()
+    """The keys that share the slot where their variables agree."""
+    patterns: tuple[str, ...] = ()
+    """Redis globs of what is hashed, without the prefix: that is part of it unless there is a tag."""
+
+
+class UpgradeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An older version that reads recognise and bring up to date."""
+
+    version: str
+    doc: str = ""
+    moved: bool = False
+    moved_from: str | None = None
+    """The template the older version lives under, where it can be told."""
+
+
+class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One key: its name, what it holds, how long, and what it has to do with others."""
+
+    name: str
+    template: str
+    full_template: str
+    """With the declared prefix and version."""
+    redis_type: str
+    kind: str
+    doc: str
+    variables: tuple[VariableDescription, ...]
+    slot: SlotDescription
+    value: TypeDescription | None = None
+    """What a value, a counter, a set, a sorted set or a list holds, or a map under each field."""
+    field: TypeDescription | None = None
+    """What the fields of a map are."""
+    score: str | None = None
+    shapes: tuple[ShapeDescription, ...] = ()
+    """The members of a record or of a stream's entries; several where it may have one of several shapes."""
+    expiry: ExpiryDescription | None = None
+    part_of: str | None = None
+    parts: tuple[str, ...] = ()
+    upgrades: tuple[UpgradeDescription, ...] = ()
+    secret: bool = False
+    sealed: bool = False
+    guarantees: tuple[str, ...] = ()
+    patterns: tuple[str, ...] = ()
+    """Redis globs that together match every name, without prefix and version, and little else."""
+
+
+class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A relation or an index: the names of the keys that are kept in step, and how firmly."""
+
+    name: str
+    type: str
+    """one-to-one, many-to-one, many-to-many, or index."""
+    forward: str
+    inverse: str
+    index: str | None = None
+    inverse_index: str | None = None
+    one_slot: bool = False
+    on_one_server: str = ""
+    on_a_cluster: str = ""
+
+
+class ReferenceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A stored value of one key that names another; only a mention, which nothing keeps in step."""
+
+    name: str
+    source: str
+    target: str
+    required: bool = False
+    """Whether it must lead somewhere."""
+
+
+class SpaceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A keyspace as declared."""
+
+    name: str
+    description: str
+    keys: tuple[KeyDescription, ...]
+    links: tuple[LinkDescription, ...] = ()
+    references: tuple[ReferenceDescription, ...] = ()
+    prefix: str | None = None
+    version: str | None = None
+    lead: str = ""
+    """What every name begins with: prefix and version, each with a colon."""
+
+    def key(self, name: str) -> KeyDescription:
+        """The key of that name; KeyError when there is none."""
+        for key in self.keys:
+            if key.name == name:
+                return key
+        raise KeyError(name)
+
+    def links_of(self, key: str) -> tuple[LinkDescription, ...]:
+        """The relations and indexes that a key is part of."""
+        return tuple(
+            link for link in self.links if key in (link.forward, link.inverse, link.index, link.inverse_index)
+        )
+
+
+def describe(space: Keyspace) -> SpaceDescription:
+    """The description of a keyspace; needs no server."""
+    lead = Binding(space).lead.decode()
+    return SpaceDescription(
+        name=space.name,
+        description=paragraphs(space.description),
+        keys=tuple(_key(kind, space, lead) for kind in space),
+        links=tuple(_link(link, _tagged(lead)) for link in space.links),
+        references=tuple(
+            ReferenceDescription(each.name, each.source.__name__, each.target.__name__, each.required)
+            for each in space.references
+        ),
+        prefix=space.prefix,
+        version=space.version,
+        lead=lead,
+    )
+
+
+def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
+    template = kind._template
+    field, value, score = _held(kind)
+    return KeyDescription(
+        name=kind.__name__,
+        template=template.source,
+        full_template=lead + template.source,
+        redis_type=kind.redis_type,
+        kind=kind.kind,
+        doc=paragraphs(kind.__dict__.get("__doc__") or ""),
+        variables=tuple(_variable(kind, name) for name in template.variables),
+        slot=_slot(kind, space, lead),
+        value=value,
+        field=field,
+        score=score,
+        shapes=_shapes(kind),
+        expiry=None if kind._expiry is None else _expiry(kind._expiry),
+        part_of=None if kind._part_of is None else kind._part_of.__name__,
+        parts=tuple(part.__name__ for part in space if part._part_of is kind),
+        upgrades=(*_moves(kind), *(_upgrade(kind, upgrade) for upgrade in getattr(kind, "_upgrades", ()))),
+        secret=kind._secret,
+        sealed=kind._sealed,
+        guarantees=key_guarantees(kind),
+        patterns=globs_of(template.marked_parts, template.alphabets),
+    )
+
+
+def _held(kind: type[Key]) -> tuple[TypeDescription | None, TypeDescription | None, str | None]:
+    """The field, the value and the score of a kind, each where it has one."""
+    if issubclass(kind, Map):
+        return type_of(kind._field), type_of(kind._value), None
+    if issubclass(kind, SortedSet):
+        return None, type_of(kind._codec), kind._score.meaning
+    if issubclass(kind, Value | Set | List):
+        return None, type_of(kind._codec), None
+    if issubclass(kind, Record | Stream) or not kind._codecs:
+        return None, None, None
+    return None, type_of(kind._codecs[0]), None
+
+
+def _shapes(kind: type[Key]) -> tuple[ShapeDescription, ...]:
+    if issubclass(kind, Record):
+        if kind._by_prefix is not None:
+            variable, by_prefix = kind._by_prefix
+            return tuple(
+                _shape(shape, f"`<{variable}>` begins with `{prefix}`") for prefix, shape in by_prefix.items()
+            )
+        return _shapes_of(kind._fields)
+    return _shapes_of(kind._fields) if issubclass(kind, Stream) else ()
+
+
+def _shapes_of(fields: FieldSet[Any]) -> tuple[ShapeDescription, ...]:
+    if not isinstance(fields, Union):
+        assert isinstance(fields, Shape)
+        return (_shape(fields, ""),)
+    tag = fields.tag.decode()
+    told = {
+        id(shape): [word.decode() for word, arm in fields.arms.items() if arm is shape]
+        for shape in fields.shapes
+    }
+    return tuple(
+        _shape(shape, f"`{tag}` is {' or '.join(f'`{word}`' for word in told[id(shape)])}")
+        for shape in fields.shapes
+    )
+
+
+def _shape(shape: Shape[Any], when: str) -> ShapeDescription:
+    docs = attribute_docs(shape.type)
+    members = tuple(_member(member, docs.get(member.attribute, "")) for member in shape.members)
+    return ShapeDescription(shape.type.__name__, members, own_doc(shape.type), when)
+
+
+def _member(member: Member, doc: str) -> MemberDescription:
+    stored = type_of(member.codec)
+    inside = [f"{shape.name}: {_listed(shape)}." for shape in stored.shapes]
+    return MemberDescription(
+        name=member.stored.decode(),
+        type=stored.words,
+        required=member.required,
+        default=None if member.required else default_words(member.default),
+        doc=" ".join(filter(None, [doc, *inside])),
+        secret=stored.secret,
+        sealed=stored.sealed,
+    )
+
+
+def _listed(shape: ShapeDescription) -> str:
+    return ", ".join(
+        f"{each.name} ({each.type}{'' if each.required else ', optional'})" for each in shape.members
+    )
+
+
+def _variable(kind: type[Key], name: str) -> VariableDescription:
+    alphabet: Alphabet[Any] = kind._template.alphabets[name]
+    derived = kind._derived.get(name)
+    return VariableDescription(
+        name=name,
+        type=alphabet_words(alphabet),
+        pattern=alphabet.pattern,
+        derived_from=derived.source if derived else None,
+        derived_by=(own_doc(derived.by) or derived.by.__name__) if derived else None,
+    )
+
+
+def _expiry(expiry: Expiry) -> ExpiryDescription:
+    return ExpiryDescription(
+        words=_when(expiry),
+        ttl_ms=expiry.ttl_ms,
+        jitter=expiry.jitter or None,
+        sliding=expiry.sliding,
+        moment=expiry.moment.isoformat() if isinstance(expiry.moment, datetime) else None,
+    )
+
+
+def _when(expiry: Expiry) -> str:
+    if callable(expiry.moment):
+        return own_doc(expiry.moment) or "at a moment that follows from the value"
+    if isinstance(expiry.moment, datetime):
+        return f"at {expiry.moment.isoformat()}"
+    spread = f" ± {expiry.jitter:.0%}" if expiry.jitter else ""
+    since = "the last read or write" if expiry.sliding else "the last write"
+    return f"{duration(expiry.ttl_ms or 0)}{spread} after {since}"
+
+
+def _slot(kind: type[Key], space: Keyspace, lead: str) -> SlotDescription:
+    template = kind._template
+    if tag := _tagged(lead):
+        others = tuple(other.__name__ for other in space if other is not kind)
+        return SlotDescription(tag, True, True, others, (glob_escaped(tag),))
+    hashed = lead + template.source if template.tag is None else _source(template)
+    return SlotDescription(
+        hashed=hashed,
+        tagged=template.tag is not None,
+        fixed=template.slot_fixed,
+        shared_with=tuple(
+            other.__name__
+            for other in space
+            if other is not kind and _beside(template, other._template, lead)
+        ),
+        patterns=globs_of(template.marked_tag or template.marked_parts, template.alphabets),
+    )
+
+
+def _beside(template: Template, other: Template, lead: str) -> bool:
+    if lead and (template.tag is None) != (other.tag is None):
+        return False
+    return template.same_slot_as(other, {name: name for name in template.variables})
+
+
+def _source(template: Template) -> str:
+    return "".join(f"<{part.text}>" if part.is_variable else part.text for part in template.marked_tag or ())
+
+
+def _tagged(lead: str) -> str | None:
+    """The hash tag of a prefix, which then is that of every name."""
+    tag = hash_tag(lead.encode()).decode()
+    return tag if tag != lead else None
+
+
+def _moves(kind: type[Key]) -> Iterator[UpgradeDescription]:
+    """The former templates of a key, which moves away from them when it is met."""
+    lead = Binding(kind._space).lead.decode()
+    for former in kind._former:
+        source = lead + former._template.source
+        yield UpgradeDescription(version="former name", moved=True, moved_from=source)
+
+
+def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:
+    return UpgradeDescription(
+        version=upgrade.version,
+        doc=own_doc(upgrade.convert),
+        moved=upgrade.moved_from is not None,
+        moved_from=_former_template(kind, upgrade),
+    )
+
+
+def _former_template(kind: type[Key], upgrade: Upgrade) -> str | None:
+    """Found by asking for the older place of a sample key: a function does not say where it points."""
+    if upgrade.moved_from is None:
+        return None
+    samples = {name: alphabet.samples[0] for name, alphabet in kind._template.alphabets.items()}
+    try:
+        former = upgrade.moved_from(kind(**samples))
+    except Exception:  # noqa: BLE001  # the function is the user's; what it refuses is left open
+        return None
+    return Binding(former._space).lead.decode() + former._template.source
+
+
+def _link(link: Link, tag: str | None) -> LinkDescription:
+    together = tag is not None or one_slot(link)
+    on_one_server, on_a_cluster = link_guarantees(link, together=together)
+    return LinkDescription(
+        name=link.name,
+        type=_RELATIONS.get(type(link), "relation"),
+        forward=link.keys[0].__name__,
+        inverse=link.keys[1].__name__,
+        index=_name_of(getattr(link, "index", None)),
+        inverse_index=_name_of(getattr(link, "inverse_index", None)),
+        one_slot=together,
+        on_one_server=on_one_server,
+        on_a_cluster=on_a_cluster,
+    )
+
+
+_RELATIONS: dict[type[Link], str] = {
+    ManyToOne: "many-to-one",
+    OneToOne: "one-to-one",
+    ManyToMany: "many-to-many",
+    Index: "index",
+}
+
+
+def _name_of(kind: type[Key] | None) -> str | None:
+    return None if kind is None else kind.__name__

@@ -1,0 +1,55 @@
+"""What keys and relations promise to concurrent readers and writers, in words."""
+
+from __future__ import annotations
+
+from keywright.keyspace.key import Key
+from keywright.keyspace.relations import Index, Link
+from keywright.tools.describe.wording import own_doc
+
+__all__ = ["key_guarantees", "link_guarantees"]
+
+_ONE_COMMAND = "Every operation is one command: it happens whole or not at all, for every reader."
+_KINDS = {
+    "value": _ONE_COMMAND,
+    "counter": "Adding is one command, so no addition is lost between concurrent writers.",
+    "record": (
+        "Written whole in one transaction, so no reader sees half of it; changed only while it exists, "
+        "in one script."
+    ),
+    "map": _ONE_COMMAND,
+    "set": _ONE_COMMAND,
+    "sorted set": _ONE_COMMAND,
+    "list": _ONE_COMMAND,
+    "stream": _ONE_COMMAND,
+}
+_UPGRADED = (
+    "An older version is brought up to date when it is read, by compare-and-set: two readers that do so at "
+    "once agree, and a writer in between wins."
+)
+_TOGETHER = "Both sides and their indexes change in one script: all of them or none."
+_INDEXED = "The key and its entry in the index change in one script: both or neither."
+_JOURNAL = (
+    "The keys live in several slots, which no server writes atomically. An intent goes to the journal first, "
+    "then each side is written, then the intent is dropped. A process that dies in between leaves an intent "
+    "that the next writer, a reader of the relation or the recoverer finishes or undoes; until then a reader "
+    "of single keys may see one side without the other."
+)
+
+
+def key_guarantees(kind: type[Key]) -> tuple[str, ...]:
+    """What the operations of a key promise."""
+    known = _KINDS.get(kind.kind)
+    promises = (known,) if known else _contract(kind)
+    return (*promises, _UPGRADED) if getattr(kind, "_upgrades", ()) else promises
+
+
+def link_guarantees(link: Link, *, together: bool) -> tuple[str, str]:
+    """What a relation promises on one server, and on a cluster."""
+    alone = _INDEXED if isinstance(link, Index) else _TOGETHER
+    return alone, "The keys share a slot, so it is the same on a cluster." if together else _JOURNAL
+
+
+def _contract(kind: type[Key]) -> tuple[str, ...]:
+    """A kind of its own tells its contract in its docstring."""
+    declared = next(base for base in kind.__mro__ if "kind" in vars(base))
+    return tuple(filter(None, own_doc(declared).split("\n\n")))

@@ -1,0 +1,87 @@
+"""Conversions: the data of one layout written in another, page by page.
+
+A conversion is idempotent: converting a page again leaves the same. The source stays as it is; the target
+belongs to the conversion until it ends, so no program may write it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple, Protocol, TypeAlias
+
+from keywright.engine import AsyncDatabase
+from keywright.keyspace import Binding, Call, Keyspace
+from keywright.tools.migrate.bookmark import Bookmark
+from keywright.tools.migrate.progress import Counts, Pace, Progress
+from keywright.tools.migrate.sweeper import Options, Result
+
+__all__ = ["Conversion", "Page", "Route", "Sweep", "convert_all"]
+
+Sweep: TypeAlias = Callable[
+    [AsyncDatabase, Options, Path | None, Callable[[Progress], None]], Awaitable[Result]
+]
+"""A migration of a model by its own code: options, the path of a configuration file or None, progress."""
+
+
+Page: TypeAlias = tuple[str, Call[int]]
+"""A part of the source: its name, and the call that writes it to the target and counts its entities.
+
+Names order the pages. Pages of one name are converted again together by a conversion that goes on.
+"""
+
+
+class Conversion(Protocol):
+    """From one layout to another."""
+
+    source: tuple[Keyspace, ...]
+    target: tuple[Keyspace, ...]
+    left_out: tuple[str, ...]
+    """What the target could hold and the source does not know, or the other way round, in words."""
+
+    async def size(self, db: AsyncDatabase) -> int:
+        """About how many pages there are."""
+        ...
+
+    def pages(self, db: AsyncDatabase) -> AsyncIterator[Page]:
+        """The pages, by ascending name; making one reads no more than it takes to know that it is there."""
+        ...
+
+
+class Route(NamedTuple):
+    """A conversion, and the bindings of both layouts under their prefixes."""
+
+    conversion: Conversion
+    bindings: tuple[Binding, ...]
+
+
+async def convert_all(
+    db: AsyncDatabase,
+    conversion: Conversion,
+    *,
+    max_rate: int | None = None,
+    bookmark: Bookmark | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> int:
+    """Write the whole target; how many entities were converted. `max_rate` is in entities a second."""
+    mark = bookmark or Bookmark("convert")
+    counts = mark.saved.counts.setdefault("", Counts())
+    total, pace = await conversion.size(db), Pace(max_rate, on_progress)
+    at_work = mark.saved.page
+    try:
+        async for name, convert in conversion.pages(db):
+            if mark.passed(name):
+                continue
+            if name != at_work:
+                mark.at_page(at_work)
+                at_work = name
+            converted = await db.run(convert)
+            counts.moved += converted
+            mark.saved.seen += 1
+            pace.report(mark.saved.seen, total, counts.moved, 0)
+            await pace.wait(converted)
+    finally:
+        mark.save()
+    mark.done()
+    pace.report(mark.saved.seen, mark.saved.seen, counts.moved, 0, final=True)
+    return counts.moved

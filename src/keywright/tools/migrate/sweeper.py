@@ -1,0 +1,291 @@
+"""The sweep: every old key of a database brought up to date, page by page, beside running programs.
+
+Names come from SCAN, node by node. A page's former names and older forms are brought up to date through the
+engine, each by the call that a read would make: it checks what it read before it writes, and keeps the
+expiry. So nothing that others write meanwhile is lost, and a sweep that stops anywhere may begin again.
+Without `apply` it is the plan: the same walk, which counts and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.engine.survey import Post, Survey, survey
+from keywright.errors import ConflictError, EngineError, KeywrightError, StoredDataError
+from keywright.keyspace import Call, Key, Keyspace, gather_list
+from keywright.keyspace.renames import Arrival, moved, moved_from_name
+from keywright.keyspace.versions.upgrades import brought_up_to_date, older_version
+from keywright.tools.audit.matcher import Matcher, Older
+from keywright.tools.migrate.bookmark import Bookmark
+from keywright.tools.migrate.contraction import upgrades_in_place
+from keywright.tools.migrate.progress import Counts, Pace, Progress
+from keywright.tools.pace import place_of, side_by_side
+
+__all__ = ["Options", "Refusal", "Result", "sweep"]
+
+PAGE = 500
+KEPT = 20
+
+
+class Options(NamedTuple):
+    """How a sweep goes about it. `max_rate` is in names a second; `most` ends a plan after so many names.
+
+    With `discard` a former name is removed where the present one holds something else. `from_version` is the
+    version of a keyspace whose names differ from the present ones in it only, and are moved too.
+    """
+
+    apply: bool = False
+    max_rate: int | None = None
+    most: int | None = None
+    discard: bool = False
+    from_version: str | None = None
+
+
+class Refusal(NamedTuple):
+    """A key that could not be brought up to date, and why; `detail` may quote it, so it may hold ids."""
+
+    template: str
+    name: bytes
+    reason: str
+    detail: str = ""
+
+
+class Result(NamedTuple):
+    """What a sweep met: counts by template, the first refusals, and how many names it looked at."""
+
+    counts: dict[str, Counts]
+    refusals: list[Refusal]
+    seen: int
+    total: int
+    seconds: float
+
+    @property
+    def done(self) -> int:
+        return sum(counts.done for counts in self.counts.values())
+
+    @property
+    def left(self) -> int:
+        return sum(counts.left for counts in self.counts.values())
+
+
+async def sweep(
+    db: AsyncDatabase,
+    spaces: Iterable[Keyspace],
+    options: Options | None = None,
+    *,
+    bookmark: Bookmark | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Result:
+    """Bring every old key of some keyspaces up to date, or count them unless `options.apply` is set.
+
+    A key that was there all along is met; one that an older program writes behind the cursor is not. Raises
+    EngineError when the server cannot be reached; what was done until then is done.
+    """
+    spaces = tuple(spaces)
+    mark = bookmark or Bookmark("sweep")
+    run = _Sweep(db, spaces, options or Options(), mark, on_progress)
+    try:
+        result = await run.everywhere()
+    finally:
+        mark.save()
+    mark.done()
+    return result
+
+
+class _Found(NamedTuple):
+    """Keys that are not under their present name: renamed, converted with the move, of another version."""
+
+    renamed: list[Key]
+    replaced: dict[Key, Key]
+    versioned: dict[Key, bytes]
+
+
+class _Sweep:
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        spaces: tuple[Keyspace, ...],
+        options: Options,
+        bookmark: Bookmark,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._db = db
+        self._options = options
+        self._bookmark = bookmark
+        self._matcher = Matcher(spaces, db.context)
+        self._upgradable = {k.kind for k in self._matcher.known if upgrades_in_place(k.kind)}
+        self._pace = Pace(options.max_rate, on_progress)
+        self._total = 0
+        self._refusals: list[Refusal] = []
+
+    async def everywhere(self) -> Result:
+        saved = self._bookmark.saved
+        async with survey(self._db, prefer_replica=False) as found:
+            self._total = sum(await side_by_side(found.size(post) for post in found.posts))
+            await side_by_side(self._node(found, post) for post in found.posts)
+        result = Result(saved.counts, self._refusals, saved.seen, self._total, self._pace.seconds)
+        self._report(final=True)
+        return result
+
+    async def _node(self, found: Survey, post: Post) -> None:
+        place, saved = await place_of(found, post), self._bookmark.saved
+        cursor = self._bookmark.cursor(place)
+        lead = self._matcher.common_lead
+        while cursor is not None and not self._enough:
+            after, names = await found.page(post, cursor, self._page_size, lead)
+            await self._page(names)
+            saved.seen += len(names)
+            cursor = after or None
+            self._bookmark.at_cursor(place, cursor)
+            self._report()
+            await self._pace.wait(self._page_size)  # the server walks so many, whether they are ours or not
+
+    @property
+    def _enough(self) -> bool:
+        most = self._options.most
+        return most is not None and self._bookmark.saved.seen >= most
+
+    @property
+    def _page_size(self) -> int:
+        rate = self._options.max_rate
+        return PAGE if rate is None else max(10, min(PAGE, rate // 20))
+
+    async def _page(self, names: list[bytes]) -> None:
+        groups, unknown = self._matcher.grouped(names)
+        stored = [
+            known.key(name)
+            for known, group in groups.items()
+            if known.kind in self._upgradable
+            for name in group
+        ]
+        await self._reshape(stored)
+        await self._move(unknown)
+
+    async def _reshape(self, keys: list[Key]) -> None:
+        """Upgrade those that are stored in an older form, all of a page together."""
+        versions = await self._tried(keys, older_version)
+        old = [key for key, version in zip(keys, versions, strict=True) if isinstance(version, str)]
+        if not self._options.apply:
+            for key in old:
+                self._of(key).upgraded += 1
+            return
+        for key, outcome in zip(old, await self._tried(old, brought_up_to_date), strict=True):
+            if not isinstance(outcome, KeywrightError):
+                self._of(key).upgraded += 1
+
+    async def _move(self, names: list[bytes]) -> None:
+        """Bring keys home from former names, and from the older places of upgrades."""
+        found = self._sorted(names)
+        if not self._options.apply:
+            for key in (*found.renamed, *found.replaced, *found.versioned):
+                self._of(key).moved += 1
+            return
+        discard = self._options.discard
+        await self._bring(found.renamed, lambda key: moved(key, discard=discard))
+        await self._bring(
+            list(found.versioned), lambda key: moved_from_name(key, found.versioned[key], discard=discard)
+        )
+        await self._convert(found.replaced)
+
+    def _sorted(self, names: list[bytes]) -> _Found:
+        found = _Found([], {}, {})
+        for name in names:
+            older = self._matcher.old_place(name)
+            if older is None:
+                found.versioned.update(self._of_another_version(name))
+                continue
+            key = _successor(older, name)
+            if key is None:
+                template = older.successor._template.source
+                self._refuse(Refusal(template, name, "its present name cannot be told from its former one"))
+            elif older.known.kind in older.successor._former:
+                found.renamed.append(key)
+            else:
+                found.replaced[key] = older.known.key(name)
+        return found
+
+    async def _convert(self, replaced: dict[Key, Key]) -> None:
+        """Move what an upgrade converts on its way, unless there is a present key already."""
+        keys = list(replaced)
+        outcomes = await self._tried(keys, brought_up_to_date)
+        for key, outcome in zip(keys, outcomes, strict=True):
+            if outcome is True:
+                self._of(key).moved += 1
+        idle = [key for key, outcome in zip(keys, outcomes, strict=True) if outcome is False]
+        left = await self._db.run(gather_list(replaced[key].exists() for key in idle))
+        for key, is_left in zip(idle, left, strict=True):
+            if is_left:
+                self._arrived(key, Arrival.BOTH)
+
+    async def _bring(self, keys: list[Key], make: Callable[[Key], Call[Arrival]]) -> None:
+        for key, arrival in zip(keys, await self._tried(keys, make), strict=True):
+            self._arrived(key, arrival)
+
+    def _of_another_version(self, name: bytes) -> dict[Key, bytes]:
+        """The present key of a name that differs in the version to migrate from."""
+        found = self._matcher.other_version(name) if self._options.from_version else None
+        if found is None or found[1] != self._options.from_version:
+            return {}
+        known, version = found
+        prefix = known.lead[:-1].rpartition(b":")[0]
+        rest = name[len(prefix) + bool(prefix) + len(version.encode()) + 1 :]
+        return {known.key(known.lead + rest): name}
+
+    def _arrived(self, key: Key, arrival: Arrival | KeywrightError) -> None:
+        if arrival is Arrival.MOVED:
+            self._of(key).moved += 1
+        elif arrival is Arrival.BOTH:
+            self._of(key).both += 1
+            name = self._db.context.name(key)
+            self._keep(Refusal(key._template.source, name, "a former name of it holds something else"))
+
+    async def _tried(self, keys: list[Key], make: Callable[[Key], Call[Any]]) -> list[Any]:
+        """The outcomes of calls that run together; what is refused is counted, and its error given."""
+        outcomes = await self._db.run(gather_list(make(key).attempt() for key in keys))
+        for key, outcome in zip(keys, outcomes, strict=True):
+            if isinstance(outcome, EngineError) and not isinstance(outcome, ConflictError):
+                raise outcome
+            if isinstance(outcome, KeywrightError):
+                name = self._db.context.name(key)
+                self._refuse(Refusal(key._template.source, name, _reason(outcome), str(outcome)))
+        return outcomes
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self._bookmark.saved.counts.setdefault(refusal.template, Counts()).refused += 1
+        self._keep(refusal)
+
+    def _keep(self, refusal: Refusal) -> None:
+        if len(self._refusals) < KEPT:
+            self._refusals.append(refusal)
+
+    def _of(self, key: Key) -> Counts:
+        return self._bookmark.saved.counts.setdefault(key._template.source, Counts())
+
+    def _report(self, *, final: bool = False) -> None:
+        saved = self._bookmark.saved
+        done = sum(counts.done for counts in saved.counts.values())
+        left = sum(counts.left for counts in saved.counts.values())
+        self._pace.report(saved.seen, self._total, done, left, final=final)
+
+
+def _reason(error: KeywrightError) -> str:
+    """What went wrong, without the key and what it holds."""
+    if isinstance(error, StoredDataError):
+        return f"it should hold {error.expected}"
+    return "other writers kept changing it" if isinstance(error, ConflictError) else type(error).__name__
+
+
+def _successor(older: Older, name: bytes) -> Key | None:
+    """The present key of a former name: that with the same variables, where it says it comes from there."""
+    former: Key = older.known.key(name)
+    kind = older.successor
+    if older.known.kind in kind._former:
+        return kind.made(former._values)
+    variables = former._template.variables
+    if set(variables) != set(kind._template.variables):
+        return None
+    key = kind(**{name: getattr(former, name) for name in variables})
+    moves = [u.moved_from for u in getattr(kind, "_upgrades", ()) if u.moved_from is not None]
+    return key if any(move(key) == former for move in moves) else None

@@ -1,0 +1,91 @@
+"""Walks over keys: side by side, no faster than allowed, and told a few times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from keywright.engine.survey import Post, Survey, pack_command
+
+__all__ = ["Pace", "Progress", "place_of", "side_by_side"]
+
+T = TypeVar("T")
+
+REPORT_SECONDS = 0.1
+CATCH_UP_SECONDS = 0.25
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far a walk over keys is. `total` is the server's count of all keys, ours or not."""
+
+    seen: int
+    total: int
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        """What there is to say beside the numbers."""
+        return "keys"
+
+    @property
+    def rate(self) -> float:
+        return self.seen / self.seconds if self.seconds else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        return max(0, self.total - self.seen) / self.rate if self.rate else None
+
+
+class Pace:
+    """The clock of one walk: waits for its rate, and says when to report."""
+
+    def __init__(self, max_rate: int | None) -> None:
+        self._max_rate = max_rate
+        self._reported = -REPORT_SECONDS
+        self.begin()
+
+    def begin(self) -> None:
+        """Time counts from now on."""
+        self._started = self._due = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._started
+
+    async def wait(self, count: int) -> None:
+        """Wait until so many more are due; of time that was lost only a moment is made up for."""
+        if self._max_rate is not None:
+            now = time.monotonic()
+            self._due = max(self._due, now - CATCH_UP_SECONDS) + count / self._max_rate
+            await asyncio.sleep(max(0.0, self._due - now))
+
+    def due(self) -> bool:
+        """Whether the last report is old enough; then this is the time of the next."""
+        if self.seconds - self._reported < REPORT_SECONDS:
+            return False
+        self._reported = self.seconds
+        return True
+
+
+async def place_of(survey: Survey, post: Post) -> str:
+    """What a cursor of SCAN belongs to: one database of one node, from its start to its end."""
+    reply = (await survey.ask(post, [pack_command((b"INFO", b"server"))]))[0]
+    run = re.search(rb"run_id:(\w+)", reply) if isinstance(reply, bytes) else None
+    database = survey.db.address.settings.get("db", 0)
+    return f"{post.label} database {database} run {run[1].decode() if run else 'unknown'}"
+
+
+async def side_by_side(walks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """The results of walks that run together; when one fails, the others have ended before it is raised."""
+    tasks = [asyncio.create_task(walk) for walk in walks]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,123 @@
+"""Models and commands of installed distributions, found by their entry points.
+
+A distribution publishes a model in the group `keywright.models`, as a `Keyspace` or a `Model`, and a command
+or a group of commands in `keywright.commands`, as a function or a `typer.Typer`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from keywright.errors import KeywrightError, UsageError
+from keywright.keyspace import Keyspace
+from keywright.tools.loader import load_keyspace
+from keywright.tools.model import Model
+
+__all__ = ["command_names", "install_hint", "load_command", "load_model", "model_names"]
+
+MODELS = "keywright.models"
+COMMANDS = "keywright.commands"
+
+# Distributions that are published with Keywright, so that an error can say what to install.
+_PUBLISHED = {
+    "broker": "keywright-messaging",
+    "discord": "keywright-discord",
+    "drc": "keywright-discord",
+    "gateway": "keywright-discord",
+    "meetup": "keywright-meetup",
+    "openmod": "keywright-openmod",
+    "registry": "keywright-registry",
+    "spectacles": "keywright-discord",
+    "up": "keywright-demo",
+}
+
+
+@cache
+def _entries(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=group)}
+
+
+def model_names() -> list[str]:
+    """Return the names of the installed models."""
+    return sorted(_entries(MODELS))
+
+
+def command_names() -> list[str]:
+    """Return the names of the commands that installed distributions add."""
+    return sorted(_entries(COMMANDS))
+
+
+def install_hint(name: str) -> str | None:
+    """Return the install command of a published model or command, or None."""
+    return f"pip install {_PUBLISHED[name]}" if name in _PUBLISHED else None
+
+
+def load_command(name: str) -> Any:
+    """Return the function or the typer application behind a command's entry point."""
+    return _loaded(_entries(COMMANDS)[name])
+
+
+def load_model(names: str) -> Model:
+    """Return the model of that name; several, separated by commas, are joined into one.
+
+    A name is that of an installed model, or MODULE:ATTRIBUTE. After the latter, a plain word
+    is another attribute of the same module. Raise UsageError if one of them names nothing.
+    """
+    found: list[Model] = []
+    module = ""
+    for name in filter(None, (part.strip() for part in names.split(","))):
+        if ":" in name:
+            module = name.partition(":")[0]
+            found.append(_of_keyspace(load_keyspace(name)))
+        elif name in _entries(MODELS):
+            module = ""
+            found.append(_installed(name))
+        elif module:
+            found.append(_of_keyspace(load_keyspace(f"{module}:{name}")))
+        else:
+            raise UsageError(_unknown(name))
+    if len(found) == 1:
+        return Model(names, found[0].spaces, found[0].sweep, found[0].conversions, found[0].channels)
+    if not found:
+        raise UsageError(f"{names!r} does not name a model. {_choices()}")
+    return Model(names, tuple(dict.fromkeys(space for model in found for space in model.spaces)))
+
+
+def _of_keyspace(space: Keyspace) -> Model:
+    return Model(space.name, (space,))
+
+
+def _installed(name: str) -> Model:
+    found = _loaded(_entries(MODELS)[name])
+    if isinstance(found, Model):
+        return found
+    if isinstance(found, Keyspace):
+        return _of_keyspace(found)
+    raise UsageError(f"the entry point {name!r} of {MODELS} is a {type(found).__name__}, not a model.")
+
+
+def _loaded(entry: EntryPoint) -> Any:
+    try:
+        return entry.load()
+    except KeywrightError:
+        raise
+    except ModuleNotFoundError as error:
+        package = entry.dist.name if entry.dist is not None else entry.value
+        raise UsageError(
+            f"{entry.name!r} needs {error.name}, which is not installed. "
+            f"Install it with: pip install {package!r}, or pip install {error.name}."
+        ) from error
+
+
+def _unknown(name: str) -> str:
+    hint = install_hint(name)
+    if hint is not None:
+        return f"the model {name!r} is not installed. Install it with: {hint}"
+    return f"{name!r} does not name a model. {_choices()}"
+
+
+def _choices() -> str:
+    installed = ", ".join(model_names()) or "none is installed"
+    return f"Write MODULE:ATTRIBUTE, as in shop.schema:shop, or the name of an installed model ({installed})."

@@ -1,0 +1,103 @@
+"""A whole repair: audit, plan, apply, and again, since a repair may bring to light what it hid."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, NamedTuple
+
+import msgspec
+
+from keywright.engine import AsyncDatabase
+from keywright.tools.audit import Finding, Options, audit
+from keywright.tools.audit.matcher import Matcher
+from keywright.tools.model import Model
+from keywright.tools.repair.plan import Plan, make_plan
+from keywright.tools.repair.repairer import Repairer
+from keywright.tools.repair.undo import UndoFile
+
+__all__ = ["Repair", "apply_saved", "plan_repair", "repair"]
+
+ROUNDS = 12
+SHOWN = 20
+
+
+class Repair(NamedTuple):
+    """What a repair did: steps by action, steps that were overtaken, what was left, and why."""
+
+    rounds: int
+    done: dict[str, int]
+    overtaken: int
+    failed: list[tuple[str, str]]
+    left: dict[str, int]
+    undo: Path | None
+
+    @property
+    def steps(self) -> int:
+        return sum(self.done.values())
+
+
+async def plan_repair(
+    db: AsyncDatabase, model: Model, options: Options, path: Path, remove: frozenset[str]
+) -> Plan:
+    """Audit a database and write the plan of its repair to a file. Changes nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        spool = Path(folder) / "findings"  # so that a plan of any length needs no memory
+        with spool.open("wb") as file:
+            # At the primaries: a replica may be behind what an earlier round repaired.
+            primaries = options._replace(prefer_replica=False)
+            await audit(db, model, primaries, on_finding=lambda finding: _write(file, finding))
+        return await make_plan(db, model.name, _read(spool), path, remove)
+
+
+async def repair(
+    db: AsyncDatabase, model: Model, options: Options, undo: Path, remove: frozenset[str] = frozenset()
+) -> Repair:
+    """Repair until an audit finds nothing more that can be, or nothing more changes."""
+    total: Counter[str] = Counter()
+    overtaken, failed = 0, list[tuple[str, str]]()
+    left: dict[str, int] = {}
+    kept: Path | None = None
+    rounds = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for rounds in range(1, ROUNDS + 1):  # noqa: B007  # how many there were is told at the end
+            plan = await plan_repair(db, model, options, Path(folder) / "plan", remove)
+            result = await apply_saved(db, model, plan, undo)
+            total.update(result.done)
+            overtaken += result.overtaken
+            failed, left, kept = result.failed, plan.left, result.undo or kept
+            if not result.steps:
+                break
+    return Repair(rounds, dict(total), overtaken, failed, left, kept)
+
+
+async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -> Repair:
+    """Apply one plan, once."""
+    repairer = Repairer(db, Matcher(model.spaces, db.context), UndoFile(undo))
+    done: Counter[str] = Counter()
+    overtaken, failed = 0, list[tuple[str, str]]()
+    try:
+        for step in plan.steps_in_order():
+            outcome = await repairer.apply(step)
+            if outcome.state == "done":
+                done[step.action] += 1
+            elif outcome.state == "overtaken":
+                overtaken += 1
+            elif len(failed) < SHOWN:
+                failed.append((step.template, outcome.why))
+    finally:
+        repairer.undo.close()
+    kept = undo if repairer.undo.lines else None
+    return Repair(1, dict(done), overtaken, failed, plan.left, kept)
+
+
+def _write(file: IO[bytes], finding: Finding) -> None:
+    file.write(msgspec.json.encode(finding) + b"\n")
+
+
+def _read(path: Path) -> Iterator[Finding]:
+    with path.open("rb") as file:
+        for line in file:
+            yield msgspec.json.decode(line, type=Finding)

@@ -1,0 +1,73 @@
+"""`keywright gateway`: a bot's connection to Discord, for the cache and for workers behind a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keywright.cli.logs import log_to_stderr
+from keywright.errors import UsageError
+from keywright_discord.commands.simulate import simulate
+
+__all__ = ["gateway"]
+
+gateway = typer.Typer(
+    help="Discord's gateway into the cache and to a broker.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class LogLevel(StrEnum):
+    SUPPRESS = "suppress"
+    ERROR = "error"
+    WARN = "warn"
+    INFO = "info"
+    DEBUG = "debug"
+
+
+_LEVELS = {
+    LogLevel.SUPPRESS: logging.CRITICAL + 1,
+    LogLevel.ERROR: logging.ERROR,
+    LogLevel.WARN: logging.WARNING,
+    LogLevel.INFO: logging.INFO,
+    LogLevel.DEBUG: logging.DEBUG,
+}
+
+
+@gateway.command()
+def run(
+    config: Annotated[
+        Path | None,
+        typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option("--loglevel", help="What to tell.")] = LogLevel.INFO,
+) -> None:
+    """Connect a bot's shards to Discord; write the cache, publish events, send workers' packets.
+
+    Only DISCORD_TOKEN must be set; docs/gateway.md lists the rest. SIGTERM and SIGINT end it cleanly: a
+    process that is started afterwards resumes its sessions.
+
+    Exits with 0 when it was told to stop, 2 when the configuration is wrong or Discord refuses it, 3 when
+    Redis, the broker or Discord cannot be reached at the start.
+    """
+    try:
+        from keywright_discord.gateway.configuration import load
+        from keywright_discord.gateway.gateway import Gateway
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed. Install keywright[gateway].") from error
+    log_to_stderr(_LEVELS[log_level])
+    configuration = load(config)
+
+    async def served() -> None:
+        await Gateway(configuration).run(handle_signals=True)
+
+    asyncio.run(served())
+
+
+gateway.command()(simulate)

@@ -1,0 +1,80 @@
+"""`keywright gateway simulate`: a Discord of one's own, to run a bot or a gateway against."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keywright.errors import UsageError
+
+if TYPE_CHECKING:
+    from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
+
+__all__ = ["simulate"]
+
+_NEEDED = ("websockets", "zstandard")
+
+
+def simulate(
+    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 0,
+    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    guilds: Annotated[int, typer.Option(help="How many guilds the bot is in.", min=0)] = 10,
+    members: Annotated[int, typer.Option(help="How many members each guild has.", min=1)] = 50,
+    rate: Annotated[float, typer.Option(help="Events a second; 0 is silence.", min=0)] = 10.0,
+    token: Annotated[str | None, typer.Option(help="The bot's token; else one is made up.")] = None,
+    shards: Annotated[int, typer.Option(help="How many shards /gateway/bot recommends.", min=1)] = 1,
+    max_concurrency: Annotated[int, typer.Option(help="How many shards may identify at once.", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same guilds and events.")] = 0,
+) -> None:
+    """Run a Discord of your own, until Ctrl-C.
+
+    It speaks Discord's gateway protocol and the REST routes that a login needs; nothing reaches the network.
+    Prints where it listens and the token it knows. Needs keywright[gateway].
+    """
+    if any(find_spec(name) is None for name in _NEEDED):
+        raise UsageError("the simulator needs packages that are not here. Install keywright[gateway].")
+    # Imported here, because the packages are only there with the extra.
+    from keywright_discord.simulator import SimulatorSettings
+
+    settings = SimulatorSettings(
+        host=host,
+        port=port,
+        guilds=guilds,
+        members=members,
+        token=token,
+        shards=shards,
+        max_concurrency=max_concurrency,
+        seed=seed,
+    )
+    asyncio.run(_run(settings, rate))
+
+
+async def _run(settings: SimulatorSettings, rate: float) -> None:
+    from keywright_discord.simulator import DiscordSimulator
+
+    stopped = asyncio.Event()
+    for reason in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(reason, stopped.set)
+    async with DiscordSimulator(settings) as discord:
+        _print_addresses(discord)
+        waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
+        waiting += [discord.start_traffic(rate=rate)] if rate else []
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+
+def _print_addresses(discord: DiscordSimulator) -> None:
+    settings = discord.settings
+    for line in (
+        f"gateway  {discord.gateway_url}",
+        f"api      {discord.api_url}",
+        f"token    {discord.token}",
+        f"world    {settings.guilds} guilds of {settings.members} members, seed {settings.seed}",
+        "Ctrl-C stops it.",
+    ):
+        typer.echo(line)

@@ -1,0 +1,234 @@
+"""A Spectacles cache as DRC has it: guild by guild, then messages and users.
+
+What Spectacles keeps of a guild is put together again as Discord would send it, and the shared interpreter
+makes the same changes of it as of an event; so the one place that knows how DRC normalises stays the only
+one. Converting a guild again replaces what the first time wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from keywright.engine import AsyncDatabase
+from keywright.keyspace import Call, Keyspace, gather, gather_list
+from keywright.keyspace.call import Command, Procedure, Reply
+from keywright.keyspace.kinds.map import SCAN
+from keywright_discord.changes import (
+    Change,
+    Drop,
+    KeepMembers,
+    Kind,
+    ListGuild,
+    Mode,
+    Put,
+    PutMembers,
+    PutUsers,
+    ReplaceAll,
+    SyncThreads,
+)
+from keywright_discord.draft import Place, read
+from keywright_discord.drc import schema as drc
+from keywright_discord.drc.store import DrcCache
+from keywright_discord.entities import guild, message, thread
+from keywright_discord.event_cache import ALL_KINDS
+from keywright_discord.raw_json import Fields, encode, fields, scalar, stored_fields, written
+from keywright_discord.spectacles import schema as spectacles
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+
+__all__ = ["LEFT_OUT", "SpectaclesToDrc"]
+
+T = TypeVar("T")
+Steps = Generator[Call[Any], Any, T]
+
+PORTION = 500
+THREADS = (10, 11, 12)
+
+LEFT_OUT = (
+    "thread members, reactions, invites, integrations, auto moderation rules: Spectacles keeps none of them",
+    "applications, commands, interactions, webhooks, widgets, templates: Spectacles keeps none of them",
+    "a presence is of a user in Spectacles: every guild that shows the user gets the latest one",
+    "stickers, stage instances and scheduled events of a guild that came without such a list: not kept",
+)
+
+
+class SpectaclesToDrc:
+    """The conversion, for a database that has both layouts bound. The Spectacles cache is only read."""
+
+    source: tuple[Keyspace, ...] = (spectacles.spectacles, spectacles.private)
+    target: tuple[Keyspace, ...] = (drc.drc, drc.private)
+    left_out: tuple[str, ...] = LEFT_OUT
+
+    def __init__(self) -> None:
+        # Users are converted from where they are newest; those nested in other objects are older.
+        self._cache = DrcCache(kinds=ALL_KINDS - {Kind.USER})
+        self._users = DrcCache()
+
+    async def size(self, db: AsyncDatabase) -> int:
+        guilds, users = await db.run(gather(spectacles.KnownGuilds().size(), spectacles.Users().size()))
+        return guilds + 1 + -(-users // PORTION)
+
+    async def pages(self, db: AsyncDatabase) -> AsyncIterator[tuple[str, Call[int]]]:
+        """Guilds, then all messages, then all users; named so that their order is that of the names."""
+        listed, stored = await db.run(
+            gather(spectacles.KnownGuilds().members(), spectacles.Guilds().fields())
+        )
+        for each in sorted({*listed, *stored}, key=int):
+            yield f"guild {int(each):020}", self.guild(each)
+        batch: list[spectacles.Message] = []
+        async for key in db.scan(spectacles.Message):
+            batch.append(key)
+            if len(batch) == PORTION:
+                yield "messages", self.messages(batch)
+                batch = []
+        yield "messages", self.messages(batch)
+        cursor = 0
+        while True:
+            cursor, found = await db.run(_users(cursor))
+            yield "users", self.users([each.decode() for each in found[::2]], found[1::2])
+            if not cursor:
+                return
+
+    def users(self, people: list[str], bodies: list[bytes]) -> Call[int]:
+        """Users, whole."""
+        return self._users.store([PutUsers(people, bodies)]).map(lambda _: len(people))
+
+    def guild(self, identity: str) -> Call[int]:
+        """One guild with all that is of it; how many entities that is."""
+
+        def steps(context: Context) -> Steps[int]:
+            whole = yield from _guild(identity)
+            if whole is None:
+                yield self._cache.store([ListGuild(identity)])
+                return 1
+            threads = [thread(each, None, Mode.REPLACE) for each in whole.threads]
+            changes: list[Change] = [
+                *guild(whole.fields, identity, None),
+                SyncThreads(identity, None, [each.put for each in threads]),
+                *(child for each in threads for child in each.children),
+            ]
+            yield self._cache.store(changes)
+            members = yield from self._members(identity)
+            presences = yield from self._presences(identity)
+            return sum(map(_entities, changes)) + members + presences
+
+        return Procedure(steps, f"convert guild {identity}")
+
+    def _members(self, identity: str) -> Steps[int]:
+        people = yield spectacles.Members(identity).fields()
+        yield self._cache.store([KeepMembers(identity, people)])
+        for portion in _portions(people):
+            found = yield read((spectacles.Members(identity), person) for person in portion)
+            bodies = {place[1]: body for place, body in found.items() if body is not None}
+            kept = [_without(body, "user", "permissions") for body in bodies.values()]
+            yield self._cache.store([PutMembers(identity, list(bodies), [], kept, with_users=False)])
+        return len(people)
+
+    def _presences(self, identity: str) -> Steps[int]:
+        shown, known = yield gather(
+            spectacles.PresenceIndex(identity).members(), drc.PresenceIndex(identity).members()
+        )
+        yield self._cache.store([Drop(Kind.PRESENCE, (identity, person)) for person in known - shown])
+        for portion in _portions(sorted(shown)):
+            found = yield read((spectacles.Presence(person), person) for person in portion)
+            puts = [
+                _presence(identity, person, body)
+                for (_, person), body in found.items()
+                if person is not None and body is not None
+            ]
+            yield self._cache.store(puts)
+        return len(shown)
+
+    def messages(self, keys: list[spectacles.Message]) -> Call[int]:
+        """Messages with the time that they have left; those that expired meanwhile are left out."""
+
+        def steps(context: Context) -> Steps[int]:
+            found = yield read((key, None) for key in keys)
+            left = yield gather_list(key.ttl() for key in keys)
+            stored = [
+                (key, body, ttl)
+                for key, ttl in zip(keys, left, strict=True)
+                if (body := found[key, None]) is not None
+            ]
+            # Only the message itself: what is nested in it was kept apart, and may be newer there.
+            puts = [message(fields(body, "message"), None).put for _, body, _ in stored]
+            yield self._cache.store(puts)
+            ends = [drc.Message(key.message).expire(ttl) for key, _, ttl in stored if ttl is not None]
+            yield gather_list(ends)
+            return len(puts)
+
+        return Procedure(steps, "convert messages")
+
+
+class _Whole(NamedTuple):
+    """A guild as Discord sends it, without members and presences, and its threads."""
+
+    fields: Fields
+    threads: list[Fields]
+
+
+def _guild(identity: str) -> Steps[_Whole | None]:
+    channels, emojis, roles, states, threads = yield gather_list(
+        [
+            spectacles.ChannelIds(identity).members(),
+            spectacles.EmojiIds(identity).members(),
+            spectacles.Roles(identity).fields(),
+            spectacles.VoiceStates(identity).fields(),
+            spectacles.ThreadIndex(identity).fields(),
+        ]
+    )
+    places: dict[str, list[Place]] = {
+        "channels": [(spectacles.Channels(), each) for each in sorted(channels, key=int)],
+        "emojis": [(spectacles.Emojis(), each) for each in sorted(emojis, key=int)],
+        "roles": [(spectacles.Roles(identity), each) for each in roles],
+        "voice_states": [(spectacles.VoiceStates(identity), each) for each in states],
+    }
+    own: Place = spectacles.Guilds(), identity
+    found = yield read([own, *(place for some in places.values() for place in some)])
+    body = stored_fields(found[own])
+    if body is None:
+        return None
+    listed = {
+        name: [fields(found[place], name) for place in some if found[place] is not None]
+        for name, some in places.items()
+    }
+    aside = [each for each in listed["channels"] if _is_thread(each, threads)]
+    listed["channels"] = [each for each in listed["channels"] if not _is_thread(each, threads)]
+    for state in listed["voice_states"]:
+        state.pop("member", None)  # the member itself is kept, and newer
+    return _Whole({**body, **{name: written(some) for name, some in listed.items()}}, aside)
+
+
+def _is_thread(given: Fields, threads: Iterable[str]) -> bool:
+    kind = scalar(given["type"], "channel.type") if "type" in given else None
+    return kind in THREADS or scalar(given["id"], "channel.id") in threads
+
+
+def _presence(identity: str, person: str, body: bytes) -> Put:
+    data = {**fields(body, "presence"), "guild_id": written(identity)}
+    return Put(Kind.PRESENCE, (identity, person), data, {**data, "user": written(person)})
+
+
+def _without(body: bytes, *names: str) -> bytes:
+    return encode({name: raw for name, raw in fields(body, "member").items() if name not in names})
+
+
+def _entities(change: Change) -> int:
+    if isinstance(change, ReplaceAll | SyncThreads):
+        return len(change.puts)
+    return isinstance(change, Put)
+
+
+def _portions(ids: list[str]) -> Iterator[list[str]]:
+    return (ids[start : start + PORTION] for start in range(0, len(ids), PORTION))
+
+
+def _users(cursor: int) -> Call[tuple[int, list[bytes]]]:
+    """One page of users as they are stored: the next cursor, and ids and bodies in turn."""
+    return Command(SCAN, spectacles.Users(), (cursor, b"COUNT", PORTION), _scanned)
+
+
+def _scanned(reply: Reply) -> tuple[int, list[bytes]]:
+    return int(reply[0]), reply[1]

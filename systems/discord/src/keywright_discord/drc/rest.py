@@ -1,0 +1,124 @@
+"""What only Discord's REST interface tells, as changes for `DrcCache.store` (A85).
+
+Payloads are response bodies, as bytes or decoded. No gateway event fills or removes these resources:
+whoever fetched one stores it, and drops it when it is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+from keywright_discord import entities
+from keywright_discord.changes import Change, Drop, Kind, Mode, Put, ReplaceAll
+from keywright_discord.entities import Nested
+from keywright_discord.raw_json import Fields, PayloadError, encode, fields, identity, one_id, scalar
+
+Payload: TypeAlias = bytes | Mapping[str, Any]
+"""A response body: its JSON, or what a client decoded of it."""
+
+
+def store_command(application: str, payload: Payload) -> list[Change]:
+    """A command that was created or edited; global and guild commands share a hash (A71)."""
+    return [_command(application, payload)]
+
+
+def store_commands(application: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Make these the only commands of an application, global and of all guilds."""
+    return [ReplaceAll(Kind.COMMAND, _id(application), [_command(application, each) for each in payloads])]
+
+
+def drop_command(application: str, command: str) -> list[Change]:
+    return [Drop(Kind.COMMAND, (_id(application), _id(command)))]
+
+
+def store_widget(guild: str, payload: Payload) -> list[Change]:
+    """A guild's widget, as it is: Discord makes its members anonymous, so they are nobody's users (A76)."""
+    given = _given(payload, "widget")
+    return [Put(Kind.WIDGET, (_id(guild),), given, given)]
+
+
+def drop_widget(guild: str) -> list[Change]:
+    return [Drop(Kind.WIDGET, (_id(guild),))]
+
+
+def store_welcome_screen(guild: str, payload: Payload) -> list[Change]:
+    given = _given(payload, "welcome screen")
+    return [Put(Kind.WELCOME_SCREEN, (_id(guild),), given, given)]
+
+
+def drop_welcome_screen(guild: str) -> list[Change]:
+    return [Drop(Kind.WELCOME_SCREEN, (_id(guild),))]
+
+
+def store_template(payload: Payload) -> list[Change]:
+    """A guild template under its source guild; its creator becomes an id (A74).
+
+    `serialized_source_guild` has placeholders for ids, so nothing in it is taken apart.
+    """
+    given = _given(payload, "template")
+    return list(_template(one_id(given, "source_guild_id", "template"), given).changes(Mode.REPLACE))
+
+
+def store_templates(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Make these the only templates of a guild."""
+    nested = [_template(_id(guild), _given(each, "template")) for each in payloads]
+    children = [child for each in nested for child in each.children]
+    return [*children, ReplaceAll(Kind.TEMPLATE, _id(guild), [each.put for each in nested])]
+
+
+def drop_template(guild: str, code: str) -> list[Change]:
+    return [Drop(Kind.TEMPLATE, (_id(guild), code))]
+
+
+def store_webhook(payload: Payload) -> list[Change]:
+    """A webhook; its user becomes an id. Its `token` is a secret, and stored as received (A78)."""
+    given = _given(payload, "webhook")
+    nested = entities.entity(Kind.WEBHOOK, (one_id(given, "id", "webhook"),), given, ("user",))
+    return list(nested.changes(Mode.REPLACE))
+
+
+def drop_webhook(webhook: str) -> list[Change]:
+    return [Drop(Kind.WEBHOOK, (_id(webhook),))]
+
+
+def store_application(payload: Payload) -> list[Change]:
+    """An application; its owner, bot and the users of its team become ids (A70)."""
+    return list(entities.application(_given(payload, "application")).changes(Mode.REPLACE))
+
+
+def drop_application(application: str) -> list[Change]:
+    return [Drop(Kind.APPLICATION, (_id(application),))]
+
+
+def store_invite(payload: Payload) -> list[Change]:
+    """An invite; who made it and whom it is for become ids (A75)."""
+    return list(entities.invite(_given(payload, "invite")).changes(Mode.REPLACE))
+
+
+def drop_invite(code: str) -> list[Change]:
+    return [Drop(Kind.INVITE, (_code(code, "invite.code"),))]
+
+
+def _command(application: str, payload: Payload) -> Put:
+    given = _given(payload, "command")
+    return Put(Kind.COMMAND, (_id(application), one_id(given, "id", "command")), given, given)
+
+
+def _template(guild: str, given: Fields) -> Nested:
+    code = scalar(given["code"], "template.code") if "code" in given else None
+    return entities.entity(Kind.TEMPLATE, (guild, _code(code, "template.code")), given, ("creator",))
+
+
+def _given(payload: Payload, what: str) -> Fields:
+    return fields(payload if isinstance(payload, bytes) else encode(payload), what)
+
+
+def _id(found: str) -> str:
+    return identity(found, "an id")
+
+
+def _code(found: object, what: str) -> str:
+    if not isinstance(found, str) or not found:
+        raise PayloadError(what, "a code", found)
+    return found

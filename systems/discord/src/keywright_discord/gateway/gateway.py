@@ -1,0 +1,221 @@
+"""A gateway process: opens what the configuration names, runs its shards, and ends cleanly when told."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import logging
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from keywright.engine import AsyncDatabase, EmbeddedServer, aconnect
+from keywright_discord.event_cache import ALL_KINDS, EventCache
+from keywright_discord.gateway.api import DiscordApi, GatewayInfo, SessionStarts
+from keywright_discord.gateway.configuration import Configuration, check_ids
+from keywright_discord.gateway.endpoints import endpoints
+from keywright_discord.gateway.event_filter import Wanted
+from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
+from keywright_discord.gateway.metrics import Monitor
+from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
+from keywright_discord.gateway.protocol import Identity
+from keywright_discord.gateway.schema import gateway
+from keywright_discord.gateway.sessions import HOLD, Tenancy
+from keywright_discord.gateway.shard import Shard, Surroundings
+from keywright_discord.gateway.task_helpers import ended, unless
+from keywright_discord.gateway.wire import Wire
+from keywright_discord.interpreter import Session as Viewpoint
+from keywright_discord.layouts import LAYOUTS
+from keywright_messaging import Broker, BrokerSettings, open_broker
+from keywright_service.addresses import host_and_port, listening
+from keywright_service.http import serving, stopped_by_signals
+
+__all__ = ["Gateway", "bot_of"]
+
+log = logging.getLogger("keywright.gateway")
+
+# A packet that waits through many reconnects is no poison: the gateway itself tells which are malformed.
+PACKET_ATTEMPTS = 1000
+
+
+class Gateway:
+    """One process of a bot. `run` it; `stop` ends it, as SIGTERM and SIGINT do."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        identify_pause: timedelta = IDENTIFY_PAUSE,
+        hold: timedelta = HOLD,
+    ) -> None:
+        self.configuration = configuration
+        self._identify_pause = identify_pause
+        self._hold = hold
+        self.monitor = Monitor()
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """End cleanly: all that was received is made safe, sessions stay resumable, packets stay queued."""
+        self._stopping.set()
+
+    async def run(self, *, handle_signals: bool = False) -> None:
+        """Until `stop`, or an error that trying again cannot help, which is raised."""
+        async with AsyncExitStack() as opened:
+            if handle_signals:
+                opened.enter_context(stopped_by_signals(self.stop, log))
+            prepared = await unless(self._stopping, self._prepared(opened))
+            if prepared is not None:
+                await self._serve(*prepared)
+
+    async def _prepared(self, opened: AsyncExitStack) -> tuple[list[Shard], SendRouter]:
+        db, broker = await self._connected(opened)
+        api = DiscordApi(self.configuration.api.url, self.configuration.token)
+        info = await api.gateway()
+        around = self._surroundings(db, broker, info, SessionStarts(api.gateway, info))
+        shards = self._shards(around)
+        await self._declare(broker, around)
+        await opened.enter_async_context(self._endpoints())
+        return shards, SendRouter(broker, around.shards, self.monitor)
+
+    async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
+        chosen = self.configuration
+        url = chosen.redis.url
+        if url is None:
+            server = EmbeddedServer()
+            server.start()
+            opened.callback(server.stop)
+            url = server.url
+            log.warning("there is no REDIS_URL: what is kept ends with this process")
+        layout = LAYOUTS.get(chosen.cache.layout)
+        cache_bindings = layout.bind(chosen.cache.prefix) if layout else ()
+        bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings)
+        db = await opened.enter_async_context(aconnect(url, *bindings))
+        settings = BrokerSettings(
+            group=chosen.broker.group,
+            encoding=chosen.broker.encoding,
+            claim_after=chosen.message_timeout,
+            prefix=chosen.broker.prefix,
+            quorum=chosen.broker.quorum,
+            max_attempts=PACKET_ATTEMPTS,
+        )
+        broker = await open_broker(chosen.broker_url or url, settings)
+        return db, await opened.enter_async_context(broker)
+
+    def _surroundings(
+        self, db: AsyncDatabase, broker: Broker, info: GatewayInfo, starts: SessionStarts
+    ) -> Surroundings:
+        chosen = self.configuration
+        bot = bot_of(chosen.token.reveal())
+        concurrency = info.session_start_limit.max_concurrency
+        turns = IdentifyTurns(db, bot, concurrency, starts.spend, pause=self._identify_pause)
+        return Surroundings(
+            db=db,
+            broker=broker,
+            monitor=self.monitor,
+            bot=bot,
+            shards=chosen.shards.count or info.shards,
+            url=chosen.gateway_url or info.url,
+            identity=Identity(
+                token=chosen.token,
+                intents=chosen.intent_bits,
+                presence=chosen.presence,
+                large_threshold=chosen.connection.large_threshold,
+            ),
+            wanted=Wanted(chosen.events),
+            terms=terms_of(chosen),
+            make_wire=self._make_wire,
+            make_cache=self._make_cache,
+            turn=turns.turn,
+        )
+
+    def _make_wire(self) -> Wire:
+        connection = self.configuration.connection
+        return Wire(connection.encoding, connection.compression, version=self.configuration.gateway_version)
+
+    def _make_cache(self, viewpoint: Viewpoint) -> EventCache[Any] | None:
+        layout = LAYOUTS.get(self.configuration.cache.layout)
+        if layout is None:
+            return None
+        return layout.cache(viewpoint, ALL_KINDS - set(self.configuration.cache.without))
+
+    def _shards(self, around: Surroundings) -> list[Shard]:
+        ids = self.configuration.shards.ids
+        check_ids(ids if ids is not None else [0], around.shards)
+        self.monitor.total_shards = around.shards
+        shards = [
+            Shard(shard, around, Tenancy(around.db, around.bot, shard, around.shards, hold=self._hold))
+            for shard in sorted(ids if ids is not None else range(around.shards))
+        ]
+        self.monitor.shards = lambda: [each.health() for each in shards]
+        return shards
+
+    async def _declare(self, broker: Broker, around: Surroundings) -> None:
+        """Make every queue exist, so that nothing is dropped before the first consumer comes."""
+        await broker.declare(SEND, *map(str, range(around.shards)))
+        if not around.wanted:
+            log.warning(
+                "no events are wanted: nothing is published. Name them in DISCORD_EVENTS, or * for all"
+            )
+        if names := list(around.wanted):
+            for subgroup in (None, *self.configuration.broker.subgroups):
+                await broker.declare(*names, subgroup=subgroup)
+
+    @asynccontextmanager
+    async def _endpoints(self) -> AsyncIterator[None]:
+        chosen = self.configuration.prometheus
+        if chosen.address is None:
+            yield
+            return
+        host, port = host_and_port("prometheus.address", chosen.address)
+        with listening(host, port, remedy="Set PROMETHEUS_ADDRESS to another address.") as bound:
+            async with serving(endpoints(self.monitor, chosen.endpoint), bound) as answering:
+                answering.add_done_callback(lambda _: self.stop())
+                yield
+
+    async def _serve(self, shards: list[Shard], router: SendRouter) -> None:
+        log.info("shards %s of %d", [each.id for each in shards], self.monitor.total_shards)
+        running = [asyncio.create_task(each.run()) for each in shards]
+        routing = asyncio.create_task(router.run())
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait([*running, routing, stopping], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            router.stop()
+            for shard in shards:
+                shard.stop()
+            await ended(routing, within=SETTLE_SECONDS)
+            await asyncio.wait(running)
+        log.info("stopped")
+        for task in (*running, routing):
+            if not task.cancelled() and (error := task.exception()):
+                raise error
+
+
+def terms_of(configuration: Configuration) -> str:
+    """A fingerprint of what a session depends on: begun with other terms, it must not be resumed."""
+    told = (
+        configuration.connection,
+        configuration.intent_bits,
+        configuration.gateway_version,
+        configuration.presence,
+        configuration.cache,
+    )
+    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
+
+
+def bot_of(token: str) -> str:
+    """A name for the bot: its user id, with which Discord's tokens begin, else a fingerprint of the token."""
+    head = token.split(".", 1)[0]
+    try:
+        decoded = base64.urlsafe_b64decode(head + "=" * (-len(head) % 4))
+    except (binascii.Error, ValueError):
+        decoded = b""
+    if decoded.isdigit() and 15 <= len(decoded) <= 20:
+        return decoded.decode()
+    return hashlib.sha256(token.encode()).hexdigest()[:16]

@@ -1,0 +1,270 @@
+"""Workers' packets: from the broker to the shard they are for, and from there to Discord.
+
+A packet under a shard's id is sent by the process that runs the shard, and acknowledged once it was. A `SEND`
+says only the guild; whichever process receives it publishes its packet under the right shard's id, its own
+included, so that both kinds wait in one queue, in one order, until the shard is connected.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+from websockets.exceptions import ConnectionClosed
+
+from keywright.errors import EngineError
+from keywright_discord.gateway.actions import Op
+from keywright_discord.gateway.connection import Connection
+from keywright_discord.gateway.metrics import Monitor
+from keywright_discord.gateway.task_helpers import first_of, unless
+from keywright_messaging import Broker, Consumer, Delivery
+from keywright_messaging.encodings import encode
+from keywright_messaging.errors import BrokerError, UndecodableError, UnwritableError
+
+__all__ = [
+    "SETTLE_SECONDS",
+    "MalformedPacketError",
+    "PacketSender",
+    "SendRouter",
+    "packet_of",
+    "request_of",
+    "shard_of",
+]
+
+log = logging.getLogger("keywright.gateway")
+
+SEND = "SEND"
+LARGEST_PACKET = 4096
+LARGEST_ID = 2**64 - 1
+# Few, since a connection sends two a second; what is waiting here could not be taken over by another process.
+SHARD_PREFETCH = 10
+ROUTER_PREFETCH = 100
+PAUSE_SECONDS = 1.0
+# How long the last packet may take to be acknowledged when it is time to stop.
+SETTLE_SECONDS = 5.0
+
+SENDABLE = {
+    Op.PRESENCE_UPDATE,
+    Op.VOICE_STATE_UPDATE,
+    Op.REQUEST_GUILD_MEMBERS,
+    Op.REQUEST_SOUNDBOARD_SOUNDS,
+    Op.REQUEST_CHANNEL_INFO,
+}
+
+
+# What writing data raises that came in one encoding and that another does not have.
+UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, UnwritableError)
+
+
+class MalformedPacketError(Exception):
+    """A packet that must not reach Discord; it becomes a dead letter with this reason."""
+
+
+class Packet(msgspec.Struct, frozen=True):
+    """What a worker wants to be sent."""
+
+    op: int
+    d: dict[str, Any]
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A `SEND`: a packet for whichever shard has the guild."""
+
+    guild: int
+    packet: Packet
+
+
+def shard_of(guild: int, shards: int) -> int:
+    """The shard that a guild's events come by."""
+    return (guild >> 22) % shards
+
+
+def packet_of(data: object) -> Packet:
+    """The packet in a message; MalformedPacketError if Discord must not get it."""
+    if not isinstance(data, dict):
+        raise MalformedPacketError(f"a packet is an object with op and d, not {_kind(data)}")
+    op, d = data.get("op"), data.get("d")
+    if type(op) is not int or op not in SENDABLE:
+        raise MalformedPacketError(f"op {op!r} is not a worker's to send; it may be {_listing()}")
+    if not isinstance(d, dict):
+        raise MalformedPacketError(f"d of a packet is an object, not {_kind(d)}")
+    return Packet(op, d)
+
+
+def request_of(data: object) -> Request:
+    """The request in a `SEND` message; MalformedPacketError as for packets, or without a guild."""
+    if not isinstance(data, dict):
+        raise MalformedPacketError(f"a SEND is an object with guild_id and packet, not {_kind(data)}")
+    return Request(_snowflake(data.get("guild_id")), packet_of(data.get("packet")))
+
+
+class SendRouter:
+    """Publishes the packets of `SEND` under the ids of their shards."""
+
+    def __init__(self, broker: Broker, shards: int, monitor: Monitor) -> None:
+        self._broker = broker
+        self._shards = shards
+        self._monitor = monitor
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                async with self._broker.consume(SEND, prefetch=ROUTER_PREFETCH) as consumer:
+                    while batch := await _next(self._stopping, consumer, ROUTER_PREFETCH):
+                        await self._route(consumer, batch)
+            except (BrokerError, EngineError) as error:
+                await _tell(self._stopping, error)
+
+    async def _route(self, consumer: Consumer, batch: Sequence[Delivery]) -> None:
+        packets: dict[int, list[msgspec.Raw]] = {}
+        routed: list[Delivery] = []
+        for delivery in batch:
+            try:
+                request = request_of(_data(delivery))
+                body = self._body(request.packet)
+            except MalformedPacketError as error:
+                await _bury(delivery, error, self._monitor)
+            else:
+                packets.setdefault(shard_of(request.guild, self._shards), []).append(body)
+                routed.append(delivery)
+        await asyncio.gather(
+            *(self._broker.publish_many(str(shard), wanted) for shard, wanted in packets.items())
+        )
+        await consumer.acknowledge_all(routed)
+
+    def _body(self, packet: Packet) -> msgspec.Raw:
+        """The packet as JSON, which the broker can write in its encoding."""
+        try:
+            body = msgspec.Raw(msgspec.json.encode(packet))
+            encode(body, self._broker.settings.encoding)
+        except UNWRITABLE as error:
+            raise MalformedPacketError(f"it cannot be encoded: {error}") from error
+        _check_size(bytes(body))
+        return body
+
+
+class PacketSender:
+    """Sends what waits under one shard's id, in order, while the shard is connected."""
+
+    def __init__(self, broker: Broker, shard: int, connection: Connection, monitor: Monitor) -> None:
+        self._broker = broker
+        self._shard = shard
+        self._connection = connection
+        self._monitor = monitor
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        """A packet that is being sent is still acknowledged; then `run` returns."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        while not self._stopping.is_set():
+            await unless(self._stopping, self._connection.is_ready.wait())
+            if self._stopping.is_set():
+                return
+            try:
+                # Only while it is ready: what is given back on leaving waits in the queue.
+                async with self._broker.consume(str(self._shard), prefetch=SHARD_PREFETCH) as consumer:
+                    await self._serve(consumer)
+            except (BrokerError, EngineError) as error:
+                await _tell(self._stopping, error)
+
+    async def _serve(self, consumer: Consumer) -> None:
+        while batch := await _next(self._stopping, consumer, 1, self._connection.is_down):
+            try:
+                packet, frame = self._frame(batch[0])
+            except MalformedPacketError as error:
+                await _bury(batch[0], error, self._monitor)
+                continue
+            await first_of(
+                self._connection.allowance(packet.op),
+                self._connection.is_down.wait(),
+                self._stopping.wait(),
+            )
+            if self._stopping.is_set() or self._connection.is_down.is_set():
+                return
+            try:
+                await self._connection.send(frame, packet.op)
+            except ConnectionClosed:
+                return
+            await batch[0].acknowledge()
+
+    def _frame(self, delivery: Delivery) -> tuple[Packet, str | bytes]:
+        packet = packet_of(_data(delivery))
+        try:
+            frame = self._connection.frame(packet.op, packet.d)
+        except UNWRITABLE as error:
+            raise MalformedPacketError(f"it cannot be encoded: {error}") from error
+        _check_size(frame)
+        return packet, frame
+
+
+async def _next(
+    stopping: asyncio.Event, consumer: Consumer, at_most: int, down: asyncio.Event | None = None
+) -> Sequence[Delivery]:
+    """The next deliveries; none when it is time to stop, or the consumer was closed."""
+    taken: list[Delivery] = []
+
+    async def take() -> None:
+        with suppress(StopAsyncIteration):
+            taken.extend(await consumer.batch(at_most))
+
+    taking = asyncio.create_task(take())
+    ends = [asyncio.create_task(event.wait()) for event in (stopping, down) if event is not None]
+    try:
+        await asyncio.wait([taking, *ends], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in (taking, *ends):
+            task.cancel()
+        await asyncio.wait([taking])
+    if not taking.cancelled():
+        taking.result()  # raises what the broker did
+    return () if stopping.is_set() or (down is not None and down.is_set()) else taken
+
+
+async def _bury(delivery: Delivery, error: MalformedPacketError, monitor: Monitor) -> None:
+    log.warning("a packet under %s was not sent: %s", delivery.event, error)
+    monitor.dead_letter(delivery.event)
+    await delivery.reject(str(error))
+
+
+async def _tell(stopping: asyncio.Event, error: Exception) -> None:
+    log.warning("packets cannot be received, trying on: %s", error)
+    await unless(stopping, asyncio.sleep(PAUSE_SECONDS))
+
+
+def _data(delivery: Delivery) -> object:
+    try:
+        return delivery.data
+    except UndecodableError as error:
+        raise MalformedPacketError(str(error)) from error
+
+
+def _check_size(frame: str | bytes) -> None:
+    size = len(frame.encode() if isinstance(frame, str) else frame)
+    if size > LARGEST_PACKET:
+        raise MalformedPacketError(f"it has {size:,} bytes; Discord takes {LARGEST_PACKET:,}")
+
+
+def _snowflake(found: object) -> int:
+    if isinstance(found, str) and found.isascii() and found.isdigit() and len(found) <= 20:
+        found = int(found)
+    if type(found) is int and 0 <= found <= LARGEST_ID:
+        return found
+    raise MalformedPacketError(f"guild_id is a snowflake, not {_kind(found)}")
+
+
+def _kind(found: object) -> str:
+    return "missing" if found is None else f"a {type(found).__name__}"
+
+
+def _listing() -> str:
+    return ", ".join(str(int(op)) for op in sorted(SENDABLE))

@@ -1,0 +1,234 @@
+"""What happens to a shard's events, in order: cache, then broker, then the sequence is stored.
+
+Three stages overlap: while one window of events is published, the next is written to the cache, and the
+sequence stored is that of the last window which both have. So no round trip is waited for per event, the
+cache is never behind what workers are told, and a process that dies repeats events instead of losing them:
+to workers, not to the cache, which notes with every write how far it is.
+Redis or a broker that is away stops the stage concerned until it is back; then `full` stops the reading.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import EngineError, UsageError
+from keywright_discord.event_cache import EventCache
+from keywright_discord.gateway.actions import Dispatch, Session
+from keywright_discord.gateway.event_filter import Wanted
+from keywright_discord.gateway.metrics import Monitor
+from keywright_discord.gateway.sessions import Tenancy
+from keywright_discord.gateway.task_helpers import persist
+from keywright_discord.ingest import Packet, Reject, apply_window
+from keywright_discord.interpreter import EVENTS
+from keywright_messaging import Broker
+from keywright_messaging.errors import BrokerError, UnroutableError
+
+__all__ = ["Pipeline", "Progress"]
+
+log = logging.getLogger("keywright.gateway")
+
+WINDOW_EVENTS = 200
+WINDOW_BYTES = 8 * 1024 * 1024
+MOST_EVENTS = 4000
+MOST_BYTES = 64 * 1024 * 1024
+WINDOWS_AHEAD = 4
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far events are safe, in the session that they came by."""
+
+    session: Session
+    sequence: int
+
+
+class Pipeline:
+    """The stages of one shard. `run` them, `add` events in sequence, `close` to finish what is in it."""
+
+    def __init__(
+        self,
+        tenancy: Tenancy,
+        cache: EventCache[Any] | None,
+        db: AsyncDatabase,
+        broker: Broker,
+        wanted: Wanted,
+        save: Callable[[Progress], Awaitable[None]],
+        monitor: Monitor,
+        session: Session | None = None,
+    ) -> None:
+        self._tenancy = tenancy
+        self._shard = tenancy.shard
+        self._cache = cache
+        self._db = db
+        self._broker = broker
+        self._wanted = wanted
+        self._save = save
+        self._monitor = monitor
+        self._session = self._applying = session
+        self._applied: int | None = None
+        """The last event that the cache had when it was looked; None: look before the next write."""
+        self._waiting: deque[Dispatch] = deque()
+        self._events = self._bytes = 0
+        self._arrived = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._cached: asyncio.Queue[list[Dispatch] | None] = asyncio.Queue(WINDOWS_AHEAD)
+        self._safe: Progress | None = None
+        self._saving = asyncio.Event()
+        self._closed = self._published = False
+
+    @property
+    def full(self) -> bool:
+        return not self._room.is_set()
+
+    @property
+    def backlog(self) -> int:
+        """How many events are not with the broker yet."""
+        return self._events
+
+    async def room(self) -> None:
+        """Wait until there is room for more."""
+        await self._room.wait()
+
+    def add(self, dispatch: Dispatch) -> None:
+        """Append an event. It is taken even when the pipeline is full: whoever adds waits for room first."""
+        self._waiting.append(dispatch)
+        self._events += 1
+        self._bytes += len(memoryview(dispatch.data))
+        if self._events >= MOST_EVENTS or self._bytes >= MOST_BYTES:
+            self._room.clear()
+        self._arrived.set()
+
+    def close(self) -> None:
+        """No more events come: `run` returns when all are safe."""
+        self._closed = True
+        self._arrived.set()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as stages:
+            stages.create_task(self._write_cache())
+            stages.create_task(self._publish())
+            stages.create_task(self._store_sequence())
+
+    async def _write_cache(self) -> None:
+        while True:
+            await self._arrived.wait()
+            window = self._take()
+            if not window:
+                if self._closed:
+                    await self._cached.put(None)
+                    return
+                self._arrived.clear()
+                continue
+            await self._apply(window)
+            await self._cached.put(window)
+
+    def _take(self) -> list[Dispatch]:
+        window: list[Dispatch] = []
+        size = 0
+        while self._waiting and len(window) < WINDOW_EVENTS and size < WINDOW_BYTES:
+            if window and self._waiting[0].session:
+                break  # a window is of one session
+            window.append(self._waiting.popleft())
+            size += len(memoryview(window[-1].data))
+            if window[0].session:
+                break  # until a session is stored a crash cannot resume it, so its READY waits for nothing
+        return window
+
+    async def _apply(self, window: list[Dispatch]) -> None:
+        if window[0].session is not None:
+            self._applying, self._applied = window[0].session, 0
+        packets = [_packet(each) for each in window if each.event in EVENTS]
+        cache, session = self._cache, self._applying.id if self._applying else ""
+        if cache is None or not packets:
+            return
+        rejects = await persist(
+            lambda: self._written(cache, session, packets),
+            f"write the cache for shard {self._shard}",
+            EngineError,
+        )
+        for reject in rejects:
+            self._monitor.refused(self._shard)
+            log.error("shard %d, event %d is not in the cache: %s", self._shard, reject.line, reject.reason)
+
+    async def _written(self, cache: EventCache[Any], session: str, packets: list[Packet]) -> list[Reject]:
+        await self._tenancy.assured()
+        if self._applied is None:
+            self._applied = await self._tenancy.applied(session)
+        last = self._applied
+        news = [each for each in packets if each.line > last]
+        if not news:
+            return []
+        try:
+            return await self._db.run(
+                apply_window(cache, news, lambda packet: self._tenancy.mark(session, packet.line))
+            )
+        except EngineError:
+            self._applied = None  # some of them may be in it
+            raise
+
+    async def _publish(self) -> None:
+        while (window := await self._cached.get()) is not None:
+            queues: dict[str, list[msgspec.Raw]] = {}
+            for dispatch in window:
+                if dispatch.event in self._wanted:
+                    queues.setdefault(dispatch.event, []).append(dispatch.data)
+            await asyncio.gather(*(self._send(event, bodies) for event, bodies in queues.items()))
+            self._leave(window)
+        self._published = True
+        self._saving.set()
+
+    async def _send(self, event: str, bodies: list[msgspec.Raw]) -> None:
+        """Publish the window's events of one name, in order."""
+
+        async def attempt() -> None:
+            try:
+                await self._broker.publish_many(event, bodies)
+            except UnroutableError:
+                await self._broker.declare(event)
+                await self._broker.publish_many(event, bodies)
+
+        try:
+            await persist(attempt, f"publish {event}", (BrokerError, EngineError))
+        except UsageError as error:
+            if len(bodies) == 1:
+                self._monitor.unpublished(self._shard, event)
+                log.error("shard %d: a %s cannot be published: %s", self._shard, event, error)
+                return
+            for body in bodies:  # whichever is refused must not take the others along
+                await self._send(event, [body])
+        else:
+            self._monitor.published(self._shard, event, len(bodies))
+
+    def _leave(self, window: list[Dispatch]) -> None:
+        self._events -= len(window)
+        self._bytes -= sum(len(memoryview(each.data)) for each in window)
+        if self._events < MOST_EVENTS and self._bytes < MOST_BYTES:
+            self._room.set()
+        self._session = window[0].session or self._session
+        if self._session is not None:
+            self._safe = Progress(self._session, window[-1].sequence)
+            self._saving.set()
+
+    async def _store_sequence(self) -> None:
+        stored = None
+        while True:
+            await self._saving.wait()
+            self._saving.clear()
+            progress, last = self._safe, self._published
+            if progress is not None and progress != stored:
+                await self._save(progress)
+                stored = progress
+            if last:
+                return
+
+
+def _packet(dispatch: Dispatch) -> Packet:
+    data = bytes(dispatch.data)
+    return Packet(dispatch.sequence, data, dispatch.event, data)

@@ -1,0 +1,454 @@
+"""From a gateway event to changes of entities: the one place that knows Discord's events.
+
+Pure: bytes in, changes out, nothing stored. An event is interpreted whole before anything of it
+is applied, so a malformed one changes nothing. Events that no cache keeps, and events that Discord
+invents tomorrow, mean no change. References like A21 are resolutions of the project's facts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from keywright_discord.changes import (
+    Change,
+    CountMember,
+    Drop,
+    DropChannel,
+    DropGuild,
+    KeepGuilds,
+    Kind,
+    ListGuild,
+    Mode,
+    Put,
+    React,
+    ReplaceAll,
+    SyncThreads,
+    Unreact,
+)
+from keywright_discord.entities import (
+    Nested,
+    application,
+    channel,
+    emoji_token,
+    entity,
+    guild,
+    integration,
+    interaction,
+    invite,
+    invite_code,
+    last_id,
+    member,
+    message,
+    presence,
+    presences,
+    stage_instance,
+    thread,
+    thread_member,
+    user,
+    voice_state,
+    whole_members,
+)
+from keywright_discord.member_splitter import elements, lift_members
+from keywright_discord.raw_json import (
+    Fields,
+    PayloadError,
+    absent,
+    check_text,
+    fields,
+    ids,
+    maybe_id,
+    objects,
+    one_id,
+    scalar,
+    written,
+)
+
+Changes = Iterator[Change]
+
+
+class Session(msgspec.Struct):
+    """What an event means depends on whose session it came through."""
+
+    bot: str | None = None
+    shard: int = 0
+    shards: int = 1
+
+
+Interpreter = Callable[[Fields, Session], Changes]
+WITH_MEMBERS = ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
+
+
+def interpret(event: str, data: bytes, session: Session) -> list[Change]:
+    """The changes of one dispatch (`t`, `d`); PayloadError when it is malformed."""
+    interpreter = EVENTS.get(event)
+    if interpreter is None:
+        return []
+    check_text(data, event)
+    lifted = lift_members(data) if event in WITH_MEMBERS else None
+    return list(interpreter(fields(data, event) if lifted is None else lifted, session))
+
+
+def _ready(d: Fields, session: Session) -> Changes:
+    own = fields(d["user"], "READY.user") if "user" in d else {}
+    own.pop("email", None)  # A58: personal data that no other event carries
+    bot = one_id(own, "id", "READY.user")
+    shard, shards = (session.shard, session.shards) if absent(d.get("shard")) else _shard(d["shard"])
+    if absent(d.get("guilds")):  # else a READY without them would take all guilds for left
+        raise PayloadError("READY.guilds", "an array of guilds", "nothing")
+    listed = [one_id(each, "id", "READY.guilds") for each in objects(d["guilds"], "READY.guilds")]
+    yield Put(Kind.USER, (bot,), own, own)
+    yield KeepGuilds(shard, shards, listed)
+    for each in listed:
+        yield ListGuild(each)
+    if not absent(d.get("application")):
+        nested = application(fields(d["application"], "READY.application"))
+        yield from nested.changes(Mode.MERGE)
+    session.bot, session.shard, session.shards = bot, shard, shards
+
+
+def _shard(raw: msgspec.Raw) -> tuple[int, int]:
+    try:
+        shard, shards = msgspec.json.decode(raw, type=tuple[int, int])
+    except msgspec.MsgspecError as error:
+        raise PayloadError("READY.shard", "a shard and how many there are", bytes(raw)) from error
+    if not 0 <= shard < shards:
+        raise PayloadError("READY.shard", "a shard and how many there are", bytes(raw))
+    return shard, shards
+
+
+def _user_update(d: Fields, session: Session) -> Changes:
+    own = {name: raw for name, raw in d.items() if name != "email"}
+    yield Put(Kind.USER, (one_id(d, "id", "USER_UPDATE"),), own, own)
+
+
+def _guild_create(d: Fields, session: Session) -> Changes:
+    identity = one_id(d, "id", "GUILD_CREATE")
+    if _unavailable(d):
+        yield ListGuild(identity)  # A61: what is known of it stays
+        return
+    yield from guild(d, identity, session.bot)
+
+
+def _guild_update(d: Fields, session: Session) -> Changes:
+    identity = one_id(d, "id", "GUILD_UPDATE")
+    yield from guild(d, identity, session.bot, mode=Mode.MERGE)
+
+
+def _guild_delete(d: Fields, session: Session) -> Changes:
+    identity = one_id(d, "id", "GUILD_DELETE")
+    if _unavailable(d):
+        mark = {"unavailable": written(True)}
+        yield Put(Kind.GUILD, (identity,), mark, mark, Mode.PATCH)
+        return
+    yield DropGuild(identity)
+
+
+def _unavailable(d: Fields) -> bool:
+    return "unavailable" in d and scalar(d["unavailable"], "unavailable") is True
+
+
+def _channel_write(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "channel")
+    if where is not None:  # A81: channels without a guild have no key
+        yield channel(d, where, Mode.REPLACE)
+
+
+def _channel_delete(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "channel")
+    if where is not None:
+        yield DropChannel(where, one_id(d, "id", "channel"))
+
+
+def _channel_pins(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "CHANNEL_PINS_UPDATE")
+    if where is None:
+        return
+    identity = one_id(d, "channel_id", "CHANNEL_PINS_UPDATE")
+    pinned = {"last_pin_timestamp": d.get("last_pin_timestamp", written(None))}
+    yield from _on_channel(where, identity, pinned)
+
+
+def _channel_info(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "guild_id", "CHANNEL_INFO")
+    for each in objects(d.get("channels"), "CHANNEL_INFO.channels"):
+        yield from _told_of_channel(where, each)
+
+
+def _channel_told(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "channel")
+    if where is not None:
+        yield from _told_of_channel(where, d)
+
+
+def _told_of_channel(where: str, about: Fields) -> Changes:
+    """What Discord tells of a voice channel, and leaves out of the channel itself."""
+    changed = {name: raw for name, raw in about.items() if name in ("status", "voice_start_time")}
+    yield from _on_channel(where, one_id(about, "id", "channel"), changed)
+
+
+def _on_channel(where: str, identity: str, changed: Fields) -> Changes:
+    """A channel or a thread: an event does not tell which, and only one of them exists."""
+    yield Put(Kind.CHANNEL, (where, identity), changed, changed, Mode.PATCH)
+    yield Put(Kind.THREAD, (where, identity), changed, changed, Mode.PATCH)
+
+
+def _thread_write(d: Fields, session: Session) -> Changes:
+    yield from thread(d, session.bot, Mode.MERGE).changes(Mode.MERGE)
+
+
+def _thread_delete(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "guild_id", "THREAD_DELETE")
+    yield Drop(Kind.THREAD, (where, one_id(d, "id", "THREAD_DELETE")))
+
+
+def _thread_list_sync(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "guild_id", "THREAD_LIST_SYNC")
+    channels = None if absent(d.get("channel_ids")) else ids(d["channel_ids"], "THREAD_LIST_SYNC.channel_ids")
+    synced = [
+        thread({"guild_id": d["guild_id"], **each}, session.bot, Mode.REPLACE)
+        for each in objects(d.get("threads"), "THREAD_LIST_SYNC.threads")
+    ]
+    yield SyncThreads(where, channels, [each.put for each in synced])
+    for each in synced:
+        yield from each.children
+    for each_member in objects(d.get("members"), "THREAD_LIST_SYNC.members"):
+        yield from thread_member(each_member, None, session.bot, where)
+
+
+def _thread_member_update(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "THREAD_MEMBER_UPDATE")
+    yield from thread_member(d, None, session.bot, where)
+
+
+def _thread_members_update(d: Fields, session: Session) -> Changes:
+    identity = one_id(d, "id", "THREAD_MEMBERS_UPDATE")
+    where = one_id(d, "guild_id", "THREAD_MEMBERS_UPDATE")
+    for each in objects(d.get("added_members"), "THREAD_MEMBERS_UPDATE.added_members"):
+        yield from thread_member(each, identity, session.bot, where)
+    for gone in ids(d.get("removed_member_ids"), "THREAD_MEMBERS_UPDATE.removed_member_ids"):
+        yield Drop(Kind.THREAD_MEMBER, (where, identity, gone))
+    if "member_count" in d:
+        count = {"member_count": d["member_count"]}
+        yield Put(Kind.THREAD, (where, identity), count, count, Mode.PATCH)
+
+
+def _member_add(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "guild_id", "GUILD_MEMBER_ADD")
+    changes = list(member(d, where, None, Mode.REPLACE))
+    yield CountMember(where, last_id(changes), 1)
+    yield from changes
+
+
+def _member_update(d: Fields, session: Session) -> Changes:
+    yield from member(d, one_id(d, "guild_id", "GUILD_MEMBER_UPDATE"), None, Mode.MERGE)
+
+
+def _member_remove(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "guild_id", "GUILD_MEMBER_REMOVE")
+    if "user" not in d:
+        raise PayloadError("GUILD_MEMBER_REMOVE.user", "a user", "nothing")
+    person = user(d["user"], "GUILD_MEMBER_REMOVE.user")
+    yield person
+    yield CountMember(where, person.ids[0], -1)
+    yield Drop(Kind.MEMBER, (where, *person.ids))
+
+
+def _members_chunk(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "guild_id", "GUILD_MEMBERS_CHUNK")
+    yield from whole_members(d, where)
+    yield from presences(elements(d.get("presences"), "GUILD_MEMBERS_CHUNK.presences"), where)
+
+
+def _people(*names: str) -> Interpreter:
+    """An event of which only the users in it are kept."""
+
+    def interpret_people(d: Fields, session: Session) -> Changes:
+        for name in names:
+            if not absent(d.get(name)):
+                yield user(d[name], name)
+
+    return interpret_people
+
+
+def _child(kind: Kind, inner: str | None = None, *people: str) -> Interpreter:
+    """An event that carries a whole child of a guild, in a field of its own or as itself."""
+
+    def interpret_child(d: Fields, session: Session) -> Changes:
+        where = one_id(d, "guild_id", kind.value)
+        given = d if inner is None else fields(d[inner], inner) if inner in d else {}
+        nested = entity(kind, (where, one_id(given, "id", kind.value)), given, people)
+        yield from nested.changes(Mode.REPLACE)
+
+    return interpret_child
+
+
+def _integration(d: Fields, session: Session) -> Changes:
+    # A72: the gateway leaves out the user, so what REST told of it stays.
+    yield from integration(d, one_id(d, "guild_id", "integration")).changes(Mode.MERGE)
+
+
+def _child_gone(kind: Kind, field: str = "id") -> Interpreter:
+    def interpret_gone(d: Fields, session: Session) -> Changes:
+        yield Drop(kind, (one_id(d, "guild_id", kind.value), one_id(d, field, kind.value)))
+
+    return interpret_gone
+
+
+def _children(kind: Kind, field: str) -> Interpreter:
+    """An event that carries all children of one kind."""
+
+    def interpret_children(d: Fields, session: Session) -> Changes:
+        where = one_id(d, "guild_id", kind.value)
+        nested = [
+            entity(kind, (where, one_id(each, "id", kind.value)), each, ("user",))
+            for each in objects(d.get(field), field)
+        ]
+        yield from _replaced(kind, where, nested)
+
+    return interpret_children
+
+
+def _replaced(kind: Kind, where: str, nested: list[Nested]) -> Changes:
+    for each in nested:
+        yield from each.children
+    yield ReplaceAll(kind, where, [each.put for each in nested])
+
+
+def _invite_create(d: Fields, session: Session) -> Changes:
+    yield from invite(d).changes(Mode.REPLACE)
+
+
+def _invite_delete(d: Fields, session: Session) -> Changes:
+    yield Drop(Kind.INVITE, (invite_code(d),))
+
+
+def _message_create(d: Fields, session: Session) -> Changes:
+    nested = message(d, session.bot)
+    yield from nested.changes(Mode.REPLACE)
+    where = maybe_id(d, "guild_id", "MESSAGE_CREATE")
+    if where is not None:
+        yield from _on_channel(where, nested.put.ids[0], {"last_message_id": d["id"]})
+
+
+def _message_update(d: Fields, session: Session) -> Changes:
+    # A19: without an author it is partial, and lays its fields over a message that is known.
+    mode = Mode.PATCH if absent(d.get("author")) else Mode.MERGE
+    yield from message(d, session.bot).changes(mode)
+
+
+def _message_delete(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "channel_id", "MESSAGE_DELETE")
+    yield Drop(Kind.MESSAGE, (where, one_id(d, "id", "MESSAGE_DELETE")))
+
+
+def _message_delete_bulk(d: Fields, session: Session) -> Changes:
+    where = one_id(d, "channel_id", "MESSAGE_DELETE_BULK")
+    for each in ids(d.get("ids"), "MESSAGE_DELETE_BULK.ids"):
+        yield Drop(Kind.MESSAGE, (where, each))
+
+
+def _reaction_add(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "MESSAGE_REACTION_ADD")
+    if where is not None and not absent(d.get("member")):
+        yield from member(fields(d["member"], "member"), where, None, Mode.MERGE)
+    yield React(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
+
+
+def _reaction_remove(d: Fields, session: Session) -> Changes:
+    yield Unreact(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
+
+
+def _reaction_remove_emoji(d: Fields, session: Session) -> Changes:
+    yield Unreact(one_id(d, "message_id", "reaction"), emoji_token(d))
+
+
+def _reaction_remove_all(d: Fields, session: Session) -> Changes:
+    yield Unreact(one_id(d, "message_id", "reaction"))
+
+
+def _presence_update(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "PRESENCE_UPDATE")
+    if where is not None:
+        yield from presence(d, where)
+
+
+def _voice_state_update(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "VOICE_STATE_UPDATE")
+    if where is not None:
+        yield from voice_state(d, where)
+
+
+def _stage_write(d: Fields, session: Session) -> Changes:
+    yield stage_instance(d, one_id(d, "guild_id", "stage instance"))
+
+
+def _interaction_create(d: Fields, session: Session) -> Changes:
+    yield from interaction(d, session.bot).changes(Mode.REPLACE)
+
+
+def _typing_start(d: Fields, session: Session) -> Changes:
+    where = maybe_id(d, "guild_id", "TYPING_START")
+    if where is not None and not absent(d.get("member")):
+        person = one_id(d, "user_id", "TYPING_START")
+        yield from member(fields(d["member"], "member"), where, person, Mode.MERGE)
+
+
+EVENTS: dict[str, Interpreter] = {
+    "READY": _ready,
+    "USER_UPDATE": _user_update,
+    "GUILD_CREATE": _guild_create,
+    "GUILD_UPDATE": _guild_update,
+    "GUILD_DELETE": _guild_delete,
+    "CHANNEL_CREATE": _channel_write,
+    "CHANNEL_UPDATE": _channel_write,
+    "CHANNEL_DELETE": _channel_delete,
+    "CHANNEL_PINS_UPDATE": _channel_pins,
+    "CHANNEL_INFO": _channel_info,
+    "VOICE_CHANNEL_STATUS_UPDATE": _channel_told,
+    "VOICE_CHANNEL_START_TIME_UPDATE": _channel_told,
+    "THREAD_CREATE": _thread_write,
+    "THREAD_UPDATE": _thread_write,
+    "THREAD_DELETE": _thread_delete,
+    "THREAD_LIST_SYNC": _thread_list_sync,
+    "THREAD_MEMBER_UPDATE": _thread_member_update,
+    "THREAD_MEMBERS_UPDATE": _thread_members_update,
+    "GUILD_MEMBER_ADD": _member_add,
+    "GUILD_MEMBER_UPDATE": _member_update,
+    "GUILD_MEMBER_REMOVE": _member_remove,
+    "GUILD_MEMBERS_CHUNK": _members_chunk,
+    "GUILD_BAN_ADD": _people("user"),
+    "GUILD_BAN_REMOVE": _people("user"),
+    "GUILD_ROLE_CREATE": _child(Kind.ROLE, "role"),
+    "GUILD_ROLE_UPDATE": _child(Kind.ROLE, "role"),
+    "GUILD_ROLE_DELETE": _child_gone(Kind.ROLE, "role_id"),
+    "GUILD_EMOJIS_UPDATE": _children(Kind.EMOJI, "emojis"),
+    "GUILD_STICKERS_UPDATE": _children(Kind.STICKER, "stickers"),
+    "INTEGRATION_CREATE": _integration,
+    "INTEGRATION_UPDATE": _integration,
+    "INTEGRATION_DELETE": _child_gone(Kind.INTEGRATION),
+    "INVITE_CREATE": _invite_create,
+    "INVITE_DELETE": _invite_delete,
+    "MESSAGE_CREATE": _message_create,
+    "MESSAGE_UPDATE": _message_update,
+    "MESSAGE_DELETE": _message_delete,
+    "MESSAGE_DELETE_BULK": _message_delete_bulk,
+    "MESSAGE_REACTION_ADD": _reaction_add,
+    "MESSAGE_REACTION_REMOVE": _reaction_remove,
+    "MESSAGE_REACTION_REMOVE_EMOJI": _reaction_remove_emoji,
+    "MESSAGE_REACTION_REMOVE_ALL": _reaction_remove_all,
+    "PRESENCE_UPDATE": _presence_update,
+    "VOICE_STATE_UPDATE": _voice_state_update,
+    "STAGE_INSTANCE_CREATE": _stage_write,
+    "STAGE_INSTANCE_UPDATE": _stage_write,
+    "STAGE_INSTANCE_DELETE": _child_gone(Kind.STAGE_INSTANCE, "channel_id"),
+    "GUILD_SCHEDULED_EVENT_CREATE": _child(Kind.SCHEDULED_EVENT, None, "creator"),
+    "GUILD_SCHEDULED_EVENT_UPDATE": _child(Kind.SCHEDULED_EVENT, None, "creator"),
+    "GUILD_SCHEDULED_EVENT_DELETE": _child_gone(Kind.SCHEDULED_EVENT),
+    "AUTO_MODERATION_RULE_CREATE": _child(Kind.AUTOMOD_RULE),
+    "AUTO_MODERATION_RULE_UPDATE": _child(Kind.AUTOMOD_RULE),
+    "AUTO_MODERATION_RULE_DELETE": _child_gone(Kind.AUTOMOD_RULE),
+    "INTERACTION_CREATE": _interaction_create,
+    "TYPING_START": _typing_start,
+}

@@ -1,0 +1,31 @@
+"""The two layouts as models of the tools."""
+
+from __future__ import annotations
+
+from keywright.tools import Channels, Model, Route
+from keywright_discord.drc import schema as drc_schema
+from keywright_discord.spectacles import schema as spectacles_schema
+
+__all__ = ["drc", "spectacles"]
+
+
+def _to_drc(prefix: str | None, to_prefix: str | None) -> Route:
+    from keywright_discord.conversion import SpectaclesToDrc
+    from keywright_discord.layouts import LAYOUTS
+
+    return Route(SpectaclesToDrc(), (*LAYOUTS["spectacles"].bind(prefix), *LAYOUTS["drc"].bind(to_prefix)))
+
+
+def _channels() -> Channels:
+    from keywright_discord.channels import gateway_channels
+
+    return gateway_channels()
+
+
+drc = Model("drc", (drc_schema.drc, drc_schema.private))
+spectacles = Model(
+    "spectacles",
+    (spectacles_schema.spectacles, spectacles_schema.private),
+    conversions={"drc": _to_drc},
+    channels=_channels,
+)

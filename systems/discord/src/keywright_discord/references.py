@@ -1,0 +1,215 @@
+"""Which documents refer to which: the inverse of normalisation, for both layouts.
+
+An author that is not known becomes `{"id": …}` (A17); any other reference that leads nowhere stays
+the id. A child that was removed is put back only when it is found (A83). What a document holds as
+an object already stays as it is, and so does `{}` where a writer made that of an empty list (A10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+from keywright_discord.document_reads import Hole, Object
+from keywright_discord.draft import Place
+from keywright_discord.raw_json import PayloadError, identity
+
+Holes = Iterator[Hole]
+
+
+class Places(Protocol):
+    """Where a layout has what others refer to; None where it does not keep it."""
+
+    def user(self, user: str) -> Place: ...
+
+    def member(self, guild: str, user: str) -> Place: ...
+
+    def message(self, channel: str, message: str) -> Place: ...
+
+    def thread(self, thread: str) -> Place: ...
+
+    def thread_member(self, thread: str, user: str) -> Place | None: ...
+
+
+class References:
+    """The holes of each document in one layout; `bot` is whose membership a thread shows."""
+
+    def __init__(self, places: Places, bot: str | None = None) -> None:
+        self.places = places
+        self.bot = bot
+
+    def of_message(self, found: Object, *, deep: bool = True) -> Holes:
+        """A message; `deep` follows the message that it answers, one level."""
+        guild = reference(found.get("guild_id"))
+        author = found.get("author")
+        yield from self._user(found, "author", known_by_id=True)
+        yield from self._member(found, guild, _id_of(author))
+        yield from self._mentions(found, guild)
+        yield from self._invoked(found.get("interaction"), guild)
+        yield from self._invoked(found.get("interaction_metadata"), None)
+        yield from self._thread(found)
+        if deep:
+            yield from self._message(found, "referenced_message", _channel_of(found))
+
+    def of_member(self, user: str, found: Object) -> Holes:
+        if "user" not in found:
+            yield Hole(self.places.user(user), _into(found, "user"))
+
+    def of_voice_state(self, guild: str, user: str, found: Object) -> Holes:
+        yield from self._whole_member(found, guild, user)
+
+    def of_thread(self, thread: str, found: Object) -> Holes:
+        """A thread and the bot's own membership; the others are a listing."""
+        place = None if self.bot is None else self.places.thread_member(thread, self.bot)
+        if place is not None and "member" not in found:
+            yield Hole(place, _into(found, "member"))
+
+    def of_thread_member(self, guild: str | None, user: str, found: Object) -> Holes:
+        if guild is not None:
+            yield from self._whole_member(found, guild, user)
+
+    def of_presence(self, found: Object) -> Holes:
+        """A presence, whose user may be a partial one: its fields are the newer ones."""
+        partial = found.get("user")
+        yield from self._user(found, "user")
+        if isinstance(partial, dict) and (user := _id_of(partial)) is not None:
+            yield Hole(self.places.user(user), lambda known: found.update(user={**known, **partial}))
+
+    def of_people(self, found: Object, *names: str) -> Holes:
+        """Users under these names, and nothing else."""
+        for name in names:
+            yield from self._user(found, name)
+
+    def of_integration(self, found: Object) -> Holes:
+        yield from self._user(found, "user")
+        if isinstance(application := found.get("application"), dict):
+            yield from self._user(application, "bot")
+
+    def of_application(self, found: Object) -> Holes:
+        yield from self.of_people(found, "owner", "bot")
+        team = found.get("team")
+        for member in _objects(team.get("members")) if isinstance(team, dict) else ():
+            yield from self._user(member, "user")
+
+    def of_interaction(self, found: Object) -> Holes:
+        """An interaction (A69): its user and member, its message, and whom its options name."""
+        guild = reference(found.get("guild_id"))
+        user = reference(found.get("user"))
+        yield from self._user(found, "user")
+        if guild is not None and user is not None:
+            yield from self._whole_member(found, guild, user)
+        yield from self._message(found, "message", reference(found.get("channel_id")))
+        data = found.get("data")
+        resolved = data.get("resolved") if isinstance(data, dict) else None
+        if isinstance(resolved, dict):
+            yield from self._resolved(resolved, guild)
+
+    def _user(self, found: Object, name: str, *, known_by_id: bool = False) -> Holes:
+        user = reference(found.get(name))
+        if user is not None:
+            leave = (lambda: found.update({name: {"id": user}})) if known_by_id else None
+            yield Hole(self.places.user(user), _into(found, name), leave)
+
+    def _member(self, found: Object, guild: str | None, user: str | None) -> Holes:
+        """The member beside a user, so without one."""
+        if guild is not None and user is not None and "member" not in found:
+            yield Hole(self.places.member(guild, user), _into(found, "member"))
+
+    def _whole_member(self, found: Object, guild: str, user: str) -> Holes:
+        """A member with its user."""
+        if "member" not in found:
+            yield Hole(self.places.member(guild, user), _into(found, "member"))
+        yield Hole(self.places.user(user), lambda known: _beside(found.get("member"), "user", known))
+
+    def _mentions(self, found: Object, guild: str | None) -> Holes:
+        mentions = found.get("mentions")
+        if not isinstance(mentions, list):
+            return
+        for place, each in enumerate(mentions):
+            user = reference(each)
+            if user is not None:
+                yield Hole(self.places.user(user), _into(mentions, place))
+            user = user or _id_of(each)
+            if guild is not None and user is not None:
+                yield Hole(self.places.member(guild, user), self._mentioned(mentions, place))
+
+    @staticmethod
+    def _mentioned(mentions: list[Any], place: int) -> Any:
+        # Looked up when it is filled: by then the id has become the user, if that is known.
+        return lambda member: _beside(mentions[place], "member", member)
+
+    def _invoked(self, found: Any, guild: str | None) -> Holes:
+        """The interaction that a message answers; only the older form has a member."""
+        if not isinstance(found, dict):
+            return
+        user = reference(found.get("user"))
+        yield from self.of_people(found, "user", "target_user")
+        yield from self._member(found, guild, user)
+        yield from self._invoked(found.get("triggering_interaction_metadata"), None)
+
+    def _thread(self, found: Object) -> Holes:
+        thread = reference(found.get("thread"))
+        if thread is None:
+            return
+        yield Hole(self.places.thread(thread), _into(found, "thread"))
+        own = None if self.bot is None else self.places.thread_member(thread, self.bot)
+        if own is not None:
+            yield Hole(own, lambda member: _beside(found["thread"], "member", member))
+
+    def _message(self, found: Object, name: str, channel: str | None) -> Holes:
+        message = reference(found.get(name))
+        if message is not None and channel is not None:
+            place = self.places.message(channel, message)
+            yield Hole(place, _into(found, name), None, lambda inner: self.of_message(inner, deep=False))
+
+    def _resolved(self, resolved: Object, guild: str | None) -> Holes:
+        """Arrays of ids become objects by id again, as Discord sends them."""
+        for name in ("users", "members"):
+            ids = resolved.get(name)
+            if not isinstance(ids, list):
+                continue
+            by_id: Object = {each: each for each in ids if reference(each)} if name == "users" else {}
+            resolved[name] = by_id
+            for each in filter(None, map(reference, ids)):
+                if name == "users":
+                    yield Hole(self.places.user(each), _into(by_id, each))
+                elif guild is not None:
+                    yield Hole(self.places.member(guild, each), _into(by_id, each))
+
+
+def reference(value: object) -> str | None:
+    """The id that stands for an object, or None when it is none."""
+    if not isinstance(value, str | int):
+        return None
+    try:
+        return identity(value, "a reference")
+    except PayloadError:
+        return None
+
+
+def _id_of(value: object) -> str | None:
+    return reference(value.get("id")) if isinstance(value, dict) else reference(value)
+
+
+def _channel_of(found: Object) -> str | None:
+    """Where the message that a message answers is: in the same channel, unless it says otherwise."""
+    told = found.get("message_reference")
+    channel = reference(told.get("channel_id")) if isinstance(told, dict) else None
+    return channel or reference(found.get("channel_id"))
+
+
+def _objects(value: object) -> Iterable[Object]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _into(target: Any, name: str | int) -> Any:
+    def fill(found: Object) -> None:
+        target[name] = found
+
+    return fill
+
+
+def _beside(target: object, name: str, found: Object) -> None:
+    """Add to an object that is there by now; what it has already stays."""
+    if isinstance(target, dict):
+        target.setdefault(name, found)

@@ -1,0 +1,76 @@
+"""How often a client may do what. Time comes from a clock that is given, so tests can move it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import Enum, auto
+
+from keywright_discord.simulator.settings import SimulatorSettings
+
+__all__ = ["IdentifyLimits", "Verdict", "Window"]
+
+
+class Window:
+    """At most `limit` in any `seconds`."""
+
+    def __init__(self, limit: int, seconds: float, clock: Callable[[], float]) -> None:
+        self._limit = limit
+        self._seconds = seconds
+        self._clock = clock
+        self._admitted: deque[float] = deque()
+
+    def admit(self) -> bool:
+        """Whether one more fits; if so it counts."""
+        if self.remaining == 0:
+            return False
+        self._admitted.append(self._clock())
+        return True
+
+    @property
+    def remaining(self) -> int:
+        horizon = self._clock() - self._seconds
+        while self._admitted and self._admitted[0] <= horizon:
+            self._admitted.popleft()
+        return max(0, self._limit - len(self._admitted))
+
+    @property
+    def reset_after(self) -> float:
+        """Seconds until one that was counted no longer counts; 0 when none does."""
+        if self.remaining == self._limit:
+            return 0.0
+        return self._admitted[0] + self._seconds - self._clock()
+
+
+class Verdict(Enum):
+    ADMITTED = auto()
+    TOO_FAST = auto()
+    EXHAUSTED = auto()
+
+
+class IdentifyLimits:
+    """One identify per bucket (`shard_id % max_concurrency`) and window, and so many in a day."""
+
+    def __init__(self, settings: SimulatorSettings) -> None:
+        self._settings = settings
+        self._day = Window(settings.session_starts, settings.session_start_window_seconds, settings.clock)
+        self._buckets = [
+            Window(1, settings.identify_window_seconds, settings.clock)
+            for _ in range(settings.max_concurrency)
+        ]
+
+    def admit(self, shard_id: int) -> Verdict:
+        """Each identify counts for the day, also one that came too fast."""
+        if not self._day.admit():
+            return Verdict.EXHAUSTED
+        bucket = self._buckets[shard_id % len(self._buckets)]
+        return Verdict.ADMITTED if bucket.admit() else Verdict.TOO_FAST
+
+    def as_data(self) -> dict[str, int]:
+        """The `session_start_limit` of /gateway/bot."""
+        return {
+            "total": self._settings.session_starts,
+            "remaining": self._day.remaining,
+            "reset_after": round(self._day.reset_after * 1000),
+            "max_concurrency": self._settings.max_concurrency,
+        }

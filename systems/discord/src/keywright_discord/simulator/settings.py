@@ -1,0 +1,73 @@
+"""What a simulated Discord is like: who may log in, what there is, how strict it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keywright.errors import UsageError
+from keywright_discord.simulator.intents import PRIVILEGED, Intents
+
+__all__ = ["SimulatorSettings"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatorSettings:
+    """Discord's own numbers unless said otherwise."""
+
+    token: str | None = None
+    """What the bot logs in with; None makes one that names the bot, as Discord's tokens do."""
+    host: str = "127.0.0.1"
+    port: int = 0
+    """0 takes a free one."""
+
+    seed: int = 0
+    guilds: int = 2
+    members: int = 20
+    """Of each guild, the bot included."""
+
+    shards: int = 1
+    """What /gateway/bot recommends; a client may choose another number."""
+    guilds_per_shard: int = 2500
+    """A shard with more is told that sharding is required (4011)."""
+    privileged: Intents = PRIVILEGED
+    """The privileged intents the bot was granted; asking for another one closes with 4014."""
+
+    max_concurrency: int = 1
+    identify_window_seconds: float = 5.0
+    session_starts: int = 1000
+    session_start_window_seconds: float = 24 * 3600.0
+
+    heartbeat_interval_ms: int = 41_250
+    heartbeat_grace_seconds: float = 15.0
+    """How much later than its interval a heartbeat may come."""
+    session_lifetime_seconds: float = 180.0
+    """How long a session without a connection can be resumed."""
+
+    sends: int = 120
+    sends_window_seconds: float = 60.0
+    presences: int = 5
+    presences_window_seconds: float = 20.0
+    member_requests_window_seconds: float = 30.0
+    """All members of a guild can be asked for once in so long."""
+
+    replay_events: int = 10_000
+    replay_bytes: int = 64 * 1024 * 1024
+    """What a session keeps for a resume; what is older is gone, and so is the session for who needs it."""
+    outbox: int = 10_000
+    """Packets that may wait for one client; one that reads too slowly is cut off, and can resume."""
+    remembered: int = 10_000
+    """How many packets from clients are kept for tests to look at."""
+    integer_ids: bool = True
+    """In ETF Discord may send ids as integers; False sends them as text, as in JSON."""
+
+    clock: Callable[[], float] = time.monotonic
+    """Seconds, for every limit and timeout; ManualClock.monotonic makes time stand still."""
+
+    def __post_init__(self) -> None:
+        for name in ("shards", "max_concurrency", "members", "outbox", "replay_events"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} cannot be {getattr(self, name)}. Give 1 or more.")
+        if self.guilds < 0:
+            raise UsageError(f"guilds cannot be {self.guilds}. Give 0 or more.")

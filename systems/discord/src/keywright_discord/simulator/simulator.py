@@ -1,0 +1,256 @@
+"""The simulated Discord: a server on one port, and the strings a test pulls."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.http11 import Request, Response
+
+from keywright.errors import UsageError
+from keywright_discord.simulator import rest
+from keywright_discord.simulator.codes import CloseCode, Op
+from keywright_discord.simulator.connection import Connection
+from keywright_discord.simulator.gateway import Gateway, Received
+from keywright_discord.simulator.protocol import converse
+from keywright_discord.simulator.session import Session
+from keywright_discord.simulator.settings import SimulatorSettings
+from keywright_discord.simulator.world import SimulatedWorld
+
+__all__ = ["DiscordSimulator"]
+
+T = TypeVar("T")
+
+_RESUME_PATH = "/resume"
+_WATCHED_EVERY = 0.05
+_LARGEST_MESSAGE = 1024 * 1024  # beyond it websockets closes with 1009; between, Discord's own 4002
+_PLAYED_AT_ONCE = 100
+_PATIENCE = 1.0
+
+
+class DiscordSimulator:
+    """Discord on this machine, for clients that are pointed at `api_url` or `gateway_url`.
+
+    `async with DiscordSimulator() as discord:`. Everything runs in the event loop that entered it; leaving
+    closes all connections.
+    """
+
+    def __init__(self, settings: SimulatorSettings | None = None) -> None:
+        self.settings = settings or SimulatorSettings()
+        self._gateway = Gateway(self.settings)
+        self._server: Server | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._reachable = asyncio.Event()
+        self._reachable.set()
+        self.port = self.settings.port
+
+    async def __aenter__(self) -> Self:
+        try:
+            self._server = await self._listen()
+        except OSError as exc:
+            address = f"{self.settings.host}:{self.settings.port}"
+            raise UsageError(f"cannot listen on {address}: {exc}. Choose another port.") from exc
+        self.port = next(iter(self._server.sockets)).getsockname()[1]
+        self._gateway.resume_url = f"{self.gateway_url}{_RESUME_PATH}"
+        self._start(self._watch())
+        return self
+
+    async def _listen(self) -> Server:
+        return await serve(
+            lambda socket: converse(self._gateway, socket),
+            self.settings.host,
+            self.settings.port,
+            process_request=self._route,
+            compression=None,
+            ping_interval=None,
+            close_timeout=2,
+            max_size=_LARGEST_MESSAGE,
+            logger=logging.getLogger("keywright.discord_simulator"),
+            server_header="keywright-simulator",
+        )
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+
+    async def _route(self, socket: ServerConnection, request: Request) -> Response | None:
+        """REST and the gateway share the port; None lets the WebSocket handshake go on."""
+        await self._reachable.wait()
+        path = urlsplit(request.path).path.rstrip("/")
+        if path in ("", _RESUME_PATH):
+            return None
+        return rest.answer(self._gateway, request, self.gateway_url)
+
+    @property
+    def gateway_url(self) -> str:
+        return f"ws://{self.settings.host}:{self.port}"
+
+    @property
+    def resume_url(self) -> str:
+        """What READY tells clients to resume at; a path of its own, so that `connections` shows who did."""
+        return self._gateway.resume_url
+
+    @property
+    def api_url(self) -> str:
+        return f"http://{self.settings.host}:{self.port}/api/v10"
+
+    @property
+    def token(self) -> str:
+        return self._gateway.token
+
+    @property
+    def world(self) -> SimulatedWorld:
+        return self._gateway.world
+
+    @property
+    def sessions(self) -> list[Session]:
+        """Those that are connected or can be resumed, oldest first."""
+        return list(self._gateway.sessions.values())
+
+    @property
+    def connections(self) -> list[Connection]:
+        """The open ones, oldest first."""
+        return list(self._gateway.connections.values())
+
+    def received(self, op: Op | None = None, *, shard: int | None = None) -> list[Received]:
+        """What clients sent, oldest first: of one opcode, from one shard, or all that is remembered."""
+        return [
+            each
+            for each in self._gateway.received
+            if (op is None or each.op == op) and (shard is None or each.shard == shard)
+        ]
+
+    async def dispatch(self, event: str, data: Any, *, guild: str | None = None) -> int:
+        """Send an event to the shard of its guild, or to shard 0; how many sessions it was for.
+
+        The guild is `guild_id` in the data unless it is given. A session that is not connected gets the event
+        when it resumes.
+        """
+        reached = self._gateway.dispatch(event, data, guild=guild)
+        await asyncio.sleep(0)
+        return reached
+
+    async def say(self, content: str, *, guild: str) -> dict[str, Any]:
+        """Let a member write a message; the message."""
+        made = self.world.message(content, guild=guild)
+        await self.dispatch("MESSAGE_CREATE", made)
+        return made
+
+    async def join_guild(self, *, members: int | None = None) -> str:
+        """Add the bot to a new guild; its id."""
+        created = self.world.new_guild(members or self.settings.members)
+        await self.dispatch("GUILD_CREATE", created)
+        return str(created["id"])
+
+    async def leave_guild(self, guild: str) -> None:
+        self.world.leave(guild)
+        await self.dispatch("GUILD_DELETE", {"id": guild})
+
+    async def play(self, events: Iterable[tuple[str, Any]], *, rate: float | None = None) -> int:
+        """Dispatch all of them, so many a second or as fast as clients read; how many there were.
+
+        A client that reads too slowly is waited for briefly; then its outbox overflows, and it is cut off.
+        """
+        started = time.monotonic()
+        played = 0
+        for played, (event, data) in enumerate(events, 1):
+            self._gateway.dispatch(event, data)
+            if rate is not None and (ahead := started + played / rate - time.monotonic()) > 0:
+                await asyncio.sleep(ahead)
+            elif played % _PLAYED_AT_ONCE == 0:
+                await self._wait_for_readers()
+        return played
+
+    async def _wait_for_readers(self) -> None:
+        deadline = time.monotonic() + _PATIENCE
+        await asyncio.sleep(0)
+        while any(each.waiting > self.settings.outbox // 2 for each in self.connections):
+            if time.monotonic() > deadline:
+                return
+            await asyncio.sleep(0.001)
+
+    def start_traffic(
+        self, *, rate: float, count: int | None = None, mix: Mapping[str, float] | None = None
+    ) -> asyncio.Task[int]:
+        """Everyday events in the background, until `count` or the end; `mix` changes weights by name."""
+        return self._start(self.play(self.world.events(count, mix=mix), rate=rate))
+
+    async def close(self, shard: int, code: CloseCode) -> None:
+        """Close the shard's connection with this code, after all that was sent before."""
+        await self._end(self.connection(shard), lambda connection: self._gateway.hang_up(connection, code))
+
+    async def cut(self, shard: int) -> None:
+        """End the shard's TCP connection abruptly."""
+        await self._end(self.connection(shard), self._gateway.cut)
+
+    @asynccontextmanager
+    async def outage(self) -> AsyncIterator[None]:
+        """Cut everybody off; whoever comes back is kept waiting until it is over."""
+        self._reachable.clear()
+        try:
+            for connection in self.connections:
+                await self._end(connection, self._gateway.cut)
+            yield
+        finally:
+            self._reachable.set()
+
+    async def reconnect(self, shard: int) -> None:
+        """Op 7: ask the shard to reconnect and resume."""
+        self.connection(shard).send(Op.RECONNECT, None)
+
+    async def invalidate(self, shard: int, *, resumable: bool) -> None:
+        """Op 9: the shard's session is invalid, or it should try to resume it."""
+        self._gateway.invalidate(self.connection(shard), resumable=resumable)
+
+    async def request_heartbeat(self, shard: int) -> None:
+        """Op 1 from the server: the shard has to send a heartbeat at once."""
+        self.connection(shard).send(Op.HEARTBEAT, None)
+
+    def stop_acks(self, shard: int) -> None:
+        """Leave heartbeats of the shard's connection unanswered, as a connection does that is dead."""
+        self.connection(shard).acks = False
+
+    def connection(self, shard: int) -> Connection:
+        """The newest connection that has a session for this shard."""
+        for connection in reversed(self.connections):
+            if connection.shard is not None and connection.shard.id == shard:
+                return connection
+        raise UsageError(f"no client is connected as shard {shard}. Wait with until() for one that is.")
+
+    async def until(self, probe: Callable[[], T | None], what: str, *, seconds: float = 30.0) -> T:
+        """Look until `probe` finds something true, and return it; fail with `what` when time is up."""
+        deadline = time.monotonic() + seconds
+        while not (found := probe()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not within {seconds:g} s: {what}")
+            await asyncio.sleep(0.005)
+        return found
+
+    async def _end(self, connection: Connection, end: Callable[[Connection], None]) -> None:
+        end(connection)
+        await self.until(lambda: connection not in self.connections, "the connection is gone")
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_WATCHED_EVERY)
+            self._gateway.expire()
+
+    def _start(self, work: Any) -> asyncio.Task[Any]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

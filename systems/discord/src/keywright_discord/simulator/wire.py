@@ -1,0 +1,123 @@
+"""Packets to frames and back: JSON or ETF, and the three compressions of Discord's gateway."""
+
+from __future__ import annotations
+
+import zlib
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+import zstandard
+
+from keywright_discord.simulator.codes import CloseCode, HangUp
+from keywright_messaging import etf
+
+__all__ = ["Encoding", "Frame", "Packing", "packing"]
+
+_ID_DIGITS = 15
+_ID_LISTS = frozenset({"ids", "roles", "mention_roles", "applied_tags", "not_found"})
+
+
+class Encoding(Enum):
+    """How one connection writes packets, in both directions."""
+
+    JSON = "json"
+    ETF = "etf"
+    ETF_INTEGER_IDS = "etf with ids as integers"
+
+    @property
+    def is_text(self) -> bool:
+        return self is Encoding.JSON
+
+    def encode(self, packet: Any) -> bytes:
+        if self is Encoding.JSON:
+            return msgspec.json.encode(packet)
+        return etf.encode(packet if self is Encoding.ETF else _with_integer_ids(packet))
+
+    def decode(self, message: str | bytes) -> Any:
+        """A client's packet: JSON in a text or a binary frame, ETF in a binary one. Else hangs up."""
+        try:
+            if self is Encoding.JSON:
+                return msgspec.json.decode(message)
+            if isinstance(message, bytes):
+                return etf.decode(message)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, etf.EtfError) as exc:
+            raise HangUp(CloseCode.DECODE_ERROR) from exc
+        raise HangUp(CloseCode.DECODE_ERROR)
+
+
+def _with_integer_ids(data: Any) -> Any:
+    """Discord may send ids as 64-bit integers in ETF; they are known by the names of their fields."""
+    if isinstance(data, list):
+        return [_with_integer_ids(each) for each in data]
+    if isinstance(data, dict):
+        return {name: _identified(name, value) for name, value in data.items()}
+    return data
+
+
+def _identified(name: str, value: Any) -> Any:
+    if isinstance(value, str) and (name == "id" or name.endswith("_id")):
+        return _as_integer(value)
+    if isinstance(value, list) and (name in _ID_LISTS or name.endswith("_ids")):
+        return [_as_integer(each) if isinstance(each, str) else _with_integer_ids(each) for each in value]
+    return _with_integer_ids(value)
+
+
+def _as_integer(text: str) -> int | str:
+    return int(text) if len(text) >= _ID_DIGITS and text.isascii() and text.isdigit() else text
+
+
+class Frame(NamedTuple):
+    data: bytes
+    is_text: bool
+
+
+class Packing(Protocol):
+    """How one connection's packets become frames; it lives as long as the connection."""
+
+    def pack(self, payload: bytes) -> Frame: ...
+
+
+class Plain:
+    def __init__(self, encoding: Encoding) -> None:
+        self._is_text = encoding.is_text
+
+    def pack(self, payload: bytes) -> Frame:
+        return Frame(payload, self._is_text)
+
+
+class ZlibStream:
+    """One zlib stream for the connection; each packet ends with a sync flush, 00 00 ff ff."""
+
+    def __init__(self) -> None:
+        self._stream = zlib.compressobj(level=1)
+
+    def pack(self, payload: bytes) -> Frame:
+        return Frame(self._stream.compress(payload) + self._stream.flush(zlib.Z_SYNC_FLUSH), False)
+
+
+class ZstdStream:
+    """One zstd frame for the connection that never ends; each packet is flushed out of it."""
+
+    def __init__(self) -> None:
+        self._stream = zstandard.ZstdCompressor(level=1).compressobj()
+
+    def pack(self, payload: bytes) -> Frame:
+        begun = self._stream.compress(payload)
+        return Frame(begun + self._stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK), False)
+
+
+class PayloadZlib:
+    """Each packet a zlib stream of its own, asked for with `compress` in the identify."""
+
+    def pack(self, payload: bytes) -> Frame:
+        return Frame(zlib.compress(payload, level=1), False)
+
+
+def packing(compress: str | None, encoding: Encoding) -> Packing | None:
+    """What the `compress` of the gateway's address asks for; None when there is no such compression."""
+    if compress is None:
+        return Plain(encoding)
+    if compress == "zlib-stream":
+        return ZlibStream()
+    return ZstdStream() if compress == "zstd-stream" else None

@@ -1,0 +1,148 @@
+"""What there is on the simulated Discord: one bot and its guilds, from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from keywright.errors import UsageError
+from keywright_discord.simulator.session import Shard
+from keywright_discord.traffic import Traffic
+from keywright_discord.traffic.messages import message
+from keywright_discord.traffic.objects import STAGE, TEXT, VOICE, voice_state
+from keywright_discord.traffic.world import Home
+
+__all__ = ["SimulatedWorld"]
+
+Json = dict[str, Any]
+
+_FLAGS = 565248  # the application may use the three privileged intents
+_ANSWERS = ("READY", "RESUMED", "GUILD_MEMBERS_CHUNK", "VOICE_SERVER_UPDATE")
+# The traffic's versions of these have made-up fields only, on which client libraries stumble.
+_MADE_UP = (
+    "GUILD_SOUNDBOARD_SOUNDS_UPDATE",
+    "AUTO_MODERATION_ACTION_EXECUTION",
+    "GUILD_AUDIT_LOG_ENTRY_CREATE",
+)
+_MIX = dict.fromkeys((*_ANSWERS[1:], *_MADE_UP), 0.0)
+
+
+class SimulatedWorld:
+    """The same seed and calls make the same world, however often clients look at it."""
+
+    def __init__(self, seed: int, *, guilds: int, members: int) -> None:
+        self._traffic = Traffic(seed)
+        self._guilds = guilds
+        self._members = members
+        for _ in range(guilds):
+            self._traffic.guild(members)
+
+    @property
+    def bot(self) -> Json:
+        """The bot's own user, as /users/@me and READY have it."""
+        own = {"email": None, "verified": True, "mfa_enabled": False, "flags": 0, "locale": "en-US"}
+        return {**self._traffic.world.bot, **own}
+
+    @property
+    def application(self) -> Json:
+        return {"id": self._traffic.world.application, "flags": _FLAGS}
+
+    @property
+    def guilds(self) -> list[str]:
+        return self._traffic.guilds
+
+    def guilds_of(self, shard: Shard) -> list[str]:
+        return [guild for guild in self._traffic.guilds if shard.has(guild)]
+
+    def new_guild(self, members: int) -> Json:
+        """The `d` of the GUILD_CREATE of a guild that the bot joins now."""
+        return self._traffic.guild(members)
+
+    def leave(self, guild: str) -> None:
+        self._traffic.world.homes.drop(guild)
+
+    def guild_create(self, guild: str) -> Json | None:
+        """The guild as it is now; None when it is unavailable, or the bot has left it."""
+        home = self._traffic.world.homes.get(guild)
+        if home is None or not home.available:
+            return None
+        # Looking must not change what comes next.
+        chance = home.source.random.getstate()
+        created = home.created()
+        home.source.random.setstate(chance)
+        return created
+
+    def message(self, content: str, *, guild: str) -> Json:
+        """The `d` of a MESSAGE_CREATE by a member, in a text channel."""
+        home = self._home(guild)
+        made = message(home.source, home.setting(), home.someone())
+        rarities = (
+            "webhook_id",
+            "poll",
+            "sticker_items",
+            "application_id",
+            "interaction",
+            "interaction_metadata",
+        )
+        plain = {name: value for name, value in made.items() if name not in rarities}
+        author = home.someone()
+        said: Json = {"author": author.user, "member": author.member, "mentions": [], "type": 0}
+        where = next(each["id"] for each in home.channels.values() if each["type"] == TEXT)
+        return plain | said | {"content": content, "channel_id": where}
+
+    def members(self, guild: str) -> dict[str, Json]:
+        """All members by user id, each with its user."""
+        home = self._home(guild)
+        return {person: home.whole_member(person) for person in home.members.ids}
+
+    def presences(self, guild: str, people: list[str]) -> list[Json]:
+        found = (self._home(guild).presences.get(person) for person in people)
+        return [presence for presence in found if presence is not None]
+
+    def voice_channels(self, guild: str) -> list[str]:
+        return [each["id"] for each in self._home(guild).channels.values() if each["type"] in (VOICE, STAGE)]
+
+    def move_bot(self, guild: str, channel: str | None, *, muted: bool, deaf: bool) -> Json | None:
+        """The `d` of the VOICE_STATE_UPDATE of the bot; None when it stays where it is, which is nowhere."""
+        home = self._home(guild)
+        bot = str(self._traffic.bot)
+        before = home.voice_states.get(bot)
+        if channel is None and before is None:
+            return None
+        state = {**(before or voice_state(home.source, bot, "")), "channel_id": channel}
+        state |= {"self_mute": muted, "self_deaf": deaf}
+        if channel is None:
+            home.voice_states.drop(bot)
+        else:
+            home.voice_states.put(bot, state)
+        return {**state, "guild_id": guild, "member": home.whole_member(bot)}
+
+    def events(
+        self, count: int | None = None, *, mix: Mapping[str, float] | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """Everyday traffic of these guilds, for ever or so many; `mix` changes its weights by name."""
+        wanted = {**_MIX, **(mix or {})}
+        return islice(self._endless(wanted), count)
+
+    def _endless(self, mix: Mapping[str, float]) -> Iterator[tuple[str, Any]]:
+        while True:
+            for event, data in self._traffic.events(
+                1000, guilds=self._guilds, members=self._members, mix=mix
+            ):
+                if event not in _ANSWERS:
+                    yield event, self._completed(event, data)
+
+    def _completed(self, event: str, data: Any) -> Any:
+        """Whole where Discord sends whole objects today; the traffic also has partial ones, of old days."""
+        if event == "MESSAGE_UPDATE" and "author" not in data:
+            return {**(self._home(data["guild_id"]).messages.get(data["id"]) or {}), **data}
+        if event == "PRESENCE_UPDATE" and len(data["user"]) > 1:
+            return {**data, "user": self._traffic.world.users[data["user"]["id"]]}
+        return data
+
+    def _home(self, guild: str) -> Home:
+        home = self._traffic.world.homes.get(guild)
+        if home is None:
+            raise UsageError(f"the bot is in no guild {guild}. Choose one of `world.guilds`.")
+        return home

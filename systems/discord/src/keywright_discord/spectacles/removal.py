@@ -1,0 +1,99 @@
+"""What goes with a guild, a channel, a thread or a member, so that nothing of it stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from keywright.keyspace import Call, Key, gather, gather_list
+from keywright_discord.changes import Drop, DropChannel, Kind
+from keywright_discord.event_cache import Steps
+from keywright_discord.spectacles import schema
+from keywright_discord.spectacles.inline import drop_inline
+from keywright_discord.spectacles.message_index import IndexedDraft
+
+OF_ONE_GUILD: tuple[Callable[[str], Key], ...] = (
+    schema.Members,
+    schema.VoiceStates,
+    schema.ChannelIds,
+    schema.Roles,
+    schema.EmojiIds,
+    schema.ThreadIndex,
+    schema.PresenceIndex,
+    schema.MessageChannels,
+)
+
+
+def drop_guilds(guilds: Iterable[str], draft: IndexedDraft) -> Steps[None]:
+    """Guilds that go together: a presence that only they showed goes with them."""
+    gone = list(guilds)
+    if not gone:
+        return
+    # Whole keys first: erasing looks through what the draft holds already.
+    for guild in gone:
+        for make in OF_ONE_GUILD:
+            draft.erase(make(guild))
+    held = yield gather_list([_held(guild) for guild in gone])
+    channels = sorted({channel for each in held for part in each[:2] for channel in part})
+    yield from _drop_messages(channels, draft)
+    for guild, (of_guild, _, emojis, _) in zip(gone, held, strict=True):
+        draft.drop((schema.Guilds(), guild))
+        draft.remove(schema.KnownGuilds(), guild)
+        for channel in of_guild:
+            draft.drop((schema.Channels(), channel))
+        for emoji in emojis:
+            draft.drop((schema.Emojis(), emoji))
+    seen = sorted({user for *_, users in held for user in users})
+    shown = yield gather_list([schema.PresenceGuilds(user).members() for user in seen])
+    for user, by in zip(seen, shown, strict=True):
+        _hide(user, by, set(gone), draft)
+
+
+def _held(guild: str) -> Call[tuple[set[str], ...]]:
+    """A guild's channels, those that have messages, its emojis, and the users whose presence it shows."""
+    return gather(
+        schema.ChannelIds(guild).members(),
+        schema.MessageChannels(guild).members(),
+        schema.EmojiIds(guild).members(),
+        schema.PresenceIndex(guild).members(),
+    )
+
+
+def drop_channel(change: DropChannel, draft: IndexedDraft) -> Steps[None]:
+    threads = yield schema.ThreadIndex(change.guild).all()
+    inside = [thread for thread, parent in threads.items() if parent == change.channel]
+    yield from drop_channels(change.guild, [change.channel, *inside], draft)
+    drop_inline(Drop(Kind.STAGE_INSTANCE, (change.guild, change.channel)), draft)
+
+
+def drop_channels(guild: str, channels: Iterable[str], draft: IndexedDraft) -> Steps[None]:
+    gone = list(channels)
+    yield from _drop_messages(gone, draft)
+    for channel in gone:
+        draft.drop((schema.Channels(), channel))
+        draft.remove(schema.ChannelIds(guild), channel)
+        draft.drop((schema.ThreadIndex(guild), channel))
+        draft.remove(schema.MessageChannels(guild), channel)
+
+
+def _drop_messages(channels: list[str], draft: IndexedDraft) -> Steps[None]:
+    indexed = yield gather_list([schema.MessageIndex(channel).range() for channel in channels])
+    for channel, messages in zip(channels, indexed, strict=True):
+        for message, _ in messages:
+            draft.drop((schema.Message(channel, message), None))
+            draft.unindex_message(channel, message)
+
+
+def drop_member(guild: str, user: str, shown: set[str], draft: IndexedDraft) -> None:
+    """A member goes with its voice state; `shown` are the guilds that show its presence."""
+    draft.drop((schema.Members(guild), user))
+    draft.drop((schema.VoiceStates(guild), user))
+    _hide(user, shown, {guild}, draft)
+    draft.remove(schema.PresenceIndex(guild), user)
+
+
+def _hide(user: str, shown: set[str], guilds: set[str], draft: IndexedDraft) -> None:
+    """Some guilds show a user no more; without any that does, there is no presence."""
+    if shown and shown <= guilds:
+        draft.drop((schema.Presence(user), user))
+    for guild in sorted(shown & guilds):
+        draft.remove(schema.PresenceGuilds(user), guild)

@@ -1,0 +1,359 @@
+"""Changes into Spectacles keys, each object as it was received.
+
+What is atomic is in `applying`: an event on a single server, an event's share of a slot on a cluster.
+
+What the table leaves open is settled so. Threads are channels; a guild's own list of channels
+and active threads replaces all that were known. A guild keeps inline what the table does not take out
+of it, and its stickers, stage instances and scheduled events follow their events there. A presence is
+of a user and not of a guild, so it goes when the last guild that showed it does, or its user leaves it.
+Messages go with their channel. Users stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from keywright.keyspace import Map, Set, gather, gather_list
+from keywright_discord.changes import (
+    Body,
+    Change,
+    CountMember,
+    Drop,
+    DropChannel,
+    DropGuild,
+    Ids,
+    KeepGuilds,
+    KeepMembers,
+    Kind,
+    ListGuild,
+    Mode,
+    Put,
+    PutMembers,
+    PutPresences,
+    PutUsers,
+    ReplaceAll,
+    SyncThreads,
+    body_fields,
+)
+from keywright_discord.draft import Place, read
+from keywright_discord.event_cache import (
+    ALL_KINDS,
+    EventCache,
+    Refused,
+    Steps,
+    count_member,
+    left_guilds,
+    parent_of,
+    unsynced,
+)
+from keywright_discord.interpreter import Session
+from keywright_discord.raw_json import absent, fields, maybe_id
+from keywright_discord.spectacles import schema
+from keywright_discord.spectacles.inline import INLINE, drop_inline, put_inline, write_inline
+from keywright_discord.spectacles.message_index import IndexedDraft
+from keywright_discord.spectacles.removal import drop_channel, drop_channels, drop_guilds, drop_member
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+
+__all__ = ["Refused", "SpectaclesCache", "place_of"]
+
+PLACES: dict[Kind, Callable[[Ids], Place]] = {
+    Kind.USER: lambda ids: (schema.Users(), ids[0]),
+    Kind.GUILD: lambda ids: (schema.Guilds(), ids[0]),
+    Kind.MEMBER: lambda ids: (schema.Members(ids[0]), ids[1]),
+    Kind.VOICE_STATE: lambda ids: (schema.VoiceStates(ids[0]), ids[1]),
+    Kind.PRESENCE: lambda ids: (schema.Presence(ids[1]), ids[1]),
+    Kind.CHANNEL: lambda ids: (schema.Channels(), ids[1]),
+    Kind.THREAD: lambda ids: (schema.Channels(), ids[1]),
+    Kind.ROLE: lambda ids: (schema.Roles(ids[0]), ids[1]),
+    Kind.EMOJI: lambda ids: (schema.Emojis(), ids[1]),
+    Kind.MESSAGE: lambda ids: (schema.Message(ids[0], ids[1]), None),
+}
+STORED = frozenset(PLACES) | frozenset(INLINE)
+
+NOT_IN_A_GUILD = frozenset(("voice_states", "roles", "emojis", "channels", "members", "presences", "threads"))
+LISTING = (DropGuild, KeepGuilds, KeepMembers, DropChannel, SyncThreads)
+
+
+class SpectaclesCache(EventCache[IndexedDraft]):
+    """The cache as one session writes it. `kinds` says what to keep; `strip_user` leaves members no user."""
+
+    def __init__(
+        self,
+        session: Session | None = None,
+        kinds: Iterable[Kind] = ALL_KINDS,
+        *,
+        strip_user: bool = False,
+    ) -> None:
+        super().__init__(session, STORED.intersection(kinds))
+        self.strip_user = strip_user
+
+    def _interpreted(
+        self, events: Sequence[tuple[str, bytes]], refused: list[Refused]
+    ) -> Iterator[tuple[int, list[Change]]]:
+        return ((place, _folded(changes)) for place, changes in super()._interpreted(events, refused))
+
+    def _must_list(self, change: Change) -> bool:
+        if isinstance(change, Drop):
+            return change.kind in (Kind.GUILD, Kind.CHANNEL, Kind.THREAD)
+        if isinstance(change, ReplaceAll):
+            return change.kind is Kind.CHANNEL
+        return isinstance(change, LISTING)
+
+    def _begin(self, changes: list[Change], context: Context) -> Steps[IndexedDraft]:
+        places = [place for change in changes for place in _needed(change)]
+        sets = list(dict.fromkeys(key for change in changes for key in _needed_sets(change)))
+        known, members = yield gather(read(places), gather_list([key.members() for key in sets]))
+        return IndexedDraft(known, dict(zip(sets, members, strict=True)), context)
+
+    def _change(self, change: Change, draft: IndexedDraft) -> Steps[None]:
+        if self.strip_user:
+            change = _stripped(change)
+        return _APPLY[type(change)](change, draft)
+
+
+def _folded(changes: list[Change]) -> list[Change]:
+    """The changes of one event without what they say twice here, where threads are channels.
+
+    A guild carries its inline lists itself; its full list of channels has its threads in it; and
+    what an event says of a channel or thread, whichever it is, is said once.
+    """
+    whole = next((each for each in changes if _is_of(each, ReplaceAll, Kind.CHANNEL)), None)
+    inline = any(_is_of(each, Put, Kind.GUILD) for each in changes)
+    folded: list[Change] = []
+    for change in changes:
+        if isinstance(change, Put) and change.kind is Kind.THREAD:
+            if isinstance(whole, ReplaceAll):
+                whole.puts.append(change)
+                continue
+            before = folded[-1] if folded else None
+            if isinstance(before, Put) and before.kind is Kind.CHANNEL and before.data is change.data:
+                continue
+        elif inline and isinstance(change, ReplaceAll) and change.kind in INLINE:
+            continue
+        folded.append(change)
+    return folded
+
+
+def _is_of(change: Change, what: type[Put] | type[ReplaceAll], kind: Kind) -> bool:
+    return isinstance(change, what) and change.kind is kind
+
+
+def _stripped(change: Change) -> Change:
+    if isinstance(change, Put) and change.kind is Kind.MEMBER:
+        return Put(change.kind, change.ids, change.normal, change.normal, change.mode)
+    if isinstance(change, PutMembers):
+        return PutMembers(change.guild, change.people, change.users, change.normal, with_users=False)
+    return change
+
+
+def place_of(kind: Kind, ids: Ids) -> Place:
+    """Where an entity's document is."""
+    return PLACES[kind](ids)
+
+
+def _needed(change: Change) -> list[Place]:
+    """The documents that a change must know."""
+    if isinstance(change, Put | Drop | ReplaceAll) and change.kind in INLINE:
+        return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
+    if isinstance(change, Put):
+        return [] if change.mode is Mode.REPLACE else [place_of(change.kind, change.ids)]
+    if isinstance(change, CountMember):
+        return [(schema.Guilds(), change.guild), (schema.Members(change.guild), change.user)]
+    if isinstance(change, DropChannel):
+        return [(schema.Guilds(), change.guild)]
+    if isinstance(change, Drop):
+        return [(schema.Guilds(), change.ids[0])] if change.kind is Kind.CHANNEL else []
+    if isinstance(change, ReplaceAll | SyncThreads):
+        return [place for put in change.puts for place in _needed(put)]
+    return []
+
+
+def _needed_sets(change: Change) -> list[Set[Any]]:
+    """The sets that a change must know."""
+    if isinstance(change, Drop) and change.kind is Kind.MEMBER:
+        return [schema.PresenceGuilds(change.ids[1])]
+    if isinstance(change, ReplaceAll) and change.kind is Kind.EMOJI:
+        return [schema.EmojiIds(change.guild)]
+    if isinstance(change, ReplaceAll) and change.kind is Kind.CHANNEL:
+        return [schema.ChannelIds(change.guild)]
+    return []
+
+
+def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    kind, ids = change.kind, change.ids
+    if kind in INLINE:
+        put_inline(change, draft)
+        return
+    place = place_of(kind, ids)
+    if not draft.put(place, _body(change, place, draft), change.mode):
+        return
+    match kind:
+        case Kind.CHANNEL | Kind.THREAD if change.mode is not Mode.PATCH:
+            draft.add(schema.ChannelIds(ids[0]), ids[1])
+            parent = parent_of(change) if kind is Kind.THREAD else None
+            if parent is not None:
+                draft.put((schema.ThreadIndex(ids[0]), ids[1]), parent.encode(), Mode.REPLACE)
+        case Kind.EMOJI:
+            draft.add(schema.EmojiIds(ids[0]), ids[1])
+        case Kind.PRESENCE:
+            draft.add(schema.PresenceIndex(ids[0]), ids[1])
+            draft.add(schema.PresenceGuilds(ids[1]), ids[0])
+        case Kind.MESSAGE:
+            draft.index_message(*ids)
+            guild = maybe_id(body_fields(change.data), "guild_id", "message")
+            if guild is not None:
+                draft.add(schema.MessageChannels(guild), ids[0])
+        case _:
+            pass
+
+
+def _body(change: Put, place: Place, draft: IndexedDraft) -> Body:
+    """What of a put's data is stored."""
+    if change.kind is Kind.GUILD:
+        given = body_fields(change.data)
+        return {name: raw for name, raw in given.items() if name not in NOT_IN_A_GUILD}
+    if change.kind is Kind.MEMBER and change.mode is not Mode.REPLACE and draft.get(place) is not None:
+        given = body_fields(change.data)
+        if _partial(given.get("user")):
+            return {name: raw for name, raw in given.items() if name != "user"}
+    return change.data
+
+
+def _partial(user: msgspec.Raw | None) -> bool:
+    return user is not None and not absent(user) and "username" not in fields(user, "member.user")
+
+
+def _put_members(change: PutMembers, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    members = schema.Members(change.guild)
+    for person, body in zip(change.people, change.data, strict=True):
+        draft.put((members, person), body, Mode.REPLACE)
+
+
+def _put_users(change: PutUsers, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    users = schema.Users()
+    for person, body in zip(change.people, change.users, strict=True):
+        draft.put((users, person), body, Mode.REPLACE)
+
+
+def _put_presences(change: PutPresences, draft: IndexedDraft) -> Steps[None]:
+    for put in change.puts():
+        yield from _put(put, draft)
+
+
+def _keep_members(change: KeepMembers, draft: IndexedDraft) -> Steps[None]:
+    guild = change.guild
+    known = yield schema.Members(guild).fields()
+    gone = sorted(set(known).difference(change.people))
+    shown = yield gather_list([schema.PresenceGuilds(person).members() for person in gone])
+    for person, guilds in zip(gone, shown, strict=True):
+        drop_member(guild, person, guilds, draft)
+
+
+def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
+    kind, ids = change.kind, change.ids
+    match kind:
+        case Kind.GUILD:
+            yield from drop_guilds(ids[:1], draft)
+        case Kind.CHANNEL:
+            yield from drop_channel(DropChannel(*ids), draft)
+        case Kind.THREAD:
+            yield from drop_channels(ids[0], ids[1:], draft)
+        case _ if kind in INLINE:
+            drop_inline(change, draft)
+        case _:
+            draft.drop(place_of(kind, ids))
+            _unindex(kind, ids, draft)
+
+
+def _unindex(kind: Kind, ids: Ids, draft: IndexedDraft) -> None:
+    match kind:
+        case Kind.MEMBER:
+            drop_member(ids[0], ids[1], draft.members(schema.PresenceGuilds(ids[1])), draft)
+        case Kind.EMOJI:
+            draft.remove(schema.EmojiIds(ids[0]), ids[1])
+        case Kind.PRESENCE:
+            # Each guild that shows the user tells that it is offline, and then forgets it.
+            draft.remove(schema.PresenceIndex(ids[0]), ids[1])
+            draft.remove(schema.PresenceGuilds(ids[1]), ids[0])
+        case Kind.MESSAGE:
+            draft.unindex_message(*ids)
+        case _:
+            pass
+
+
+def _replace_all(change: ReplaceAll, draft: IndexedDraft) -> Steps[None]:
+    guild = change.guild
+    listed = {put.ids[1]: put for put in change.puts}
+    match change.kind:
+        case Kind.CHANNEL:
+            known = draft.members(schema.ChannelIds(guild))
+            yield from drop_channels(guild, sorted(known - listed.keys()), draft)
+        case Kind.EMOJI:
+            for emoji in sorted(draft.members(schema.EmojiIds(guild)) - listed.keys()):
+                yield from _drop(Drop(Kind.EMOJI, (guild, emoji)), draft)
+        case kind if kind in INLINE:
+            whole = {identity: body_fields(put.data) for identity, put in listed.items()}
+            write_inline(kind, guild, whole, draft)
+            return
+        case kind:
+            draft.erase(_OF_A_GUILD[kind](guild))
+    for put in change.puts:
+        yield from _put(put, draft)
+
+
+_OF_A_GUILD: dict[Kind, Callable[[str], Map[str, Any]]] = {
+    Kind.ROLE: schema.Roles,
+    Kind.VOICE_STATE: schema.VoiceStates,
+    Kind.MEMBER: schema.Members,
+}
+
+
+def _count_member(change: CountMember, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    count_member(change, draft, *_needed(change))
+
+
+def _list_guild(change: ListGuild, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    draft.add(schema.KnownGuilds(), change.guild)
+
+
+def _keep_guilds(change: KeepGuilds, draft: IndexedDraft) -> Steps[None]:
+    listed, stored = yield gather(schema.KnownGuilds().members(), schema.Guilds().fields())
+    yield from drop_guilds(left_guilds(change, {*listed, *stored}), draft)
+
+
+def _drop_guild(change: DropGuild, draft: IndexedDraft) -> Steps[None]:
+    yield from drop_guilds([change.guild], draft)
+
+
+def _sync_threads(change: SyncThreads, draft: IndexedDraft) -> Steps[None]:
+    threads = yield schema.ThreadIndex(change.guild).all()
+    yield from drop_channels(change.guild, unsynced(change, threads), draft)
+    for put in change.puts:
+        yield from _put(put, draft)
+
+
+_APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
+    Put: _put,
+    PutMembers: _put_members,
+    PutPresences: _put_presences,
+    PutUsers: _put_users,
+    Drop: _drop,
+    ReplaceAll: _replace_all,
+    CountMember: _count_member,
+    ListGuild: _list_guild,
+    KeepGuilds: _keep_guilds,
+    KeepMembers: _keep_members,
+    DropGuild: _drop_guild,
+    DropChannel: drop_channel,
+    SyncThreads: _sync_threads,
+}

@@ -1,0 +1,35 @@
+"""What a server holds of a DRC cache, read with redis-py alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from keywright.testing.runs import Raw
+
+PREFIX = "keywright:v1json:"
+PRIVATE = "keywright:v1json-private:"
+
+
+def survey(raw: Raw, prefix: str = PREFIX) -> dict[str, Any]:
+    """Every key below a prefix: documents decoded, hashes as dictionaries, sets as sets."""
+    names = sorted(name.decode() for name in raw.names())
+    return {name[len(prefix) :]: read(raw, name) for name in names if name.startswith(prefix)}
+
+
+def read(raw: Raw, name: str) -> Any:
+    kind = raw("TYPE", name)
+    if kind == b"string":
+        return json.loads(raw("GET", name))
+    if kind == b"hash":
+        return {field.decode(): _document(value) for field, value in _pairs(raw("HGETALL", name))}
+    assert kind == b"set", (name, kind)
+    return {member.decode() for member in raw("SMEMBERS", name)}
+
+
+def _pairs(reply: Any) -> list[tuple[bytes, bytes]]:
+    return list(reply.items()) if isinstance(reply, dict) else list(zip(reply[::2], reply[1::2], strict=True))
+
+
+def _document(value: bytes) -> Any:
+    return json.loads(value)

@@ -1,0 +1,97 @@
+"""Whatever comes, in whatever windows: Redis holds what a plain in-memory cache holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import pytest
+import redis
+from hypothesis import Phase, given, settings
+from redis.cluster import RedisCluster as ClusterClient
+
+from keywright import Database, connect
+from keywright.testing import RedisCluster, RedisServer
+from keywright.testing.runs import Raw
+from keywright_discord.drc import bind
+from keywright_discord.drc.store import DrcCache
+
+from .reference import Reference
+from .sessions import BOUNDED, SESSIONS, Session, apply, encoded, leaving, malformed
+from .survey import PRIVATE, survey
+
+GLOBAL = {"users", "messages", "reactions", "interactions", "applications", "invites"}
+
+
+class Stage(NamedTuple):
+    """A database, and what it really holds."""
+
+    database: Database
+    raw: Raw
+    flush: Callable[[], object]
+    cluster: bool = False
+
+
+@pytest.fixture
+def stage(keywright_server: RedisServer, redis_url: str) -> Iterator[Stage]:
+    with connect(redis_url, *bind()) as database, redis.Redis.from_url(redis_url) as client:
+        yield Stage(database, Raw(client), client.flushall)
+
+
+@pytest.fixture
+def cluster_stage(keywright_cluster: RedisCluster, cluster_url: str) -> Iterator[Stage]:
+    client = ClusterClient.from_url(cluster_url)
+    with connect(cluster_url, *bind()) as database:
+        yield Stage(database, Raw(client), keywright_cluster.flush, cluster=True)
+    client.close()
+
+
+def assert_agrees(stage: Stage, session: Session) -> None:
+    stage.flush()
+    cache, reference = DrcCache(), Reference(cluster=stage.cluster)
+    events = list(session.events())
+    for event, data in events:
+        if not isinstance(data, bytes):
+            reference.apply(event, data)
+    assert apply(stage.database.run, cache, encoded(events), session.windows) == malformed(events)
+    assert survey(stage.raw) == reference.layout()
+
+    apply(stage.database.run, cache, encoded(leaving(events)), session.windows)
+    assert {name.partition(":")[0] for name in survey(stage.raw)} <= GLOBAL
+    assert survey(stage.raw, PRIVATE) == {}
+
+
+@settings(BOUNDED, max_examples=300)
+@given(session=SESSIONS)
+def test_any_traffic_leaves_what_the_plain_cache_has(stage: Stage, session: Session) -> None:
+    """Repeats, replays, restarts and malformed events included; without guilds nothing of a guild is left."""
+    assert_agrees(stage, session)
+
+
+@settings(BOUNDED, max_examples=150, phases=[Phase.generate])  # what fails here, shrinks faster above
+@given(session=SESSIONS)
+def test_any_traffic_leaves_the_same_on_a_cluster(cluster_stage: Stage, session: Session) -> None:
+    """The same where no two keys share a slot."""
+    assert_agrees(cluster_stage, session)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_session_that_is_played_again_changes_nothing(stage: Stage, seed: int) -> None:
+    """From READY to the end, once more, and in other windows: every event may come twice."""
+    events = encoded(list(Session(seed, 400, frozenset(), (), ()).events()))
+    cache = DrcCache()
+    apply(stage.database.run, cache, events, (50,))
+    once = survey(stage.raw), survey(stage.raw, PRIVATE)
+    apply(stage.database.run, cache, events, (7,))
+    assert (survey(stage.raw), survey(stage.raw, PRIVATE)) == once
+
+
+@pytest.mark.parametrize("window", [1, 2, 13, 1000])
+def test_windows_of_any_size_give_the_same(stage: Stage, window: int) -> None:
+    """Events that are applied together give what they give one by one."""
+    events = encoded(list(Session(7, 500, frozenset(), (), ()).events()))
+    apply(stage.database.run, DrcCache(), events, (1,))
+    single = survey(stage.raw), survey(stage.raw, PRIVATE)
+    stage.flush()
+    apply(stage.database.run, DrcCache(), events, (window,))
+    assert (survey(stage.raw), survey(stage.raw, PRIVATE)) == single

@@ -1,0 +1,127 @@
+"""Whatever a payload holds, it is applied whole or refused with a reason; nothing else happens.
+
+A million payloads, in about two minutes; KEYWRIGHT_FUZZ=60000 tries fewer. The seeds are fixed: a failure
+comes back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import redis
+
+from keywright import Database, connect
+from keywright_discord.drc import bind
+from keywright_discord.drc.store import DrcCache
+from keywright_discord.event_cache import EventCache, Refused
+from keywright_discord.interpreter import Session, interpret
+from keywright_discord.raw_json import PayloadError
+from keywright_discord.spectacles.schema import bind as bind_spectacles
+from keywright_discord.spectacles.store import SpectaclesCache
+
+from .hostile import Event, genuine, hostile
+
+COUNT = int(os.environ.get("KEYWRIGHT_FUZZ", "1000000"))
+STORED = COUNT // 3
+WINDOW = 100
+COMPARED = 20  # windows
+GENUINE = genuine(seed=11, count=4000)
+
+
+def test_every_payload_is_interpreted_or_refused_with_a_reason() -> None:
+    refused = unchanged = 0
+    for event, data in hostile(GENUINE, seed=12, count=COUNT - STORED):
+        session = Session("5", 1, 2)
+        try:
+            interpret(event, data, session)
+        except PayloadError as error:
+            refused += bool(str(error))
+            unchanged += session == Session("5", 1, 2)
+    assert unchanged == refused > COUNT // 5
+
+
+@pytest.mark.parametrize(
+    ("make", "share"), [(DrcCache, 0.7), (SpectaclesCache, 0.3)], ids=["drc", "spectacles"]
+)
+def test_what_is_stored_is_what_the_accepted_events_alone_store(
+    make: type[EventCache[Any]], share: float, redis_url: str
+) -> None:
+    mixed, sober = _open(redis_url, "mixed", make), _open(redis_url, "sober", make)
+    with mixed, sober, redis.Redis.from_url(redis_url) as client:
+        one, other = make(Session("5")), make(Session("5"))
+        told = kept = 0
+        for number, window in enumerate(_windows(GENUINE[:500], round(STORED * share))):
+            refused = mixed.run(one.apply(window))
+            told += len(refused)
+            sober.run(other.apply(_accepted(window, refused)))
+            if number % COMPARED == 0:
+                assert one.session == other.session
+                kept += _compared(client)
+        assert told > STORED * share / 5
+        assert kept
+
+
+def _open(url: str, prefix: str, make: type[EventCache[Any]]) -> Database:
+    bindings = bind(prefix) if make is DrcCache else bind_spectacles(prefix)
+    return connect(url, *bindings)
+
+
+def _windows(first: list[Event], count: int) -> Iterator[list[Event]]:
+    """Genuine events, so that there is something to spoil, then hostile and genuine ones in turn."""
+    yield first
+    others = iter(GENUINE)
+    window: list[Event] = []
+    for number, event in enumerate(hostile(GENUINE, seed=13, count=count)):
+        window.append(event)
+        if number % 10 == 0:
+            window.append(next(others, event))
+        if len(window) >= WINDOW:
+            yield window
+            window = []
+    yield window
+
+
+def _accepted(window: list[Event], refused: list[Refused]) -> list[Event]:
+    places = {each.place for each in refused}
+    for each in refused:
+        assert each.event == window[each.place][0]
+        assert each.reason
+    return [event for place, event in enumerate(window) if place not in places]
+
+
+def _compared(client: Any) -> int:
+    """How many keys both have, which are the same; read again where an invite ended between two reads."""
+    mixed, sober = _stored(client, b"mixed"), _stored(client, b"sober")
+    for _ in range(2):
+        if mixed != sober:
+            mixed, sober = _stored(client, b"mixed"), _stored(client, b"sober")
+    assert mixed == sober
+    return len(mixed)
+
+
+def _stored(client: Any, prefix: bytes) -> dict[bytes, object]:
+    """All that is stored below a prefix; every document is one that can be read back."""
+    found: dict[bytes, object] = {}
+    for name in client.scan_iter(match=prefix + b":*", count=1000):
+        kind = client.type(name)
+        if kind == b"string":
+            found[name[len(prefix) :]] = _document(client.get(name) or b"null")
+        elif kind == b"hash":
+            found[name[len(prefix) :]] = {
+                field: value if value.isdigit() else _document(value)
+                for field, value in client.hgetall(name).items()
+            }
+        elif kind == b"zset":
+            found[name[len(prefix) :]] = set(client.zrange(name, 0, -1))
+        else:
+            found[name[len(prefix) :]] = client.smembers(name)
+    return found
+
+
+def _document(body: bytes) -> object:
+    """JSON as its grammar is; that no number of Python is as large as 1e999 is left to who reads it."""
+    return json.loads(body, parse_constant=pytest.fail, parse_float=str)

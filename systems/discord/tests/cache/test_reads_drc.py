@@ -1,0 +1,466 @@
+"""DRC read back: every entity, every listing, and references put back in few round trips."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from keywright import Call, RoundTrip, aconnect, connect, expires_in
+from keywright.errors import StoredDataError, UsageError, VariableError
+from keywright.keyspace.call import Procedure
+from keywright.testing.runs import OpenRun, Raw, Run
+from keywright_discord import views
+from keywright_discord.document_reads import drop_dead
+from keywright_discord.drc import bind, schema
+from keywright_discord.drc.hydrated import DrcHydrated
+from keywright_discord.drc.listings import DrcListings
+from keywright_discord.drc.reads import DrcReads, entities
+from keywright_discord.drc.store import DrcCache
+from keywright_discord.traffic import Traffic
+from keywright_discord.views import view
+
+from ..discord_sample import (
+    ANN,
+    ANSWER,
+    BEN,
+    BOT,
+    CAT,
+    CHANNEL,
+    DEEP,
+    FIRST,
+    GUILD,
+    OPENING,
+    THREAD,
+    VOICE,
+    WEBHOOK,
+    Event,
+    Json,
+    answer,
+    event,
+    member,
+    message,
+    rounds_of,
+    user,
+)
+
+reads = DrcReads()
+listings = DrcListings()
+hydrated = DrcHydrated(bot=BOT)
+
+
+def fill(run: Run, *events: Event) -> None:
+    assert run(DrcCache().apply([*OPENING, *events])) == []
+
+
+@pytest.fixture(params=["single", "cluster"])
+def drc(request: pytest.FixtureRequest, open_run: OpenRun) -> Run:
+    """An empty DRC cache: on a single server and on a cluster, with each engine."""
+    url = request.getfixturevalue("redis_url" if request.param == "single" else "cluster_url")
+    return open_run(url, *bind("bot"))
+
+
+def test_every_entity_is_read_as_it_is_stored(drc: Run) -> None:
+    fill(drc, event("MESSAGE_CREATE", answer()))
+    found = drc(reads.message(ANSWER))
+    assert found is not None
+    assert (found["author"], found["mentions"], found["referenced_message"]) == (BEN, [ANN, CAT], FIRST)
+    assert drc(reads.user(ANN)) == user(ANN)
+    assert drc(reads.users([CAT, "999", ANN])) == [user(CAT), None, user(ANN)]
+    assert drc(reads.member(GUILD, ANN)) == member()
+    assert drc(reads.channel(GUILD, CHANNEL)) == {
+        "guild_id": GUILD,
+        "id": CHANNEL,
+        "type": 0,
+        "last_message_id": ANSWER,
+    }
+    assert drc(reads.emoji(GUILD, "120")) == {"id": "120", "name": "emoji", "user": ANN}
+    assert drc(reads.thread_member(THREAD, BOT)) == {"flags": 1, "id": THREAD, "user_id": BOT}
+
+
+@pytest.mark.parametrize("entity", sorted(entities()))
+def test_an_entity_that_is_not_there_is_none(run: Run, entity: str) -> None:
+    ids = ["7"] * len(entities()[entity].ids)
+    assert run(getattr(reads, entity.replace("-", "_"))(*ids)) is None
+    assert run(reads.get(entity, *ids)) is None
+    assert run(hydrated.get(entity, *ids)) is None
+
+
+def test_an_entity_of_no_name_or_other_ids_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"there is no 'guildd' in this layout\. It has: application, "):
+        reads.get("guildd", "1")
+    with pytest.raises(UsageError, match="member takes GUILD USER, but 1 ids were given"):
+        hydrated.get("member", "1")
+    with pytest.raises(VariableError, match="a snowflake"):
+        reads.message("x")
+
+
+def test_every_listing_is_by_id(drc: Run) -> None:
+    fill(drc, event("INTEGRATION_CREATE", {"guild_id": GUILD, "id": "160", "user": user(CAT)}))
+    assert drc(listings.guild_ids()) == {GUILD}
+    assert {each: set(body) for each, body in drc(listings.guilds()).items()} == {
+        GUILD: {"id", "name", "member_count"}
+    }
+    for listing, ids in {
+        listings.members: {ANN, BEN, BOT},
+        listings.channels: {CHANNEL, VOICE},
+        listings.roles: {"110"},
+        listings.emojis: {"120"},
+        listings.stickers: {"130"},
+        listings.voice_states: {BEN},
+        listings.presences: {ANN},
+        listings.threads: {THREAD},
+        listings.stage_instances: {VOICE},
+        listings.scheduled_events: {"150"},
+        listings.integrations: {"160"},
+        listings.automod_rules: set(),
+        listings.templates: set(),
+        listings.commands: set(),
+    }.items():
+        assert set(drc(listing(GUILD))) == ids, listing
+    assert set(drc(listings.thread_members(THREAD))) == {BOT}
+
+
+def test_a_guild_of_which_only_the_id_is_known_stays_listed(run: Run, raw: Raw) -> None:
+    fill(run)
+    raw("DEL", "keywright:v1json:guilds:100")
+    assert run(listings.guilds()) == {}
+    assert run(listings.guild_ids()) == {GUILD}
+
+
+def test_an_expired_member_leaves_the_index_when_it_is_met(drc: Run) -> None:
+    fill(drc)
+    drc(schema.Member(GUILD, BEN).delete())
+    drc(schema.Thread(THREAD).delete())
+    drc(schema.Presence(GUILD, ANN).delete())
+    assert set(drc(listings.members(GUILD))) == {ANN, BOT}
+    assert drc(listings.threads(GUILD)) == drc(listings.presences(GUILD)) == {}
+    assert drc(schema.Members(GUILD).members()) == {ANN, BOT}
+    assert drc(schema.ThreadIndex(GUILD).all()) == {}
+    assert drc(schema.PresenceIndex(GUILD).members()) == set()
+
+
+def test_a_record_of_another_type_is_not_dropped_from_its_index(run: Run, raw: Raw) -> None:
+    fill(run)
+    raw("DEL", "keywright:v1json:members:100:12")
+    raw("HSET", "keywright:v1json:members:100:12", "a", "b")
+    assert set(run(listings.members(GUILD))) == {ANN, BOT}
+    assert BEN in run(schema.Members(GUILD).members())
+
+
+def test_a_member_that_is_written_again_is_not_dropped(drc: Run) -> None:
+    fill(drc)
+    seen_dead = {BEN: (schema.Member(GUILD, BEN), None)}  # by a reader that looked before it was written
+    drc(Procedure(lambda _: drop_dead(schema.Members(GUILD), seen_dead), "drop"))
+    assert drc(schema.Members(GUILD).members()) == {ANN, BEN, BOT}
+
+
+def test_a_large_guild_is_listed_in_pages(run: Run) -> None:
+    ids = [str(1000 + number) for number in range(2500)]
+    chunk = {"guild_id": GUILD, "members": [member(each) for each in ids]}
+    fill(run, event("GUILD_MEMBERS_CHUNK", chunk))
+    found = run(hydrated.members(GUILD))
+    assert set(found) == {*ids, ANN, BEN, BOT}
+    assert all(body["user"]["id"] == each for each, body in found.items())
+
+
+def test_reactions_are_emojis_with_their_users_and_expire_with_them(drc: Run) -> None:
+    for person, emoji in ((ANN, {"id": None, "name": "🔥:x"}), (BEN, {"id": None, "name": "🔥:x"})):
+        reaction = {"message_id": FIRST, "channel_id": CHANNEL, "user_id": person, "emoji": emoji}
+        fill(drc, event("MESSAGE_REACTION_ADD", reaction))
+    custom = {"message_id": FIRST, "channel_id": CHANNEL, "user_id": CAT, "emoji": {"id": "120", "name": "e"}}
+    fill(drc, event("MESSAGE_REACTION_ADD", custom))
+    assert drc(listings.reactions(FIRST)) == {"🔥:x": {ANN, BEN}, "120": {CAT}}
+    assert drc(listings.reaction_users(FIRST, "120")) == {CAT}
+    drc(schema.Reactions(FIRST).expire(timedelta(seconds=100)))
+    drc(schema.ReactionUsers(FIRST, "120").delete())
+    assert drc(listings.reactions(FIRST)) == {"🔥:x": {ANN, BEN}}
+    assert drc(schema.Reactions(FIRST).members()) == {"🔥:x"}
+    left = drc(schema.Reactions(FIRST).ttl())
+    assert left is not None, "the index still expires"
+    assert left <= timedelta(seconds=100), "a read renews nothing"
+
+
+def test_a_message_is_hydrated_with_all_that_it_refers_to(drc: Run) -> None:
+    deeper = message(FIRST, referenced_message=message(DEEP), message_reference={"channel_id": CHANNEL})
+    fill(drc, event("MESSAGE_CREATE", message(DEEP)), event("MESSAGE_CREATE", deeper))
+    fill(drc, event("MESSAGE_CREATE", answer(to=deeper)))
+    found = drc(hydrated.message(ANSWER))
+    assert found is not None
+    assert found["author"] == user(BEN)
+    assert found["member"] == member()
+    assert found["mentions"] == [{**user(ANN), "member": member()}, user(CAT)]
+    assert found["interaction"] == {"id": "500", "user": user(ANN), "member": member()}
+    assert found["interaction_metadata"] == {
+        "id": "500",
+        "user": user(ANN),
+        "target_user": user(CAT),
+        "triggering_interaction_metadata": {"id": "501", "user": user(BEN)},
+    }
+    assert found["thread"]["parent_id"] == CHANNEL
+    assert found["thread"]["member"] == {"flags": 1, "id": THREAD, "user_id": BOT}
+    referenced = found["referenced_message"]
+    assert (referenced["author"], referenced["member"]) == (user(ANN), member())
+    assert referenced["referenced_message"] == DEEP, "one level, then the id"
+
+
+def test_hydrating_gives_back_what_the_gateway_sent(run: Run) -> None:
+    sent = answer()
+    fill(run, event("MESSAGE_CREATE", sent))
+    thread = {**sent["thread"], "guild_id": GUILD, "member": {"flags": 1, "id": THREAD, "user_id": BOT}}
+    known = {**sent["referenced_message"], "guild_id": GUILD, "member": member()}
+    # The thread keeps what it was told of the newest message, so it is compared by what was sent.
+    found = run(hydrated.message(ANSWER))
+    assert found is not None
+    assert found["thread"].items() >= thread.items()
+    assert {**found, "thread": None} == {**sent, "thread": None, "referenced_message": known}
+
+
+def test_what_leads_nowhere_stays_an_id_and_an_author_becomes_an_object(run: Run, raw: Raw) -> None:
+    fill(run, event("MESSAGE_CREATE", answer()))
+    for name in raw.names():
+        if b":messages:301" not in name:
+            raw("DEL", name)
+    found = run(hydrated.message(ANSWER))
+    assert found is not None
+    assert found["author"] == {"id": BEN}
+    assert "member" not in found
+    assert (found["mentions"], found["referenced_message"], found["thread"]) == ([ANN, CAT], FIRST, THREAD)
+    assert found["interaction"] == {"id": "500", "user": ANN}
+
+
+def test_the_author_of_a_webhook_message_is_its_id(run: Run) -> None:
+    sent = message(author=WEBHOOK, webhook_id=WEBHOOK)
+    del sent["member"]
+    fill(run, event("MESSAGE_CREATE", sent))
+    found = run(hydrated.message(FIRST))
+    assert found is not None
+    assert found["author"] == {"id": WEBHOOK}
+
+
+def test_a_message_outside_a_guild_gets_no_member(run: Run) -> None:
+    sent = {name: value for name, value in message().items() if name not in ("guild_id", "member")}
+    fill(run, event("MESSAGE_CREATE", sent))
+    assert run(hydrated.message(FIRST)) == sent
+
+
+def test_a_deleted_referenced_message_stays_null(run: Run) -> None:
+    fill(run, event("MESSAGE_CREATE", message(referenced_message=None)))
+    found = run(hydrated.message(FIRST))
+    assert found is not None
+    assert found["referenced_message"] is None
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"mentions": {}},
+        {"mentions": None, "author": None, "thread": None, "interaction": None},
+        {"mentions": ["x", 5.5, None, {"no": "id"}], "author": "x", "guild_id": "y"},
+        {"interaction": [], "interaction_metadata": "5", "referenced_message": -1, "message_reference": []},
+        {"author": user(ANN), "referenced_message": {"id": "9"}, "thread": {"id": "8"}},
+    ],
+)
+def test_documents_of_other_writers_are_read_as_they_are(run: Run, odd: Json) -> None:
+    stored = {"id": FIRST, "channel_id": CHANNEL, **odd}
+    run(schema.Message(FIRST).set(stored))
+    assert run(hydrated.message(FIRST)) == stored
+
+
+def test_a_document_that_is_no_json_names_its_key(run: Run, raw: Raw) -> None:
+    fill(run, event("MESSAGE_CREATE", message()))
+    raw("SET", "keywright:v1json:users:11", "{")
+    with pytest.raises(StoredDataError, match="keywright:v1json:users:11"):
+        run(hydrated.message(FIRST))
+    with pytest.raises(StoredDataError, match="'users:<user>'"):
+        run(reads.user(ANN))
+
+
+def test_users_put_in_two_places_are_two_objects(run: Run) -> None:
+    fill(run, event("MESSAGE_CREATE", answer()))
+    first, second = run(hydrated.messages([ANSWER, ANSWER]))
+    assert first is not None
+    untouched = copy.deepcopy(second)
+    first["mentions"][0]["username"] = first["author"]["username"] = "changed"
+    first["referenced_message"]["author"]["username"] = "changed"
+    assert second == untouched
+    assert first["interaction"]["user"] == user(ANN)
+
+
+@pytest.mark.parametrize("count", [1, 100])
+def test_messages_are_hydrated_in_three_round_trips(drc: Run, count: int) -> None:
+    ids = [str(1000 + number) for number in range(count)]
+    fill(drc, *(event("MESSAGE_CREATE", answer(each)) for each in ids))
+    found = drc(hydrated.messages([*ids, "999"]))
+    assert [body and body["id"] for body in found] == [*ids, None]
+    assert rounds_of(hydrated.messages([*ids, "999"]), drc) == 3
+
+
+def test_an_observer_sees_three_round_trips_for_a_hundred_messages(redis_url: str) -> None:
+    trips: list[RoundTrip] = []
+
+    def observe(trip: RoundTrip) -> None:
+        trips.append(trip)
+
+    ids = [str(1000 + number) for number in range(100)]
+    with connect(redis_url, *bind("bot"), observers=[observe]) as db:
+        db.run(DrcCache().apply([*OPENING, *(event("MESSAGE_CREATE", answer(each)) for each in ids)]))
+        trips.clear()
+        assert None not in db.run(hydrated.messages(ids))
+    assert len(trips) == 3
+
+
+def test_many_readers_of_one_loop_read_at_the_same_time(redis_url: str) -> None:
+    async def main() -> None:
+        async with aconnect(redis_url, *bind("bot")) as db:
+            await db.run(DrcCache().apply([*OPENING, event("MESSAGE_CREATE", answer())]))
+            found = await asyncio.gather(*(db.run(hydrated.message(ANSWER)) for _ in range(50)))
+            assert all(each == found[0] for each in found)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("call", "most"),
+    [
+        (lambda: hydrated.member(GUILD, ANN), 2),
+        (lambda: hydrated.voice_state(GUILD, BEN), 2),
+        (lambda: hydrated.thread(THREAD), 2),
+        (lambda: hydrated.presence(GUILD, ANN), 2),
+        (lambda: hydrated.emojis(GUILD), 2),
+        (lambda: hydrated.members(GUILD), 3),
+        (lambda: hydrated.interaction("600"), 3),
+    ],
+)
+def test_no_hydrated_read_takes_more_than_three_round_trips(
+    drc: Run, call: Callable[[], Call[Any]], most: int
+) -> None:
+    fill(drc, event("INTERACTION_CREATE", INTERACTION))
+    assert rounds_of(call(), drc) <= most
+
+
+INTERACTION: Json = {
+    "id": "600",
+    "guild_id": GUILD,
+    "channel_id": CHANNEL,
+    "token": "in clear",
+    "member": {**member(ANN), "permissions": "8"},
+    "message": message(),
+    "data": {"id": "601", "resolved": {"users": {CAT: user(CAT)}, "members": {CAT: member()}}},
+}
+
+
+def test_an_interaction_is_hydrated(drc: Run) -> None:
+    fill(drc, event("INTERACTION_CREATE", INTERACTION))
+    found = drc(hydrated.interaction("600"))
+    assert found is not None
+    assert (found["user"], found["member"]) == (user(ANN), member(ANN))
+    assert (found["message"]["author"], found["message"]["member"]) == (user(ANN), member())
+    assert found["data"] == INTERACTION["data"]
+
+
+def test_what_belongs_to_somebody_is_hydrated_with_them(drc: Run) -> None:
+    integration = {"guild_id": GUILD, "id": "160", "user": user(CAT), "application": {"id": "9", "bot": BOT}}
+    invite = {"code": "abc", "guild_id": GUILD, "inviter": user(ANN), "target_user": user(BEN)}
+    fill(drc, event("INTEGRATION_CREATE", integration), event("INVITE_CREATE", invite))
+    assert drc(hydrated.member(GUILD, ANN)) == member(ANN)
+    assert drc(hydrated.emoji(GUILD, "120")) == {"id": "120", "name": "emoji", "user": user(ANN)}
+    assert drc(hydrated.sticker(GUILD, "130")) == {"id": "130", "name": "sticker", "user": user(BEN)}
+    assert drc(hydrated.scheduled_event(GUILD, "150")) == {"id": "150", "creator": user(ANN)}
+    assert drc(hydrated.invite("abc")) == invite
+    found = drc(hydrated.integration(GUILD, "160"))
+    assert found is not None
+    assert (found["user"], found["application"]["bot"]) == (user(CAT), user(BOT))
+    presence = drc(hydrated.presence(GUILD, ANN))
+    assert presence is not None
+    assert presence["user"] == user(ANN)
+    state = drc(hydrated.voice_state(GUILD, BEN))
+    assert state is not None
+    assert state["member"] == member(BEN)
+    for listing, ids in {
+        hydrated.members: {ANN, BEN, BOT},
+        hydrated.voice_states: {BEN},
+        hydrated.presences: {ANN},
+        hydrated.emojis: {"120"},
+        hydrated.stickers: {"130"},
+        hydrated.scheduled_events: {"150"},
+        hydrated.integrations: {"160"},
+        hydrated.templates: set(),
+    }.items():
+        found_all = drc(listing(GUILD))
+        assert set(found_all) == ids
+        assert not any(isinstance(body.get("user", {}), str) for body in found_all.values())
+
+
+def test_a_thread_is_hydrated_with_its_members(drc: Run) -> None:
+    joined = {"id": THREAD, "user_id": ANN, "flags": 0}
+    fill(drc, event("THREAD_MEMBERS_UPDATE", {"id": THREAD, "guild_id": GUILD, "added_members": [joined]}))
+    found = drc(hydrated.thread(THREAD))
+    assert found is not None
+    assert found["member"] == {"flags": 1, "id": THREAD, "user_id": BOT}
+    assert {each["user_id"]: each["member"] for each in found["members"]} == {
+        ANN: member(ANN),
+        BOT: member(BOT),
+    }
+    assert drc(hydrated.thread_member(THREAD, ANN)) == {**joined, "member": member(ANN)}
+    assert drc(hydrated.get("thread", THREAD)) == found
+    unknown = drc(DrcHydrated().thread(THREAD))
+    assert unknown is not None
+    assert "member" not in unknown, "whose membership to show was not said"
+
+
+def test_a_read_does_not_renew_an_expiry(open_run: OpenRun, redis_url: str, raw: Raw) -> None:
+    run = open_run(redis_url, *bind("bot", expiry={schema.User: expires_in(timedelta(hours=1))}))
+    fill(run, event("MESSAGE_CREATE", message()))
+    for name in ("messages:300", "users:11"):
+        raw("PEXPIRE", f"bot:v1json:{name}", 5_000)
+    run(hydrated.message(FIRST))
+    run(reads.message(FIRST))
+    for name in ("messages:300", "users:11"):
+        assert 0 < raw("PTTL", f"bot:v1json:{name}") <= 5_000
+
+
+def test_a_number_that_json_cannot_hold_as_a_float_survives(run: Run) -> None:
+    sent = message(nonce=2**63 + 1)
+    fill(run, event("MESSAGE_CREATE", sent))
+    assert msgspec.json.encode(run(hydrated.message(FIRST))).count(b"9223372036854775809") == 1
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_whatever_traffic_leaves_can_be_read_hydrated_and_viewed(run: Run, seed: int) -> None:
+    traffic = Traffic(seed)
+    events = [event(name, data) for name, data in traffic.events(1500, guilds=3, members=30)]
+    assert run(DrcCache().apply(events)) == []
+    whole = DrcHydrated(bot=traffic.bot)
+    messages = [key.message for key in run.scan(schema.Message) if isinstance(key, schema.Message)]
+    assert messages
+    for found in run(whole.messages(messages)):
+        assert found is not None
+        assert isinstance(view(views.Message, found).author, views.User)
+        assert "username" in found["author"] or "webhook_id" in found
+    for guild, body in run(listings.guilds()).items():
+        assert view(views.Guild, body).id == guild
+        for member_id, each in run(whole.members(guild)).items():
+            viewed = view(views.Member, each).user
+            assert viewed is not None
+            assert viewed.id == member_id
+        for kind, listing in LISTED.items():
+            for each in run(listing(whole, guild)).values():
+                view(kind, each)
+
+
+LISTED: dict[type[views.View], Callable[[DrcHydrated, str], Call[dict[str, Json]]]] = {
+    views.Channel: lambda _, guild: listings.channels(guild),
+    views.Emoji: lambda whole, guild: whole.emojis(guild),
+    views.Presence: lambda whole, guild: whole.presences(guild),
+    views.Role: lambda _, guild: listings.roles(guild),
+    views.ScheduledEvent: lambda whole, guild: whole.scheduled_events(guild),
+    views.StageInstance: lambda _, guild: listings.stage_instances(guild),
+    views.Sticker: lambda whole, guild: whole.stickers(guild),
+    views.VoiceState: lambda whole, guild: whole.voice_states(guild),
+}

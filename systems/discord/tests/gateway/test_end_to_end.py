@@ -1,0 +1,113 @@
+"""Everyday traffic, Discord to worker: the cache in the end, and each worker's events."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from keywright.engine import AsyncDatabase, aconnect
+from keywright.testing.runs import Raw
+from keywright_discord.drc.schema import bind
+from keywright_discord.drc.store import DrcCache
+from keywright_discord.gateway.gateway import Gateway
+from keywright_discord.gateway.intents import INTENTS
+from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
+from keywright_discord.simulator.codes import CloseCode
+from keywright_messaging import Broker
+
+from ..gateways import configured, eventually, ready, running, workers_broker
+
+TRAFFIC = SimulatorSettings(identify_window_seconds=0.01, guilds=60, members=8)
+EVENTS = 3000
+WANTED = ("MESSAGE_CREATE", "MESSAGE_UPDATE", "PRESENCE_UPDATE", "GUILD_MEMBER_ADD")
+
+
+def test_the_cache_and_the_workers_have_what_discord_sent_however_often_it_is_cut(
+    redis_url: str, raw: Raw
+) -> None:
+    async def story() -> list[tuple[str, bytes]]:
+        async with DiscordSimulator(TRAFFIC) as discord, await workers_broker(redis_url) as broker:
+            more = {"DISCORD_INTENTS": ",".join(INTENTS), "DISCORD_EVENTS": ",".join(WANTED)}
+            async with running(configured(discord, redis_url, BROKER_URL=redis_url, **more)) as gateway:
+                await ready(gateway)
+                traffic = discord.start_traffic(rate=2000, count=EVENTS)
+                while not traffic.done():
+                    await _disturb(discord, gateway)
+                sent = _sent(discord)
+                wanted = [each for each in sent if each[0] in WANTED]
+                got = await _received(broker, len(wanted))
+                for event in WANTED:
+                    assert got[event] == [msgspec.json.decode(data) for name, data in wanted if name == event]
+                await eventually(lambda: gateway.monitor.health().shards[0].backlog == 0, "it is done")
+            assert len(discord.sessions) == 1
+            return sent
+
+    sent = asyncio.run(story())
+    asyncio.run(_apply(redis_url, sent))
+    cached = _contents(raw, "bot:")
+    assert len(cached) > 1000
+    assert cached == _contents(raw, "reference:")
+
+
+async def _disturb(discord: DiscordSimulator, gateway: Gateway) -> None:
+    for code in (None, CloseCode.UNKNOWN_ERROR):
+        await asyncio.sleep(0.2)
+        await ready(gateway)
+        await (discord.cut(0) if code is None else discord.close(0, code))
+    await ready(gateway)
+
+
+def _sent(discord: DiscordSimulator) -> list[tuple[str, bytes]]:
+    [session] = discord.sessions
+    payloads = session.buffer.after(0)
+    assert payloads is not None
+    packets = [msgspec.json.decode(each, type=dict[str, msgspec.Raw]) for each in payloads]
+    return [(msgspec.json.decode(each["t"], type=str), bytes(each["d"])) for each in packets]
+
+
+async def _received(broker: Broker, number: int) -> dict[str, list[Any]]:
+    got: dict[str, list[Any]] = {event: [] for event in WANTED}
+    async with asyncio.timeout(30), broker.consume(*WANTED) as consumer:
+        while sum(map(len, got.values())) < number:
+            batch = await consumer.batch(100)
+            for delivery in batch:
+                got[delivery.event].append(delivery.data)
+            await consumer.acknowledge_all(batch)
+    return got
+
+
+async def _apply(redis_url: str, sent: list[tuple[str, bytes]]) -> None:
+    """The same events, given to the cache directly."""
+    cache = DrcCache()
+    db: AsyncDatabase
+    async with aconnect(redis_url, *bind("reference")) as db:
+        for start in range(0, len(sent), 100):
+            await db.run(cache.apply(sent[start : start + 100]))
+
+
+def _contents(raw: Raw, prefix: str) -> dict[bytes, Any]:
+    readers = {b"string": "GET", b"hash": "HGETALL", b"set": "SMEMBERS"}
+    lead = prefix.encode()
+    return {
+        name.removeprefix(lead): raw(readers[raw("TYPE", name)], name)
+        for name in raw.names()
+        if name.startswith(lead)
+    }
+
+
+@pytest.mark.parametrize("guilds", [200])
+def test_many_guilds_are_all_cached(redis_url: str, raw: Raw, guilds: int) -> None:
+    settings = SimulatorSettings(identify_window_seconds=0.01, guilds=guilds, members=3)
+
+    async def story() -> None:
+        async with DiscordSimulator(settings) as discord, running(configured(discord, redis_url)) as gateway:
+            await ready(gateway)
+            await eventually(
+                lambda: f't="GUILD_CREATE"}} {guilds}.0' in gateway.monitor.exposition().decode(), "all came"
+            )
+
+    asyncio.run(story())
+    assert raw("SCARD", "bot:v1json:guilds") == guilds

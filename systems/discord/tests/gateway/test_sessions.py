@@ -1,0 +1,198 @@
+"""Who runs a shard, and what of its session is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import pytest
+
+from keywright.engine import AsyncDatabase, aconnect
+from keywright.keyspace import check
+from keywright.testing import Proxy
+from keywright_discord.gateway.configuration import load
+from keywright_discord.gateway.gateway import Gateway, bot_of, terms_of
+from keywright_discord.gateway.schema import SessionState, ShardOwner, gateway
+from keywright_discord.gateway.sessions import Tenancy
+from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
+from keywright_discord.simulator.codes import Op
+
+from ..gateways import configured, eventually, eventually_true, ready, running
+
+SHORT = timedelta(milliseconds=300)
+STATE = SessionState("abc", "wss://resume", 7, "terms", "123")
+
+
+@asynccontextmanager
+async def opened(url: str) -> AsyncIterator[AsyncDatabase]:
+    async with aconnect(url, gateway.bind(prefix="gw")) as db:
+        yield db
+
+
+def test_the_keyspace_is_sound() -> None:
+    assert check(gateway) == []
+
+
+def test_a_session_is_read_back_as_it_was_saved(redis_url: str) -> None:
+    async def story() -> None:
+        async with opened(redis_url) as db:
+            tenancy = Tenancy(db, "bot", 2, 4)
+            await tenancy.begin()
+            assert await tenancy.load() is None
+            assert await tenancy.save(STATE)
+            assert await tenancy.load() == STATE
+            assert await Tenancy(db, "bot", 2, 8).load() is None
+            assert await Tenancy(db, "other", 2, 4).load() is None
+
+    asyncio.run(story())
+
+
+def test_how_far_the_cache_is_counts_in_one_session_only(redis_url: str) -> None:
+    async def story() -> None:
+        async with opened(redis_url) as db:
+            tenancy = Tenancy(db, "bot", 2, 4)
+            assert await tenancy.applied("abc") == 0
+            await db.run(tenancy.mark("abc", 9))
+            assert await tenancy.applied("abc") == 9
+            assert await tenancy.applied("def") == 0
+            assert await Tenancy(db, "bot", 2, 8).applied("abc") == 0
+
+    asyncio.run(story())
+
+
+def test_a_shard_has_one_owner_and_the_next_takes_over_when_it_dies(redis_url: str) -> None:
+    async def story() -> None:
+        async with opened(redis_url) as db:
+            first, second = (Tenancy(db, "bot", 0, 1, hold=SHORT) for _ in range(2))
+            await first.begin()
+            keeping = asyncio.create_task(first.keep())
+            waiting = asyncio.create_task(second.begin())
+            await asyncio.sleep(2 * SHORT.total_seconds())
+            assert not waiting.done()
+            assert second.elsewhere
+            keeping.cancel()
+            await asyncio.wait_for(waiting, 10)
+            assert not second.elsewhere
+            assert not await first.save(STATE)
+            await asyncio.wait_for(first.keep(), 10)
+            assert first.elsewhere
+
+    asyncio.run(story())
+
+
+def test_a_shard_that_is_given_up_is_free_at_once(redis_url: str) -> None:
+    async def story() -> None:
+        async with opened(redis_url) as db:
+            first, second = (Tenancy(db, "bot", 0, 1, hold=timedelta(hours=1)) for _ in range(2))
+            await first.begin()
+            await first.end()
+            await asyncio.wait_for(second.begin(), 10)
+
+    asyncio.run(story())
+
+
+def test_a_lease_that_ran_out_unnoticed_is_taken_back(redis_url: str) -> None:
+    async def story() -> None:
+        async with opened(redis_url) as db:
+            tenancy = Tenancy(db, "bot", 0, 1)
+            await tenancy.begin()
+            await tenancy.end()
+            assert await tenancy.save(STATE)
+
+    asyncio.run(story())
+
+
+def test_a_second_gateway_stands_by_and_resumes_when_the_first_goes(redis_url: str) -> None:
+    settings = SimulatorSettings(identify_window_seconds=0.01)
+
+    async def story() -> None:
+        async with DiscordSimulator(settings) as discord:
+            configuration = configured(discord, redis_url)
+            spare = Gateway(configuration, hold=SHORT)
+            async with running(configuration) as first:
+                await ready(first)
+                task = asyncio.create_task(spare.run())
+                await eventually(lambda: "standby" in str(spare.monitor.health()), "it stands by")
+                assert spare.monitor.health().ok
+                assert len(discord.connections) == 1
+            await discord.until(lambda: discord.received(Op.RESUME), "it takes over")
+            await ready(spare)
+            spare.stop()
+            await task
+
+    asyncio.run(story())
+
+
+def test_a_shard_that_was_granted_while_stopping_is_given_up(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    async def story() -> None:
+        proxy = make_proxy(redis_url)
+        async with DiscordSimulator() as discord, aconnect(redis_url, gateway.bind()) as db:
+            held = ShardOwner(bot_of(discord.token), 1, 0).holder()
+            first = Tenancy(db, bot_of(discord.token), 0, 1)
+            await first.begin()
+            spare = Gateway(configured(discord, proxy.url))
+            task = asyncio.create_task(spare.run())
+            await eventually(lambda: "standby" in str(spare.monitor.health()), "it stands by")
+            proxy.delay(30)
+            await first.end()
+            await eventually_true(lambda: db.run(held), "Redis has given it the shard")
+            spare.stop()
+            proxy.heal()
+            await task
+            assert await db.run(held) is None
+
+    asyncio.run(story())
+
+
+def test_a_shard_that_is_given_up_is_not_renewed_once_more(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    async def story() -> None:
+        proxy = make_proxy(redis_url)
+        settings = SimulatorSettings(identify_window_seconds=0.01)
+        async with DiscordSimulator(settings) as discord, aconnect(redis_url, gateway.bind()) as db:
+            for _ in range(4):  # once would find it by chance
+                stopped = Gateway(configured(discord, proxy.url), hold=SHORT)
+                task = asyncio.create_task(stopped.run())
+                await ready(stopped)
+                proxy.delay(SHORT.total_seconds() / 2)
+                stopped.stop()
+                await task
+                proxy.heal()
+                assert await db.run(ShardOwner(bot_of(discord.token), 1, 0).holder()) is None
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"DISCORD_INTENTS": "GUILDS"},
+        {"DISCORD_ENCODING": "etf"},
+        {"CACHE_PREFIX": "another"},
+        {"CACHE_WITHOUT": "presence"},
+        {"DISCORD_PRESENCE": '{"status": "idle"}'},
+    ],
+)
+def test_other_terms_make_another_session(change: dict[str, str]) -> None:
+    plain = {"DISCORD_TOKEN": "t"}
+    assert terms_of(load(environment=plain)) == terms_of(load(environment={"DISCORD_TOKEN": "u"}))
+    assert terms_of(load(environment=plain)) != terms_of(load(environment=plain | change))
+
+
+@pytest.mark.parametrize(
+    ("token", "name"),
+    [
+        ("MTUzMjkwMDY3MTYzMzc4NTQyNw.simulated.token", "1532900671633785427"),
+        ("no id in it", None),
+        ("ä.b", None),
+    ],
+)
+def test_a_bot_is_named_by_its_id_or_a_fingerprint(token: str, name: str | None) -> None:
+    found = bot_of(token)
+    assert found == name if name else len(found) == 16
+    assert (bot_of(token + "x") == found) is (name is not None)

@@ -1,0 +1,180 @@
+"""Linking a Meetup user with a Discord user: one to one, decided by the database, and undone without a trace.
+
+A linking id and a CSRF token live for a while from the moment they are made and work once. Tokens of a user
+exist only while the user is linked: they are stored with the link and go with it.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from keywright.errors import TakenError
+from keywright.keyspace import Call, Secret, gather
+from keywright.keyspace.call import Procedure
+from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright_meetup.links import people
+from keywright_meetup.schema import (
+    Csrf,
+    DiscordId,
+    DiscordUserOf,
+    DiscordUsers,
+    MeetupId,
+    MeetupLinking,
+    MeetupUserOf,
+    MeetupUsers,
+    Tokens,
+    UserTokens,
+    new_id,
+)
+
+if TYPE_CHECKING:
+    from keywright.keyspace import Context
+
+__all__ = [
+    "begin_linking",
+    "discord_users_of",
+    "link",
+    "look_up_linking",
+    "new_csrf",
+    "redeem_csrf",
+    "store_tokens",
+    "take_linking",
+    "unlink",
+    "unlink_discord",
+]
+
+_of_discord = people.reversed()
+
+
+def begin_linking(discord_user: DiscordId) -> Call[str]:
+    """A new linking id for a Discord user, which expires by itself; also after a linking that failed.
+
+    TakenError when the user is linked already.
+    """
+
+    def steps(context: Context) -> Steps[str]:
+        partner = yield _of_discord.of(discord_user)
+        if partner is not None:
+            raise TakenError(people.name, discord_user, partner, "another Meetup user")
+        linking = new_id()
+        yield MeetupLinking(linking).set(discord_user)
+        return linking
+
+    return Procedure(steps, "begin linking")
+
+
+def look_up_linking(linking: str) -> Call[DiscordId | None]:
+    """For whom a linking id was made, while it lives; looking neither renews nor uses it."""
+    return MeetupLinking(linking).get()
+
+
+def take_linking(linking: str) -> Call[DiscordId | None]:
+    """For whom a linking id was made; it is used up. Of two takers one gets it."""
+    return MeetupLinking(linking).take()
+
+
+def new_csrf(token: Secret[str]) -> Call[str]:
+    """Keep a CSRF token; the id of its transient user, for the cookie."""
+    cookie = new_id()
+    return Csrf(cookie).set(token).map(lambda _: cookie)
+
+
+def redeem_csrf(cookie: str, token: Secret[str]) -> Call[bool]:
+    """Whether this is the token that the cookie's user was given. It is used up either way."""
+    return Csrf(cookie).take().map(lambda kept: kept is not None and _same(kept, token))
+
+
+def link(meetup_user: MeetupId, discord_user: DiscordId, tokens: Tokens | None = None) -> Call[bool]:
+    """Link the two, with the tokens in the same step; False when they were linked already.
+
+    TakenError, and nothing changes, when either is linked to another. Of two that race for the same user
+    one is told so. Tokens of a link that was there already are replaced, where some are given.
+    """
+    granted: Writes = [] if tokens is None else [UserTokens(meetup_user).write(tokens)]
+
+    def attempt() -> Steps[bool | None]:
+        found = yield gather(DiscordUserOf(meetup_user).get(), MeetupUserOf(discord_user).get())
+        held_discord, held_meetup = found
+        if held_discord not in (None, discord_user):
+            raise TakenError(people.name, meetup_user, held_discord, discord_user)
+        if held_meetup not in (None, meetup_user):
+            raise TakenError(people.name, discord_user, held_meetup, meetup_user)
+        linked = held_discord is not None and held_meetup is not None
+        if linked and not granted:
+            return False
+        checks = [people.holds(meetup_user, held_discord), _of_discord.holds(discord_user, held_meetup)]
+        writes = granted if linked else [*people.joined(meetup_user, discord_user), *granted]
+        return not linked if (yield commit("link", checks, writes)) else None
+
+    return until_settled("link", attempt)
+
+
+def store_tokens(meetup_user: MeetupId, tokens: Tokens) -> Call[bool]:
+    """Replace the tokens of a linked user; False, and nothing is stored, when the user is not linked."""
+
+    def attempt() -> Steps[bool | None]:
+        partner = yield DiscordUserOf(meetup_user).get()
+        if partner is None:
+            return False
+        checks = [people.holds(meetup_user, partner)]
+        return True if (yield commit("tokens", checks, [UserTokens(meetup_user).write(tokens)])) else None
+
+    return until_settled("store tokens", attempt)
+
+
+def unlink(meetup_user: MeetupId) -> Call[bool]:
+    """End a Meetup user's link: both sides, both index entries and the tokens go; whether there was one.
+
+    A Discord user who was linked to another meanwhile keeps that link.
+    """
+
+    def attempt() -> Steps[bool | None]:
+        partner = yield DiscordUserOf(meetup_user).get()
+        if partner is None:
+            return False
+        return (yield from _end(meetup_user, partner))
+
+    return until_settled("unlink", attempt)
+
+
+def unlink_discord(discord_user: DiscordId) -> Call[bool]:
+    """The same, by the Discord user."""
+
+    def attempt() -> Steps[bool | None]:
+        partner = yield MeetupUserOf(discord_user).get()
+        if partner is None:
+            return False
+        return (yield from _end(partner, discord_user))
+
+    return until_settled("unlink", attempt)
+
+
+def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:
+    """End what the two have with each other; a half of a link that names a third stays."""
+    held = yield gather(DiscordUserOf(meetup_user).get(), MeetupUserOf(discord_user).get())
+    ours_to_discord, ours_to_meetup = held
+    checks = [people.holds(meetup_user, ours_to_discord), _of_discord.holds(discord_user, ours_to_meetup)]
+    writes: Writes = []
+    if ours_to_discord == discord_user:
+        forget = [DiscordUserOf(meetup_user).delete(), UserTokens(meetup_user).delete()]
+        writes += [*forget, MeetupUsers().remove(meetup_user)]
+    if ours_to_meetup == meetup_user:
+        writes += [MeetupUserOf(discord_user).delete(), DiscordUsers().remove(discord_user)]
+    return True if (yield commit("unlink", checks, writes)) else None
+
+
+def discord_users_of(users: Iterable[MeetupId]) -> Call[dict[MeetupId, DiscordId]]:
+    """The Discord users of these Meetup users, of those who are linked, in one round trip."""
+    asked = list(users)
+    return DiscordUserOf.get_many(asked).map(
+        lambda found: {
+            user: partner for user, partner in zip(asked, found, strict=True) if partner is not None
+        }
+    )
+
+
+def _same(one: Secret[str], other: Secret[str]) -> bool:
+    return hmac.compare_digest(one.reveal().encode(), other.reveal().encode())

@@ -1,0 +1,235 @@
+"""Channels and what is theirs: their series, two roles, removed people, times; and orphans.
+
+The series of a channel is the key that all who change the channel compare. A channel that goes is dissolved
+in one commit: no key of it is left, and what still exists on Discord is among the orphans until Discord
+confirms that it is deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from keywright.errors import TakenError
+from keywright.keyspace import Call, gather, gather_list
+from keywright.keyspace.commits.checks import Check, has_member
+from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright.keyspace.relations import OneToOne
+from keywright_meetup.errors import RefusedChangeError
+from keywright_meetup.links import channel_of_series, guest_role, host_role
+from keywright_meetup.moments import moment_in
+from keywright_meetup.schema import (
+    ChannelId,
+    ChannelOfSeries,
+    DeletionTime,
+    DiscordChannels,
+    DiscordId,
+    ExpirationTime,
+    GuestRoleOf,
+    HostRoleOf,
+    LastReminderTime,
+    OrphanedChannels,
+    OrphanedRoles,
+    RemovedHosts,
+    RemovedUsers,
+    RoleId,
+    SeriesId,
+    SeriesOfChannel,
+    TypeOfSeries,
+)
+from keywright_meetup.series import type_is
+
+__all__ = [
+    "Orphans",
+    "attach_channel",
+    "channel_is_known",
+    "confirm_channel_deleted",
+    "confirm_role_deleted",
+    "forget_channel",
+    "known_channel",
+    "orphans",
+    "readmit",
+    "remove_host",
+    "remove_user",
+    "retire_channel",
+    "vacant_channel",
+    "vacant_role",
+]
+
+_of_channel = channel_of_series.reversed()
+
+
+def attach_channel(series: SeriesId, channel: ChannelId) -> Call[bool]:
+    """Give a series a channel that exists on Discord; False when it was so already.
+
+    TakenError when either has another; RefusedChangeError when the series is not tracked or the channel is
+    being deleted.
+    """
+
+    def attempt() -> Steps[bool | None]:
+        kind, theirs, owner, orphaned = yield gather(
+            TypeOfSeries(series).get(),
+            ChannelOfSeries(series).get(),
+            SeriesOfChannel(channel).get(),
+            OrphanedChannels().has(channel),
+        )
+        if (theirs, owner) == (channel, series):
+            return False
+        if theirs not in (None, channel):
+            raise TakenError(channel_of_series.name, series, theirs, channel)
+        if owner not in (None, series):
+            raise TakenError(channel_of_series.name, channel, owner, series)
+        if kind is None:
+            raise RefusedChangeError(f"series {series}", "is not tracked", "Sync its events first.")
+        if orphaned:
+            raise RefusedChangeError(f"channel {channel}", "is being deleted", "Choose another channel.")
+        checks = [type_is(series, kind), channel_of_series.holds(series, theirs)]
+        checks += [_of_channel.holds(channel, owner), _no_orphan(OrphanedChannels(), channel)]
+        writes = channel_of_series.joined(series, channel)
+        return True if (yield commit("attach channel", checks, writes)) else None
+
+    return until_settled(f"attach channel {channel}", attempt)
+
+
+def vacant_channel(channel: ChannelId) -> list[Check]:
+    """The checks that a channel belongs to no series and is no orphan."""
+    return [_of_channel.holds(channel, None), _no_orphan(OrphanedChannels(), channel)]
+
+
+def vacant_role(role: RoleId) -> list[Check]:
+    """The checks that a role belongs to no channel, as neither kind, and is no orphan."""
+    return [
+        guest_role.reversed().holds(role, None),
+        host_role.reversed().holds(role, None),
+        _no_orphan(OrphanedRoles(), role),
+    ]
+
+
+def _no_orphan(key: OrphanedChannels | OrphanedRoles, member: int) -> Check:
+    return has_member(key, key._encode(member), present=False)
+
+
+def retire_channel(channel: ChannelId, *, due: datetime | None = None) -> Call[bool]:
+    """Dissolve a channel that is to be deleted: it and its roles become orphans; whether it was known.
+
+    With `due` only if that still is its deletion time: False when the channel was extended meanwhile.
+    """
+    return _dissolved(channel, due, exists=True)
+
+
+def forget_channel(channel: ChannelId) -> Call[bool]:
+    """Dissolve a channel that Discord says is gone: its roles become orphans; whether it was known."""
+    return _dissolved(channel, None, exists=False)
+
+
+def _dissolved(channel: ChannelId, due: datetime | None, *, exists: bool) -> Call[bool]:
+    def attempt() -> Steps[bool | None]:
+        series, known, guest, host, deletion = yield gather(
+            SeriesOfChannel(channel).get(),
+            DiscordChannels().has(channel),
+            GuestRoleOf(channel).get(),
+            HostRoleOf(channel).get(),
+            moment_in(DeletionTime(channel)),
+        )
+        if (series is None and not known) or (due is not None and due != deletion.time):
+            return False
+        checks: list[Check] = []
+        writes: Writes = _without_parts(channel)
+        if due is not None:
+            checks.append(deletion.unchanged)
+        if exists:
+            writes.append(OrphanedChannels().add(channel))
+        writes.append(DiscordChannels().remove(channel))
+        yield from _ended(_of_channel, channel, series, checks, writes)
+        for relation, role in ((guest_role, guest), (host_role, host)):
+            ours = yield from _ended(relation, channel, role, checks, writes)
+            writes += [OrphanedRoles().add(role)] if ours else []
+        return True if (yield commit("dissolve channel", checks, writes)) else None
+
+    return until_settled(f"dissolve channel {channel}", attempt)
+
+
+def _without_parts(channel: ChannelId) -> Writes:
+    removed = [RemovedHosts(channel).delete(), RemovedUsers(channel).delete()]
+    times = [ExpirationTime(channel), LastReminderTime(channel), DeletionTime(channel)]
+    return [*removed, *(time.delete() for time in times)]
+
+
+def _ended(
+    relation: OneToOne[int, Any], channel: ChannelId, partner: Any, checks: list[Check], writes: Writes
+) -> Steps[bool]:
+    """End what a channel has with a partner; whether the partner was the channel's, and not another's."""
+    checks.append(relation.holds(channel, partner))
+    if partner is None:
+        return False
+    back = yield relation.reversed().of(partner)
+    checks.append(relation.reversed().holds(partner, back))
+    if back != channel:
+        writes.append(relation.forward.made(channel).delete())
+        return False
+    writes += relation.parted(channel, partner)
+    return True
+
+
+def known_channel(channel: ChannelId) -> Steps[list[Check]]:
+    """The checks that a channel stays known; RefusedChangeError when it is not."""
+    series, known = yield gather(SeriesOfChannel(channel).get(), DiscordChannels().has(channel))
+    if series is None and not known:
+        raise RefusedChangeError(f"channel {channel}", "is none of the bot's", "Attach it to a series first.")
+    checks = [_of_channel.holds(channel, series)]
+    # With a series that check is enough: nobody takes a channel from the index without comparing it.
+    return checks if series is not None else [*checks, channel_is_known(channel)]
+
+
+def channel_is_known(channel: ChannelId) -> Check:
+    return has_member(DiscordChannels(), DiscordChannels()._encode(channel))
+
+
+def remove_user(channel: ChannelId, user: DiscordId) -> Call[bool]:
+    """Never add this user to the channel again; False when that was so. Refused for an unknown channel."""
+    return _removal(RemovedUsers(channel), user, removed=True)
+
+
+def remove_host(channel: ChannelId, user: DiscordId) -> Call[bool]:
+    """Never make this user a host of the channel again; False when that was so."""
+    return _removal(RemovedHosts(channel), user, removed=True)
+
+
+def readmit(channel: ChannelId, user: DiscordId) -> Call[bool]:
+    """Take back both removals; whether there was one."""
+    both = [_removal(key, user, removed=False) for key in (RemovedUsers(channel), RemovedHosts(channel))]
+    return gather_list(both).map(any)
+
+
+def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId, *, removed: bool) -> Call[bool]:
+    def attempt() -> Steps[bool | None]:
+        checks = yield from known_channel(key.channel)
+        there = yield key.has(user)
+        if there == removed:
+            return False
+        write = key.add(user) if removed else key.remove(user)
+        return True if (yield commit("removal", checks, [write])) else None
+
+    return until_settled(f"removal from channel {key.channel}", attempt)
+
+
+class Orphans(NamedTuple):
+    """What the bot made and Discord has yet to confirm as deleted."""
+
+    channels: set[ChannelId]
+    roles: set[RoleId]
+
+
+def orphans() -> Call[Orphans]:
+    return gather(OrphanedChannels().members(), OrphanedRoles().members()).map(lambda found: Orphans(*found))
+
+
+def confirm_channel_deleted(channel: ChannelId) -> Call[bool]:
+    """Discord deleted an orphan, or does not know it; whether it was one."""
+    return OrphanedChannels().remove(channel).map(bool)
+
+
+def confirm_role_deleted(role: RoleId) -> Call[bool]:
+    """Discord deleted an orphan, or does not know it; whether it was one."""
+    return OrphanedRoles().remove(role).map(bool)

@@ -1,0 +1,98 @@
+"""The commands of `keywright meetup` that need the configuration of the bot: run it, sync once, invite."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from keywright.cli.logs import log_to_stderr
+from keywright.errors import TakenError, UsageError
+
+if TYPE_CHECKING:
+    from keywright_meetup.service.configuration import Configuration
+
+__all__ = ["LARGEST_ID", "DiscordArgument", "invite", "serve", "sync"]
+
+LARGEST_ID = 2**64 - 1
+
+DiscordArgument = Annotated[int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
+]
+
+
+def serve(config: ConfigOption = None) -> None:
+    """Run the bot: the linking pages, and sync, expiry and token refresh on their schedules.
+
+    docs/meetup.md lists what can be configured. SIGTERM and SIGINT end it cleanly. Any number of bots may run
+    on one database: of each task one of them is at it.
+
+    Exits with 0 when it was told to stop, 2 when the configuration is wrong or it cannot listen, 3 when Redis
+    cannot be reached at the start.
+    """
+    configuration = _configuration(config)
+    from keywright_meetup.service.bot import Bot
+
+    log_to_stderr(logging.INFO)
+
+    async def served() -> None:
+        await Bot(configuration).run(handle_signals=True)
+
+    asyncio.run(served())
+
+
+def sync(config: ConfigOption = None) -> None:
+    """Sync once: Meetup's events into Redis, then channels, roles and their members on Discord.
+
+    Exits with 0 when all is in step, 1 when some events or series could not be synced or another sync is
+    under way, 2 when the configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached.
+    """
+    configuration = _configuration(config)
+    from keywright_meetup.service.bot import sync_once
+
+    log_to_stderr(logging.ERROR)
+    outcome = asyncio.run(sync_once(configuration))
+    meetup, discord = outcome
+    typer.echo(
+        f"Meetup: {len(meetup.added)} events added, {len(meetup.changed)} changed, "
+        f"{len(meetup.removed)} removed, {meetup.unchanged} unchanged."
+    )
+    typer.echo(
+        f"Discord: {discord.made} channels and roles made, {discord.changed} changed, "
+        f"{discord.added} times a member was given a role."
+    )
+    for event, warning in sorted(meetup.warnings.items()):
+        typer.echo(f"warning: event {event} {warning}", err=True)
+    for subject, failure in sorted(outcome.failures.items()):
+        typer.echo(f"failed: {subject}: {failure}", err=True)
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+def invite(discord_user: DiscordArgument, config: ConfigOption = None) -> None:
+    """Print a link with which a Discord user can link their Meetup account; it works once, for ten minutes.
+
+    Exits with 1 when the user is linked already, 2 when the configuration is wrong, 3 when Redis cannot be
+    reached.
+    """
+    configuration = _configuration(config)
+    from keywright_meetup.service.bot import invited
+
+    try:
+        typer.echo(asyncio.run(invited(configuration, discord_user)))
+    except TakenError as error:
+        typer.echo(f"refused: {error.holder} is linked to {error.partner} already.", err=True)
+        raise typer.Exit(1) from error
+
+
+def _configuration(path: Path | None) -> Configuration:
+    try:
+        from keywright_meetup.service.configuration import load
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed. Install keywright[meetup].") from error
+    return load(path)

@@ -1,0 +1,205 @@
+"""Meetup's events into Redis: bulk reads for all events of a run, one commit for each that differs.
+
+A run that finds nothing different sends reads only. What another writer changes between the reads and a
+commit makes that commit fail; the event is then read and decided again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from keywright.errors import ConflictError, KeywrightError, OutcomeUnknownError
+from keywright.keyspace import Call, gather, gather_list
+from keywright.keyspace.call import Procedure
+from keywright.keyspace.commits.journal import ATTEMPTS
+from keywright.keyspace.commits.retry import Steps
+from keywright_meetup.events import (
+    Announced,
+    Change,
+    Decision,
+    Deferred,
+    Known,
+    KnownEvent,
+    KnownSeries,
+    Skipped,
+    decide,
+)
+from keywright_meetup.queries import details_of, present
+from keywright_meetup.schema import (
+    ChannelId,
+    EventGuests,
+    EventHosts,
+    EventId,
+    OrphanedChannels,
+    SeriesEvents,
+    SeriesId,
+    SeriesOfChannel,
+    SeriesOfEvent,
+    TypeOfSeries,
+)
+from keywright_meetup.series import apply_change, remove_event
+
+if TYPE_CHECKING:
+    from keywright.keyspace import Context
+
+__all__ = ["Synced", "read_known", "sync"]
+
+WINDOW = 1000  # events read, and changes written, at a time
+
+
+@dataclass
+class Synced:
+    """What a run did."""
+
+    added: set[EventId] = field(default_factory=set)
+    changed: set[EventId] = field(default_factory=set)
+    removed: set[EventId] = field(default_factory=set)
+    unchanged: int = 0
+    ignored: int = 0
+    warnings: dict[EventId, str] = field(default_factory=dict)
+    failures: dict[EventId, KeywrightError] = field(default_factory=dict)
+
+
+def sync(announced: Iterable[Announced], gone: Collection[EventId] = ()) -> Call[Synced]:
+    """Bring what is stored in line with Meetup: these events as they are now, those in `gone` forgotten.
+
+    An event that cannot be written does not stop the others: it is among the failures. An event that joins
+    the series of one that this run brings waits for it.
+    """
+    latest = {each.event: each for each in announced}
+
+    def steps(context: Context) -> Steps[Synced]:
+        done = Synced()
+        yield from _remove([event for event in gone if event not in latest], done)
+        pending: Collection[EventId] = list(latest)
+        coming = frozenset(pending)
+        stalled = 0
+        while pending:
+            lost, waiting = yield from _pass([latest[event] for event in pending], coming, done)
+            left = [*lost, *waiting]
+            stalled = stalled + 1 if len(left) == len(pending) else 0
+            if stalled > ATTEMPTS:
+                raise ConflictError("sync", ATTEMPTS)
+            # Where all wait and nothing came that they wait for, nothing will.
+            coming = frozenset() if stalled and not lost else frozenset(left)
+            pending = left
+        return done
+
+    return Procedure(steps, "sync")
+
+
+def _pass(
+    pending: Sequence[Announced], coming: frozenset[EventId], done: Synced
+) -> Steps[tuple[list[EventId], list[EventId]]]:
+    """Read, decide and write once; the events that lost to another writer, and those that wait for others."""
+    lost: list[EventId] = []
+    waiting: list[EventId] = []
+    for window in _windows(pending):
+        known = yield from _known(window)
+        decisions = [decide(each, known, coming) for each in window]
+        waiting += [each.event for each in decisions if isinstance(each, Deferred)]
+        changes = list(_changes(decisions, done))
+        for together in _apart(changes):
+            outcomes = yield gather_list(apply_change(change).attempt() for change in together)
+            for change, outcome in zip(together, outcomes, strict=True):
+                if isinstance(outcome, KeywrightError) and not isinstance(outcome, OutcomeUnknownError):
+                    done.failures[change.event] = outcome
+                elif outcome and not isinstance(outcome, KeywrightError):
+                    (done.added if change.joining else done.changed).add(change.event)
+                else:
+                    lost.append(change.event)
+    return lost, waiting
+
+
+def _changes(decisions: Iterable[Decision], done: Synced) -> Iterator[Change]:
+    """The changes to write; what needs none is only counted."""
+    for decision in decisions:
+        warning = decision.warning if isinstance(decision, Change) else None
+        if isinstance(decision, Skipped):
+            warning = decision.reason
+            done.ignored += 1
+        if warning is not None:
+            done.warnings[decision.event] = warning
+        if isinstance(decision, Change) and decision.writes_something:
+            yield decision
+        elif isinstance(decision, Change):
+            done.unchanged += 1
+
+
+def _apart(changes: Sequence[Change]) -> Iterator[list[Change]]:
+    """Changes that may be written at once. Those that join one series, or one channel, go one by one."""
+    kept = [change for change in changes if change.joining is None]
+    yield from _windows(kept)
+    lanes: dict[object, list[Change]] = {}
+    for change in changes:
+        if change.joining is not None:
+            lanes.setdefault(change.joining.channel or change.series, []).append(change)
+    for row in zip_longest(*lanes.values()):
+        yield from _windows([change for change in row if change is not None])
+
+
+def _remove(events: Sequence[EventId], done: Synced) -> Steps[None]:
+    for window in _windows(events):
+        series = yield SeriesOfEvent.get_many(window)
+        tracked = [event for event, found in zip(window, series, strict=True) if found is not None]
+        outcomes = yield gather_list(remove_event(event).attempt() for event in tracked)
+        for event, outcome in zip(tracked, outcomes, strict=True):
+            if isinstance(outcome, KeywrightError):
+                done.failures[event] = outcome
+            elif outcome:
+                done.removed.add(event)
+
+
+def read_known(announced: Sequence[Announced]) -> Call[Known]:
+    """What is stored of these events and of all that their shortcodes name, in two round trips."""
+    return Procedure(lambda _: _known(announced), "read events")
+
+
+def _known(announced: Sequence[Announced]) -> Steps[Known]:
+    codes = {each.event: each.shortcodes for each in announced}
+    named = {code.of_event for code in codes.values() if code.of_event is not None}
+    asked = [*codes, *(named - codes.keys())]
+    channels = sorted({c.channel for c in codes.values() if c.channel is not None and c.fault is None})
+    counted = [each.event for each in announced if each.guests is not None]
+    series, of_channels, details, hosts, guests = yield gather(
+        SeriesOfEvent.get_many(asked),
+        gather(SeriesOfChannel.get_many(channels), OrphanedChannels().has_many(channels)),
+        details_of(list(codes)),
+        gather_list(EventHosts(event).members() for event in codes),
+        gather_list(EventGuests(event).members() for event in counted),
+    )
+    series_of = present(asked, series)
+    guests_of = dict(zip(counted, guests, strict=True))
+    events = {
+        event: KnownEvent(
+            series_of.get(event), details.get(event), frozenset(host), frozenset(guests_of.get(event, ()))
+        )
+        for event, host in zip(codes, hosts, strict=True)
+    }
+    new = [code.of_event for event, code in codes.items() if event not in series_of]
+    joined = {series_of[event] for event in new if event in series_of}
+    known_series = yield from _known_series(sorted(joined))
+    by_channel: dict[ChannelId, SeriesId] = present(channels, of_channels[0])
+    orphans = frozenset(channel for channel, orphaned in of_channels[1].items() if orphaned)
+    return Known(events, series_of, known_series, by_channel, orphans)
+
+
+def _known_series(series: list[SeriesId]) -> Steps[dict[SeriesId, KnownSeries]]:
+    if not series:
+        return {}
+    types, events = yield gather(
+        TypeOfSeries.get_many(series),
+        gather_list(SeriesEvents(each).members() for each in series),
+    )
+    return {
+        each: KnownSeries(kind, events=frozenset(members))
+        for each, kind, members in zip(series, types, events, strict=True)
+    }
+
+
+def _windows(items: Sequence[Any]) -> Iterator[Any]:
+    for start in range(0, len(items), WINDOW):
+        yield items[start : start + WINDOW]

@@ -1,0 +1,221 @@
+"""Making channels and roles on Discord so that no crash leaks one.
+
+Before Discord is asked an intent is recorded, with a mark that goes into what is made (a topic, a name).
+What Discord answers is attached in the commit that drops the intent; if it is not needed any more, that
+commit makes it an orphan instead. A process that dies in between leaves the intent: `pending` lists it, and
+whoever finds something with its mark on Discord finishes it, or else abandons it.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from keywright.keyspace import Call, gather
+from keywright.keyspace.commits.checks import Check, exists, field_equals
+from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright.keyspace.relations import OneToOne
+from keywright_meetup.channels import known_channel, vacant_channel, vacant_role
+from keywright_meetup.errors import RefusedChangeError
+from keywright_meetup.links import channel_of_series, guest_role, host_role
+from keywright_meetup.schema import (
+    ChannelId,
+    ChannelOfGuestRole,
+    ChannelOfHostRole,
+    ChannelOfSeries,
+    DiscordChannels,
+    GuestRoleOf,
+    Intent,
+    OrphanedChannels,
+    OrphanedRoles,
+    Provisioning,
+    RoleId,
+    SeriesId,
+    SeriesOfChannel,
+    Target,
+    TypeOfSeries,
+    new_id,
+)
+from keywright_meetup.series import type_is
+
+__all__ = [
+    "Begun",
+    "Finished",
+    "abandon",
+    "begin_channel",
+    "begin_role",
+    "finish_channel",
+    "finish_role",
+    "pending",
+]
+
+_of_channel = channel_of_series.reversed()
+ROLES: dict[str, OneToOne[ChannelId, RoleId]] = {"guest_role": guest_role, "host_role": host_role}
+
+
+class Begun(NamedTuple):
+    """`mine`: go on and make it. Else it exists already, or `intent` is another's, alive or dead."""
+
+    mine: bool
+    intent: Intent | None = None
+    existing: int | None = None
+
+
+class Finished(NamedTuple):
+    """`kept`: what was made is in use. Else it is an orphan, and `existing` is what is used instead."""
+
+    kept: bool
+    existing: int | None = None
+
+
+def begin_channel(series: SeriesId, now: datetime) -> Call[Begun]:
+    """Record that a channel is being made for a series, unless it has one or another is at it."""
+    target = Target("channel", series)
+
+    def wanted() -> Steps[tuple[int | None, list[Check]]]:
+        kind, channel = yield gather(TypeOfSeries(series).get(), ChannelOfSeries(series).get())
+        if kind is None:
+            raise RefusedChangeError(f"series {series}", "is not tracked", "Sync its events first.")
+        return channel, [exists(TypeOfSeries(series)), channel_of_series.holds(series, channel)]
+
+    return _begun(target, now, wanted)
+
+
+def begin_role(
+    made: str, channel: ChannelId, now: datetime, *, instead_of: RoleId | None = None
+) -> Call[Begun]:
+    """Record that a guest_role or host_role is being made for a channel, unless it has one.
+
+    `instead_of` is a role that Discord says is gone: it counts as none. A host role needs a guest role.
+    """
+    relation = ROLES[made]
+    target = Target("guest_role" if made == "guest_role" else "host_role", str(channel))
+
+    def wanted() -> Steps[tuple[int | None, list[Check]]]:
+        checks = yield from known_channel(channel)
+        role, guest = yield gather(relation.of(channel), GuestRoleOf(channel).get())
+        if made == "host_role" and guest is None:
+            raise RefusedChangeError(f"channel {channel}", "has no guest role yet", "Make that first.")
+        return None if role == instead_of else role, [*checks, relation.holds(channel, role)]
+
+    return _begun(target, now, wanted)
+
+
+def _begun(target: Target, now: datetime, wanted: Any) -> Call[Begun]:
+    mine = Intent(new_id(), now)
+
+    def attempt() -> Steps[Begun | None]:
+        found = yield Provisioning().get(target)
+        if found is not None:
+            return Begun(found == mine, found)
+        existing, checks = yield from wanted()
+        if existing is not None:
+            return Begun(mine=False, existing=existing)
+        writes: Writes = [Provisioning().put(target, mine)]
+        begun = yield commit("begin provisioning", [_intent_is(target, None), *checks], writes)
+        return Begun(mine=True, intent=mine) if begun else None
+
+    return until_settled(f"begin {target.made} for {target.owner}", attempt)
+
+
+def finish_channel(series: SeriesId, mark: str, channel: ChannelId) -> Call[Finished]:
+    """Attach what Discord made for a series, or make it an orphan; the intent goes in the same step."""
+    target = Target("channel", series)
+
+    def attempt() -> Steps[Finished | None]:
+        kind, theirs, owner, orphaned = yield gather(
+            TypeOfSeries(series).get(),
+            ChannelOfSeries(series).get(),
+            SeriesOfChannel(channel).get(),
+            OrphanedChannels().has(channel),
+        )
+        checks, writes = yield from _dropped(target, mark)
+        checks += [type_is(series, kind), channel_of_series.holds(series, theirs)]
+        if kind is not None and theirs is None and owner is None and not orphaned:
+            checks += vacant_channel(channel)
+            writes += channel_of_series.joined(series, channel)
+            return Finished(kept=True, existing=channel) if (yield _finish(checks, writes)) else None
+        checks.append(_of_channel.holds(channel, owner))
+        if owner is None:
+            writes += [OrphanedChannels().add(channel), DiscordChannels().remove(channel)]
+        return Finished(theirs == channel, theirs) if (yield _finish(checks, writes)) else None
+
+    return until_settled(f"finish channel {channel}", attempt)
+
+
+def finish_role(
+    made: str, channel: ChannelId, mark: str, role: RoleId, *, instead_of: RoleId | None = None
+) -> Call[Finished]:
+    """Attach a role that Discord made for a channel, or make it an orphan; the intent goes in the same step.
+
+    A role in `instead_of` that the channel still has is replaced, and forgotten: Discord says it is gone.
+    """
+    relation = ROLES[made]
+    target = Target("guest_role" if made == "guest_role" else "host_role", str(channel))
+
+    def attempt() -> Steps[Finished | None]:
+        series, theirs, guest = yield gather(
+            SeriesOfChannel(channel).get(), relation.of(channel), GuestRoleOf(channel).get()
+        )
+        as_guest, as_host, orphaned = yield gather(
+            ChannelOfGuestRole(role).get(), ChannelOfHostRole(role).get(), OrphanedRoles().has(role)
+        )
+        in_use = as_guest is not None or as_host is not None
+        checks, writes = yield from _dropped(target, mark)
+        checks += [_of_channel.holds(channel, series), relation.holds(channel, theirs)]
+        free = theirs in (None, instead_of) and not in_use and not orphaned
+        if series is not None and free and (made == "guest_role" or guest is not None):
+            checks += [*vacant_role(role), guest_role.holds(channel, guest)]
+            replaced = [] if theirs is None else (yield from _replaced(relation, channel, theirs, checks))
+            writes += [*replaced, *relation.joined(channel, role)]
+            return Finished(kept=True, existing=role) if (yield _finish(checks, writes)) else None
+        checks += [guest_role.reversed().holds(role, as_guest), host_role.reversed().holds(role, as_host)]
+        writes += [] if in_use else [OrphanedRoles().add(role)]
+        return Finished(theirs == role, theirs) if (yield _finish(checks, writes)) else None
+
+    return until_settled(f"finish {made} {role}", attempt)
+
+
+def _replaced(
+    relation: OneToOne[ChannelId, RoleId], channel: ChannelId, old: RoleId, checks: list[Check]
+) -> Steps[Writes]:
+    """The writes that forget a dead role, before another takes its place."""
+    back = yield relation.reversed().of(old)
+    checks.append(relation.reversed().holds(old, back))
+    return relation.parted(channel, old) if back == channel else []
+
+
+def abandon(target: Target, mark: str) -> Call[bool]:
+    """Drop an intent when nothing with its mark is on Discord and nobody can be making it any more."""
+
+    def attempt() -> Steps[bool | None]:
+        found = yield Provisioning().get(target)
+        if found is None or found.mark != mark:
+            return False
+        writes: Writes = [Provisioning().remove(target)]
+        return True if (yield commit("abandon", [_intent_is(target, found)], writes)) else None
+
+    return until_settled(f"abandon {target.made} for {target.owner}", attempt)
+
+
+def pending() -> Call[dict[Target, Intent]]:
+    """What is being made, or was when a process died."""
+    return Provisioning().all()
+
+
+def _dropped(target: Target, mark: str) -> Steps[tuple[list[Check], Writes]]:
+    """The check and write that drop an intent, if it is still the one with this mark."""
+    found = yield Provisioning().get(target)
+    if found is None or found.mark != mark:
+        return [], []
+    return [_intent_is(target, found)], [Provisioning().remove(target)]
+
+
+def _intent_is(target: Target, intent: Intent | None) -> Check:
+    key = Provisioning()
+    return field_equals(key, key._encode_field(target), None if intent is None else key._encode_value(intent))
+
+
+def _finish(checks: list[Check], writes: Writes) -> Call[Any]:
+    return commit("finish provisioning", checks, writes)

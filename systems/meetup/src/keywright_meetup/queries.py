@@ -1,0 +1,199 @@
+"""What the bot works from, and what a person looks at: relations followed, in a few round trips for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from keywright.errors import KeywrightError, StoredDataError
+from keywright.keyspace import Call, gather, gather_list
+from keywright.keyspace.call import Procedure
+from keywright.keyspace.commits.retry import Steps
+from keywright_meetup.account_links import discord_users_of
+from keywright_meetup.channel_times import ChannelTimes, times_of
+from keywright_meetup.schema import (
+    ChannelId,
+    ChannelOfSeries,
+    DiscordId,
+    EventDetails,
+    EventGuests,
+    EventHosts,
+    EventId,
+    EventSeries,
+    GuestRoleOf,
+    HostRoleOf,
+    MeetupEvent,
+    MeetupEvents,
+    MeetupId,
+    RemovedHosts,
+    RemovedUsers,
+    RoleId,
+    SeriesEvents,
+    SeriesId,
+    SeriesType,
+    TypeOfSeries,
+)
+
+if TYPE_CHECKING:
+    from keywright.keyspace import Context
+
+__all__ = ["SeriesState", "details_of", "present", "read_series", "tracked_events", "upcoming_series"]
+
+
+@dataclass(frozen=True)
+class SeriesState:
+    """A series with its events, its channel, and who belongs there.
+
+    `guests` and `hosts` are Discord users: those of the events that are yet to come, linked, and not removed
+    by hand. Who came to past events only is not among them, and nobody is to be taken out for that.
+    """
+
+    series: SeriesId
+    type: SeriesType | None
+    events: dict[EventId, EventDetails]
+    channel: ChannelId | None = None
+    guest_role: RoleId | None = None
+    host_role: RoleId | None = None
+    guests: frozenset[DiscordId] = frozenset()
+    hosts: frozenset[DiscordId] = frozenset()
+    times: ChannelTimes = field(default_factory=ChannelTimes)
+
+    def next_event(self, now: datetime) -> EventId | None:
+        """The first event that is yet to come."""
+        coming = [(details.time, event) for event, details in self.events.items() if details.time >= now]
+        return min(coming)[1] if coming else None
+
+
+def tracked_events() -> Call[dict[EventId, EventDetails]]:
+    """Every tracked event whose details are whole, with them; in two round trips."""
+
+    def steps(context: Context) -> Steps[dict[EventId, EventDetails]]:
+        found: dict[EventId, EventDetails] = yield details_of(sorted((yield MeetupEvents().members())))
+        return found
+
+    return Procedure(steps, "tracked events")
+
+
+def details_of(events: Sequence[EventId]) -> Call[dict[EventId, EventDetails]]:
+    """The details of many events, without those that have none or spoilt ones: a sync writes them anew."""
+
+    def steps(context: Context) -> Steps[dict[EventId, EventDetails]]:
+        try:
+            found = yield MeetupEvent.get_many(events)
+        except StoredDataError:
+            found = yield gather_list(MeetupEvent(event).get().attempt() for event in events)
+        for each in found:
+            if isinstance(each, KeywrightError) and not isinstance(each, StoredDataError):
+                raise each
+        return present(events, [None if isinstance(each, StoredDataError) else each for each in found])
+
+    return Procedure(steps, "read details")
+
+
+def upcoming_series(now: datetime) -> Call[list[SeriesState]]:
+    """Every series that has an event to come, in a handful of round trips for all of them."""
+
+    def steps(context: Context) -> Steps[list[SeriesState]]:
+        series = sorted((yield EventSeries().members()))
+        states: list[SeriesState] = yield read_series(series, now)
+        return [state for state in states if state.next_event(now) is not None]
+
+    return Procedure(steps, "upcoming series")
+
+
+def read_series(series: Sequence[SeriesId], now: datetime) -> Call[list[SeriesState]]:
+    """These series, in the order asked."""
+
+    def steps(context: Context) -> Steps[list[SeriesState]]:
+        types, channels, events_of = yield gather(
+            TypeOfSeries.get_many(series),
+            ChannelOfSeries.get_many(series),
+            gather_list(SeriesEvents(each).members() for each in series),
+        )
+        known = [channel for channel in channels if channel is not None]
+        details, property_of = yield gather(
+            details_of(sorted({event for events in events_of for event in events})), _property(known)
+        )
+        attending = yield from _attending([event for event, each in details.items() if each.time >= now])
+        states = []
+        for each, kind, channel, events in zip(series, types, channels, events_of, strict=True):
+            present = {event: details[event] for event in events if event in details}
+            owned = _Property() if channel is None else property_of[channel]
+            states.append(_state(SeriesState(each, kind, present, channel), attending, owned))
+        return states
+
+    return Procedure(steps, "read series")
+
+
+@dataclass(frozen=True)
+class _Property:
+    """What a channel has."""
+
+    guest_role: RoleId | None = None
+    host_role: RoleId | None = None
+    removed_users: frozenset[DiscordId] = frozenset()
+    removed_hosts: frozenset[DiscordId] = frozenset()
+    times: ChannelTimes = field(default_factory=ChannelTimes)
+
+
+@dataclass(frozen=True)
+class _Attending:
+    """The guests and hosts of events, as Discord users."""
+
+    guests: dict[EventId, set[DiscordId]]
+    hosts: dict[EventId, set[DiscordId]]
+
+
+def _state(bare: SeriesState, attending: _Attending, owned: _Property) -> SeriesState:
+    guests = {user for event in bare.events for user in attending.guests.get(event, ())}
+    hosts = {user for event in bare.events for user in attending.hosts.get(event, ())}
+    return replace(
+        bare,
+        guest_role=owned.guest_role,
+        host_role=owned.host_role,
+        guests=frozenset(guests - owned.removed_users),
+        hosts=frozenset(hosts - owned.removed_users - owned.removed_hosts),
+        times=owned.times,
+    )
+
+
+def _property(channels: Sequence[ChannelId]) -> Call[dict[ChannelId, _Property]]:
+    def steps(context: Context) -> Steps[dict[ChannelId, _Property]]:
+        guests, hosts, users, former, times = yield gather(
+            GuestRoleOf.get_many(channels),
+            HostRoleOf.get_many(channels),
+            gather_list(RemovedUsers(channel).members() for channel in channels),
+            gather_list(RemovedHosts(channel).members() for channel in channels),
+            times_of(channels),
+        )
+        rows = zip(channels, guests, hosts, users, former, strict=True)
+        return {
+            channel: _Property(guest, host, frozenset(removed), frozenset(demoted), times[channel])
+            for channel, guest, host, removed, demoted in rows
+        }
+
+    return Procedure(steps, "read channels")
+
+
+def _attending(events: Sequence[EventId]) -> Steps[_Attending]:
+    guests, hosts = yield gather(
+        gather_list(EventGuests(event).members() for event in events),
+        gather_list(EventHosts(event).members() for event in events),
+    )
+    everyone: set[MeetupId] = set().union(*guests, *hosts)
+    linked: dict[MeetupId, DiscordId] = yield discord_users_of(sorted(everyone))
+
+    def on_discord(users: Iterable[set[MeetupId]]) -> dict[EventId, set[DiscordId]]:
+        return {
+            event: {linked[user] for user in some if user in linked}
+            for event, some in zip(events, users, strict=True)
+        }
+
+    return _Attending(on_discord(guests), on_discord(hosts))
+
+
+def present(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
+    """The values that are there, by their keys."""
+    return {key: value for key, value in zip(keys, values, strict=True) if value is not None}

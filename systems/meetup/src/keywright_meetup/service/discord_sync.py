@@ -1,0 +1,254 @@
+"""Redis to Discord: every series with an event to come has its channel, two roles, and its people in them.
+
+What is right already is only read. Nobody is taken out of a role, and what people have renamed stays so.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError
+from keywright_meetup import channels
+from keywright_meetup.errors import RefusedChangeError
+from keywright_meetup.events import series_name
+from keywright_meetup.queries import SeriesState, upcoming_series
+from keywright_meetup.schema import ChannelId, DiscordId, Made, RoleId, SeriesId, SeriesType
+from keywright_meetup.service.discord_api import Channel, DiscordApi, Member, Overwrite, Role
+from keywright_meetup.service.provisioner import Provisioner, is_marked
+
+__all__ = ["DiscordSync", "DiscordSynced", "GuildLayout"]
+
+log = logging.getLogger("keywright.meetup")
+
+VIEW_CHANNEL = 1 << 10
+BLUE = 0x3498DB
+OF_ROLE, OF_MEMBER = 0, 1
+
+
+@dataclass(frozen=True)
+class GuildLayout:
+    """Where channels go in the guild, and who else sees campaigns."""
+
+    categories: dict[SeriesType, int] = field(default_factory=dict)
+    publisher_role: int | None = None
+
+
+@dataclass
+class DiscordSynced:
+    """What a run did."""
+
+    made: int = 0
+    changed: int = 0
+    added: int = 0
+    """Members who were given a role."""
+    waiting: int = 0
+    """What an earlier process may be making still."""
+    failures: dict[SeriesId, KeywrightError] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The time and the guild at the beginning of a run; members as they are met."""
+
+    now: datetime
+    bot: int
+    channels: dict[int, Channel]
+    roles: dict[int, Role]
+    members: dict[DiscordId, Member | None] = field(default_factory=dict)
+
+
+class DiscordSync:
+    """`run` it with the lease of the task held."""
+
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        api: DiscordApi,
+        layout: GuildLayout,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._db = db
+        self._api = api
+        self._layout = layout
+        self._clock = clock
+        self._provisioner = Provisioner(db, api, clock)
+
+    async def run(self) -> DiscordSynced:
+        """Once for all series. One that fails does not stop the others: it is among the failures."""
+        done = DiscordSynced(waiting=await self._provisioner.recover())
+        now = self._clock()
+        states = await self._db.run(upcoming_series(now))
+        if not states:
+            return done
+        found = _Found(now, await self._api.me(), await self._api.channels(), await self._api.roles())
+        for state in states:
+            try:
+                await self._series(state, found, done)
+            except KeywrightError as error:
+                log.warning("series %s: %s", state.series, error)
+                done.failures[state.series] = error
+        return done
+
+    async def _series(self, state: SeriesState, found: _Found, done: DiscordSynced) -> None:
+        name, link = _next_session(state, found.now)
+        channel = await self._living_channel(state, found)
+        if channel is None:
+            state = SeriesState(
+                state.series, state.type, state.events, guests=state.guests, hosts=state.hosts
+            )
+            channel = await self._new_channel(state, name, found, done)
+        if channel is None:
+            return
+        guest = await self._role("guest_role", channel, state.guest_role, f"[Player] {name}", found, done)
+        if guest is None:
+            return
+        host = await self._role("host_role", channel, state.host_role, f"[Host] {name}", found, done)
+        if host is None:
+            return
+        await self._dress(channel, state, link, self._overwrites(state, found, (guest, host)), found, done)
+        await self._assign(state.hosts, host, found, done)
+        await self._assign(state.guests, guest, found, done)
+
+    async def _living_channel(self, state: SeriesState, found: _Found) -> ChannelId | None:
+        """The channel of a series, if Discord has it; one that is gone is forgotten with all that was its."""
+        channel = state.channel
+        if channel is None or channel in found.channels:
+            return channel
+        there = await self._api.channel(channel)
+        if there is not None:
+            found.channels[channel] = there
+            return channel
+        log.info("channel %d of series %s is gone from Discord", channel, state.series)
+        await self._db.run(channels.forget_channel(channel))
+        return None
+
+    async def _new_channel(
+        self, state: SeriesState, name: str, found: _Found, done: DiscordSynced
+    ) -> ChannelId | None:
+        # Hidden from the first moment on.
+        overwrites = [_as_data(each) for each in self._overwrites(state, found, ())]
+        channel = await self._provisioner.channel(
+            state.series, name=name, parent_id=self._category(state), permission_overwrites=overwrites
+        )
+        if channel is not None and channel not in found.channels:
+            done.made += 1
+            there = await self._api.channel(channel)
+            if there is not None:
+                found.channels[channel] = there
+        return channel
+
+    async def _role(
+        self,
+        made: Made,
+        channel: ChannelId,
+        role: RoleId | None,
+        name: str,
+        found: _Found,
+        done: DiscordSynced,
+    ) -> RoleId | None:
+        """A role of a channel, made or named if need be; None while it is unsettled whether there is one."""
+        if role is not None and role not in found.roles and (there := await self._api.role(role)):
+            found.roles[role] = there
+        if role is None or role not in found.roles:
+            role = await self._provisioner.role(
+                made, channel, instead_of=role, color=BLUE, permissions="0", mentionable=True
+            )
+            if role is None:
+                return None
+            done.made += 1
+            await self._api.modify_role(role, name=name)
+        elif is_marked(found.roles[role].name):
+            await self._api.modify_role(role, name=name)
+            done.changed += 1
+        return role
+
+    async def _dress(
+        self,
+        channel: ChannelId,
+        state: SeriesState,
+        link: str,
+        overwrites: Iterable[Overwrite],
+        found: _Found,
+        done: DiscordSynced,
+    ) -> None:
+        """Topic, category and permissions, where they differ; permissions that others gave stay."""
+        now = found.channels.get(channel, Channel(str(channel)))
+        category, topic = self._category(state), f"Next session: {link}"
+        merged = {each.id: each for each in now.permission_overwrites}
+        merged |= {each.id: _added(each, merged.get(each.id)) for each in overwrites}
+        changes: dict[str, object] = {}
+        if now.topic != topic:
+            changes["topic"] = topic
+        if category is not None and now.parent_id != category:
+            changes["parent_id"] = category
+        if set(merged.values()) != set(now.permission_overwrites):
+            changes["permission_overwrites"] = [_as_data(each) for each in merged.values()]
+        if changes:
+            await self._api.modify_channel(channel, **changes)
+            done.changed += 1
+
+    async def _assign(
+        self, users: Iterable[DiscordId], role: RoleId, found: _Found, done: DiscordSynced
+    ) -> None:
+        """Give a role to those who lack it; who left the guild is passed over."""
+        for user in sorted(users):
+            if user not in found.members:
+                found.members[user] = await self._api.member(user)
+            member = found.members[user]
+            if member is not None and str(role) not in member.roles:
+                done.added += await self._api.add_role(user, role)
+
+    def _category(self, state: SeriesState) -> str | None:
+        category = self._layout.categories.get(state.type or "adventure")
+        return None if category is None else str(category)
+
+    def _overwrites(self, state: SeriesState, found: _Found, roles: Iterable[RoleId]) -> list[Overwrite]:
+        publisher = self._layout.publisher_role
+        also = [publisher] if publisher is not None and state.type == "campaign" else []
+        view = str(VIEW_CHANNEL)
+        return [
+            # The role @everyone has the id of the guild.
+            Overwrite(str(self._api.guild), OF_ROLE, deny=view),
+            Overwrite(str(found.bot), OF_MEMBER, allow=view),
+            *(Overwrite(str(role), OF_ROLE, allow=view) for role in (*roles, *also)),
+        ]
+
+
+def _as_data(overwrite: Overwrite) -> dict[str, object]:
+    return {
+        "id": overwrite.id,
+        "type": overwrite.type,
+        "allow": overwrite.allow,
+        "deny": overwrite.deny,
+    }
+
+
+def _next_session(state: SeriesState, now: datetime) -> tuple[str, str]:
+    """The name of the series and the address of its next event."""
+    event = state.next_event(now)
+    assert event is not None  # only such series are read, and at the same time
+    name = series_name(state.events[event].name)
+    if name is None:
+        raise RefusedChangeError(
+            f"event {event}",
+            f"has the title {state.events[event].name!r}, which begins with no name for its channel",
+            "Put 2 to 80 letters before the first bracket.",
+        )
+    return name, state.events[event].link
+
+
+def _added(wanted: Overwrite, found: Overwrite | None) -> Overwrite:
+    """What we need, beside what people have given or taken otherwise."""
+    if found is None:
+        return wanted
+    allow, deny = int(wanted.allow), int(wanted.deny)
+    return Overwrite(
+        wanted.id,
+        wanted.type,
+        str(int(found.allow) & ~deny | allow),
+        str(int(found.deny) & ~allow | deny),
+    )

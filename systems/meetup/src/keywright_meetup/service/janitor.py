@@ -1,0 +1,66 @@
+"""What goes: channels whose time has come, orphans until Discord confirms, series that are over."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from keywright.engine import AsyncDatabase
+from keywright.keyspace import Call
+from keywright.keyspace.commits.journal import recover
+from keywright_meetup import channels
+from keywright_meetup.channel_times import due_for_deletion
+from keywright_meetup.own_repair import vacuum
+from keywright_meetup.service.discord_api import DiscordApi
+from keywright_service.errors import PlatformError
+
+__all__ = ["Cleaned", "clean"]
+
+log = logging.getLogger("keywright.meetup")
+
+
+@dataclass
+class Cleaned:
+    """What a run did; what failed is an orphan still."""
+
+    vacuumed: int = 0
+    """Series without a channel and without an event to come, which were forgotten."""
+    retired: int = 0
+    deleted: int = 0
+    failures: dict[int, PlatformError] = field(default_factory=dict)
+
+
+async def clean(db: AsyncDatabase, api: DiscordApi, now: datetime) -> Cleaned:
+    """Retire the channels that are due, delete every orphan on Discord, forget series that are over.
+
+    On a cluster, commits that a process left half done are finished first.
+    """
+    await db.run(recover())
+    done = Cleaned()
+    for channel, due in (await db.run(due_for_deletion(now))).items():
+        done.retired += await db.run(channels.retire_channel(channel, due=due))
+    left = await db.run(channels.orphans())
+    for channel in sorted(left.channels):
+        await _delete(db, done, channel, api.delete_channel, channels.confirm_channel_deleted)
+    for role in sorted(left.roles):
+        await _delete(db, done, role, api.delete_role, channels.confirm_role_deleted)
+    done.vacuumed = len(await db.run(vacuum(now)))
+    return done
+
+
+async def _delete(
+    db: AsyncDatabase,
+    done: Cleaned,
+    orphan: int,
+    delete: Callable[[int], Awaitable[bool]],
+    confirm: Callable[[int], Call[bool]],
+) -> None:
+    try:
+        await delete(orphan)  # one that Discord does not know is as good as deleted
+    except PlatformError as error:
+        log.warning("orphan %d stays: %s", orphan, error)
+        done.failures[orphan] = error
+        return
+    done.deleted += await db.run(confirm(orphan))

@@ -1,0 +1,184 @@
+"""OAuth 2 against a configurable provider: the authorization code with PKCE, and refreshing.
+
+The state of a flow is the CSRF token that the model keeps for the browser: it names the linking id and
+whether RSVPs are to be managed, so a state that was tampered with is none that was kept. The PKCE verifier
+follows from the state and the client's secret: nobody who sees the addresses can tell it, and nothing more
+must be stored.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from http import HTTPStatus
+from typing import NamedTuple, Self, Unpack
+from urllib.parse import urlencode, urlsplit
+
+import httpx
+import msgspec
+
+from keywright.keyspace import Secret
+from keywright_meetup.service.http_retry import (
+    HttpApi,
+    Manner,
+    backoff,
+    described,
+    never_sent,
+    worth_repeating,
+)
+from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
+
+__all__ = ["Flow", "Granted", "OAuthClient", "Provider"]
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a provider is, and who we are to it."""
+
+    client_id: str
+    client_secret: Secret[str]
+    authorize_url: str = "https://secure.meetup.com/oauth2/authorize"
+    token_url: str = "https://secure.meetup.com/oauth2/access"
+    scopes: tuple[str, ...] = ("basic",)
+    rsvp_scopes: tuple[str, ...] = ("basic", "rsvp")
+    offer_rsvp: bool = False
+
+    @property
+    def scheme(self) -> str:
+        """How the browser goes there, for the content security policy."""
+        return urlsplit(self.authorize_url).scheme
+
+
+class Flow(NamedTuple):
+    """One authorization: for which linking id, and with RSVPs or not."""
+
+    linking: str
+    rsvp: bool
+    nonce: str
+
+    @classmethod
+    def new(cls, linking: str, *, rsvp: bool) -> Self:
+        return cls(linking, rsvp, secrets.token_urlsafe(24))
+
+    @classmethod
+    def of(cls, state: str) -> Self | None:
+        """The flow that a state tells of, true or not; None when it tells of none."""
+        parts = state.split(".")
+        if len(parts) != 3 or parts[1] not in ("basic", "rsvp") or not all(parts):
+            return None
+        return cls(parts[0], parts[1] == "rsvp", parts[2])
+
+    @property
+    def state(self) -> Secret[str]:
+        return Secret(f"{self.linking}.{'rsvp' if self.rsvp else 'basic'}.{self.nonce}")
+
+
+class Granted(NamedTuple):
+    access_token: Secret[str]
+    refresh_token: Secret[str] | None
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    access_token: str
+    refresh_token: str | None = None
+
+
+class _Error(msgspec.Struct, frozen=True):
+    error: str = ""
+
+
+class OAuthClient(HttpApi):
+    """`async with` it. PlatformRefusedError: the code or token is not good (any more)."""
+
+    def __init__(self, provider: Provider, redirect_uri: str, **manner: Unpack[Manner]) -> None:
+        super().__init__(**manner)
+        self.provider = provider
+        self._redirect_uri = redirect_uri
+
+    def authorization(self, flow: Flow) -> str:
+        """Where to send the browser."""
+        digest = hashlib.sha256(self._verifier(flow).encode()).digest()
+        asked = {
+            "client_id": self.provider.client_id,
+            "response_type": "code",
+            "redirect_uri": self._redirect_uri,
+            "scope": " ".join(self.provider.rsvp_scopes if flow.rsvp else self.provider.scopes),
+            "state": flow.state.reveal(),
+            "code_challenge": _base64(digest),
+            "code_challenge_method": "S256",
+        }
+        return f"{self.provider.authorize_url}?{urlencode(asked)}"
+
+    async def exchange(self, flow: Flow, code: str) -> Granted:
+        """The tokens for a code, which works once: a lost answer is not asked for again."""
+        return await self._granted(
+            "a code",
+            {
+                "grant_type": "authorization_code",
+                "code": code,
+                "redirect_uri": self._redirect_uri,
+                "code_verifier": self._verifier(flow),
+            },
+        )
+
+    async def refresh(self, token: Secret[str]) -> Granted:
+        """New tokens. A provider may use up the old one with an answer that is lost: that is trouble too."""
+        return await self._granted(
+            "a refresh", {"grant_type": "refresh_token", "refresh_token": token.reveal()}
+        )
+
+    def _verifier(self, flow: Flow) -> str:
+        key = self.provider.client_secret.reveal().encode()
+        return _base64(hmac.digest(key, b"pkce " + flow.state.reveal().encode(), "sha256"))
+
+    async def _granted(self, what: str, given: dict[str, str]) -> Granted:
+        us = {
+            "client_id": self.provider.client_id,
+            "client_secret": self.provider.client_secret.reveal(),
+        }
+        reason = ""
+        for attempt in range(self._attempts):
+            if attempt:
+                await self._sleep(backoff(attempt))
+            try:
+                answer = await self._client.post(self.provider.token_url, data=us | given)
+            except httpx.HTTPError as error:
+                reason = described(error)
+                if never_sent(error):
+                    continue
+                break
+            if answer.is_success:
+                return _granted(answer, what)
+            reason = f"status {answer.status_code}"
+            limited = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS
+            if not limited and not worth_repeating(answer.status_code):
+                raise _refused(answer, what)
+        raise PlatformTroubleError("Meetup", f"{what} for tokens", reason)
+
+
+def _granted(answer: httpx.Response, what: str) -> Granted:
+    try:
+        told = msgspec.json.decode(answer.content, type=_Answer)
+    except msgspec.MsgspecError:
+        # The error of decoding would quote tokens.
+        raise PlatformTroubleError("Meetup", f"{what} for tokens", "its answer has no tokens") from None
+    refresh = Secret(told.refresh_token) if told.refresh_token else None
+    return Granted(Secret(told.access_token), refresh)
+
+
+def _refused(answer: httpx.Response, what: str) -> PlatformRefusedError:
+    try:
+        code = msgspec.json.decode(answer.content, type=_Error).error
+    except msgspec.MsgspecError:
+        code = ""
+    return PlatformRefusedError(
+        "Meetup",
+        f"{what} for tokens",
+        f"status {answer.status_code} {code}".strip(),
+        "Authorize again; if that does not help, check the client's id and secret.",
+    )
+
+
+def _base64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()

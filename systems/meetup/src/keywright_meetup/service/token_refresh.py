@@ -1,0 +1,156 @@
+"""Keeping tokens fresh: the organizer's on a schedule that is stored, those of users over four days."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import EngineError, StoredDataError
+from keywright.keyspace import Call, Secret
+from keywright_meetup import tokens
+from keywright_meetup.account_links import store_tokens
+from keywright_meetup.errors import RefusedChangeError
+from keywright_meetup.schema import (
+    MeetupId,
+    MeetupUsers,
+    OrganizerLease,
+    Tokens,
+    UserTokens,
+    UserTokensLease,
+    new_id,
+)
+from keywright_meetup.service.http_retry import Sleep, backoff
+from keywright_meetup.service.oauth import Granted, OAuthClient
+from keywright_meetup.service.tasks import holding
+from keywright_service.errors import PlatformError, PlatformTroubleError
+
+__all__ = ["TokenRefresher"]
+
+log = logging.getLogger("keywright.meetup")
+
+BUSY = timedelta(minutes=1)
+SPREAD_HOURS = 96
+STORING_ATTEMPTS = 6
+WAITING_ATTEMPTS = 8
+# Less than the hold of the lease: whoever takes longer must not come after another.
+LIMIT_SECONDS = tokens.REFRESH_HOLD.total_seconds() * 0.75
+
+
+class TokenRefresher:
+    """Refreshes under a lease, so that of several bots one uses a refresh token."""
+
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        oauth: OAuthClient,
+        clock: Callable[[], datetime],
+        *,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._db = db
+        self._oauth = oauth
+        self._clock = clock
+        self._sleep = sleep
+
+    async def organizer_token(self) -> Secret[str]:
+        """The access token to ask Meetup with."""
+        found = (await self._db.run(tokens.organizer())).access_token
+        if found is None:
+            raise RefusedChangeError(
+                "the bot", "has no organizer's tokens", "Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN."
+            )
+        return found
+
+    async def fresh_token(self, *, instead_of: Secret[str]) -> Secret[str]:
+        """Another access token than this one, which Meetup does not take any more."""
+        for attempt in range(WAITING_ATTEMPTS):
+            found = await self.organizer_token()
+            if found != instead_of:
+                return found  # another bot, or another task, was faster
+            if await self.refresh_now(instead_of=instead_of):
+                return await self.organizer_token()
+            await self._sleep(backoff(attempt))
+        raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
+
+    async def refresh_when_due(self) -> datetime:
+        """Refresh the organizer's tokens if it is time; when to look again."""
+        now = self._clock()
+        due = await self._db.run(tokens.due_time(now))
+        if due > now:
+            return due
+        if not await self.refresh_now():
+            return now + BUSY
+        return await self._db.run(tokens.due_time(now))
+
+    async def refresh_now(self, *, instead_of: Secret[str] | None = None) -> bool:
+        """Refresh the organizer's tokens; False when another is at it. One that fails is due in an hour.
+
+        Nothing is asked for where there is another access token than `instead_of` already.
+        """
+        holder = new_id()
+        if not await self._db.run(tokens.begin_refresh(holder)):
+            return False
+        # Read under the lease: whoever had it before has stored others.
+        old = await self._db.run(tokens.organizer())
+        if instead_of is not None and old.access_token != instead_of:
+            await self._db.run(OrganizerLease().release(holder))
+            return True
+        try:
+            granted = await self._granted(old.refresh_token)
+        except (PlatformError, RefusedChangeError):
+            await self._db.run(tokens.postpone_refresh(holder, self._clock()))
+            raise
+        finish = tokens.finish_refresh(holder, self._clock(), granted.access_token, granted.refresh_token)
+        # After a lost reply the lease is gone with what it guarded.
+        if not await self._stored(finish) and await self.organizer_token() != granted.access_token:
+            raise PlatformTroubleError("Meetup", "a refresh for tokens", "it took longer than the lease held")
+        log.info("refreshed the organizer's tokens")
+        return True
+
+    async def _stored(self, store: Call[bool]) -> bool:
+        """Through trouble with Redis: the old tokens are used up, and the new ones nowhere else yet."""
+        for attempt in range(STORING_ATTEMPTS - 1):
+            try:
+                return await self._db.run(store)
+            except EngineError as error:
+                log.warning("fresh tokens are not stored yet: %s", error)
+                await self._sleep(backoff(attempt))
+        return await self._db.run(store)
+
+    async def _granted(self, old: Secret[str] | None) -> Granted:
+        if old is None:
+            raise RefusedChangeError(
+                "the organizer", "has no refresh token", "Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN."
+            )
+        try:
+            async with asyncio.timeout(LIMIT_SECONDS):
+                return await self._oauth.refresh(old)
+        except TimeoutError as error:
+            raise PlatformTroubleError("Meetup", "a refresh for tokens", "no answer in time") from error
+
+    async def refresh_users(self) -> int:
+        """Refresh the tokens of those users whose hour it is; how many."""
+        now = self._clock()
+        hour = (now.toordinal() % (SPREAD_HOURS // 24)) * 24 + now.hour
+        users = await self._db.run(MeetupUsers().members())
+        refreshed = 0
+        for user in sorted(each for each in users if each % SPREAD_HOURS == hour):
+            refreshed += await self._refresh_user(user)
+        return refreshed
+
+    async def _refresh_user(self, user: MeetupId) -> bool:
+        async with holding(self._db, UserTokensLease(user), tokens.REFRESH_HOLD) as held:
+            try:
+                # Read under the lease: whoever had it before has stored others.
+                old = await self._db.run(UserTokens(user).get()) if held else None
+                if old is None:
+                    return False
+                granted = await self._granted(old.refresh_token)
+            except (PlatformError, StoredDataError) as error:
+                log.warning("the tokens of Meetup user %d stay as they are: %s", user, error)
+                return False
+            fresh = Tokens(granted.access_token, granted.refresh_token or old.refresh_token)
+            return await self._stored(store_tokens(user, fresh))

@@ -1,0 +1,109 @@
+"""The organizer's tokens: stored together, refreshed by one bot at a time, at a time that is kept."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from keywright.errors import StoredDataError
+from keywright.keyspace import Call, Secret, gather
+from keywright.keyspace.commits.checks import Check, absent
+from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright_meetup.schema import AccessToken, OrganizerLease, RefreshTime, RefreshToken
+
+__all__ = [
+    "REFRESH_EVERY",
+    "REFRESH_HOLD",
+    "RETRY_AFTER",
+    "OrganizerTokens",
+    "begin_refresh",
+    "due_time",
+    "finish_refresh",
+    "organizer",
+    "postpone_refresh",
+    "seed_organizer",
+    "store_organizer",
+]
+
+REFRESH_EVERY = timedelta(days=7)
+RETRY_AFTER = timedelta(hours=1)
+REFRESH_HOLD = timedelta(seconds=60)
+
+
+class OrganizerTokens(NamedTuple):
+    """What is stored of the organizer; each may be missing before the first set-up."""
+
+    access_token: Secret[str] | None
+    refresh_token: Secret[str] | None
+
+
+def organizer() -> Call[OrganizerTokens]:
+    return gather(AccessToken().get(), RefreshToken().get()).map(lambda found: OrganizerTokens(*found))
+
+
+def store_organizer(access_token: Secret[str], refresh_token: Secret[str], due: datetime) -> Call[None]:
+    """Set up, or replace, the organizer's tokens and when to refresh them, in one step."""
+    return commit("organizer", [], _writes(access_token, refresh_token, due)).map(lambda _: None)
+
+
+def seed_organizer(access_token: Secret[str], refresh_token: Secret[str], due: datetime) -> Call[bool]:
+    """Set up the organizer's tokens where one is missing; False, and nothing changes, where both are there.
+
+    Of several bots that start at once one does it, so none overwrites what another has refreshed since.
+    """
+
+    def attempt() -> Steps[bool | None]:
+        found = yield organizer()
+        keys = (AccessToken(), RefreshToken())
+        missing = [key for key, token in zip(keys, found, strict=True) if token is None]
+        if not missing:
+            return False
+        writes = _writes(access_token, refresh_token, due)
+        return True if (yield commit("organizer", [absent(key) for key in missing], writes)) else None
+
+    return until_settled("seed organizer", attempt)
+
+
+def due_time(start: datetime) -> Call[datetime]:
+    """When the next refresh is due: as stored, or at `start` where nothing that is a time is."""
+
+    def chosen(found: datetime | Exception | None) -> datetime:
+        if isinstance(found, Exception) and not isinstance(found, StoredDataError):
+            raise found
+        return found if isinstance(found, datetime) else start
+
+    return RefreshTime().get().attempt().map(chosen)
+
+
+def begin_refresh(token: str, hold: timedelta = REFRESH_HOLD) -> Call[bool]:
+    """Become the one that refreshes; False while another is at it. `hold` bounds how long it may take."""
+    return OrganizerLease().acquire(token, hold)
+
+
+def finish_refresh(
+    token: str, now: datetime, access_token: Secret[str], refresh_token: Secret[str] | None
+) -> Call[bool]:
+    """Store what a refresh brought and when the next is due, in one step; then the lease is free.
+
+    False, and nothing is stored, when the hold ran out: another has, or will have, newer tokens. Without a
+    refresh token in the answer the old one stays. On a cluster the lease and the tokens live in different
+    slots: a process that dies between deciding and writing has its tokens written by whoever recovers.
+    """
+    return _guarded(token, _writes(access_token, refresh_token, now + REFRESH_EVERY))
+
+
+def postpone_refresh(token: str, now: datetime) -> Call[bool]:
+    """After a refresh that failed: try again in an hour; the lease is free."""
+    return _guarded(token, [RefreshTime().set(now + RETRY_AFTER)])
+
+
+def _guarded(token: str, writes: Writes) -> Call[bool]:
+    lease = OrganizerLease()
+    checks: list[Check] = [lease.held_by(token)]
+    return commit("refresh", checks, [*writes, lease.delete()]).map(bool)
+
+
+def _writes(access_token: Secret[str], refresh_token: Secret[str] | None, due: datetime) -> Writes:
+    kept: Writes = [] if refresh_token is None else [RefreshToken().set(refresh_token)]
+    return [AccessToken().set(access_token), *kept, RefreshTime().set(due)]

@@ -1,0 +1,276 @@
+"""A process that dies at any point of provisioning leaks nothing: the next one finds what it began."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from keywright import AsyncDatabase, Call
+from keywright.keyspace import Secret
+from keywright.testing import ManualClock, wait_until
+from keywright.testing.runs import Raw
+from keywright_meetup import channels
+from keywright_meetup import intents as provisioning
+from keywright_meetup.own_audit import aaudit
+from keywright_meetup.queries import upcoming_series
+from keywright_meetup.schema import Target
+from keywright_meetup.service.discord_api import DiscordApi
+from keywright_meetup.service.janitor import clean
+from keywright_meetup.service.provisioner import SETTLED_AFTER
+
+from ..meetup_bots import Opened, Surroundings
+
+
+class Death(BaseException):
+    """The process ends here."""
+
+
+class Fuse:
+    """Burns after so many steps, for good."""
+
+    def __init__(self, steps: int) -> None:
+        self.left = steps
+
+    def step(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Death
+
+    @property
+    def burnt(self) -> bool:
+        return self.left < 0
+
+
+class MortalTransport(httpx.AsyncBaseTransport):
+    """HTTP whose answers arrive in a process that is dead by then, once the fuse has burnt."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        self._fuse = fuse
+        self._inner = httpx.AsyncHTTPTransport(verify=False)  # there is no TLS, and its set-up takes long
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        response = await self._inner.handle_async_request(request)
+        await response.aread()
+        self._fuse.step()
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class MortalDatabase:
+    """A database whose replies arrive in a process that is dead by then."""
+
+    def __init__(self, db: AsyncDatabase, fuse: Fuse) -> None:
+        self._db = db
+        self._fuse = fuse
+
+    async def run(self, call: Call[Any]) -> Any:
+        reply = await self._db.run(call)
+        self._fuse.step()
+        return reply
+
+
+Work = Callable[[Opened], Awaitable[Any]]
+
+
+async def die_at(opened: Opened, step: int, work: Work) -> bool:
+    """Run in a process that dies after so many steps; whether it came to that."""
+    fuse, guild = Fuse(step), opened.around.discord
+    token, url = Secret(guild.token), guild.api_url
+    db = cast("AsyncDatabase", MortalDatabase(opened.db, fuse))
+    async with DiscordApi(token, guild.guild.id, url=url, transport=MortalTransport(fuse)) as discord:
+        with suppress(Death):
+            await work(replace(opened, db=db, discord=discord))
+    return fuse.burnt
+
+
+async def settle(opened: Opened) -> None:
+    """What comes after: a restart at once, and the next scheduled runs."""
+    around = opened.around
+    await opened.sync_discord()
+    around.clock.advance(minutes=15)
+    await opened.sync_discord()
+    around.clock.advance(minutes=15)
+    await opened.sync_discord()
+    await clean(opened.db, opened.discord, around.clock())
+    await assert_whole(opened)
+
+
+async def assert_whole(opened: Opened) -> None:
+    """One channel and two roles on Discord, those that Redis knows, and nothing left to do."""
+    guild = opened.around.discord.guild
+    (state,) = await opened.db.run(upcoming_series(opened.around.clock()))
+    assert [int(each["id"]) for each in guild.text_channels] == [state.channel]
+    by_name = {role["name"]: int(role["id"]) for role in guild.made_roles}
+    assert by_name == {"[Player] Dragon Hunt": state.guest_role, "[Host] Dragon Hunt": state.host_role}
+    assert len(guild.made_roles) == 2
+    assert guild.text_channels[0]["topic"].startswith("Next session: ")
+    assert await opened.db.run(provisioning.pending()) == {}
+    assert await opened.db.run(channels.orphans()) == (set(), set())
+    assert (await aaudit(opened.db)).findings == []
+
+
+def begin_anew(around: Surroundings, raw: Raw) -> None:
+    raw("FLUSHALL")
+    guild = around.discord.guild
+    guild.channels.clear()
+    for role in [each for each in guild.roles if each != guild.id]:
+        guild.delete_role(role)
+
+
+def each_death(around: Surroundings, raw: Raw, first: Work, work: Work) -> int:
+    """Let a process die after each of its steps in turn; how many there are."""
+
+    async def stories(opened: Opened) -> int:
+        for step in itertools.count():
+            begin_anew(around, raw)
+            await opened.prepare()
+            await first(opened)
+            died = await die_at(opened, step, work)
+            await settle(opened)
+            if not died:
+                return step
+        raise AssertionError
+
+    return around.run(stories)
+
+
+def test_death_at_any_step_of_a_first_sync_leaks_nothing(around: Surroundings, raw: Raw) -> None:
+    host, guest = around.person("Hanna"), around.person("Gino")
+    around.announce(days=30, hosts=(host.meetup,)).rsvps = {guest.meetup: "YES"}
+    steps = each_death(around, raw, Opened.sync_meetup, Opened.sync_discord)
+    # Redis: pending, series, three times begin and finish. Discord: at least what makes and dresses them.
+    assert steps >= 8 + 10
+    assert around.discord.guild.roles_of(guest.discord) == {"[Player] Dragon Hunt"}
+
+
+def test_death_at_any_step_of_replacing_a_channel_leaks_nothing(around: Surroundings, raw: Raw) -> None:
+    around.announce(days=30)
+
+    async def lost_channel(opened: Opened) -> None:
+        await opened.sync()
+        around.discord.guild.channels.clear()
+
+    async def make_another(opened: Opened) -> None:
+        await opened.sync_discord()
+        await clean(opened.db, opened.discord, around.clock())
+
+    assert each_death(around, raw, lost_channel, make_another) >= 18
+
+
+def test_death_at_any_step_of_replacing_roles_leaks_nothing(around: Surroundings, raw: Raw) -> None:
+    around.announce(days=30)
+
+    async def lost_roles(opened: Opened) -> None:
+        await opened.sync()
+        for role in around.discord.guild.made_roles:
+            around.discord.guild.delete_role(int(role["id"]))
+
+    assert each_death(around, raw, lost_roles, Opened.sync_discord) >= 10
+
+
+@pytest.mark.parametrize("what", ["channels", "roles"])
+@pytest.mark.parametrize("done", [True, False], ids=["done", "not done"])
+def test_an_answer_that_is_lost_makes_nothing_twice(around: Surroundings, what: str, done: bool) -> None:
+    around.announce(days=30)
+    around.discord.faults.fail(f"/{what}", 502, method="POST", done=done)
+
+    async def work(opened: Opened) -> None:
+        _, outcome = await opened.sync()
+        assert len(outcome.failures) == 1
+        assert len(await opened.db.run(provisioning.pending())) == 1
+
+    around.run(work)
+    made = [each for each in around.discord.answered if each.method == "POST" and what in each.path]
+    assert len(made) == 1  # it was not repeated
+    around.run(settle)
+
+
+def test_a_refusal_leaves_no_intent_behind(around: Surroundings) -> None:
+    around.announce(days=30)
+    body = '{"message": "Missing Permissions", "code": 50013}'
+    around.discord.faults.fail("/channels", 403, method="POST", body=body)
+
+    async def work(opened: Opened) -> None:
+        _, outcome = await opened.sync()
+        assert "Manage Channels" in str(next(iter(outcome.failures.values())))
+        assert await opened.db.run(provisioning.pending()) == {}
+
+    around.run(work)
+
+
+def test_what_may_still_be_under_way_is_waited_for(around: Surroundings) -> None:
+    around.announce(days=30)
+
+    async def work(opened: Opened) -> None:
+        await opened.sync_meetup()
+        (state,) = await opened.db.run(upcoming_series(around.clock()))
+        begun = await opened.db.run(provisioning.begin_channel(state.series, around.clock()))
+        assert begun.intent is not None
+        assert (await opened.sync_discord()).waiting == 1
+        assert around.discord.guild.text_channels == []
+        # The request of the dead process arrives after all.
+        around.discord.guild.add_channel("late", topic=f"keywright-{begun.intent.mark}")
+        assert (await opened.sync_discord()).waiting == 0
+        (channel,) = around.discord.guild.text_channels
+        assert channel["name"] == "late"
+
+    around.run(work)
+
+
+def test_an_intent_for_a_series_that_is_gone_ends_with_what_was_made(around: Surroundings) -> None:
+    event = around.announce(days=30)
+
+    async def work(opened: Opened) -> None:
+        await opened.sync_meetup()
+        (state,) = await opened.db.run(upcoming_series(around.clock()))
+        begun = await opened.db.run(provisioning.begin_channel(state.series, around.clock()))
+        assert begun.intent is not None
+        made = around.discord.guild.add_channel("made", topic=f"keywright-{begun.intent.mark}")
+        assert await opened.db.run(provisioning.pending()) == {Target("channel", state.series): begun.intent}
+        del around.meetup.world.events[event.id]
+        await opened.sync()
+        around.clock.advance(SETTLED_AFTER)
+        await opened.sync()
+        assert await opened.db.run(provisioning.pending()) == {}
+        # The series is still tracked, so the channel is its; once it is retired it goes.
+        await opened.db.run(channels.retire_channel(made))
+        await clean(opened.db, opened.discord, around.clock())
+        assert around.discord.guild.text_channels == []
+
+    around.run(work)
+
+
+def test_a_process_that_is_killed_while_discord_answers_is_recovered_from(around: Surroundings) -> None:
+    around.announce(days=30)
+    around.discord.faults.fail("/roles", None, method="POST", done=True)
+    environment = {**os.environ, **around.environment()}
+    around.clock = _real_clock()
+    for event in around.meetup.world.events.values():
+        event.time = around.clock.advance(days=30)
+    program = "from keywright_meetup.commands.meetup import meetup; meetup(['sync'])"
+    command = [sys.executable, "-c", program]
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    try:
+        wait_until(lambda: around.discord.guild.made_roles, "a role that is made")
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    around.clock = _real_clock()
+    around.run(settle)
+
+
+def _real_clock() -> ManualClock:
+    return ManualClock(datetime.now(UTC))

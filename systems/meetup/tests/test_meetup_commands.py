@@ -1,0 +1,111 @@
+"""`keywright meetup`: link, unlink, show."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from keywright import connect
+from keywright.errors import UsageError
+from keywright.testing.runs import Raw
+from keywright_meetup import account_links as linking
+from keywright_meetup import channels
+from keywright_meetup.commands.meetup import meetup
+from keywright_meetup.event_sync import sync
+
+from .meetup_town import BIG, announced, everything, tokens
+
+
+def invoked(*arguments: str) -> Result:
+    return CliRunner().invoke(meetup, arguments)
+
+
+@pytest.fixture(autouse=True)
+def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REDIS_URL", raising=False)
+    monkeypatch.delenv("KEYWRIGHT_SEAL_KEYS", raising=False)
+
+
+def test_two_people_are_linked_and_linking_them_again_is_no_error(redis_url: str, raw: Raw) -> None:
+    first, again = (invoked("link", "1", str(BIG), "--url", redis_url) for _ in range(2))
+    assert (first.exit_code, again.exit_code) == (0, 0)
+    assert (first.stdout, again.stdout) == ("Linked.\n", "They were linked already.\n")
+    assert raw("GET", "meetup_user:1:discord_user") == str(BIG).encode()
+
+
+def test_a_refused_link_exits_with_1_and_changes_nothing(redis_url: str, raw: Raw) -> None:
+    invoked("link", "1", "101", "--url", redis_url)
+    before = everything(raw)
+    refused = invoked("link", "1", "102", "--url", redis_url)
+    assert refused.exit_code == 1
+    assert "linked to 101 already" in refused.stderr
+    assert everything(raw) == before
+
+
+@pytest.mark.parametrize("who", [["1"], ["--discord", "101"]])
+def test_an_ended_link_leaves_nothing(who: list[str], redis_url: str, raw: Raw) -> None:
+    with connect(redis_url) as db:
+        db.run(linking.link(1, 101, tokens()))
+    ended, again = (invoked("unlink", *who, "--url", redis_url) for _ in range(2))
+    assert (ended.exit_code, again.exit_code) == (0, 1)
+    assert everything(raw) == {}
+
+
+def test_a_link_is_ended_by_exactly_one_user(redis_url: str) -> None:
+    for who in ([], ["1", "--discord", "101"]):
+        assert isinstance(invoked("unlink", *who, "--url", redis_url).exception, UsageError)
+
+
+def test_ids_beyond_64_bits_are_refused(redis_url: str) -> None:
+    assert invoked("link", "1", str(2**64), "--url", redis_url).exit_code == 2
+
+
+def test_a_server_is_taken_from_the_environment_and_the_option_wins(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    assert invoked("link", "1", "101").exit_code == 0
+    assert raw("EXISTS", "meetup_user:1:discord_user") == 1
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
+    assert invoked("link", "2", "102", "--url", redis_url).exit_code == 0
+
+
+def test_everything_is_shown_with_what_it_is_related_to(redis_url: str) -> None:
+    with connect(redis_url) as db:
+        db.run(linking.link(1, BIG, tokens()))
+        db.run(sync([announced("e1", "[new adventure] [channel 5]", hosts=[1], guests=[2])]))
+        db.run(channels.remove_user(5, BIG))
+
+    def shown(*what: str) -> dict[str, object]:
+        done = invoked("show", *what, "--url", redis_url)
+        assert done.exit_code == 0, done.output
+        found: dict[str, object] = json.loads(done.stdout)
+        assert "access-a" not in done.stdout
+        return found
+
+    person = {"meetup_user": "1", "discord_user": str(BIG), "oauth2_tokens": True}
+    assert shown("meetup-user", "1") == shown("discord-user", str(BIG)) == person
+    event = shown("event", "e1")
+    assert (event["meetup_hosts"], event["meetup_users"], event["urlname"]) == (["1"], ["2"], "swiss-rpg")
+    series = str(event["event_series"])
+    assert shown("series", series) == {
+        "event_series": series,
+        "type": "adventure",
+        "discord_channel": "5",
+        "meetup_events": ["e1"],
+    }
+    channel = shown("channel", "5")
+    assert (channel["event_series"], channel["removed_users"]) == (series, [str(BIG)])
+    assert channel["discord_role"] is None
+
+
+@pytest.mark.parametrize("what", ["meetup-user", "discord-user", "event", "series", "channel"])
+def test_what_is_not_known_exits_with_1(what: str, redis_url: str) -> None:
+    assert invoked("show", what, "9", "--url", redis_url).exit_code == 1
+
+
+def test_what_is_no_id_is_refused(redis_url: str) -> None:
+    for wrong in (["channel", "five"], ["meetup-user", str(2**64)]):
+        assert isinstance(invoked("show", *wrong, "--url", redis_url).exception, UsageError)

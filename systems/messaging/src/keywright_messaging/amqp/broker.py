@@ -1,0 +1,167 @@
+"""The broker contract on RabbitMQ."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any, Self
+
+from aiormq.exceptions import ChannelNotFoundEntity
+from pamqp.commands import Basic
+
+from keywright.errors import UsageError
+from keywright_messaging.amqp.calls import Replies
+from keywright_messaging.amqp.connection import Connection
+from keywright_messaging.amqp.consumer import AmqpConsumer
+from keywright_messaging.amqp.dead_letters import Rerouting, dead_letter
+from keywright_messaging.amqp.frames import PERSISTENT, Properties, identified
+from keywright_messaging.amqp.link import Address, Link
+from keywright_messaging.amqp.publisher import Identities, Outgoing, Publisher
+from keywright_messaging.amqp.topology import Queue, Topology, check_name
+from keywright_messaging.contract import Broker, BrokerSettings, DeadLetter, encode_body
+from keywright_messaging.encodings import CONTENT_TYPES
+from keywright_messaging.errors import CallTimeoutError
+
+__all__ = ["AmqpBroker"]
+
+
+class AmqpBroker(Broker):
+    """A group on RabbitMQ: a durable direct exchange, and a durable queue for each event and subgroup."""
+
+    def __init__(self, address: Address, settings: BrokerSettings) -> None:
+        check_name("a group", settings.group)
+        self.settings = settings
+        seconds = settings.connect_timeout.total_seconds()
+        self._content_type = CONTENT_TYPES[settings.encoding]
+        self._label = Properties(content_type=self._content_type).pack(PERSISTENT)
+        self._seconds = seconds
+        self._ids = Identities()
+        self._connection = Connection(
+            address, settings.client or f"{socket.gethostname()}-{os.getpid()}", seconds
+        )
+        self._publisher = Publisher(self._connection, seconds)
+        self._topology = Topology(self._connection, settings)
+        self._replies = Replies()
+        self._rerouting = Rerouting(self._publisher, self._topology, settings, self._ids)
+        self._consumers: list[AmqpConsumer] = []
+        self._closed = False
+
+    @classmethod
+    async def open(cls, url: str, settings: BrokerSettings) -> Self:
+        """Connect, declare the exchange. Raises BrokerUnreachableError at once, QueueMismatchError."""
+        broker = cls(Address(url), settings)
+        # In this order they are set up again after an outage: what was published waits for the queues.
+        for part in (broker._topology, broker._replies, broker._publisher):
+            broker._connection.add(part)
+        await broker._connection.open()
+        return broker
+
+    def __repr__(self) -> str:
+        return f"<AmqpBroker of {self.group!r} at {self._connection.address}>"
+
+    async def declare(self, *events: str, subgroup: str | None = None) -> None:
+        self._check_open()
+        await self._topology.declare(self._queues(events, subgroup))
+
+    async def publish(self, event: str, data: object) -> str:
+        self._check_open()
+        message = self._outgoing(event, data)
+        await self._publisher.publish(message)
+        return message.identity
+
+    async def publish_many(self, event: str, items: Iterable[object]) -> list[str]:
+        self._check_open()
+        identities: list[str] = []
+
+        def messages() -> Iterator[Outgoing]:
+            for item in items:
+                message = self._outgoing(event, item)
+                identities.append(message.identity)
+                yield message
+
+        await self._publisher.publish_all(messages())
+        return identities
+
+    async def call(
+        self, event: str, data: object, *, reply: Any = Any, within: timedelta | None = None
+    ) -> Any:
+        self._check_open()
+        question = self._outgoing(event, data)
+        seconds = (self.settings.call_timeout if within is None else within).total_seconds()
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._replies.ask(self._publisher, question, self._content_type, reply)
+        except TimeoutError as exc:
+            raise CallTimeoutError(event, seconds) from exc
+
+    def consume(self, *events: str, subgroup: str | None = None, prefetch: int = 100) -> AmqpConsumer:
+        self._check_open()
+        if not events or prefetch < 1:
+            raise UsageError("a consumer needs an event and a prefetch of one or more. Name what to consume.")
+        consumer = AmqpConsumer(
+            self._connection,
+            self._topology,
+            self._rerouting,
+            self._queues(events, subgroup),
+            prefetch,
+            shared_limit=not self.settings.quorum,
+        )
+        self._consumers = [known for known in self._consumers if not known.closed] + [consumer]
+        return consumer
+
+    async def dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int = 100
+    ) -> list[DeadLetter]:
+        self._check_open()
+        (queue,) = self._queues((event,), subgroup)
+        return await self._connection.run(lambda link: _peek(link, queue, limit))
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            for consumer in self._consumers:
+                await consumer.close()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._seconds):
+                    await self._publisher.drain()
+        finally:
+            self._publisher.close()
+            await self._connection.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError("this broker is closed. Open another one.")
+
+    def _queues(self, events: Iterable[str], subgroup: str | None) -> list[Queue]:
+        return [Queue(self.group, event, subgroup) for event in dict.fromkeys(events)]
+
+    def _outgoing(self, event: str, data: object) -> Outgoing:
+        check_name("an event", event)
+        identity = next(self._ids)
+        body = encode_body(data, self.settings)
+        return Outgoing(self.group, event, identity, identified(self._label, identity), body)
+
+
+async def _peek(link: Link, queue: Queue, limit: int) -> list[DeadLetter]:
+    """Get up to `limit` messages, then give all of them back: they return to where they were."""
+    letters: list[DeadLetter] = []
+    last = 0
+    with suppress(ChannelNotFoundEntity):
+        async with link.scratch() as channel:
+            while len(letters) < limit:
+                message = await channel.basic_get(queue.dead)
+                if not isinstance(message.delivery, Basic.GetOk):
+                    break
+                last = message.delivery.delivery_tag or 0
+                letters.append(
+                    dead_letter(queue.event, message.header.properties.headers or {}, message.body)
+                )
+            if last:
+                await channel.basic_nack(last, multiple=True, requeue=True)
+    return letters

@@ -1,0 +1,207 @@
+"""The broker: Spectacles' protocol on Redis streams.
+
+`publish` is `XADD <event> * data <body>`; a group is a consumer group, `<group>` or `<group>:<subgroup>`;
+a reply is `PUBLISH <event>:<id> <body>`. Groups read from the beginning of what a stream holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from itertools import islice
+from typing import Any, Self
+
+from keywright.engine import Settings, aconnect
+from keywright.errors import EngineError, KeywrightError, UsageError
+from keywright.keyspace.call import Command
+from keywright.keyspace.kinds.stream import ADD
+from keywright_messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, encode_body
+from keywright_messaging.encodings import decode
+from keywright_messaging.redis_streams import commands
+from keywright_messaging.redis_streams.calls import Caller
+from keywright_messaging.redis_streams.consumer import StreamConsumer
+from keywright_messaging.redis_streams.consumer_names import ProcessName
+from keywright_messaging.redis_streams.outages import Reach, closed_error, is_passing, waited_out
+from keywright_messaging.redis_streams.schema import (
+    DeadLetters,
+    EventStream,
+    checked_name,
+    group_name,
+    streams,
+)
+from keywright_messaging.redis_streams.trimmer import Trimmer
+
+__all__ = ["RedisStreamsBroker"]
+
+# A batch of publish_many, so that neither side buffers without end.
+MOST_AT_ONCE = 5_000
+MOST_BYTES_AT_ONCE = 4 * 1024 * 1024
+# Each reader waits on a connection of its own; a cluster needs one for each slot that is read.
+ENGINE = Settings(most_connections=4096)
+
+
+class RedisStreamsBroker(Broker):
+    """A group's events as Redis streams. Make one with `open_broker`."""
+
+    def __init__(self, reach: Reach, settings: BrokerSettings) -> None:
+        self.settings = settings
+        self._reach = reach
+        self._names = ProcessName(reach, settings)
+        self._caller = Caller(reach)
+        self._trimmer = Trimmer(reach, settings.retention)
+        self._streams: dict[str, EventStream] = {}
+        self._consumers: weakref.WeakSet[StreamConsumer] = weakref.WeakSet()
+        self._publishing = 0
+        self._quiet = asyncio.Event()
+        self._quiet.set()
+        self._closing = False
+
+    @classmethod
+    async def open(cls, url: str, settings: BrokerSettings) -> Self:
+        """Connect within the settings' `connect_timeout`; else BrokerUnreachableError."""
+        checked_name("a group", settings.group)
+        if settings.client is not None:
+            checked_name("a client", settings.client)
+        binding = streams.bind(prefix=settings.prefix or None)
+
+        async def connected() -> Reach:
+            return Reach(await aconnect(url, binding, settings=ENGINE), settings.connect_timeout)
+
+        return cls(await waited_out(connected, _shown(url), settings.connect_timeout), settings)
+
+    async def declare(self, *events: str, subgroup: str | None = None) -> None:
+        declared = [self._stream(event) for event in events]
+        await self._reach.run(commands.create_groups(declared, group_name(self.group, subgroup)))
+
+    async def publish(self, event: str, data: object) -> str:
+        stream, body = self._stream(event), encode_body(data, self.settings)
+        self._begin()
+        try:
+            return await self._reach.run(Command(ADD, stream, (b"*", b"data", body), bytes.decode))
+        finally:
+            self._end()
+
+    async def publish_many(self, event: str, items: Iterable[object]) -> list[str]:
+        stream = self._stream(event)
+        ids: list[str] = []
+        self._begin()
+        try:
+            for bodies in _chunks(encode_body(item, self.settings) for item in items):
+                ids += await self._append(stream, bodies)
+        finally:
+            self._end()
+        return ids
+
+    async def call(
+        self, event: str, data: object, *, reply: Any = Any, within: timedelta | None = None
+    ) -> Any:
+        self._stream(event)
+        answer = await self._caller.call(
+            event, lambda: self.publish(event, data), self.settings.call_timeout if within is None else within
+        )
+        return decode(answer, reply)
+
+    def consume(self, *events: str, subgroup: str | None = None, prefetch: int = 100) -> Consumer:
+        if not events or prefetch < 1:
+            raise UsageError("a consumer needs an event, and a prefetch of at least 1.")
+        wanted = [self._stream(event) for event in dict.fromkeys(events)]
+        group = group_name(self.group, subgroup)
+        consumer = StreamConsumer(self._reach, self.settings, group, wanted, prefetch, self._names)
+        self._consumers.add(consumer)
+        return consumer
+
+    async def dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int = 100
+    ) -> list[DeadLetter]:
+        if limit < 1:
+            return []
+        dead = DeadLetters(self._stream(event).event, group_name(self.group, subgroup))
+        return [
+            DeadLetter(
+                event=event,
+                body=letter.value.data,
+                reason=letter.value.reason,
+                attempts=letter.value.attempts,
+                at=letter.value.at,
+            )
+            for letter in await self._reach.run(dead.range(count=limit))
+        ]
+
+    async def close(self) -> None:
+        if self._reach.closed:
+            return
+        self._closing = True
+        await self._quiet.wait()
+        await asyncio.gather(*(consumer.close() for consumer in self._consumers))
+        self._reach.closed = True
+        await self._caller.close()
+        await self._trimmer.close()
+        await self._names.close()
+        await self._reach.database.close()
+
+    def _stream(self, event: str) -> EventStream:
+        stream = self._streams.get(event)
+        if stream is None:
+            stream = self._streams[event] = EventStream(checked_name("an event", event))
+            self._trimmer.watch([stream])
+        return stream
+
+    async def _append(self, stream: EventStream, bodies: list[bytes]) -> list[str]:
+        """Append one chunk; what an outage left without an id is appended again, in order."""
+        ids: list[str | None] = [None] * len(bodies)
+
+        async def attempt() -> list[str]:
+            missing = [place for place, identity in enumerate(ids) if identity is None]
+            replies = await self._reach.database.run(
+                commands.Append(stream, [bodies[place] for place in missing])
+            )
+            trouble: KeywrightError | None = None
+            for place, reply in zip(missing, replies, strict=True):
+                if isinstance(reply, KeywrightError):
+                    trouble = _worse(trouble, reply)
+                else:
+                    ids[place] = str(reply, "ascii")
+            if trouble is not None:
+                raise trouble
+            return [identity for identity in ids if identity is not None]
+
+        return await waited_out(attempt, self._reach.address, self._reach.patience)
+
+    def _begin(self) -> None:
+        """Messages are on their way; close() waits for them."""
+        if self._closing:
+            raise closed_error()
+        self._publishing += 1
+        self._quiet.clear()
+
+    def _end(self) -> None:
+        self._publishing -= 1
+        if not self._publishing:
+            self._quiet.set()
+
+
+def _chunks(bodies: Iterator[bytes]) -> Iterator[list[bytes]]:
+    while chunk := list(islice(_within_bytes(bodies), MOST_AT_ONCE)):
+        yield chunk
+
+
+def _within_bytes(bodies: Iterator[bytes]) -> Iterator[bytes]:
+    size = 0
+    for body in bodies:
+        yield body
+        size += len(body)
+        if size >= MOST_BYTES_AT_ONCE:
+            return
+
+
+def _worse(known: KeywrightError | None, found: KeywrightError) -> KeywrightError:
+    """The error to raise for a chunk: one that waiting does not mend, if there is any."""
+    if known is None or not isinstance(found, EngineError) or not is_passing(found):
+        return found
+    return known
+
+
+def _shown(url: str) -> str:
+    return url.rpartition("@")[2].partition("?")[0].rpartition("://")[2]

@@ -1,0 +1,102 @@
+"""Calls: publish a message and wait for the reply on its channel, `<event>:<id>`.
+
+The id is known only when the message is published, and the reply may be faster than that. So all replies of
+an event are subscribed to, and the server has confirmed it, before the first call of the event is published;
+and each call keeps what comes until it has its id.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from keywright.engine.pubsub import Subscription
+from keywright.errors import EngineError
+from keywright_messaging.errors import CallTimeoutError
+from keywright_messaging.redis_streams.outages import Reach, waited_out
+from keywright_messaging.redis_streams.schema import REPLIES
+
+__all__ = ["Caller"]
+
+
+class Caller:
+    """Matches the replies of a broker's calls; it connects with the first of them."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._context = reach.database.context
+        self._subscription: Subscription | None = None
+        self._opening = asyncio.Lock()
+        self._listener: asyncio.Task[None] | None = None
+        self._waiting: dict[bytes, asyncio.Future[bytes]] = {}
+        self._unnamed: dict[bytes, list[dict[bytes, bytes]]] = {}
+        """By what their channels begin with: the replies that came while a call was without its id."""
+
+    async def call(self, event: str, publish: Callable[[], Awaitable[str]], within: timedelta) -> bytes:
+        """The body of the reply to what `publish` publishes under the event. Raises CallTimeoutError."""
+        seconds = within.total_seconds()
+        channel: bytes | None = None
+        try:
+            async with asyncio.timeout(seconds):
+                await self._listen(event)
+                channel, reply = await self._published(event, publish)
+                return await reply
+        except TimeoutError:
+            raise CallTimeoutError(event, seconds) from None
+        finally:
+            if channel is not None:
+                self._waiting.pop(channel, None)
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.gather(self._listener, return_exceptions=True)
+        if self._subscription is not None:
+            await self._subscription.close()
+
+    async def _listen(self, event: str) -> None:
+        async with self._opening:
+            if self._subscription is None:
+                reach = self._reach
+                self._subscription = await waited_out(self._subscribed, reach.address, reach.patience)
+                self._listener = asyncio.create_task(self._match(self._subscription))
+        # Also after a reconnect: a call that nobody listens for would wait in vain.
+        pattern = REPLIES.pattern(self._context, event=event)
+        subscription = self._subscription
+        await waited_out(
+            lambda: subscription.add(patterns=[pattern]), self._reach.address, self._reach.patience
+        )
+
+    async def _subscribed(self) -> Subscription:
+        return await self._reach.database.subscribe().__aenter__()
+
+    async def _published(
+        self, event: str, publish: Callable[[], Awaitable[str]]
+    ) -> tuple[bytes, asyncio.Future[bytes]]:
+        stem = REPLIES.name(self._context, event, "0")[:-1]
+        early: dict[bytes, bytes] = {}
+        unnamed = self._unnamed.setdefault(stem, [])
+        unnamed.append(early)
+        try:
+            channel = stem + (await publish()).encode()
+        finally:
+            unnamed[:] = [each for each in unnamed if each is not early]
+        reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        if channel in early:
+            reply.set_result(early[channel])
+        else:
+            self._waiting[channel] = reply
+        return channel, reply
+
+    async def _match(self, replies: Subscription) -> None:
+        try:
+            async for channel, body in replies:
+                reply = self._waiting.pop(channel, None)
+                if reply is None:
+                    for early in self._unnamed.get(channel.rpartition(b":")[0] + b":", ()):
+                        early[channel] = body
+                elif not reply.done():
+                    reply.set_result(body)
+        except EngineError:
+            return  # the database was closed; calls under way run into their timeouts

@@ -1,0 +1,234 @@
+"""The claimer: takes over what others left unsettled, keeps what is ours, and gives back what is left.
+
+An entry is left when it was idle for `claim_after`. A consumer says again and again that it is at what it
+holds, so only the entries of one that died, stalls, or was cut off become idle. What reaches its last attempt
+is taken one at a time: a message that ends its process then ends it alone, and its neighbours do not go to
+the dead letters with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from datetime import timedelta
+
+from keywright.errors import EngineError, KeywrightError
+from keywright.keyspace import Call, gather_list
+from keywright_messaging.errors import BrokerError, BrokerUnreachableError
+from keywright_messaging.redis_streams import commands
+from keywright_messaging.redis_streams.acknowledgements import LONGEST_DELAY, NOW, Settlement
+from keywright_messaging.redis_streams.commands import Row
+from keywright_messaging.redis_streams.delivery import StreamDelivery
+from keywright_messaging.redis_streams.intake import Intake, Queue
+from keywright_messaging.redis_streams.outages import is_passing
+
+__all__ = ["Claimer"]
+
+PAGE = 100
+LONGEST_PAUSE = 1.0
+SHORTEST_PAUSE = 0.01
+
+
+class Claimer:
+    """Watches the pending entries of a consumer's queues."""
+
+    def __init__(self, settlement: Settlement, intake: Intake) -> None:
+        self._settlement = settlement
+        self._settings = settlement.settings
+        self._database = settlement.reach.database
+        self._group = settlement.group
+        self._intake = intake
+        self._woken = asyncio.Event()
+        self._alarms: set[asyncio.TimerHandle] = set()
+        quarter = self._settings.claim_after.total_seconds() / 4
+        self._refresh_every = max(SHORTEST_PAUSE, quarter)
+        self._look_every = min(max(SHORTEST_PAUSE, quarter), LONGEST_PAUSE)
+        self._known_as = ""
+        intake.on_last_chance = self._woken.set
+        settlement.on_postponed = self._look_in
+
+    async def run(self) -> None:
+        """Look and refresh until cancelled. An outage is left to the readers to wait out."""
+        self._known_as = self._settlement.consumer()
+        loop = asyncio.get_running_loop()
+        refresh_at = loop.time() + self._refresh_every
+        while True:
+            try:
+                if loop.time() >= refresh_at:
+                    refresh_at = loop.time() + self._refresh_every
+                    await self._refresh()
+                await self._look()
+            except EngineError as error:
+                if not is_passing(error) and not commands.is_missing_group(error):
+                    self._intake.fail(BrokerError(str(error)))
+                    return
+            except KeywrightError as error:
+                if not isinstance(error, BrokerUnreachableError):
+                    self._intake.fail(error)
+                    return
+            await self._rest()
+
+    async def give_back(self) -> None:
+        """Let others have at once what this consumer holds; what nobody took does not count as delivered.
+
+        Where that fails, others have it after `claim_after`.
+        """
+        for alarm in self._alarms:
+            alarm.cancel()
+        ready = self._intake.untaken()
+        for queue in self._intake.queues:
+            with contextlib.suppress(KeywrightError):
+                await self._give_back(queue, ready)
+
+    async def _give_back(self, queue: Queue, ready: set[StreamDelivery]) -> None:
+        stamps: dict[int, list[str]] = {}
+        for row in await self._own(queue):
+            if row.id in queue.postponed:
+                continue
+            held = queue.held.get(row.id)
+            untaken = held is None or held in ready
+            stamps.setdefault(max(0, row.deliveries - untaken), []).append(row.id)
+        for deliveries, ids in stamps.items():
+            await self._stamp(queue, ids, self._settings.claim_after, deliveries=deliveries)
+
+    async def _look(self) -> None:
+        """Take what was left idle, as far as there is room, and bury what had all its attempts."""
+        queues = self._intake.queues
+        found = await self._database.run(gather_list([self._left(queue).attempt() for queue in queues]))
+        for queue, rows in zip(queues, found, strict=True):
+            if isinstance(rows, KeywrightError):
+                if isinstance(rows, EngineError) and commands.is_missing_group(rows):
+                    continue  # its reader makes it again
+                raise rows
+            await self._take_pages(queue, rows)
+
+    def _left(self, queue: Queue, after: str | None = None) -> Call[list[Row]]:
+        idle = self._settings.claim_after
+        return commands.pending(queue.stream, self._group, after=after, count=PAGE, idle=idle)
+
+    async def _take_pages(self, queue: Queue, rows: list[Row]) -> None:
+        while rows:
+            left = [row for row in rows if self._is_left(queue, row)]
+            if left:
+                await self._take(queue, left)
+            if len(rows) < PAGE:
+                return
+            rows = await self._database.run(self._left(queue, rows[-1].id))
+
+    def _is_left(self, queue: Queue, row: Row) -> bool:
+        if row.id in queue.held:
+            return False
+        due = queue.postponed.get(row.id)
+        return due is None or asyncio.get_running_loop().time() >= due
+
+    async def _take(self, queue: Queue, rows: list[Row]) -> None:
+        most = self._settings.max_attempts
+        for row in rows:
+            if row.deliveries >= most:
+                await self._give_up(queue, row)
+        again = [row for row in rows if row.deliveries == 0 or row.deliveries + 1 < most]
+        last = [row for row in rows if 0 < row.deliveries == most - 1]
+        # One more than there is room for: new entries fill it at once, and these would never have their turn.
+        room = max(self._intake.free, int(self._intake.free >= 0))
+        chosen = again[:room]
+        if last and len(chosen) < room and not self._intake.has_last_chance:
+            chosen.append(last[0])
+        if chosen:
+            await self._claim(queue, chosen)
+
+    async def _claim(self, queue: Queue, rows: list[Row]) -> None:
+        counts = {row.id: row.deliveries + 1 for row in rows}
+        entries = await self._database.run(
+            commands.claim(
+                queue.stream,
+                self._group,
+                self._settlement.consumer(),
+                list(counts),
+                idle=self._settings.claim_after,
+            )
+        )
+        deliveries = [
+            StreamDelivery(self._settlement, queue, identity, fields, counts[identity.decode()])
+            for identity, fields in entries
+        ]
+        for delivery in deliveries:
+            queue.postponed.pop(delivery.id, None)
+        self._intake.put(queue, deliveries)
+
+    async def _give_up(self, queue: Queue, row: Row) -> None:
+        entries = await self._database.run(queue.stream.range(row.id, row.id))
+        if not entries:  # deleted while it was pending: there is nothing to keep
+            await self._database.run(commands.acknowledge(queue.stream, self._group, [row.id]))
+            return
+        reason = f"delivered {row.deliveries} times and never settled, last to {row.consumer}"
+        body = entries[0].value.data
+        await self._settlement.bury(queue.stream, row.id, body, reason, row.deliveries)
+
+    async def _refresh(self) -> None:
+        """Say that we are at what we hold; learn what others have taken over meanwhile."""
+        name = self._settlement.consumer()
+        renamed, self._known_as = name != self._known_as, name
+        for queue in self._intake.queues:
+            held = list(queue.held)
+            if not held and not queue.postponed:
+                continue
+            if renamed:
+                await self._stamp(queue, held, NOW)
+            own = {row.id for row in await self._own(queue)}
+            self._intake.drop(queue, [each for each in held if each not in own and each in queue.held])
+            await self._stamp(queue, [each for each in held if each in own and each in queue.held], NOW)
+            await self._put_off(queue, own)
+
+    async def _put_off(self, queue: Queue, own: set[str]) -> None:
+        """Redis keeps a delay of up to `claim_after`: what has to wait for longer is put off again."""
+        now, claim_after = asyncio.get_running_loop().time(), self._settings.claim_after
+        for identity, due in list(queue.postponed.items()):
+            if identity not in own:
+                queue.postponed.pop(identity, None)
+            elif claim_after < LONGEST_DELAY:
+                await self._stamp(queue, [identity], max(NOW, claim_after - timedelta(seconds=due - now)))
+
+    async def _stamp(
+        self, queue: Queue, ids: list[str], idle: timedelta, *, deliveries: int | None = None
+    ) -> None:
+        if ids:
+            consumer = self._settlement.consumer()
+            await self._database.run(
+                commands.restamp(queue.stream, self._group, consumer, ids, idle=idle, deliveries=deliveries)
+            )
+
+    async def _own(self, queue: Queue) -> list[Row]:
+        own: list[Row] = []
+        after: str | None = None
+        while True:
+            rows = await self._database.run(
+                commands.pending(
+                    queue.stream,
+                    self._group,
+                    after=after,
+                    count=PAGE * 10,
+                    consumer=self._settlement.consumer(),
+                )
+            )
+            own += rows
+            if len(rows) < PAGE * 10:
+                return own
+            after = rows[-1].id
+
+    async def _rest(self) -> None:
+        try:
+            async with asyncio.timeout(self._look_every):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        self._woken.clear()
+
+    def _look_in(self, seconds: float) -> None:
+        """Look when a postponed message is due, not only at the next round."""
+
+        def ring() -> None:
+            self._alarms.discard(alarm)
+            self._woken.set()
+
+        alarm = asyncio.get_running_loop().call_later(seconds + 0.005, ring)
+        self._alarms.add(alarm)

@@ -1,0 +1,232 @@
+"""The stream commands of the broker as calls, shaped for throughput: replies are taken as they come.
+
+The operations of `Stream` decode each entry into its struct; a consumer of thousands a second only needs the
+id and the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from datetime import timedelta
+from typing import Any, NamedTuple, TypeAlias
+
+from keywright.errors import KeywrightError, ServerRefusedError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Effect,
+    Operation,
+    Procedure,
+    Reply,
+    Rounds,
+    Wire,
+    as_is,
+    gather_list,
+    nothing,
+    patient,
+)
+from keywright.keyspace.context import Context
+from keywright.keyspace.kinds.stream import ACKNOWLEDGE, ADD, CONSUME, MILLISECOND, PENDING
+from keywright.keyspace.script import Script
+from keywright_messaging.redis_streams.schema import DeadLetters, EventStream, GivenUp
+
+__all__ = [
+    "Append",
+    "RawEntry",
+    "Receive",
+    "Row",
+    "acknowledge",
+    "bury",
+    "claim",
+    "create_groups",
+    "is_missing_group",
+    "oldest_pending",
+    "pending",
+    "restamp",
+]
+
+RawEntry: TypeAlias = tuple[bytes, list[bytes]]
+"""The id, then fields and values in turn."""
+
+# Sent twice it would count two deliveries.
+CLAIM = Operation("claim", b"XCLAIM", Effect.ONCE)
+RESTAMP = Operation("restamp", b"XCLAIM", Effect.REPEATABLE)
+# The second time the entry is not pending any more, and nothing happens.
+BURY = Script("keywright_messaging.redis_streams", "bury", Effect.REPEATABLE)
+
+
+class Row(NamedTuple):
+    """One delivered and unsettled entry: whose it is, and how often it was delivered."""
+
+    id: str
+    consumer: str
+    idle_ms: int
+    deliveries: int
+
+
+class Append(Call[list[Reply]]):
+    """Append bodies in order, in one batch. Each reply is an id, or the error that took its place."""
+
+    __slots__ = ("bodies", "stream")
+
+    def __init__(self, stream: EventStream, bodies: Sequence[bytes]) -> None:
+        self.stream = stream
+        self.bodies = bodies
+
+    def rounds(self, context: Context) -> Rounds[list[Reply]]:
+        name = context.name(self.stream)
+        return (
+            yield [Wire((b"XADD", name, b"*", b"data", body), name, ADD, EventStream) for body in self.bodies]
+        )
+
+
+class Receive(Call[list[tuple[bytes, list[RawEntry]]]]):
+    """New entries of streams in one slot, at most `count` of each; with `wait` the server waits for one."""
+
+    __slots__ = ("consumer", "count", "group", "streams", "wait")
+
+    def __init__(
+        self,
+        streams: Sequence[EventStream],
+        group: str,
+        consumer: str,
+        count: int,
+        wait: timedelta | None = None,
+    ) -> None:
+        self.streams = streams
+        self.group = group
+        self.consumer = consumer
+        self.count = count
+        self.wait = wait
+
+    def rounds(self, context: Context) -> Rounds[list[tuple[bytes, list[RawEntry]]]]:
+        names = [context.name(stream) for stream in self.streams]
+        operation: Operation = CONSUME
+        waiting: tuple[Any, ...] = ()
+        if self.wait is not None:
+            operation = CONSUME._replace(blocking=self.wait / timedelta(seconds=1))
+            waiting = (b"BLOCK", milliseconds(self.wait))
+        head = (b"XREADGROUP", b"GROUP", self.group, self.consumer, b"COUNT", self.count, *waiting)
+        arguments = (*head, b"STREAMS", *names, *[b">"] * len(names))
+        replies = yield [patient(Wire(arguments, names[0], operation, EventStream))]
+        if isinstance(replies[0], KeywrightError):
+            raise replies[0]
+        return replies[0] or []
+
+
+def acknowledge(stream: EventStream, group: str, ids: Sequence[str]) -> Call[int]:
+    return Command(ACKNOWLEDGE, stream, (group, *ids), int)
+
+
+def pending(
+    stream: EventStream,
+    group: str,
+    *,
+    after: str | None = None,
+    count: int = 100,
+    idle: timedelta | None = None,
+    consumer: str | None = None,
+) -> Call[list[Row]]:
+    """Unsettled entries, in the order of their ids: those idle for so long, those of one consumer."""
+    operands: list[Any] = [group]
+    if idle is not None:
+        operands += (b"IDLE", milliseconds(idle))
+    operands += ("-" if after is None else f"({after}", b"+", count)
+    if consumer is not None:
+        operands.append(consumer)
+    return Command(PENDING, stream, tuple(operands), _rows)
+
+
+def oldest_pending(stream: EventStream, group: str) -> Call[str | None]:
+    """The lowest id that is delivered and unsettled."""
+    return Command(PENDING, stream, (group,), _lowest)
+
+
+def claim(
+    stream: EventStream,
+    group: str,
+    consumer: str,
+    ids: Sequence[str],
+    *,
+    idle: timedelta = timedelta(0),
+    deliveries: int | None = None,
+) -> Call[list[RawEntry]]:
+    """Take over entries that were idle for so long, and return them; it counts as a delivery.
+
+    With `deliveries` the count is set to that instead.
+    """
+    counted: tuple[Any, ...] = () if deliveries is None else (b"RETRYCOUNT", deliveries)
+    operands = (group, consumer, milliseconds(idle), *ids, *counted)
+    return Command(CLAIM, stream, operands, _present)
+
+
+def restamp(
+    stream: EventStream,
+    group: str,
+    consumer: str,
+    ids: Sequence[str],
+    *,
+    idle: timedelta = timedelta(0),
+    deliveries: int | None = None,
+) -> Call[None]:
+    """Say that entries were idle for so long, from now on; not a delivery.
+
+    Without the group nothing happens: made anew, it delivers them by itself.
+    """
+    counted: tuple[Any, ...] = () if deliveries is None else (b"RETRYCOUNT", deliveries)
+    operands = (group, consumer, 0, *ids, b"IDLE", milliseconds(idle), *counted, b"JUSTID")
+    return Command(RESTAMP, stream, operands, nothing).attempt().map(_unless_group_is_missing)
+
+
+def bury(stream: EventStream, group: str, letter: GivenUp) -> Call[None]:
+    """Move an entry to the dead letters of its group.
+
+    One step where both live in one slot. Elsewhere it is written there first and then acknowledged: a crash
+    in between leaves it pending, and it is buried once more when its turn comes.
+    """
+    dead = DeadLetters(stream.event, group)
+
+    def steps(context: Context) -> Generator[Call[Any], Any, None]:
+        if context.one_slot([context.name(stream), context.name(dead)]):
+            fields = DeadLetters._fields.flat(letter)
+            yield BURY.call([stream, dead], (group, letter.id, *fields), as_is)
+        else:
+            yield dead.add(letter)
+            yield acknowledge(stream, group, [letter.id])
+
+    return Procedure(steps, f"bury {letter.id} of {stream!r}")
+
+
+def create_groups(streams: Sequence[EventStream], group: str) -> Call[list[bool]]:
+    """Make the group exist on every stream, and the streams with it, from the beginning of what is there."""
+    return gather_list([stream.create_group(group) for stream in streams])
+
+
+def is_missing_group(error: KeywrightError) -> bool:
+    """Whether the stream or its group was deleted under a reader."""
+    return isinstance(error, ServerRefusedError) and error.reply.startswith(("NOGROUP", "UNBLOCKED"))
+
+
+def _unless_group_is_missing(outcome: KeywrightError | None) -> None:
+    if outcome is not None and not is_missing_group(outcome):
+        raise outcome
+
+
+def milliseconds(duration: timedelta) -> int:
+    return -(-duration // MILLISECOND)
+
+
+def _rows(reply: list[list[Any]]) -> list[Row]:
+    return [
+        Row(identity.decode(), consumer.decode("utf-8", "replace"), idle, deliveries)
+        for identity, consumer, idle, deliveries in reply
+    ]
+
+
+def _lowest(reply: list[Any]) -> str | None:
+    return None if reply[1] is None else str(reply[1], "ascii")
+
+
+def _present(reply: list[Any]) -> list[RawEntry]:
+    # An entry that was deleted while it was pending: nothing in Redis 6.2, left out from 7.0 on.
+    return [entry for entry in reply if entry is not None and entry[1] is not None]

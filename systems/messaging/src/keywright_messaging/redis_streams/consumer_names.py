@@ -1,0 +1,89 @@
+"""What consumers are called: the same after a restart, and never the same as another that lives.
+
+With `settings.client` that is the name, for the process that was given it to keep. Otherwise a process takes
+the first free slot of its host, `<host>-0`, `<host>-1`, …, and holds it by a lease. One that ended in good
+order frees its slot; after a crash it is free again when the lease runs out, and until then a restarted
+process takes another, so that the unsettled entries of the first wait for `claim_after`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from datetime import timedelta
+from itertools import count
+
+from keywright.engine import new_token
+from keywright.errors import EngineError
+from keywright_messaging.contract import BrokerSettings
+from keywright_messaging.errors import BrokerError
+from keywright_messaging.redis_streams.outages import Reach
+from keywright_messaging.redis_streams.schema import ProcessSlot
+
+__all__ = ["ProcessName"]
+
+HOLD = timedelta(seconds=15)
+LONGEST_HOST = 150
+
+
+class ProcessName:
+    """The name of this process among the consumers of its group; its consumers are numbered from there."""
+
+    def __init__(self, reach: Reach, settings: BrokerSettings) -> None:
+        self._reach = reach
+        self._group = settings.group
+        self._name = settings.client
+        self._token = new_token()
+        self._slot: ProcessSlot | None = None
+        self._choosing = asyncio.Lock()
+        self._keeper: asyncio.Task[None] | None = None
+        self._numbers: set[int] = set()
+
+    async def join(self) -> int:
+        """A number for one more consumer of this process, the lowest that is free."""
+        number = next(each for each in count() if each not in self._numbers)
+        self._numbers.add(number)
+        try:
+            async with self._choosing:
+                if self._name is None:
+                    await self._choose()
+                    self._keeper = asyncio.create_task(self._keep())
+        except BaseException:
+            self._numbers.discard(number)
+            raise
+        return number
+
+    def leave(self, number: int) -> None:
+        self._numbers.discard(number)
+
+    def of(self, number: int) -> str:
+        """The consumer with this number; it changes when the slot was lost to another process."""
+        assert self._name is not None
+        return self._name if number == 0 else f"{self._name}.{number + 1}"
+
+    async def close(self) -> None:
+        if self._keeper is not None:
+            self._keeper.cancel()
+            await asyncio.gather(self._keeper, return_exceptions=True)
+        if self._slot is not None:
+            await self._reach.database.run(self._slot.release(self._token).attempt())
+
+    async def _choose(self) -> None:
+        host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:LONGEST_HOST] or "host"
+        for number in count():
+            slot = ProcessSlot(self._group, f"{host}-{number}")
+            if await self._reach.run(slot.acquire(self._token, HOLD)):
+                self._slot, self._name = slot, slot.consumer
+                return
+
+    async def _keep(self) -> None:
+        """Hold the slot; after a stall in which another process took it, choose another one."""
+        while True:
+            await asyncio.sleep(HOLD.total_seconds() / 5)
+            assert self._slot is not None
+            try:
+                if not await self._reach.database.run(self._slot.acquire(self._token, HOLD)):
+                    await self._choose()
+            except (EngineError, BrokerError):
+                continue  # away; what matters is whether the slot is ours when it is back

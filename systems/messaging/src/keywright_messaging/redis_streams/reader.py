@@ -1,0 +1,150 @@
+"""The reader of some queues: what was ours before comes first, then what is new, for as long as it runs.
+
+On a cluster a command reads streams of one slot, so there a consumer has a reader for each slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+
+from keywright.errors import EngineError, KeywrightError
+from keywright.keyspace import gather_list
+from keywright_messaging.errors import BrokerError
+from keywright_messaging.redis_streams import commands
+from keywright_messaging.redis_streams.acknowledgements import Settlement
+from keywright_messaging.redis_streams.delivery import StreamDelivery
+from keywright_messaging.redis_streams.intake import Intake, Queue
+from keywright_messaging.redis_streams.outages import BACKOFF, is_passing
+
+__all__ = ["Reader"]
+
+BLOCK = timedelta(seconds=5)
+SHORT_BLOCK = timedelta(milliseconds=100)
+PAGE = 1000
+
+
+class Reader:
+    """Fills an intake from queues whose streams share a slot."""
+
+    def __init__(self, queues: Sequence[Queue], settlement: Settlement, intake: Intake, share: int) -> None:
+        self._queues = list(queues)
+        self._by_name = {queue.name: queue for queue in queues}
+        self._settlement = settlement
+        self._database = settlement.reach.database
+        self._group = settlement.group
+        self._intake = intake
+        self._share = share
+
+    async def run(self) -> None:
+        """Read until cancelled; what waiting does not mend is raised by the consumer's batch()."""
+        restarted, failures = True, 0
+        while True:
+            try:
+                await self._database.run(
+                    commands.create_groups([queue.stream for queue in self._queues], self._group)
+                )
+                for queue in self._queues:
+                    await self._resume(queue, restarted=restarted)
+                restarted, failures = False, 0
+                while True:
+                    await self._read()
+            except EngineError as error:
+                failures += 1
+                if is_passing(error):
+                    self._intake.forget(self._queues)
+                elif not commands.is_missing_group(error):
+                    self._intake.fail(_translated(error))
+                    return
+            except KeywrightError as error:
+                self._intake.fail(error)
+                return
+            await asyncio.sleep(BACKOFF.pause(min(failures, 16)))
+
+    async def _resume(self, queue: Queue, *, restarted: bool) -> None:
+        """Deliver again what is ours in the server's eyes, but not in our hands.
+
+        After a restart it counts as another delivery, since it may be what ended the process; what has
+        one attempt left, or none, is then left to the claimer. After a reconnect it does not count.
+        """
+        after: str | None = None
+        while True:
+            room = min(PAGE, await self._intake.room(1))
+            rows = await self._database.run(
+                commands.pending(
+                    queue.stream, self._group, after=after, count=room, consumer=self._settlement.consumer()
+                )
+            )
+            if not rows:
+                return
+            after = rows[-1].id
+            missing = [row for row in rows if row.id not in queue.held and row.id not in queue.postponed]
+            suspects = [row for row in missing if restarted and self._is_suspect(row)]
+            await self._leave_to_claimer(queue, suspects)
+            await self._fetch(queue, [row for row in missing if row not in suspects], counted=restarted)
+
+    def _is_suspect(self, row: commands.Row) -> bool:
+        return 0 < row.deliveries >= self._settlement.settings.max_attempts - 1
+
+    async def _leave_to_claimer(self, queue: Queue, rows: list[commands.Row]) -> None:
+        if rows:
+            ids, idle = [row.id for row in rows], self._settlement.settings.claim_after
+            consumer = self._settlement.consumer()
+            await self._database.run(commands.restamp(queue.stream, self._group, consumer, ids, idle=idle))
+
+    async def _fetch(self, queue: Queue, rows: list[commands.Row], *, counted: bool) -> None:
+        by_count: dict[int, list[str]] = {}
+        for row in rows:
+            by_count.setdefault(max(1, row.deliveries + counted), []).append(row.id)
+        consumer = self._settlement.consumer()
+        for attempt, ids in by_count.items():
+            entries = await self._database.run(
+                commands.claim(queue.stream, self._group, consumer, ids, deliveries=attempt)
+            )
+            deliveries = [
+                StreamDelivery(self._settlement, queue, identity, fields, attempt)
+                for identity, fields in entries
+            ]
+            self._intake.put(queue, deliveries)
+
+    async def _read(self) -> None:
+        """Fetch once. The server counts per stream, so those that flow share what there is room for."""
+        room = await self._intake.room(self._share)
+        flowing = [queue for queue in self._queues if queue.flowing]
+        if not flowing:
+            self._put(await self._database.run(self._reading(self._queues, room, wait=self._patience)))
+            return
+        still = [queue for queue in self._queues if not queue.flowing]
+        reads = [self._reading(flowing, room - len(still))]
+        if still:
+            reads.append(self._reading(still, 0))
+        for replies in await self._database.run(gather_list(reads)):
+            self._put(replies)
+
+    @property
+    def _patience(self) -> timedelta:
+        return SHORT_BLOCK if self._share > self._intake.prefetch else BLOCK
+
+    def _reading(self, queues: list[Queue], room: int, wait: timedelta | None = None) -> commands.Receive:
+        count = max(1, room // len(queues))
+        for queue in queues:
+            queue.asked, queue.flowing = count, False
+        streams = [queue.stream for queue in queues]
+        return commands.Receive(streams, self._group, self._settlement.consumer(), count, wait)
+
+    def _put(self, replies: list[tuple[bytes, list[commands.RawEntry]]]) -> None:
+        settlement = self._settlement
+        for name, entries in replies:
+            queue = self._by_name[name]
+            queue.flowing = len(entries) >= queue.asked
+            self._intake.put(
+                queue,
+                [StreamDelivery(settlement, queue, identity, fields, 1) for identity, fields in entries],
+            )
+
+
+def _translated(error: EngineError) -> BrokerError:
+    translated = BrokerError(str(error))
+    translated.__cause__ = error
+    return translated

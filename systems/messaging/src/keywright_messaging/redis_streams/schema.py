@@ -1,0 +1,146 @@
+"""The keyspace of the streams broker: Spectacles' streams and reply channels, and what we keep beside them.
+
+A stream's name is its event, as Spectacles has it; a prefix keeps two bots on one server apart. Without a
+prefix an event's dead letters share the slot of its stream, so that a message moves there in one step on a
+cluster too. With a prefix they do so only when the prefix is a hash tag: `{bot}`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from keywright.engine import Lease
+from keywright.engine.pubsub import Channel
+from keywright.keyspace import Keyspace, Plain, Stream
+from keywright.keyspace.alphabets.alphabet import Verbatim
+from keywright.keyspace.languages.language import Language, characters, literal
+from keywright_messaging.contract import name_refusal
+
+__all__ = [
+    "LONGEST_NAME",
+    "REPLIES",
+    "DeadLetters",
+    "EventStream",
+    "GivenUp",
+    "Posted",
+    "ProcessSlot",
+    "checked_name",
+    "group_name",
+    "streams",
+]
+
+LONGEST_NAME = 200
+
+_NAME = characters("|~", (0x20, 0x39), (0x3B, 0x7A), (0xA0, 0xD7FF), (0xE000, 0x10FFFF)).repeat(1)
+
+
+@dataclass(frozen=True)
+class Name(Verbatim):
+    """A group, subgroup or event: text without colons, which separate them, at most 200 bytes."""
+
+    @property
+    def pattern_decides(self) -> bool:
+        return False
+
+    @property
+    def expected(self) -> str:
+        return f"1 to {LONGEST_NAME} bytes of text without colons, braces and control characters"
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return ("MESSAGE_CREATE", "0", "a b", "ü" * (LONGEST_NAME // 2))
+
+    @property
+    def language(self) -> Language:
+        return _NAME
+
+    def read(self, text: str) -> str:
+        if len(text.encode()) > LONGEST_NAME:
+            raise self._refusal(text)
+        return text
+
+    def inline(self, var: str, const: str) -> str | None:
+        return None
+
+
+@dataclass(frozen=True)
+class GroupName(Verbatim):
+    """A consumer group: `<group>`, or `<group>:<subgroup>`."""
+
+    @property
+    def expected(self) -> str:
+        return "a group, or a group and a subgroup with a colon between them"
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return ("gateway", "gateway:logger")
+
+    @property
+    def language(self) -> Language:
+        return _NAME | (_NAME + literal(b":") + _NAME)
+
+
+EventName = Annotated[str, Name()]
+
+streams = Keyspace(
+    "spectacles-streams",
+    "Events between the services of a bot: a stream each, read by consumer groups.",
+)
+
+
+class Posted(msgspec.Struct):
+    """What was published, encoded. Other fields, as Rust's `timeout_at`, may stand beside it."""
+
+    data: bytes = b""
+
+
+class GivenUp(msgspec.Struct):
+    """A message that was given up: what it was, why, after how many deliveries, and when."""
+
+    data: bytes
+    reason: str
+    attempts: int
+    id: str
+    at: datetime
+
+
+class EventStream(Stream[Posted], key="<event>", space=streams):
+    """What was published under an event, until every group has settled it and the retention is over."""
+
+    event: EventName
+
+
+class DeadLetters(Stream[GivenUp], key="{<event>}:<group>:dead", space=streams):
+    """What a group gave up of an event. Nothing removes them by itself."""
+
+    event: EventName
+    group: Annotated[str, GroupName()]
+
+
+class ProcessSlot(Lease, key="<group>:consumer:<consumer>", space=streams):
+    """Held by the process that consumes under this name, while it lives."""
+
+    group: EventName
+    consumer: EventName
+
+
+REPLIES = Channel("<event>:<id>", streams, event=Name(), id=Plain())
+"""The reply to one message, named by its event and entry id."""
+
+
+def checked_name(kind: str, name: str) -> str:
+    """The name, or UsageError."""
+    alphabet = Name()
+    try:
+        return alphabet.render(name)
+    except ValueError:
+        raise name_refusal(kind, name, alphabet.expected) from None
+
+
+def group_name(group: str, subgroup: str | None) -> str:
+    """The consumer group that stands for a group, or for one of its subgroups."""
+    return group if subgroup is None else f"{group}:{checked_name('a subgroup', subgroup)}"

@@ -1,0 +1,88 @@
+"""The trimmer: streams lose what is older than the retention, once every group has settled it.
+
+Acknowledging does not shrink a stream, and trimming by age alone, as the published clients do with MINID on
+every XADD, drops what a group that was down has not read. So a stream is cut where the slowest of its groups
+stands: before its oldest unsettled entry, or after the last one it was delivered. What is read for that only
+moves forward, so it may be old when the stream is cut. A stream without any group is cut by age.
+A group that nobody reads any more keeps everything: delete it with XGROUP DESTROY.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Iterable
+from datetime import timedelta
+from typing import Any
+
+from keywright.keyspace import Call, Context, gather_list
+from keywright.keyspace.call import Procedure
+from keywright.keyspace.kinds.stream import Group
+from keywright_messaging.redis_streams import commands
+from keywright_messaging.redis_streams.outages import Reach
+from keywright_messaging.redis_streams.schema import EventStream
+
+__all__ = ["Trimmer", "trim"]
+
+LONGEST_PAUSE = 60.0
+SHORTEST_PAUSE = 0.1
+
+
+def trim(stream: EventStream, retention: timedelta) -> Call[int]:
+    """Remove what is older than the retention and settled by every group; how many entries."""
+
+    def steps(context: Context) -> Generator[Call[Any], Any, int]:
+        groups: list[Group] = yield stream.groups()
+        waiting: list[str | None] = yield gather_list(
+            [commands.oldest_pending(stream, group.name) for group in groups]
+        )
+        limits = [(context.now_ms() - commands.milliseconds(retention), 0)]
+        for group, oldest in zip(groups, waiting, strict=True):
+            limits.append(_parsed(oldest) if oldest else _after(_parsed(group.last_delivered)))
+        lowest = min(limits)
+        removed = 0
+        if lowest[0] > 0:
+            cut = f"{lowest[0]}-{lowest[1]}"
+            # Whole nodes first, a bounded number at a time: a long backlog must not hold up the server.
+            while dropped := (yield stream.trim(min_id=cut)):
+                removed += dropped
+            removed += yield stream.trim(min_id=cut, exact=True)
+        return removed
+
+    return Procedure(steps, f"trim {stream!r}")
+
+
+class Trimmer:
+    """Trims the streams of one broker now and then."""
+
+    def __init__(self, reach: Reach, retention: timedelta | None) -> None:
+        self._reach = reach
+        self._retention = retention
+        self._streams: set[EventStream] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def watch(self, streams: Iterable[EventStream]) -> None:
+        self._streams.update(streams)
+        if self._task is None and self._retention is not None:
+            self._task = asyncio.create_task(self._run(self._retention))
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self, retention: timedelta) -> None:
+        pause = min(max(retention.total_seconds() / 10, SHORTEST_PAUSE), LONGEST_PAUSE)
+        while True:
+            await asyncio.sleep(pause)
+            for stream in list(self._streams):
+                # Nothing hangs on one trimming: a stream that is not there, or a server that is away.
+                await self._reach.database.run(trim(stream, retention).attempt())
+
+
+def _parsed(identity: str) -> tuple[int, int]:
+    time, _, number = identity.partition("-")
+    return int(time), int(number or 0)
+
+
+def _after(identity: tuple[int, int]) -> tuple[int, int]:
+    return identity[0], identity[1] + 1

@@ -1,0 +1,240 @@
+"""A private RabbitMQ server that a test may stop, kill, freeze and bring back.
+
+The node runs without epmd and without plugins: its name and its ports are its own, so it meets neither
+a RabbitMQ of the machine nor another test run.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from keywright.engine.embedded import (
+    START_SECONDS,
+    STOP_SECONDS,
+    ServerProcess,
+    death_with_parent,
+)
+from keywright.errors import EngineError, UsageError
+from keywright.testing.conditions import wait_until
+from keywright.testing.private_server import PrivateServer
+from keywright.testing.process_tree import descendants, runs
+from keywright.testing.servers import LOOPBACK, PORT_PAIR_OFFSET, start_on_free_port
+
+__all__ = ["RabbitServer", "find_rabbitmq"]
+
+# Debian's script on PATH changes to the rabbitmq user; what it wraps runs as anybody.
+_SCRIPTS = (Path("/usr/lib/rabbitmq/bin/rabbitmq-server"),)
+_PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
+
+
+def find_rabbitmq() -> Path:
+    """The script that starts a RabbitMQ node. Raises EngineError when there is none."""
+    for script in _SCRIPTS:
+        if os.access(script, os.X_OK):
+            return script
+    if found := shutil.which("rabbitmq-server"):
+        return Path(found)
+    raise EngineError("no RabbitMQ was found: rabbitmq-server is not on PATH. Install rabbitmq-server.")
+
+
+class RabbitServer(PrivateServer["_Node"]):
+    """A real RabbitMQ node in a temporary folder, on a free loopback port; it takes seconds to start.
+
+    Port and data survive stop() and even kill() until close(). Log in as guest, which `url` does.
+    `options` are rabbitmq.conf lines: `{"channel_max": "100"}`.
+    """
+
+    start_seconds = 6 * START_SECONDS
+
+    def __init__(self, *, options: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self._options = dict(options or {})
+        self._name = f"keywright-{secrets.token_hex(4)}"
+        self._port = 0
+        self._answered = 0
+
+    @property
+    def url(self) -> str:
+        """The default virtual host."""
+        return self.url_of("/")
+
+    def url_of(self, vhost: str) -> str:
+        """The URL of a virtual host."""
+        return f"amqp://guest:guest@{LOOPBACK}:{self.port}/{vhost.replace('/', '%2F')}"
+
+    @property
+    def port(self) -> int:
+        self._started()
+        return self._port
+
+    def evaluate(self, expression: str) -> str:
+        """The value of an Erlang expression in the node's own shell, printed on one line."""
+        process = self._started()
+        self._answered += 1
+        mark = f"keywright-answer-{self._answered}:"
+        process.tell(f'io:format("~n{mark} ~0p~n", [catch {expression}]).\n')
+        return wait_until(lambda: _line_after(mark, self.log), f"the node evaluates {expression}")
+
+    def make_vhost(self) -> str:
+        """A new and empty virtual host for guest; returns its name."""
+        name = f"test-{secrets.token_hex(4)}"
+        grant = f'<<"guest">>, <<"{name}">>, <<".*">>, <<".*">>, <<".*">>, <<"keywright">>'
+        self._expect_ok(f'rabbit_vhost:add(<<"{name}">>, <<"keywright">>)')
+        self._expect_ok(f"rabbit_auth_backend_internal:set_permissions({grant})")
+        return name
+
+    def remove_vhost(self, name: str) -> None:
+        """Remove a virtual host with all it holds; its connections are closed."""
+        self.evaluate(f'rabbit_vhost:delete(<<"{name}">>, <<"keywright">>)')
+
+    def close_connections(self) -> None:
+        """Close every client connection from the server's side."""
+        self.evaluate(
+            '[rabbit_networking:close_connection(P, "for a test") || P <- rabbit_networking:connections()]'
+        )
+
+    def _expect_ok(self, expression: str) -> None:
+        if (found := self.evaluate(expression)) != "ok":
+            raise EngineError(f"RabbitMQ answered {expression} with {found}. Look at the node's log.")
+
+    def _make_process(self, folder: Path) -> _Node:
+        return _Node(folder, self._name)
+
+    def _first_start(self, process: _Node, folder: Path) -> None:
+        def start(port: int) -> None:
+            self._port = port
+            process.listen_on(port, self._options)
+            process.start(seconds=self.start_seconds)
+
+        start_on_free_port(start, taken="eaddrinuse")
+
+
+class _Node(ServerProcess):
+    """The Erlang process of one node; its standard input is the Erlang shell."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(folder)
+        self.log = folder / "rabbitmq.log"
+        self._folder = folder
+        self._name = f"{name}@localhost"
+        self._port = 0
+
+    def listen_on(self, port: int, options: Mapping[str, str]) -> None:
+        """Write the node's files for this port; its pair serves Erlang distribution."""
+        self._port = port
+        settings = {
+            "listeners.tcp.1": f"{LOOPBACK}:{port}",
+            "log.file": "false",
+            "log.console": "true",
+            "log.console.level": "warning",
+            "disk_free_limit.absolute": "10MB",
+            **options,
+        }
+        lines = [f"{name} = {value}\n" for name, value in settings.items()]
+        (self._folder / "rabbitmq.conf").write_text("".join(lines), encoding="utf-8")
+        (self._folder / "enabled_plugins").write_text("[].\n", encoding="utf-8")
+        # Erlang would start a helper process only to learn where localhost is.
+        (self._folder / "inetrc").write_text(
+            '{lookup, [file]}.\n{host, {127,0,0,1}, ["localhost"]}.\n', encoding="utf-8"
+        )
+
+    def tell(self, text: str) -> None:
+        """Type into the Erlang shell."""
+        child = self._own_child()
+        if child is None or child.stdin is None:
+            raise UsageError("this server is down. Call start() first.")
+        child.stdin.write(text.encode())
+        child.stdin.flush()
+
+    def stop(self, *, seconds: float = STOP_SECONDS) -> None:
+        with self._until_all_ended():
+            super().stop(seconds=seconds)
+
+    def kill(self) -> None:
+        with self._until_all_ended():
+            super().kill()
+
+    @contextmanager
+    def _until_all_ended(self) -> Iterator[None]:
+        """Erlang's own child lives in another session: it sees its parent go, and follows."""
+        child = self._own_child()
+        followers = descendants(child.pid) if child else []
+        yield
+        if child and child.stdin:
+            with suppress(BrokenPipeError):
+                child.stdin.close()
+        wait_until(lambda: not any(map(runs, followers)), "the processes of the node end")
+
+    def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
+        # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
+        with self.log.open("ab") as log, warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return subprocess.Popen(
+                self._command(),
+                env=self._environment(),
+                cwd=self._folder,
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                pass_fds=held,
+                start_new_session=True,
+                preexec_fn=death_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
+            )
+
+    def _command(self) -> list[str]:
+        # A node that has its name before RabbitMQ boots is not looked up in epmd.
+        distribution = ["-sname", self._name, "-start_epmd", "false"]
+        ports = ["-erl_epmd_port", str(self._port + PORT_PAIR_OFFSET)]
+        loopback = ["-kernel", "inet_dist_use_interface", "{127,0,0,1}"]
+        threads = ["+S", "2:2", "+SDcpu", "2:2", "+SDio", "4"]
+        return [str(find_rabbitmq()), *distribution, *ports, *loopback, *threads]
+
+    def _environment(self) -> dict[str, str]:
+        outside = {
+            name: value for name, value in os.environ.items() if not name.startswith(("RABBITMQ_", "ERL_"))
+        }
+        folder = self._folder
+        paths = {
+            "HOME": folder,  # the Erlang cookie is made there
+            "ERL_INETRC": folder / "inetrc",
+            "ERL_CRASH_DUMP": folder / "erl_crash.dump",
+            "RABBITMQ_ADVANCED_CONFIG_FILE": folder / "advanced.config",
+            "RABBITMQ_CONFIG_FILE": folder / "rabbitmq.conf",
+            "RABBITMQ_CONF_ENV_FILE": folder / "rabbitmq-env.conf",
+            "RABBITMQ_ENABLED_PLUGINS_FILE": folder / "enabled_plugins",
+            "RABBITMQ_LOG_BASE": folder / "log",
+            "RABBITMQ_MNESIA_BASE": folder / "data",
+            "RABBITMQ_PID_FILE": folder / "node.pid",
+        }
+        words = {
+            "ERL_CRASH_DUMP_SECONDS": "0",
+            "RABBITMQ_ALLOW_INPUT": "true",  # no shell script stays around the node, and its own shell is on
+            "RABBITMQ_DIST_PORT": str(self._port + PORT_PAIR_OFFSET),
+            "RABBITMQ_LOGS": "-",
+            "RABBITMQ_NODENAME": self._name,
+            "TERM": "dumb",
+        }
+        return outside | {name: str(path) for name, path in paths.items()} | words
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, self._port), timeout=1.0) as probe:
+                probe.sendall(_PROTOCOL_HEADER)
+                return probe.recv(1) == b"\x01"
+        except OSError:
+            return False
+
+
+def _line_after(mark: str, log: str) -> str | None:
+    start = log.rfind(mark)
+    end = log.find("\n", start)
+    return log[start + len(mark) : end].strip() if start >= 0 and end >= 0 else None

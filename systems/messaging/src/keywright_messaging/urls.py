@@ -1,0 +1,37 @@
+"""Which broker a URL means."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from keywright.errors import UsageError
+from keywright_messaging.contract import Broker, BrokerSettings
+
+__all__ = ["open_broker"]
+
+_REDIS = frozenset({"redis", "rediss", "unix", "valkey", "valkeys", "redis+cluster", "redis+sentinel"})
+_AMQP = frozenset({"amqp", "amqps"})
+
+
+async def open_broker(url: str, settings: BrokerSettings | None = None) -> Broker:
+    """Connect to RabbitMQ (`amqp://`), Redis (`redis://` and its kin) or a broker in this process (`memory://`).
+
+    The result is an async context manager. A client library is imported when its broker is opened.
+    """
+    chosen = settings or BrokerSettings()
+    scheme = urlsplit(url).scheme
+    if scheme in _AMQP:
+        from keywright_messaging.amqp import AmqpBroker
+
+        return await AmqpBroker.open(url, chosen)
+    if scheme in _REDIS:
+        from keywright_messaging.redis_streams import RedisStreamsBroker
+
+        return await RedisStreamsBroker.open(url, chosen)
+    if scheme == "memory":
+        from keywright_messaging.memory import MemoryBroker
+
+        return await MemoryBroker.open(url, chosen)
+    raise UsageError(
+        f"{scheme or url!r} is not a broker this understands. Use amqp://, amqps://, redis:// or memory://."
+    )

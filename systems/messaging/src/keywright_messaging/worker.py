@@ -1,0 +1,169 @@
+"""Workers: functions that handle the events of a group, at a bounded rate, until told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+
+from keywright.errors import DeclarationError, UsageError
+from keywright_messaging.contract import Broker, BrokerSettings
+from keywright_messaging.encodings import Encoding, decode, encode
+from keywright_messaging.handlers import Discard, HandedDelivery, Handler, HandlerFunction, Retry, handler_of
+from keywright_messaging.runner import Shift
+from keywright_messaging.urls import open_broker
+
+__all__ = ["Discard", "Retry", "Worker"]
+
+F = TypeVar("F", bound=HandlerFunction)
+
+DEFAULT_CONCURRENCY = 10
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Worker:
+    """Handlers of a group's events.
+
+    A message is acknowledged when its handler returns. An exception rejects it for a retry, with the
+    exception as the reason; a payload that is not of the annotated type, and `Discard`, put it to the dead
+    letters at once. A handler whose return annotation is not None answers calls with what it returns.
+
+    Delivery is at least once: a handler may see a message again after a crash or a shutdown.
+    """
+
+    def __init__(
+        self,
+        *,
+        group: str = "gateway",
+        subgroup: str | None = None,
+        concurrency: int = 100,
+        grace: timedelta = timedelta(seconds=30),
+    ) -> None:
+        """`concurrency` bounds the handlers that run at once; `grace` is what they get to end at a stop."""
+        if concurrency < 1:
+            raise DeclarationError(
+                f"the worker of {group!r}", f"a concurrency of {concurrency} runs nothing", "Use 1 or more."
+            )
+        self.group = group
+        self.subgroup = subgroup
+        self._concurrency = concurrency
+        self._grace = grace
+        self._handlers: dict[str, Handler] = {}
+        self._stopping: asyncio.Event | None = None
+
+    @property
+    def handlers(self) -> Mapping[str, Handler]:
+        return MappingProxyType(self._handlers)
+
+    def on(
+        self, event: str, *, concurrency: int = DEFAULT_CONCURRENCY, prefetch: int | None = None
+    ) -> Callable[[F], F]:
+        """Handle an event with the decorated function, which stays as it is.
+
+        Its first parameter is the payload, converted to the annotated type; more may follow, annotated
+        `Delivery` or `Broker`. At most `concurrency` run at once; with 1 they run in the queue's order.
+        `prefetch` bounds what a crash can repeat; it is twice the concurrency unless given.
+        """
+
+        def declare(function: F) -> F:
+            if event in self._handlers:
+                raise DeclarationError(
+                    f"the event {event!r}", "it has a handler already", "Use another Worker with a subgroup."
+                )
+            self._handlers[event] = handler_of(event, function, concurrency=concurrency, prefetch=prefetch)
+            return function
+
+        return declare
+
+    def run(self, url: str, settings: BrokerSettings | None = None) -> None:
+        """Serve until SIGINT or SIGTERM, then stop in good order. A second signal ends it at once."""
+        chosen = msgspec.structs.replace(settings or BrokerSettings(), group=self.group)
+        asyncio.run(self._serve_until_signalled(url, chosen))
+
+    async def serve(self, broker: Broker) -> None:
+        """Handle messages until `stop()`, or until the broker is closed.
+
+        Stopping takes nothing new, gives running handlers their grace, and leaves the rest unsettled, so
+        that it is delivered again. Raises BrokerError when settling or answering met an outage of more than
+        `connect_timeout`; a worker without work waits for the broker to come back.
+        """
+        stopping = self._start(broker)
+        limit = asyncio.Semaphore(self._concurrency)
+        shifts = [
+            Shift(
+                handler,
+                broker,
+                broker.consume(handler.event, subgroup=self.subgroup, prefetch=handler.prefetch),
+                limit,
+            )
+            for handler in self._handlers.values()
+        ]
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                for shift in shifts:
+                    tasks.create_task(shift.work(stopping, self._grace.total_seconds()))
+        except BaseExceptionGroup as errors:
+            raise _first(errors) from errors
+        finally:
+            self._stopping = None
+
+    def stop(self) -> None:
+        """Let `serve` end in good order. Harmless when it is not serving."""
+        if self._stopping is not None:
+            self._stopping.set()
+
+    async def handle(self, event: str, payload: object) -> Any:
+        """Call an event's handler as if the payload had arrived, for tests; returns or raises what it does.
+
+        The payload is encoded and decoded on the way. A handler that wants a Broker needs a real one: let it
+        `serve` a `memory://` broker.
+        """
+        handler = self._handlers.get(event)
+        if handler is None:
+            raise UsageError(f"nothing handles {event!r}. Declare a handler with on({event!r}).")
+        if Broker in handler.extras:
+            raise UsageError(f"the handler of {event!r} wants a broker. Serve a memory:// broker instead.")
+        body = encode(payload, Encoding.JSON)
+        return await handler(decode(body, handler.payload), HandedDelivery(event, body, None), None)
+
+    def _start(self, broker: Broker) -> asyncio.Event:
+        if not self._handlers:
+            raise UsageError("a worker without handlers has nothing to serve. Declare some with on().")
+        if broker.group != self.group:
+            raise UsageError(
+                f"the worker handles {self.group!r}, but the broker was opened for {broker.group!r}. "
+                f"Open it with BrokerSettings(group={self.group!r})."
+            )
+        if self._stopping is not None:
+            raise UsageError("this worker is serving already. Make another one for another broker.")
+        self._stopping = asyncio.Event()
+        return self._stopping
+
+    async def _serve_until_signalled(self, url: str, settings: BrokerSettings) -> None:
+        loop = asyncio.get_running_loop()
+
+        def end() -> None:
+            for each in _SIGNALS:
+                loop.remove_signal_handler(each)
+            stopped.set()
+
+        stopped = asyncio.Event()
+        for each in _SIGNALS:
+            loop.add_signal_handler(each, end)
+        async with await open_broker(url, settings) as broker:
+            serving = asyncio.create_task(self.serve(broker))
+            waiting = asyncio.create_task(stopped.wait())
+            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            self.stop()
+            await serving
+
+
+def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    found = errors.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found

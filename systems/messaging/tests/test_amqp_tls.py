@@ -1,0 +1,77 @@
+"""amqps://: the same broker behind a certificate."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from keywright.testing.servers import LOOPBACK, free_port
+from keywright_messaging import open_broker
+from keywright_messaging.errors import BrokerUnreachableError
+from keywright_messaging.testing.rabbitmq import RabbitServer
+
+x509 = pytest.importorskip("cryptography.x509")
+from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
+from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
+
+
+def write_certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate of its own authority for the loopback address, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "keywright test")])
+    now = datetime.now(UTC)
+    address = x509.IPAddress(ipaddress.ip_address(LOOPBACK))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    certificate_file, key_file = folder / "certificate.pem", folder / "key.pem"
+    certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    key_file.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )
+    return certificate_file, key_file
+
+
+def test_a_broker_behind_tls_is_used_if_its_certificate_is_trusted(
+    keywright_rabbitmq: RabbitServer, tmp_path: Path
+) -> None:
+    certificate, key = write_certificate(tmp_path)
+    port = free_port()
+    options = {
+        "listeners.ssl.1": f"{LOOPBACK}:{port}",
+        "ssl_options.cacertfile": str(certificate),
+        "ssl_options.certfile": str(certificate),
+        "ssl_options.keyfile": str(key),
+    }
+    url = f"amqps://guest:guest@{LOOPBACK}:{port}/"
+
+    async def use() -> None:
+        async with (
+            await open_broker(f"{url}?cafile={certificate}") as broker,
+            broker.consume("A") as consumer,
+        ):
+            await broker.publish_many("A", ["x" * 100_000] * 20)
+            for _ in range(20):
+                delivery = await anext(consumer)
+                assert delivery.data == "x" * 100_000
+                await delivery.acknowledge()
+
+    with RabbitServer(options=options):
+        asyncio.run(asyncio.wait_for(use(), 60))
+        with pytest.raises(BrokerUnreachableError, match="certificate verify failed"):
+            asyncio.run(asyncio.wait_for(open_broker(url), 60))

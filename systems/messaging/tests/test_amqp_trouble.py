@@ -1,0 +1,289 @@
+"""RabbitMQ in the way: refusals, queues deleted by hand, strange messages, ends in the middle of things."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+import aio_pika
+import pytest
+
+from keywright_messaging import BrokerSettings
+from keywright_messaging.amqp import AmqpBroker
+from keywright_messaging.amqp import connection as connection_module
+from keywright_messaging.amqp.calls import Replies
+from keywright_messaging.amqp.frames import PERSISTENT, content, publish_method
+from keywright_messaging.amqp.link import Address, Link
+from keywright_messaging.errors import BrokerError, BrokerUnreachableError
+from keywright_messaging.testing.rabbitmq import RabbitServer
+
+from .broker_bench import next_one, receive, story, until
+
+SOON = timedelta(milliseconds=20)
+LARGE = 200_000
+
+
+def grant(server: RabbitServer, url: str, *, write: str) -> None:
+    vhost = url.rpartition("/")[2]
+    rights = f'<<"guest">>, <<"{vhost}">>, <<".*">>, <<"{write}">>, <<".*">>, <<"keywright">>'
+    server.evaluate(f"rabbit_auth_backend_internal:set_permissions({rights})")
+
+
+async def opened(url: str, **settings: Any) -> AmqpBroker:
+    return await AmqpBroker.open(url, BrokerSettings(**settings))
+
+
+def supervisors() -> list[str]:
+    """The tasks that keep connections to the server."""
+    return [task.get_name() for task in asyncio.all_tasks() if "amqp" in task.get_name()]
+
+
+async def delete_queue(url: str, name: str) -> None:
+    async with await aio_pika.connect(url) as connection:
+        await (await connection.channel()).queue_delete(name)
+
+
+@story
+async def test_a_publisher_without_the_right_to_write_is_told(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    async with await opened(amqp_url) as broker:
+        await broker.declare("A")
+        await asyncio.to_thread(grant, keywright_rabbitmq, amqp_url, write="^(?!gateway$)")
+        with pytest.raises(BrokerError, match=r"ACCESS_REFUSED.*Grant"):
+            async with asyncio.timeout(20):
+                await broker.publish("A", 1)
+        await asyncio.to_thread(grant, keywright_rabbitmq, amqp_url, write=".*")
+
+
+@story
+async def test_a_message_that_the_server_refuses_does_not_hold_up_the_others(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    before = keywright_rabbitmq.evaluate("application:get_env(rabbit, max_message_size, none)")
+    keywright_rabbitmq.evaluate(f"application:set_env(rabbit, max_message_size, {LARGE // 2})")
+    try:
+        async with await opened(amqp_url) as broker, broker.consume("A") as consumer:
+            items = [0, 1, "x" * LARGE, 3, 4]
+            publishing = [asyncio.create_task(broker.publish("A", item)) for item in items]
+            async with asyncio.timeout(20):
+                outcomes = await asyncio.gather(*publishing, return_exceptions=True)
+            assert [isinstance(outcome, str) for outcome in outcomes] == [True, True, False, True, True]
+            assert "larger than configured max size" in str(outcomes[2])
+            found = set[Any]()
+            while len(found) < 4:
+                found.update(await receive(consumer, 1))
+            assert found == {0, 1, 3, 4}
+    finally:
+        keywright_rabbitmq.evaluate(f"application:set_env(rabbit, max_message_size, {before})")
+
+
+@pytest.mark.parametrize("retry", [False, True])
+@story
+async def test_queues_behind_a_queue_may_be_deleted_when_they_are_empty(amqp_url: str, retry: bool) -> None:
+    async with await opened(amqp_url, retry_after=SOON) as broker, broker.consume("A") as consumer:
+        for number in range(2):
+            await broker.publish("A", number)
+            await (await next_one(consumer)).reject("no", retry=retry)
+            if retry:
+                assert await receive(consumer, 1) == [number]
+                await delete_queue(amqp_url, "gateway:A::retry:20")
+            else:
+                assert [letter.body for letter in await broker.dead_letters("A")] == [b"%d" % number]
+                await delete_queue(amqp_url, "gateway:A::dead")
+
+
+@story
+async def test_a_deleted_exchange_is_declared_again_under_its_publisher(amqp_url: str) -> None:
+    async with await opened(amqp_url) as broker, broker.consume("A") as consumer:
+        await broker.declare("A")
+        async with await aio_pika.connect(amqp_url) as connection:
+            await (await connection.channel()).exchange_delete("gateway")
+        await broker.publish("A", 1)
+        assert await receive(consumer, 1) == [1]
+
+
+STRANGE_HEADERS = b"\x06weightd" + struct.pack(">d", 1e300) + b"\x05bytesS\x00\x00\x00\x02\xff\xfe"
+NO_TEXT = b"\xff" * 250
+
+
+async def publish_strange(url: str) -> None:
+    """A message as other clients may write them, and ours does not: headers, correlation and message id."""
+    link = await Link.open(Address(url), "strange", 5)
+    channel = await link.open_tapped(Replies())
+    headers = struct.pack(">I", len(STRANGE_HEADERS)) + STRANGE_HEADERS
+    identity = bytes([len(NO_TEXT)]) + NO_TEXT
+    flags = 1 << 13 | 1 << 12 | 1 << 10 | 1 << 7
+    number = channel.number or 0
+    link.write(
+        publish_method(number, "gateway", "A", mandatory=False)
+        + content(number, flags, headers + PERSISTENT + identity * 2, b'"odd"', link.frame_body)
+    )
+    await link.release(channel)
+    await link.close()
+
+
+@story
+async def test_a_message_with_strange_properties_can_be_rejected_and_keeps_its_headers(amqp_url: str) -> None:
+    async with await opened(amqp_url, retry_after=SOON) as broker, broker.consume("A") as consumer:
+        await publish_strange(amqp_url)
+        for attempt in (1, 2, 3):
+            delivery = await next_one(consumer)
+            assert (delivery.data, delivery.attempt, delivery.id) == ("odd", attempt, "?" * 250)
+            await delivery.reject("no", retry=attempt < 3)
+        (letter,) = await broker.dead_letters("A")
+        assert (letter.body, letter.attempts) == (b'"odd"', 3)
+        async with await aio_pika.connect(amqp_url) as connection:
+            queue = await (await connection.channel()).get_queue("gateway:A::dead")
+            buried = await queue.get()
+            assert (buried.headers["weight"], buried.headers["bytes"]) == (1e300, b"\xff\xfe")
+            assert not any(name.startswith("x-death") for name in buried.headers)
+
+
+@story
+async def test_a_message_with_strange_properties_is_moved_when_its_consumer_was_lost(amqp_url: str) -> None:
+    async with await opened(amqp_url) as broker:
+        await broker.declare("A")
+        await publish_strange(amqp_url)
+        for attempt in (1, 2):
+            async with broker.consume("A", prefetch=1) as consumer:
+                delivery = await next_one(consumer)
+                assert (delivery.data, delivery.attempt) == ("odd", attempt)
+
+
+@story
+async def test_a_broker_can_be_closed_at_any_moment_after_its_connection_was_lost(amqp_url: str) -> None:
+    for turns in range(25):
+        broker = await opened(amqp_url)
+        link = broker._connection._link
+        assert link is not None
+        link._transport.abort()
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await broker.close()
+        assert supervisors() == []
+
+
+@story
+async def test_consumers_may_come_and_go_at_the_same_time(amqp_url: str) -> None:
+    async with await opened(amqp_url) as broker:
+
+        async def come_and_go(event: str) -> None:
+            for number in range(15):
+                async with broker.consume(event) as consumer:
+                    await broker.publish(event, number)
+                    async with asyncio.timeout(10):
+                        assert await receive(consumer, 1) == [number]
+
+        await asyncio.gather(*(come_and_go(event) for event in "ABCDEF"))
+
+
+MEMORY_ALARM = "{resource_limit, memory, node()}"
+
+
+@story
+async def test_a_consumer_can_be_closed_while_the_server_takes_no_messages(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    async with await opened(amqp_url) as broker, broker.consume("A") as consumer:
+        await broker.publish("A", 1)
+        await next_one(consumer)
+    broker = await opened(f"{amqp_url}?heartbeat=2", connect_timeout=timedelta(seconds=1))
+    keywright_rabbitmq.evaluate(f"rabbit_alarm:set_alarm({{{MEMORY_ALARM}, []}})")
+    try:
+        consumer = broker.consume("A")
+        opening = asyncio.create_task(consumer.open())
+        await until(lambda: consumer._moves)
+        async with asyncio.timeout(20):
+            await asyncio.wait({opening})
+            await consumer.close()
+        if not opening.cancelled() and opening.exception() is not None:
+            assert isinstance(opening.exception(), BrokerUnreachableError)
+        async with asyncio.timeout(20):
+            await broker.close()
+    finally:
+        keywright_rabbitmq.evaluate(f"rabbit_alarm:clear_alarm({MEMORY_ALARM})")
+    async with await opened(amqp_url) as broker, broker.consume("A") as consumer:
+        assert await receive(consumer, 1) == [1]
+
+
+EXCHANGE_DECLARE = b"\x00\x28\x00\x0a"
+
+
+class Gate:
+    """A way to the server that, once it is shut, lets clients log in and then drops them."""
+
+    def __init__(self, url: str) -> None:
+        self._target = urlsplit(url)
+        self._shut = False
+        self._ways: set[asyncio.StreamWriter] = set()
+        self.dropped = 0
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[str]:
+        async with await asyncio.start_server(self._pass, "127.0.0.1") as server:
+            port = server.sockets[0].getsockname()[1]
+            yield self._target._replace(netloc=f"guest:guest@127.0.0.1:{port}").geturl()
+            self.shut()
+
+    def shut(self) -> None:
+        self._shut = True
+        for way in self._ways:
+            way.transport.abort()
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        back, forth = await asyncio.open_connection(self._target.hostname, self._target.port)
+        self._ways |= {writer, forth}
+        with contextlib.suppress(OSError):
+            await asyncio.gather(self._pump(reader, forth), self._pump(back, writer))
+
+    async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        while data := await source.read(65_536):
+            if self._shut and EXCHANGE_DECLARE in data:
+                self.dropped += 1
+                break
+            target.write(data)
+        for way in self._ways:
+            way.transport.abort()
+
+
+@story
+async def test_a_publish_is_given_up_in_time_though_the_server_accepts_connections(
+    amqp_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_module, "_LONGEST_PAUSE_SECONDS", 0.2)
+    gate = Gate(amqp_url)
+    async with gate.open() as url:
+        broker = await opened(url, connect_timeout=timedelta(seconds=2))
+        await broker.declare("A")
+        gate.shut()
+        publishing = asyncio.create_task(broker.publish("A", 1))
+        with pytest.raises(BrokerUnreachableError):
+            async with asyncio.timeout(15):
+                await publishing
+        assert gate.dropped > 1
+        await broker.close()
+
+
+@story
+async def test_a_close_that_is_cut_short_still_ends_the_connection(amqp_url: str) -> None:
+    gate = Gate(amqp_url)
+    async with gate.open() as url:
+        broker = await opened(url)
+        await broker.declare("A")
+        gate.shut()
+        publishing = asyncio.create_task(broker.publish("A", 1))
+        await asyncio.sleep(0)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(broker.close(), 0.1)
+        with pytest.raises(BrokerError):
+            async with asyncio.timeout(10):
+                await publishing
+        assert supervisors() == []

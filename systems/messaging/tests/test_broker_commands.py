@@ -1,0 +1,306 @@
+"""`keywright broker`: JSON lines in and out of real brokers, and what becomes of the rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from invoking import Invoke
+from keywright.cli import app
+from keywright_messaging import Broker
+
+from .broker_bench import EVENT, Bench, dead_letters_of, has_nothing, next_one, receive
+
+T = TypeVar("T")
+PROGRAM = str(Path(sys.executable).parent / "keywright")
+SECONDS = 60
+
+
+@pytest.fixture(params=["redis", "rabbitmq"])
+def bench(request: pytest.FixtureRequest) -> Bench:
+    fixture = {"redis": "redis_url", "rabbitmq": "amqp_url"}[request.param]
+    return Bench(request.param, request.getfixturevalue(fixture))
+
+
+class Shell:
+    """The installed program, on the bench's broker and group by its environment."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._variables = {**os.environ, "BROKER_URL": bench.url, "BROKER_GROUP": bench.group}
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [PROGRAM, "broker", *arguments],
+            input=stdin,
+            env=self._variables,
+            capture_output=True,
+            timeout=SECONDS,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [PROGRAM, "broker", *arguments],
+            env=self._variables,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+
+@pytest.fixture
+def shell(bench: Bench) -> Shell:
+    return Shell(bench)
+
+
+def within(bench: Bench, work: Callable[[Broker], Awaitable[T]]) -> T:
+    """What some work with a broker of the bench returns."""
+
+    async def run() -> T:
+        async with bench.declared() as broker:
+            return await asyncio.wait_for(work(broker), SECONDS)
+
+    return asyncio.run(run())
+
+
+def received(bench: Bench, count: int) -> list[Any]:
+    async def work(broker: Broker) -> list[Any]:
+        async with broker.consume(EVENT, prefetch=count) as consumer:
+            return await receive(consumer, count)
+
+    return within(bench, work)
+
+
+def published(bench: Bench, *items: object) -> None:
+    within(bench, lambda broker: broker.publish_many(EVENT, items))
+
+
+def nothing_left(bench: Bench) -> bool:
+    return within(bench, lambda broker: has_nothing(broker, EVENT))
+
+
+def lines_of(output: bytes) -> list[Any]:
+    assert output.endswith(b"\n") or not output
+    return [json.loads(line) for line in output.splitlines()]
+
+
+def test_lines_are_published_in_order_and_blank_ones_skipped(bench: Bench, shell: Shell) -> None:
+    done = shell.run("publish", EVENT, stdin=b'{"n": 1}\n\n  \n[2, "\xc5\xbc"]\r\n"three"\nnull')
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"4 messages were published.\n")
+    assert received(bench, 4) == [{"n": 1}, [2, "ż"], "three", None]
+
+
+@pytest.mark.parametrize("encoding", ["json", "etf", "msgpack", "spectacles"])
+def test_the_encoding_can_be_chosen(bench: Bench, shell: Shell, encoding: str) -> None:
+    assert shell.run("publish", EVENT, "--encoding", encoding, stdin=b'{"a": [1]}').returncode == 0
+    done = shell.run("consume", EVENT, "--count", "1")
+    assert lines_of(done.stdout) == [{"event": EVENT, "data": {"a": [1]}}]
+
+
+def test_nothing_to_publish_is_fine(shell: Shell) -> None:
+    done = shell.run("publish", EVENT)
+    assert (done.returncode, done.stderr) == (0, b"0 messages were published.\n")
+
+
+def test_a_malformed_line_is_named_and_those_before_it_are_published(bench: Bench, shell: Shell) -> None:
+    done = shell.run("publish", EVENT, stdin=b'1\n\n2\n{"a": \n4\n')
+    assert (done.returncode, done.stdout) == (1, b"")
+    told = done.stderr.decode()
+    assert told.startswith("2 messages were published.\nerror: line 4 is not JSON (")
+    assert told.endswith('): {"a":. Correct it, and send it and what follows.\n')
+    assert received(bench, 2) == [1, 2]
+    assert nothing_left(bench)
+
+
+def test_a_line_that_is_not_utf8_is_malformed(shell: Shell) -> None:
+    done = shell.run("publish", EVENT, stdin=b'1\n"\xff"\n')
+    assert done.returncode == 1
+    assert done.stderr.startswith(b"1 message was published.\nerror: line 2 is not JSON (")
+
+
+def test_a_line_is_published_while_the_input_stays_open(bench: Bench, shell: Shell) -> None:
+    with shell.start("publish", EVENT) as program:
+        assert program.stdin is not None
+        program.stdin.write(b'"now"\n')
+        program.stdin.flush()
+        assert received(bench, 1) == ["now"]
+        program.stdin.close()
+        assert program.wait(SECONDS) == 0
+
+
+def test_many_lines_are_published_and_consumed(bench: Bench, shell: Shell) -> None:
+    lines = b"".join(b'{"number": %d, "text": "%s"}\n' % (number, b"x" * 200) for number in range(20_000))
+    assert shell.run("publish", EVENT, stdin=lines).stderr == b"20,000 messages were published.\n"
+    done = shell.run("consume", EVENT, "--count", "20000", "--prefetch", "1000")
+    assert done.returncode == 0, done.stderr
+    assert [line["data"]["number"] for line in lines_of(done.stdout)] == list(range(20_000))
+    assert nothing_left(bench)
+
+
+def test_only_so_many_as_asked_are_consumed(bench: Bench, shell: Shell) -> None:
+    published(bench, *range(10))
+    done = shell.run("consume", EVENT, "--count", "3")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert lines_of(done.stdout) == [{"event": EVENT, "data": number} for number in range(3)]
+    assert sorted(received(bench, 7)) == list(range(3, 10))
+
+
+def test_a_subgroup_and_several_events_are_consumed(bench: Bench, shell: Shell) -> None:
+    async def work(broker: Broker) -> None:
+        await broker.declare(EVENT, "OTHER", subgroup="shell")
+        await broker.publish(EVENT, 1)
+        await broker.publish("OTHER", 2)
+
+    within(bench, work)
+    done = shell.run("consume", EVENT, "OTHER", "--subgroup", "shell", "--count", "2")
+    assert sorted((line["event"], line["data"]) for line in lines_of(done.stdout)) == [
+        (EVENT, 1),
+        ("OTHER", 2),
+    ]
+
+
+def test_lines_are_flushed_as_they_come_and_an_interrupt_is_clean(bench: Bench, shell: Shell) -> None:
+    with shell.start("consume", EVENT) as program:
+        published(bench, "one")
+        assert program.stdout is not None
+        assert json.loads(program.stdout.readline()) == {"event": EVENT, "data": "one"}
+        program.send_signal(signal.SIGINT)
+        rest, told = program.communicate(timeout=SECONDS)
+        assert (program.returncode, rest, told) == (0, b"", b"")
+    assert nothing_left(bench)
+
+
+def test_what_a_closed_output_did_not_take_stays_in_the_queue(bench: Bench, shell: Shell) -> None:
+    published(bench, *("x" * 1_000 for _ in range(2_000)))
+    with shell.start("consume", EVENT, "--prefetch", "10") as program:
+        assert program.stdout is not None
+        program.stdout.readline()
+        program.stdout.close()
+        assert program.wait(SECONDS) == 1
+        assert program.stderr is not None
+        assert b"Traceback" not in program.stderr.read()
+    # A pipe holds 64 KiB: what was printed into it counts as printed.
+    assert len(received(bench, 1_800)) == 1_800
+
+
+def test_the_undecodable_is_told_and_goes_to_the_dead_letters(bench: Bench, shell: Shell) -> None:
+    published(bench, 1, msgspec.Raw(b"{nonsense"), 3)
+    done = shell.run("consume", EVENT, "--count", "2")
+    assert done.returncode == 0
+    assert [line["data"] for line in lines_of(done.stdout)] == [1, 3]
+    assert f"{EVENT} ".encode() in done.stderr
+    assert b"goes to the dead letters: a message body should be" in done.stderr
+    within(bench, lambda broker: dead_letters_of(broker, EVENT, 1))
+    (letter,) = lines_of(shell.run("dead", EVENT).stdout)
+    assert (letter["event"], letter["attempts"], letter["body"]) == (EVENT, 1, "e25vbnNlbnNl")
+    assert letter["reason"].startswith("a message body should be")
+
+
+def test_dead_letters_are_listed_and_stay(bench: Bench, shell: Shell) -> None:
+    async def work(broker: Broker) -> None:
+        await broker.publish_many(EVENT, [{"n": number} for number in range(3)])
+        async with broker.consume(EVENT) as consumer:
+            for _ in range(3):
+                await (await next_one(consumer)).reject("no channel")
+        await dead_letters_of(broker, EVENT, 3)
+
+    within(bench, work)
+    for _ in range(2):
+        done = shell.run("dead", EVENT, "--limit", "2")
+        assert done.returncode == 0
+        assert [(line["data"], line["reason"]) for line in lines_of(done.stdout)] == [
+            ({"n": 0}, "no channel"),
+            ({"n": 1}, "no channel"),
+        ]
+    assert shell.run("dead", "NEVER").stdout == b""
+
+
+def test_a_call_prints_the_reply(bench: Bench, shell: Shell) -> None:
+    async def work(broker: Broker) -> subprocess.CompletedProcess[bytes]:
+        async with broker.consume(EVENT) as consumer:
+            running = asyncio.create_task(
+                asyncio.to_thread(shell.run, "call", EVENT, stdin=b'{"guild": "1"}\n')
+            )
+            delivery = await next_one(consumer)
+            await delivery.reply({"echo": delivery.data})
+            await delivery.acknowledge()
+            return await running
+
+    done = within(bench, work)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'{"echo":{"guild":"1"}}\n', b"")
+
+
+def test_a_call_without_a_reply_exits_with_3(bench: Bench, shell: Shell) -> None:
+    published(bench)
+    done = shell.run("call", EVENT, "--timeout", "0.2", stdin=b"1")
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"no reply to 'MESSAGE_CREATE' within 0.2 s" in done.stderr
+
+
+def test_a_call_with_something_else_than_json_exits_with_1(shell: Shell) -> None:
+    done = shell.run("call", EVENT, stdin=b"{nonsense")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.startswith(b"error: the input is not JSON (")
+
+
+COMMANDS = ["publish", "consume", "call", "dead"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "amqp://127.0.0.1:1"])
+def test_a_broker_that_is_away_exits_with_3(command: str, url: str) -> None:
+    done = subprocess.run(
+        [PROGRAM, "broker", command, EVENT, "--broker", url, "--connect-timeout", "0.5"],
+        input=b"1\n",
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (3, b"")
+    assert b"127.0.0.1:1 cannot be reached" in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((EVENT,), "Missing option '--broker'"),
+        (("--broker", "memory://"), "Missing argument"),
+        ((EVENT, "--broker", "kafka://x"), "'kafka' is not a broker this understands"),
+        (("a:b", "--broker", "memory://"), "'a:b' cannot name"),
+        ((EVENT, "--broker", "memory://", "--group", ""), "'' cannot name"),
+        ((EVENT, "--broker", "memory://", "--nonsense"), "No such option"),
+    ],
+)
+def test_a_wrong_invocation_exits_with_2(
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    arguments: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.delenv("BROKER_URL", raising=False)
+    monkeypatch.delenv("BROKER_GROUP", raising=False)
+    done = CliRunner().invoke(app, ["broker", command, *arguments], input=b"1", prog_name="keywright")
+    assert done.exit_code == 2, done.output
+    assert message in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(invoke: Invoke, command: str) -> None:
+    assert "  broker " in invoke("--help").stdout
+    assert f"  {command} " in invoke("broker", "--help").stdout
+    help_text = invoke("broker", command, "--help")
+    assert help_text.exit_code == 0
+    assert f"Usage: keywright broker {command}" in help_text.stdout
+    assert "Exits with" in help_text.stdout

@@ -1,0 +1,25 @@
+"""Errors of Open Mod.
+
+PlatformError
+└── MalformedEventError     an event without the members that its kind must have
+"""
+
+from __future__ import annotations
+
+from keywright_service.errors import PlatformError
+
+__all__ = ["MalformedEventError"]
+
+
+class MalformedEventError(PlatformError):
+    """An event that lacks what its kind must have; nothing of it was recorded."""
+
+    exit_code = 1
+
+    def __init__(self, event: str, reason: str) -> None:
+        self.event = event
+        self.reason = reason
+        super().__init__(
+            f"{event} is not as the platform documents it: {reason}. "
+            f"Compare it with docs/openmod.md; delivering it again changes nothing."
+        )

@@ -1,0 +1,65 @@
+"""Open Mod as a model of the tools: its keyspaces, its service's own, and its migration from v1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from keywright import AsyncDatabase
+from keywright.errors import UsageError
+from keywright.tools import Counts, Model, Options, Pace, Progress, Refusal, Result
+from keywright_openmod import schema
+from keywright_openmod.service import schema as service_schema
+
+if TYPE_CHECKING:
+    from keywright_openmod.platform import Platform
+    from keywright_openmod.upgrade import Progress as Upgraded
+
+__all__ = ["openmod"]
+
+
+async def _upgrade_from_v1(
+    db: AsyncDatabase, options: Options, config: Path | None, tell: Callable[[Progress], None]
+) -> Result:
+    """v1 audits name people, so whose they are is asked of Reddit, where a configuration is given."""
+    from keywright_openmod.upgrade import upgrade_all
+
+    pace = Pace(None, tell)
+
+    def advanced(progress: Upgraded) -> None:
+        pace.report(progress.seen, progress.total, progress.upgraded, len(progress.left))
+
+    async with _platform(config) as platform:
+        done = await upgrade_all(db, platform, progress=advanced, per_second=options.max_rate)
+    pace.report(done.seen, done.total, done.upgraded, len(done.left), final=True)
+    remedy = "it is no whole v1 record, or names people only Reddit knows: give --config to ask it"
+    refusals = [Refusal("audit:<post>", f"audit:{post}".encode(), remedy) for post in done.left[:20]]
+    counts = {"audit:<post>": Counts(upgraded=done.upgraded, refused=len(done.left))}
+    return Result(counts, refusals, done.seen, done.total, pace.seconds)
+
+
+@asynccontextmanager
+async def _platform(config: Path | None) -> AsyncIterator[Platform | None]:
+    if config is None:
+        yield None
+        return
+    from keywright_openmod.service.configuration import load
+
+    configuration = load(config, dict(os.environ))
+    try:
+        from keywright_openmod.service.connection import RedditConnection
+        from keywright_openmod.service.reddit import RedditPlatform
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed. Install keywright-openmod.") from error
+    async with RedditConnection(configuration.credentials) as connection:
+        yield RedditPlatform(connection, configuration.subreddit)
+
+
+openmod = Model(
+    "openmod",
+    (schema.openmod, schema.openmod_v1, service_schema.openmod_service, service_schema.openmod_local),
+    sweep=_upgrade_from_v1,
+)

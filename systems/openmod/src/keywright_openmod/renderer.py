@@ -1,0 +1,168 @@
+"""How an extract reads in public: a title, and a body in Markdown.
+
+What people wrote appears as they wrote it and does nothing: every character that Markdown could take
+for its own is escaped, so a mention notifies nobody and a link is only text. What must not be shown
+for a reason is left out here, whatever the caller passes.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+
+import msgspec
+
+from keywright_openmod.accounts import DELETED, is_special
+from keywright_openmod.platform import Account
+from keywright_openmod.shapes import (
+    BanAction,
+    CachedComment,
+    CachedPost,
+    CommentAction,
+    LinkAction,
+    ModActionType,
+    MuteAction,
+)
+
+__all__ = ["Disclosure", "ExtractUpdateReason", "as_text", "render_body", "render_title"]
+
+SITE = "https://reddit.com"
+LONGEST_TITLE = 300
+LONGEST_CONTENT = 10_000
+"""Characters of content; escaped at most twice as many, and a body may have 40,000."""
+MOST_LINES = 1_000
+"""Lines of content, each of which costs five more."""
+
+
+class ExtractUpdateReason(enum.StrEnum):
+    """Why an extract is rendered."""
+
+    NEW = "new"
+    UPDATED = "updated"
+    CONTENT_DELETED = "content-deleted"
+    USER_DELETED = "user-deleted"
+
+
+_PAST_SIMPLE: dict[ModActionType, str] = {
+    LinkAction.REMOVE_LINK: "removed a post from",
+    LinkAction.SPAM_LINK: "marked a post as spam in",
+    LinkAction.APPROVE_LINK: "approved a post in",
+    CommentAction.REMOVE_COMMENT: "removed a comment from",
+    CommentAction.SPAM_COMMENT: "marked a comment as spam in",
+    CommentAction.APPROVE_COMMENT: "approved a comment in",
+    BanAction.BAN_USER: "banned a user from",
+    BanAction.UNBAN_USER: "unbanned a user from",
+    MuteAction.MUTE_USER: "muted a user in",
+    MuteAction.UNMUTE_USER: "unmuted a user in",
+}
+
+_NOTICES = {
+    ExtractUpdateReason.UPDATED: "The submission was updated after this extract was made.",
+    ExtractUpdateReason.CONTENT_DELETED: (
+        "The author deleted this submission. What identified it was removed from this extract."
+    ),
+    ExtractUpdateReason.USER_DELETED: (
+        "This user deleted their account or was suspended. What identified them was removed."
+    ),
+}
+
+
+class Disclosure(msgspec.Struct, frozen=True, kw_only=True):
+    """What an extract tells: who did what, to whose submission."""
+
+    action: ModActionType
+    moderator: Account
+    author: Account
+    """Whom it concerns: the author, or the person who was banned or muted."""
+    content: CachedPost | CachedComment | None = None
+
+
+def render_title(action: ModActionType, moderator: Account, subreddit: str) -> str:
+    """The title, which can never be changed: it names the moderator and nobody else."""
+    name = moderator.name if is_special(moderator.id) else f"u/{moderator.name}"
+    return f"{name} {_PAST_SIMPLE[action]} r/{subreddit}"[:LONGEST_TITLE]
+
+
+def render_body(
+    disclosure: Disclosure | None, reason: ExtractUpdateReason, *, marker: str | None = None
+) -> str:
+    """The body; None where nothing is known any more but that the post must tell nothing.
+
+    Once the content is deleted neither content nor author are told, once the account is, the author
+    and the way to them are not. The marker is how an interrupted submission is found again.
+    """
+    parts = [f"**{_NOTICES[reason]}**"] if reason in _NOTICES else []
+    if disclosure is not None:
+        parts += _told(disclosure, reason)
+    if marker is not None:
+        parts.append(f"Reference: `{marker}`")
+    return "\n\n".join(parts)
+
+
+def _told(disclosure: Disclosure, reason: ExtractUpdateReason) -> list[str]:
+    gone = reason in (ExtractUpdateReason.CONTENT_DELETED, ExtractUpdateReason.USER_DELETED)
+    content = None if reason is ExtractUpdateReason.CONTENT_DELETED else disclosure.content
+    facts = [
+        f"* Action: `{disclosure.action.value}`",
+        f"* Moderator: {_person(disclosure.moderator)}",
+        f"* {_role(disclosure.action)}: {_person(DELETED if gone else disclosure.author)}",
+    ]
+    if content is not None and not gone:
+        facts.append(f"* Link: {_address(content.permalink)}")
+    return ["\n".join(facts), *(_quoted(content) if content is not None else [])]
+
+
+def _role(action: ModActionType) -> str:
+    return "User" if isinstance(action, BanAction | MuteAction) else "Author"
+
+
+def _person(account: Account) -> str:
+    """A name that notifies nobody: Reddit takes `u/name` for a mention, but not a link."""
+    admin = " (Admin)" if account.is_admin else ""
+    if is_special(account.id):
+        return as_text(account.name) + admin
+    return f"[{as_text(account.name)}]({SITE}/user/{_in_address(account.name)}){admin}"
+
+
+def _address(permalink: str) -> str:
+    path = permalink.removeprefix("https://www.reddit.com").removeprefix(SITE)
+    path = f"/{path.removeprefix('/')}"
+    return f"[{as_text(path)}]({SITE}{_in_address(path)})"
+
+
+def _in_address(path: str) -> str:
+    return re.sub(r"[^A-Za-z0-9/_.~-]", lambda found: "".join(f"%{b:02X}" for b in found[0].encode()), path)
+
+
+def _quoted(content: CachedPost | CachedComment) -> list[str]:
+    parts = [content.body] if isinstance(content, CachedComment) else _post_parts(content)
+    return [f"> {quoted}" for quoted in map(_lines, parts) if quoted]
+
+
+def _post_parts(post: CachedPost) -> list[str]:
+    elsewhere = [] if post.permalink in post.url else [post.url]
+    return [post.title, *elsewhere, post.body or ""]
+
+
+def _lines(text: str) -> str:
+    whole = text.strip()
+    lines = whole[:LONGEST_CONTENT].splitlines()
+    shown = [_line(line) for line in lines[:MOST_LINES]]
+    more = "…" if len(whole) > LONGEST_CONTENT or len(lines) > MOST_LINES else ""
+    # Two spaces keep the line break; a blank line in a quotation is a lone sign.
+    return "  \n> ".join(shown) + more
+
+
+def _line(line: str) -> str:
+    indented = "\u00a0" * (len(line) - len(line.lstrip())) + as_text(line.strip())
+    # A line of nothing else makes a heading of the one before. Not every Markdown escapes this sign.
+    return re.sub(r"^=(?==*$)", "&#61;", indented)
+
+
+_ESCAPED = re.compile(r"([\\`*_{}\[\]()#+\-.!|&<>/^~:@])")
+_UNSEEN = re.compile(r"[\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+def as_text(text: str) -> str:
+    """One line of Markdown that shows exactly this text; characters that show nothing are dropped."""
+    return _ESCAPED.sub(r"\\\1", _UNSEEN.sub("", text))

@@ -1,0 +1,229 @@
+"""How the service is configured. No message quotes a credential."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from keywright.keyspace import Secret
+from keywright_openmod.service.credentials import Credentials
+from keywright_openmod.service.schema import FEEDS
+from keywright_openmod.settings import Settings, subreddit_name
+from keywright_service.configuration import (
+    ConfigurationError,
+    Part,
+    SettingsReader,
+    Variables,
+    duration,
+    names,
+)
+
+__all__ = ["Configuration", "ConfigurationError", "installation", "load"]
+
+_SECRETS = ("client_secret", "password", "refresh_token")
+
+
+class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
+    client_id: str = ""
+    client_secret: str = ""
+    username: str = ""
+    password: str = ""
+    refresh_token: str = ""
+    """Instead of name and password."""
+    user_agent: str = "keywright-openmod"
+    url: str = "https://www.reddit.com"
+    oauth_url: str = "https://oauth.reddit.com"
+    timeout: str = "16s"
+
+
+class RedisPart(Part, frozen=True, kw_only=True):
+    url: str | None = None
+    """None: REDIS_URL, else an embedded server that keeps nothing."""
+    prefix: str | None = None
+    """Put before every key. The document has none."""
+
+
+class SchedulePart(msgspec.Struct, frozen=True, kw_only=True):
+    poll: str = "10s"
+    """Between two readings of a feed."""
+    enforce: str = "1m"
+    """Between two looks at what is due, when nothing is."""
+    retry: str = "1s"
+    """The first pause after trouble; it doubles."""
+    hold: str = "5m"
+    """For how long an event is claimed: after a crash it is handled again when that is over."""
+    backfill: str | None = None
+    """How far to read back at the first start."""
+
+
+class HealthPart(msgspec.Struct, frozen=True, kw_only=True):
+    address: str | None = None
+    """host:port of /health; without a host it is loopback. None: nothing listens."""
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything the service is told. Credentials are Secret."""
+
+    subreddit: str
+    credentials: Credentials
+    installation: Settings
+    watch: tuple[str, ...] = FEEDS
+    redis: RedisPart = RedisPart()
+    schedule: SchedulePart = SchedulePart()
+    health: HealthPart = HealthPart()
+
+    @property
+    def poll(self) -> timedelta:
+        return duration(self.schedule.poll)
+
+    @property
+    def enforce(self) -> timedelta:
+        return duration(self.schedule.enforce)
+
+    @property
+    def retry(self) -> timedelta:
+        return duration(self.schedule.retry)
+
+    @property
+    def hold(self) -> timedelta:
+        return duration(self.schedule.hold)
+
+    @property
+    def backfill(self) -> timedelta:
+        return timedelta() if self.schedule.backfill is None else duration(self.schedule.backfill)
+
+
+class _File(msgspec.Struct, kw_only=True):
+    """The settings as a file spells them; `settings` has the names of an installation."""
+
+    subreddit: str = ""
+    watch: tuple[str, ...] = FEEDS
+    reddit: RedditPart = RedditPart()
+    redis: RedisPart = RedisPart()
+    schedule: SchedulePart = SchedulePart()
+    health: HealthPart = HealthPart()
+    settings: dict[str, Any] = {}
+
+
+def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
+    """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
+    file = _read(path, environment)
+    if not file.subreddit.strip():
+        raise ConfigurationError(
+            "subreddit", "is missing", "Set OPENMOD_SUBREDDIT, or subreddit in the file."
+        )
+    if not (file.settings.get("targetSubredit") or file.settings.get("targetSubreddit")):
+        raise ConfigurationError(
+            "settings.targetSubredit",
+            "is missing: where extracts go",
+            "Set OPENMOD_TARGET_SUBREDDIT, or targetSubredit below [settings].",
+        )
+    unknown = [each for each in file.watch if each not in FEEDS]
+    if unknown:
+        raise ConfigurationError("watch", f"{unknown[0]!r} is no feed", f"There are {', '.join(FEEDS)}.")
+    configuration = Configuration(
+        subreddit=subreddit_name("subreddit", file.subreddit),
+        credentials=_credentials(file.reddit),
+        installation=Settings.read(file.settings),
+        watch=file.watch,
+        redis=file.redis,
+        schedule=file.schedule,
+        health=file.health,
+    )
+    _ = (
+        configuration.poll,
+        configuration.enforce,
+        configuration.retry,
+        configuration.hold,
+        configuration.backfill,
+    )
+    return configuration
+
+
+def installation(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings | None:
+    """What the installation chose, where nothing is said of Reddit itself; None where nothing is chosen."""
+    chosen = _read(path, environment).settings
+    return Settings.read(chosen) if chosen else None
+
+
+def _read(path: Path | None, environment: Mapping[str, str] | None) -> _File:
+    reader = SettingsReader(_File, VARIABLES, "docs/openmod.md")
+    given = reader.given(path, environment)
+    secrets = {name: str(given.get("reddit", {}).pop(name, "")) for name in _SECRETS}
+    file = reader.convert(given, _File, "the configuration")
+    file.reddit = msgspec.structs.replace(file.reddit, **secrets)
+    _refuse_unknown(file.settings)
+    return file
+
+
+def _refuse_unknown(settings: Mapping[str, Any]) -> None:
+    """A person who is excluded under a name that is misspelt would be named in public."""
+    places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
+    known = [*places, "targetSubreddit"]
+    for name in settings:
+        if name not in known:
+            near = get_close_matches(name, known, 1, cutoff=0.0)[0]
+            remedy = f"The nearest is settings.{near}; see docs/openmod.md."
+            raise ConfigurationError(f"settings.{name}", "is not a setting", remedy)
+
+
+def _credentials(reddit: RedditPart) -> Credentials:
+    needed = {"client_id": reddit.client_id, "client_secret": reddit.client_secret}
+    if not reddit.refresh_token:
+        needed |= {"username": reddit.username, "password": reddit.password}
+    for name, value in needed.items():
+        if not value:
+            raise ConfigurationError(
+                f"reddit.{name}", "is missing", f"Set REDDIT_{name.upper()}, or {name} below [reddit]."
+            )
+    return Credentials(
+        client_id=reddit.client_id,
+        client_secret=Secret(reddit.client_secret),
+        username=reddit.username,
+        password=Secret(reddit.password) if reddit.password else None,
+        refresh_token=Secret(reddit.refresh_token) if reddit.refresh_token else None,
+        user_agent=reddit.user_agent,
+        url=reddit.url,
+        oauth_url=reddit.oauth_url,
+        timeout_seconds=duration(reddit.timeout).total_seconds(),
+    )
+
+
+def _flag(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it is neither true nor false")
+    return text.lower() == "true"
+
+
+VARIABLES: Variables = {
+    "OPENMOD_SUBREDDIT": ("subreddit", str),
+    "OPENMOD_WATCH": ("watch", names),
+    "OPENMOD_TARGET_SUBREDDIT": ("settings.targetSubredit", str),
+    "OPENMOD_ACTIONS": ("settings.moderationActions", names),
+    "OPENMOD_RECORD_ADMIN_ACTIONS": ("settings.recordAdminActions", _flag),
+    "OPENMOD_RECORD_AUTOMODERATOR_ACTIONS": ("settings.recordAutoModeratorActions", _flag),
+    "OPENMOD_EXCLUDED_MODERATORS": ("settings.excludedModerators", str),
+    "OPENMOD_EXCLUDED_USERS": ("settings.excludedUsers", str),
+    "OPENMOD_POLL": ("schedule.poll", str),
+    "OPENMOD_ENFORCE": ("schedule.enforce", str),
+    "OPENMOD_RETRY": ("schedule.retry", str),
+    "OPENMOD_HOLD": ("schedule.hold", str),
+    "OPENMOD_BACKFILL": ("schedule.backfill", str),
+    "OPENMOD_PREFIX": ("redis.prefix", str),
+    "OPENMOD_HEALTH_ADDRESS": ("health.address", str),
+    "REDDIT_CLIENT_ID": ("reddit.client_id", str),
+    "REDDIT_CLIENT_SECRET": ("reddit.client_secret", str),
+    "REDDIT_USERNAME": ("reddit.username", str),
+    "REDDIT_PASSWORD": ("reddit.password", str),
+    "REDDIT_REFRESH_TOKEN": ("reddit.refresh_token", str),
+    "REDDIT_USER_AGENT": ("reddit.user_agent", str),
+    "REDDIT_URL": ("reddit.url", str),
+    "REDDIT_OAUTH_URL": ("reddit.oauth_url", str),
+    "REDDIT_TIMEOUT": ("reddit.timeout", str),
+    "REDIS_URL": ("redis.url", str),
+}

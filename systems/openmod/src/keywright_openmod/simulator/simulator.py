@@ -1,0 +1,112 @@
+"""The simulated Reddit: a server on one port, and the strings a test pulls."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from keywright_openmod.simulator.api import Credentials, RedditApi
+from keywright_openmod.simulator.faults import Faults
+from keywright_openmod.simulator.world import User, World
+from keywright_service.testing.http_faults import Answered
+from keywright_service.testing.http_server import HttpServer
+
+__all__ = ["RedditSimulator", "SimulatorSettings"]
+
+_PEOPLE = 8
+
+
+class SimulatorSettings(msgspec.Struct, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: int = 0
+    subreddit: str = "mysub"
+    target: str = "mysub_log"
+    client_id: str = "simulated-app"
+    client_secret: str = "simulated-secret"
+    username: str = "openmod-app"
+    password: str = "simulated-password"
+
+
+class RedditSimulator:
+    """Reddit on this machine, for clients whose `reddit_url` and `oauth_url` are `url`.
+
+    `async with RedditSimulator() as reddit:`. There is one subreddit, the app's account moderates it with
+    one moderator, and one where its posts go. Everything runs in the event loop that entered it.
+    """
+
+    def __init__(self, settings: SimulatorSettings | None = None, *, world: World | None = None) -> None:
+        self.settings = settings or SimulatorSettings()
+        self.world = world or World()
+        self.faults = Faults()
+        self.app = self.world.join(self.settings.username)
+        self.moderator = self.world.join("some_mod")
+        self.world.found(self.settings.subreddit, self.app, self.moderator)
+        self.world.found(self.settings.target, self.app)
+        credentials = Credentials(
+            self.settings.client_id,
+            self.settings.client_secret,
+            self.settings.username,
+            self.settings.password,
+        )
+        self._api = RedditApi(self.world, self.faults, credentials)
+        self._traffic: list[asyncio.Task[None]] = []
+        self.port = self.settings.port
+
+    async def __aenter__(self) -> Self:
+        self._server = HttpServer(self._api, host=self.settings.host, port=self.settings.port)
+        await self._server.__aenter__()
+        self.port = self._server.port
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._traffic:
+            task.cancel()
+        if self._traffic:
+            await asyncio.wait(self._traffic)
+        await self._server.__aexit__(kind, error, trace)
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.settings.host}:{self.port}"
+
+    @property
+    def extracts(self) -> list[str]:
+        """The titles of what the app has posted, oldest first."""
+        return [each.title for each in self.world.posts_in(self.settings.target) if each.author is self.app]
+
+    @property
+    def bodies(self) -> list[str]:
+        """The bodies of the same posts, as they are now."""
+        return [each.body for each in self.world.posts_in(self.settings.target) if each.author is self.app]
+
+    @property
+    def answered(self) -> list[Answered]:
+        """Every request since the start, oldest first."""
+        return self._api.answered
+
+    def forget_tokens(self) -> None:
+        """Every token is invalid from now on, as after an hour."""
+        self._api.forget_tokens()
+
+    def populate(self, number: int = _PEOPLE) -> list[User]:
+        """Let people join."""
+        return [self.world.join(f"person_{place}") for place in range(number)]
+
+    def start_traffic(self, *, rate: float, seed: int = 0) -> None:
+        """Everyday events in the background, so many a second, until the end."""
+        if not any(each.id not in (self.app.id, self.moderator.id) for each in self.world.users.values()):
+            self.populate()
+        chance = random.Random(seed)
+
+        async def happen() -> None:
+            while True:
+                self.world.everyday(chance, self.settings.subreddit)
+                await asyncio.sleep(1 / rate)
+
+        self._traffic.append(asyncio.create_task(happen()))

@@ -1,0 +1,87 @@
+"""A Platform without Reddit: posts are made once, and forgetting needs nobody's memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from keywright.engine import AsyncDatabase
+from keywright_openmod.events import decode_event
+from keywright_openmod.recorder import Handled, Outcome, Recorder
+from keywright_openmod.schema import Cache
+from keywright_openmod.service.local_platform import LocalPlatform
+from keywright_openmod.service.schema import LocalPost
+from keywright_openmod.settings import Settings
+
+from ..reddit_double import Death, Fate, mortal
+from ..reddit_service import database
+
+SETTINGS = Settings(target_subreddit="mysub_log")
+REMOVAL: dict[str, Any] = {
+    "type": "ModAction",
+    "action": "removelink",
+    "actionedAt": "2023-11-14T22:13:30Z",
+    "subreddit": {"name": "mysub"},
+    "moderator": {"id": "t2_mod", "name": "some_mod"},
+    "targetUser": {"id": "t2_author", "name": "jane_doe"},
+    "targetPost": {"id": "t3_post", "title": "A title", "selftext": "Some text."},
+}
+DELETION = {"type": "PostDelete", "postId": "t3_post", "source": 1, "author": {"id": "t2_author"}}
+
+
+def told(redis_url: str, story: Callable[[AsyncDatabase], Awaitable[None]]) -> None:
+    async def session() -> None:
+        async with database(redis_url) as db:
+            await story(db)
+
+    asyncio.run(session())
+
+
+async def ingested(db: AsyncDatabase, event: dict[str, Any]) -> Handled:
+    platform = LocalPlatform(db)
+    platform.tell(event)
+    return await Recorder(db, platform, SETTINGS).handle(decode_event(event))
+
+
+def test_a_deletion_is_dealt_with_when_nothing_tells_who_the_moderator_was(redis_url: str) -> None:
+    async def story(db: AsyncDatabase) -> None:
+        made = (await ingested(db, REMOVAL)).post
+        assert made is not None
+        await db.run(Cache("t2_mod").delete())  # as 28 days do
+        assert (await ingested(db, DELETION)).outcome is Outcome.RECORDED
+        found = await db.run(LocalPost(made).get())
+        assert found is not None
+        assert "Some text" not in found.body
+        assert "jane" not in found.body
+        assert "unavailable" in found.body
+
+    told(redis_url, story)
+
+
+async def posts_with(db: AsyncDatabase, marker: str) -> list[str]:
+    posts = [key.post async for key in db.scan(LocalPost)]
+    bodies = [await db.run(LocalPost(post).get()) for post in posts]
+    return [post for post, found in zip(posts, bodies, strict=True) if found and marker in found.body]
+
+
+def test_a_death_while_a_post_is_made_does_not_make_another(redis_url: str) -> None:
+    async def story(db: AsyncDatabase) -> None:
+        for steps in range(20):
+            marker = f"{steps:064x}"
+            dying = LocalPlatform(mortal(db, Fate(steps)))
+            try:
+                await dying.submit("mysub_log", "title", f"`openmod-{marker}`")
+            except Death:
+                survived = False
+            else:
+                survived = True
+            made = await posts_with(db, marker)
+            found = await LocalPlatform(db).find_submission("mysub_log", f"openmod-{marker}")
+            assert made == ([found] if found else []), steps
+            if survived:
+                assert found
+                return
+        raise AssertionError("it never ended")
+
+    told(redis_url, story)

@@ -1,0 +1,65 @@
+"""Looking at extracts with nothing but what is stored."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import redis
+
+from keywright.engine import AsyncDatabase
+from keywright_openmod.schema import Extract, ModActions, TrackingSet
+from keywright_openmod.service.queries import PAGE, extracts_about, show
+from keywright_openmod.shapes import LinkAction, LinkExtract
+
+from ..reddit_service import database
+
+NOON = datetime(2024, 1, 2, 12, tzinfo=UTC)
+
+
+def told(redis_url: str, story: Callable[[AsyncDatabase], Awaitable[None]]) -> None:
+    async def session() -> None:
+        async with database(redis_url) as db:
+            await story(db)
+
+    asyncio.run(session())
+
+
+def test_everything_about_a_person_is_listed_however_much_it_is(redis_url: str) -> None:
+    number = 2 * PAGE + 7
+
+    async def story(db: AsyncDatabase) -> None:
+        times = {f"t3_{place}": NOON + timedelta(seconds=place) for place in range(number)}
+        await db.run(TrackingSet("t2_ann").add_many(times))
+        for place in range(0, number, 3):
+            await db.run(ModActions(f"t3_{place}").add(f"t3_x{place}", NOON))
+            extract = LinkExtract(LinkAction.SPAM_LINK, "t2_mod", "t2_ann", f"t3_{place}")
+            await db.run(Extract(f"t3_x{place}").put(extract))
+        await db.run(ModActions("t2_ann").add("t3_ban", NOON))
+        listed = [each async for each in extracts_about(db, "t2_ann")]
+        assert [each.post for each in listed] == ["t3_ban", *(f"t3_x{each}" for each in range(0, number, 3))]
+        assert [each.thing for each in listed[1:]] == [f"t3_{each}" for each in range(0, number, 3)]
+        assert {each.type for each in listed[1:]} == {"spamlink"}
+
+    told(redis_url, story)
+
+
+def test_an_audit_of_a_special_account_names_it_as_reddit_does_and_links_to_nobody(redis_url: str) -> None:
+    audit = {
+        "type": "removelink",
+        "actor": "Anti-Evil Operations",
+        "thingId": "t3_1",
+        "permalink": "/r/cats/comments/1/",
+        "createdAt": "1700000000000",
+    }
+
+    async def story(db: AsyncDatabase) -> None:
+        with redis.Redis.from_url(redis_url) as client:
+            client.hset("audit:t3_a", mapping=audit)
+        found = await show(db, "t3_a")
+        assert found is not None
+        assert "* Moderator: Anti\\-Evil Operations (Admin)\n" in found.body
+        assert "/user/" not in found.body
+
+    told(redis_url, story)

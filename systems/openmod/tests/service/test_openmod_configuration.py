@@ -1,0 +1,117 @@
+"""The configuration of Open Mod's service: a file, the environment, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from keywright.errors import UsageError
+from keywright_openmod.service.configuration import VARIABLES, ConfigurationError, installation, load
+from keywright_openmod.shapes import LinkAction
+
+ENOUGH = {
+    "OPENMOD_SUBREDDIT": "r/mysub",
+    "OPENMOD_TARGET_SUBREDDIT": "mysub_log",
+    "REDDIT_CLIENT_ID": "id",
+    "REDDIT_CLIENT_SECRET": "very-secret",
+    "REDDIT_USERNAME": "bot",
+    "REDDIT_PASSWORD": "very-secret-too",
+}
+
+FILE = """
+subreddit = "mysub"
+watch = ["log"]
+[reddit]
+client_id = "id"
+client_secret = "very-secret"
+refresh_token = "very-secret-too"
+[settings]
+targetSubredit = "mysub_log"
+moderationActions = ["removelink"]
+excludedModerators = "Bob, alice"
+[schedule]
+poll = "2m"
+backfill = "24h"
+"""
+
+
+def test_the_environment_alone_is_enough() -> None:
+    found = load(environment=ENOUGH)
+    assert (found.subreddit, found.installation.target_subreddit) == ("mysub", "mysub_log")
+    assert (found.poll, found.backfill) == (timedelta(seconds=10), timedelta())
+    assert found.watch == ("log", "posts", "comments", "edits")
+
+
+def test_a_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
+    path = tmp_path / "openmod.toml"
+    path.write_text(FILE)
+    found = load(path, {"OPENMOD_POLL": "5s", "OPENMOD_WATCH": "log, posts"})
+    assert (found.poll, found.backfill) == (timedelta(seconds=5), timedelta(days=1))
+    assert found.watch == ("log", "posts")
+    assert found.installation.moderation_actions == {LinkAction.REMOVE_LINK}
+    assert found.installation.excluded_moderators == {"bob", "alice"}
+
+
+@pytest.mark.parametrize("name", ["my sub", "r/my:sub", "https://www.reddit.com/r/mysub"])
+def test_what_cannot_be_a_subreddit_is_not_watched(name: str) -> None:
+    with pytest.raises(UsageError, match="subreddit must name a subreddit"):
+        load(environment=ENOUGH | {"OPENMOD_SUBREDDIT": name})
+
+
+def test_credentials_are_never_shown() -> None:
+    assert "very-secret" not in repr(load(environment=ENOUGH))
+
+
+@pytest.mark.parametrize("missing", ENOUGH)
+def test_what_is_missing_is_named(missing: str) -> None:
+    given = {name: value for name, value in ENOUGH.items() if name != missing}
+    with pytest.raises(UsageError) as refused:
+        load(environment=given)
+    assert refused.value.exit_code == 2
+    assert f"Set {missing}" in str(refused.value)
+    assert "very-secret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("subredit = 'x'", "The nearest is subreddit"),
+        ("schedule = 3", "is a table"),
+        ("watch = ['everything']", "'everything' is no feed"),
+        ("watch = 3", "watch"),
+        ("[schedule]\npol = '1s'", "The nearest is schedule.poll"),
+        ("[schedule]\npoll = 'soon'", "not a duration"),
+        ("[settings]\nmoderationActions = ['sing']", "'sing'"),
+        ("[settings]\nexcludedUser = 'ann'", "The nearest is settings.excludedUsers"),
+        ("subreddit = ", "is not TOML"),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "openmod.toml"
+    path.write_text(line)
+    given = {name: value for name, value in ENOUGH.items() if "SUBREDDIT" not in name or "[" in line}
+    with pytest.raises(UsageError, match=said.replace("[", r"\[")):
+        load(path, given | {"OPENMOD_TARGET_SUBREDDIT": "mysub_log"})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"none\.toml"):
+        load(tmp_path / "none.toml", ENOUGH)
+
+
+def test_settings_can_be_read_without_credentials(tmp_path: Path) -> None:
+    path = tmp_path / "openmod.toml"
+    path.write_text("[settings]\ntargetSubredit = 'mysub_log'\n")
+    found = installation(path, {})
+    assert found is not None
+    assert found.target_subreddit == "mysub_log"
+    assert installation(None, {}) is None
+
+
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_the_documentation_names_every_variable_and_its_setting(variable: str) -> None:
+    document = (Path(__file__).parents[3] / "docs" / "openmod.md").read_text()
+    rows = [line for line in document.splitlines() if line.startswith("| ") and variable in line]
+    assert any(VARIABLES[variable][0] in row for row in rows)

@@ -1,0 +1,48 @@
+"""Questions asked together: each is answered, whatever becomes of the request."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from keywright_openmod.service.batcher import Together
+
+
+def test_an_unforeseen_error_reaches_everyone_who_asked_and_later_questions_are_answered() -> None:
+    failures = 2
+
+    async def ask(names: list[str]) -> dict[str, str]:
+        nonlocal failures
+        failures -= 1
+        if failures >= 0:
+            raise OverflowError("a time that there is not")
+        return {name: name.upper() for name in names}
+
+    async def story() -> None:
+        questions = Together(ask, most=2)
+        async with asyncio.timeout(5):
+            asked = [questions.get(name) for name in ("a", "b", "c")]
+            answers = await asyncio.gather(*asked, return_exceptions=True)
+            assert [type(answer) for answer in answers] == [OverflowError] * 3
+            assert await questions.get("d") == "D"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 5])
+def test_questions_of_one_turn_are_asked_in_as_few_requests_as_there_can_be(number: int) -> None:
+    requests: list[list[str]] = []
+
+    async def ask(names: list[str]) -> dict[str, str]:
+        requests.append(names)
+        return {name: name.upper() for name in names if name != "n1"}
+
+    async def story() -> None:
+        questions = Together(ask, most=2)
+        names = [f"n{place}" for place in range(number)]
+        answers = await asyncio.gather(*(questions.get(name) for name in names))
+        assert answers == [None if name == "n1" else name.upper() for name in names]
+        assert len(requests) == -(-number // 2)
+
+    asyncio.run(story())

@@ -1,0 +1,302 @@
+"""Events become what the document says, each once."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from keywright_openmod.recorder import Outcome
+from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
+
+from .newsroom import Newsroom, deleted, mod_action, submitted, updated
+
+DAY_MS = 86_400_000
+
+
+def test_a_submission_is_cached_tracked_and_its_author_enrolled(any_room: Newsroom) -> None:
+    ann = any_room.reddit.join("Ann")
+    post = any_room.reddit.write_post(ann, "one")
+    handled = any_room.handle(submitted(post.id))
+    assert handled is not None
+    assert handled.outcome is Outcome.RECORDED
+    now = any_room.clock.now_ms()
+    created = int(post.created_at.timestamp() * 1000)
+    assert any_room.everything() == {
+        "cache:t2_ann": {"type": "user", "username": "Ann"},
+        f"cache:{post.id}": {
+            "type": "post",
+            "title": "title one",
+            "url": post.url,
+            "body": "body one",
+            "permalink": post.permalink,
+            "author": "t2_ann",
+        },
+        "cdpComplianceUserList": {"t2_ann": now + DAY_MS},
+        f"event:submit:{post.id}": str(now),
+        "user:t2_ann": {post.id: created},
+    }
+    assert 27 * DAY_MS < any_room.raw("PTTL", f"cache:{post.id}") <= 28 * DAY_MS
+    assert 13 * DAY_MS < any_room.raw("PTTL", f"event:submit:{post.id}") <= 14 * DAY_MS
+
+
+def test_a_mod_action_writes_tracking_set_action_set_and_extract(any_room: Newsroom) -> None:
+    ann, mod = any_room.reddit.join("Ann"), any_room.reddit.join("Mod")
+    comment = any_room.reddit.write_comment(ann, "rude")
+    handled = any_room.handle(mod_action("removecomment", "Mod", ann, comment.id))
+    assert handled is not None
+    assert (handled.outcome, handled.post) == (Outcome.RECORDED, "t3_x1")
+    stored = any_room.everything()
+    now = any_room.clock.now_ms()
+    assert stored["audit:t3_x1"] == {
+        "type": "removecomment",
+        "actor": mod.id,
+        "target": ann.id,
+        "comment": comment.id,
+    }
+    assert stored[f"mod-actions:{comment.id}"] == {"t3_x1": now}
+    assert stored["user:t2_ann"] == {comment.id: int(comment.created_at.timestamp() * 1000)}
+    assert stored[f"cache:{comment.id}"]["body"] == "body rude"
+    assert stored["cdpComplianceUserList"] == {"t2_ann": now + DAY_MS, "t2_mod": now + DAY_MS}
+    made = any_room.reddit.public["t3_x1"]
+    assert made.subreddit == "cats_log"
+    assert made.title == "u/Mod removed a comment from r/cats"
+    assert "body rude" in made.body
+
+
+def test_a_ban_tracks_the_person(room: Newsroom) -> None:
+    """Mistake 13: otherwise the extract could not be found once the account is deleted."""
+    ann, mod = room.reddit.join("Ann"), room.reddit.join("Mod")
+    room.handle(mod_action("banuser", "Mod", ann))
+    stored = room.everything()
+    assert stored["user:t2_ann"] == {"t2_ann": room.clock.now_ms()}
+    assert stored["mod-actions:t2_ann"] == {"t3_x1": room.clock.now_ms()}
+    assert stored["audit:t3_x1"] == {"type": "banuser", "actor": mod.id, "target": ann.id}
+
+
+@pytest.mark.parametrize("event", ["submit", "delete", "action"])
+def test_a_second_delivery_changes_nothing(any_room: Newsroom, event: str) -> None:
+    ann = any_room.reddit.join("Ann")
+    any_room.reddit.join("Mod")
+    post = any_room.reddit.write_post(ann, "one")
+    events = {
+        "submit": submitted(post.id),
+        "delete": deleted(post.id, ann.id),
+        "action": mod_action("removelink", "Mod", ann, post.id),
+    }
+    any_room.handle(events[event])
+    before = any_room.everything(), dict(any_room.reddit.public)
+    any_room.clock.advance(minutes=1)
+    handled = any_room.handle(events[event])
+    assert handled is not None
+    assert handled.outcome is Outcome.DUPLICATE
+    assert (any_room.everything(), dict(any_room.reddit.public)) == before
+
+
+def test_an_update_renders_the_extracts_again(any_room: Newsroom) -> None:
+    ann = any_room.reddit.join("Ann")
+    any_room.reddit.join("Mod")
+    post = any_room.reddit.write_post(ann, "one")
+    any_room.handle(submitted(post.id))
+    any_room.handle(mod_action("removelink", "Mod", ann, post.id))
+    any_room.reddit.rewrite(post.id, "two")
+    any_room.handle(updated(post.id))
+    body = any_room.reddit.public["t3_x1"].body
+    assert "body two" in body
+    assert "body one" not in body
+    assert "was updated" in body
+    assert any_room.everything()[f"cache:{post.id}"]["body"] == "body two"
+
+
+@pytest.mark.parametrize("wrong", ["unreadable", "refused"])
+def test_an_extract_that_cannot_be_rendered_again_does_not_keep_the_others(
+    room: Newsroom, wrong: str
+) -> None:
+    ann = room.reddit.join("Ann")
+    room.reddit.join("Mod")
+    post = room.reddit.write_post(ann, "one")
+    for action in ("removelink", "approvelink"):
+        room.handle(mod_action(action, "Mod", ann, post.id))
+    room.reddit.rewrite(post.id, "two")
+    if wrong == "refused":
+        room.reddit.uneditable.add("t3_x1")
+        with pytest.raises(PlatformRefusedError):
+            room.handle(updated(post.id))
+    else:
+        room.raw("HSET", "audit:t3_x1", "type", "lock")
+        handled = room.handle(updated(post.id))
+        assert handled is not None
+        assert handled.outcome is Outcome.RECORDED
+    assert "body two" in room.reddit.public["t3_x2"].body
+
+
+def test_equal_updates_are_each_processed(room: Newsroom) -> None:
+    """They look alike when an author goes back and forth, and each asks for the present state."""
+    post = room.reddit.write_post(room.reddit.join("Ann"), "one")
+    for text in ("two", "one", "two"):
+        room.reddit.rewrite(post.id, text)
+        handled = room.handle(updated(post.id))
+        assert handled is not None
+        assert handled.outcome is Outcome.RECORDED
+        assert room.everything()[f"cache:{post.id}"]["body"] == f"body {text}"
+    assert not [name for name in room.everything() if name.startswith("event:")]
+
+
+def test_a_deleted_submission_leaves_nothing_but_its_marker(any_room: Newsroom) -> None:
+    ann = any_room.reddit.join("Ann")
+    any_room.reddit.join("Mod")
+    post, other = any_room.reddit.write_post(ann, "one"), any_room.reddit.write_post(ann, "two")
+    for each in (post, other):
+        any_room.handle(submitted(each.id))
+        any_room.handle(mod_action("removelink", "Mod", ann, each.id))
+    del any_room.reddit.things[post.id]
+    any_room.handle(deleted(post.id, ann.id))
+    stored = any_room.everything()
+    assert [name for name in stored if name.endswith(post.id)] == [
+        f"event:delete:{post.id}",
+        f"event:submit:{post.id}",
+    ]
+    assert "audit:t3_x1" not in stored
+    assert set(stored["user:t2_ann"]) == {other.id}, "mistake 10: the id leaves the tracking set"
+    assert "body one" not in any_room.reddit.public["t3_x1"].body
+    assert "Ann" not in any_room.reddit.public["t3_x1"].body
+    assert "body two" in any_room.reddit.public["t3_x2"].body
+
+
+@pytest.mark.parametrize("source", [0, 2, 3])
+def test_only_what_its_author_deleted_is_forgotten(room: Newsroom, source: int) -> None:
+    post = room.reddit.write_post(room.reddit.join("Ann"), "one")
+    room.handle(submitted(post.id))
+    before = room.everything()
+    handled = room.handle(deleted(post.id, source=source))
+    assert handled is not None
+    assert handled.outcome is Outcome.LEFT_OUT
+    assert room.everything() == before
+
+
+def test_a_failure_frees_the_event_for_the_next_delivery(any_room: Newsroom) -> None:
+    """Mistake 6: a marker that is written first loses the event."""
+    ann = any_room.reddit.join("Ann")
+    any_room.reddit.join("Mod")
+    post = any_room.reddit.write_post(ann, "one")
+    action = mod_action("removelink", "Mod", ann, post.id)
+    any_room.reddit.troubled = 1
+    with pytest.raises(PlatformTroubleError):
+        any_room.handle(action)
+    assert not any_room.everything()
+    handled = any_room.handle(action)
+    assert handled is not None
+    assert handled.outcome is Outcome.RECORDED
+
+
+def test_an_event_that_another_is_at_must_be_delivered_again(room: Newsroom) -> None:
+    post = room.reddit.write_post(room.reddit.join("Ann"), "one")
+    room.raw("SET", f"event:submit:{post.id}", "claim:another")
+    handled = room.handle(submitted(post.id))
+    assert handled is not None
+    assert handled.outcome is Outcome.BUSY
+
+
+def test_what_is_gone_when_it_is_recorded_is_published_without_it_and_not_kept(any_room: Newsroom) -> None:
+    ann = any_room.reddit.join("Ann")
+    mod = any_room.reddit.join("Mod")
+    post = any_room.reddit.write_post(ann, "one")
+    action = mod_action("removelink", "Mod", ann, post.id)
+    del any_room.reddit.things[post.id]
+    handled = any_room.handle(action)
+    assert handled is not None
+    assert handled.outcome is Outcome.RECORDED
+    body = any_room.reddit.public["t3_x1"].body
+    assert "Ann" not in body
+    assert "one" not in body.replace("openmod", "")
+    assert {name.split(":")[0] for name in any_room.everything()} == {
+        "cache",
+        "cdpComplianceUserList",
+        "event",
+    }
+    assert set(any_room.everything()["cdpComplianceUserList"]) == {mod.id}
+
+
+def test_a_submission_of_a_deleted_account_is_disclosed_without_a_name(room: Newsroom) -> None:
+    ann = room.reddit.join("Ann")
+    room.reddit.join("Mod")
+    post = room.reddit.write_post(ann, "one")
+    room.reddit.delete_account(ann.id)
+    room.handle(mod_action("removelink", "Mod", ann, post.id))
+    stored = room.everything()
+    assert stored["audit:t3_x1"]["target"] == "t2_deleted"
+    assert not [name for name in stored if "t2_ann" in name or "t2_deleted" in name]
+    assert f"cache:{post.id}" not in stored
+    assert "Ann" not in room.reddit.public["t3_x1"].body
+
+
+@pytest.mark.parametrize(
+    ("name", "user"),
+    [
+        ("reddit", "t2_reddit"),
+        ("Reddit Legal", "t2_redditlegal"),
+        ("Anti-Evil Operations", "t2_antieviloperations"),
+        ("[ redacted ]", "t2_redacted"),
+    ],
+)
+def test_special_accounts_act_under_ids_of_their_own(room: Newsroom, name: str, user: str) -> None:
+    ann = room.reddit.join("Ann")
+    post = room.reddit.write_post(ann, "one")
+    room.handle(mod_action("removelink", name, ann, post.id))
+    stored = room.everything()
+    assert stored["audit:t3_x1"]["actor"] == user
+    assert set(stored["cdpComplianceUserList"]) == {"t2_ann"}, "nobody looks up who cannot be"
+    assert "(Admin)" in room.reddit.public["t3_x1"].body
+
+
+def test_an_admin_is_left_out_where_the_settings_say_so(room: Newsroom) -> None:
+    ann = room.reddit.join("Ann")
+    room.reddit.join("Adm", is_admin=True)
+    post = room.reddit.write_post(ann, "one")
+    room.settings = msgspec.structs.replace(room.settings, record_admin_actions=False)
+    for moderator in ("Adm", "reddit"):
+        handled = room.handle(mod_action("removelink", moderator, ann, post.id))
+        assert handled is not None
+        assert handled.outcome is Outcome.LEFT_OUT
+    assert not room.everything()
+    assert not room.reddit.public
+
+
+def test_two_actions_of_one_kind_in_the_same_millisecond_are_two(room: Newsroom) -> None:
+    """Mistake 7: the marker of v1 named neither the target nor the moderator."""
+    ann = room.reddit.join("Ann")
+    room.reddit.join("Mod")
+    posts = [room.reddit.write_post(ann, "one"), room.reddit.write_post(ann, "two")]
+    for post in posts:
+        room.handle(mod_action("removelink", "Mod", ann, post.id))
+    assert len(room.reddit.public) == 2
+
+
+def test_posts_are_read_as_posts_and_published_where_the_settings_say(room: Newsroom) -> None:
+    """Mistake 11: v1.1 sent posts to the comment handler and extracts to the moderated subreddit."""
+    ann = room.reddit.join("Ann")
+    room.reddit.join("Mod")
+    post = room.reddit.write_post(ann, "one")
+    room.handle(updated(post.id))
+    assert room.everything()[f"cache:{post.id}"]["type"] == "post"
+    room.handle(mod_action("spamlink", "Mod", ann, post.id))
+    assert {made.subreddit for made in room.reddit.public.values()} == {"cats_log"}
+
+
+@pytest.mark.parametrize("event", ["submit", "update", "action"])
+def test_a_cached_copy_that_cannot_be_read_is_replaced(any_room: Newsroom, event: str) -> None:
+    """Every look at it renews its expiry: it would keep the event from being recorded for ever."""
+    ann = any_room.reddit.join("Ann")
+    any_room.reddit.join("Mod")
+    post = any_room.reddit.write_post(ann, "one")
+    for name in (f"cache:{post.id}", "cache:t2_ann", "cache:t2_mod"):
+        any_room.raw("HSET", name, "type", "nothing", "else", "x")
+    events = {
+        "submit": submitted(post.id),
+        "update": updated(post.id),
+        "action": mod_action("removelink", "Mod", ann, post.id),
+    }
+    handled = any_room.handle(events[event])
+    assert handled is not None
+    assert handled.outcome is Outcome.RECORDED
+    assert any_room.everything()[f"cache:{post.id}"]["body"] == "body one"
+    assert any_room.everything()["cache:t2_ann"] == {"type": "user", "username": "Ann"}

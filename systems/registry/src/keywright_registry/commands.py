@@ -1,0 +1,232 @@
+"""`keywright registry`: the container registry's cached repositories and counts, and the service for them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from datetime import timedelta
+from typing import Annotated
+
+import msgspec
+import typer
+
+from keywright.cli.logs import log_to_stderr
+from keywright.cli.output import as_json
+from keywright.cli.targets import ServerOption
+from keywright.engine import Database, aconnect, connect
+from keywright.errors import UsageError
+from keywright.keyspace import Secret, gather_list
+from keywright_registry.batches import portions
+from keywright_registry.cache import RepositoryCache, read_all
+from keywright_registry.metadata.paths import is_storable
+from keywright_registry.repository import Counts, Repository
+from keywright_registry.schema import CachedRepository
+
+__all__ = ["registry"]
+
+DATABASE = "KEYWRIGHT_REGISTRY_DATABASE"
+TOKEN = "KEYWRIGHT_REGISTRY_TOKEN"
+
+registry = typer.Typer(
+    help="The container registry: cached repositories, pull and push counts.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+DatabaseOption = Annotated[
+    str | None,
+    typer.Option(
+        help=f"The metadata database, as in postgresql://user:password@host/name or sqlite:///file.db. "
+        f"Else {DATABASE}, else none.",
+        show_default=False,
+    ),
+]
+
+
+def _text(path: str) -> str:
+    if not is_storable(path):
+        raise typer.BadParameter("a path is text in UTF-8")
+    return path
+
+
+PathArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH", help="The repository, as in acme/web.", show_default=False, callback=_text
+    ),
+]
+
+
+@registry.command()
+def put(url: ServerOption = None) -> None:
+    """Cache repositories, read as JSON from standard input.
+
+    One object, or one a line, with id, namespace_id, name, path and created_at, and where they are known
+    parent_id, updated_at, deleted_at, size and last_published_at; times are RFC 3339. Other fields are
+    ignored. Stored as the registry itself does, for six hours.
+
+    Exits with 2, and nothing is cached, when the input is not that; with 3 when the server cannot be reached.
+    """
+    repositories = _read(sys.stdin.buffer.read())
+    cached = gather_list([RepositoryCache().set(repository) for repository in repositories])
+    with _connected(url) as db:
+        db.run(cached)
+        for repository in repositories:
+            name = db.context.name(CachedRepository.of(repository.path)).decode()
+            typer.echo(f"cached {repository.path} (id {repository.id}) as {name}")
+
+
+@registry.command()
+def get(path: PathArgument, url: ServerOption = None) -> None:
+    """Print a cached repository as JSON.
+
+    Exits with 1 when it is not cached, or what is there cannot be decoded, 3 when the server cannot be
+    reached.
+    """
+    with _connected(url) as db:
+        found = db.run(RepositoryCache().get(path))
+    if found is None:
+        typer.echo(f"{path} is not cached.", err=True)
+        raise typer.Exit(1)
+    typer.echo(as_json(msgspec.to_builtins(found)))
+
+
+@registry.command()
+def drop(
+    path: PathArgument,
+    recursive: Annotated[
+        bool, typer.Option("--recursive", help="Also every cached repository below it.")
+    ] = False,
+    url: ServerOption = None,
+) -> None:
+    """Forget a cached repository, and what is cached of its size. Counts stay.
+
+    Exits with 0 whether it was cached or not, 3 when the server cannot be reached.
+    """
+    with _connected(url) as db:
+        paths = [path, *(_below(db, path) if recursive else ())]
+        cached = db.run(RepositoryCache().get_many(paths))
+        db.run(RepositoryCache().delete(*paths))
+    for each in sorted(cached):
+        typer.echo(f"dropped {each}")
+    if not cached:
+        typer.echo(f"{path} was not cached.")
+
+
+@registry.command()
+def counts(path: PathArgument, url: ServerOption = None, database: DatabaseOption = None) -> None:
+    """Print how often a repository was pulled from and pushed to, as JSON.
+
+    What Redis has counted, and what was moved to the database, when one is given.
+
+    Exits with 2 when the database's URL cannot be read, 3 when a server cannot be reached.
+    """
+    typer.echo(as_json(msgspec.to_builtins(asyncio.run(_counts(path, url, database)))))
+
+
+@registry.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8088,
+    url: ServerOption = None,
+    database: DatabaseOption = None,
+    flush_every: Annotated[
+        float, typer.Option(min=0.01, help="Seconds between two flushes of counts to the database.")
+    ] = 10.0,
+) -> None:
+    """Receive the registry's notifications at /notifications, and count pulls and pushes.
+
+    Counts are moved to the database, whose tables are made or brought up to date first. What the
+    registry must send as bearer or basic password is in KEYWRIGHT_REGISTRY_TOKEN; without it only loopback
+    is listened on. SIGTERM and SIGINT end it cleanly: all that was acknowledged is counted, and moved.
+
+    Exits with 0 when it was told to stop, 2 when it cannot listen, 3 when Redis or the database cannot be
+    reached at the start.
+    """
+    try:
+        from keywright_registry.service.process import RegistryService, ServiceSettings
+    except ModuleNotFoundError as error:
+        raise UsageError(f"{error.name} is not installed. Install keywright[registry].") from error
+    log_to_stderr()
+    token = os.environ.get(TOKEN)
+    settings = ServiceSettings(
+        host=host,
+        port=port,
+        token=None if token is None else Secret(token),
+        redis=url,
+        database=_database(database),
+        flush_every=timedelta(seconds=flush_every),
+    )
+
+    async def served() -> None:
+        await RegistryService(settings).run(handle_signals=True)
+
+    asyncio.run(served())
+
+
+async def _counts(path: str, url: str | None, database: str | None) -> Counts:
+    from keywright_registry.metadata import open_metadata
+    from keywright_registry.service.totals import total
+
+    location = _database(database)
+    async with aconnect(url) as redis:
+        if location is None:
+            return await total(redis, None, path)
+        metadata = await open_metadata(location)
+        try:
+            return await total(redis, metadata, path)
+        finally:
+            await metadata.close()
+
+
+def _read(data: bytes) -> list[Repository]:
+    lines = [line for line in data.splitlines() if line.strip()]
+    if not lines:
+        raise UsageError("there is nothing on standard input. Write a repository as JSON to it.")
+    try:
+        found = _decoded(lines)
+    except msgspec.DecodeError as error:
+        raise UsageError(
+            f"the input is no repository: {error}. See `keywright registry put --help`."
+        ) from error
+    for repository in found:
+        _check_times(repository)
+    return found
+
+
+def _decoded(lines: list[bytes]) -> list[Repository]:
+    """One object over all lines, else one a line."""
+    decode = msgspec.json.Decoder(Repository).decode
+    try:
+        return [decode(b"\n".join(lines))]
+    except msgspec.DecodeError:
+        if len(lines) == 1 or lines[0].strip() == b"{":
+            raise
+    return [decode(line) for line in lines]
+
+
+def _check_times(repository: Repository) -> None:
+    for name in ("created_at", "updated_at", "deleted_at", "last_published_at"):
+        time = getattr(repository, name)
+        if time is not None and time.tzinfo is None:
+            raise UsageError(
+                f"{name} of {repository.path!r} has no time zone. Write it as in 2026-01-02T03:04:05Z."
+            )
+
+
+def _below(db: Database, path: str) -> list[str]:
+    """The cached repositories below a path. Their names are hashed, so each of the namespace is looked at."""
+    keys = list(db.scan(CachedRepository, namespace=path.partition("/")[0]))
+    cached = [each for some in portions(keys) for each in db.run(read_all(some))]
+    return [each.path for each in cached if each is not None and each.path.startswith(f"{path}/")]
+
+
+def _connected(url: str | None) -> Database:
+    if not (url or os.environ.get("REDIS_URL")):
+        typer.echo("there is no --url and no REDIS_URL: an embedded server, which keeps nothing.", err=True)
+    return connect(url)
+
+
+def _database(given: str | None) -> str | None:
+    return given or os.environ.get(DATABASE) or None

@@ -1,0 +1,146 @@
+"""The service over HTTP: takes notifications, answers for repositories and counts, tells how it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+import msgspec
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError, UsageError
+from keywright.keyspace import Secret
+from keywright_registry.repository import Counts, Repository
+from keywright_registry.service.access import CHALLENGE, is_allowed
+from keywright_registry.service.metrics import Monitor
+from keywright_registry.service.notifications import MEDIA_TYPES, MalformedError, Outcome, count_all, parse
+from keywright_service.http import json_response
+
+__all__ = ["LARGEST_BODY", "registry_app"]
+
+log = logging.getLogger("keywright.registry")
+
+LARGEST_BODY = 1 << 20
+BODY_SECONDS = 30.0
+RETRY_SECONDS = "1"
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Accepted(msgspec.Struct, frozen=True):
+    """What became of a notification's events."""
+
+    counted: int
+    repeated: int
+    ignored: int
+
+
+def registry_app(
+    redis: AsyncDatabase,
+    *,
+    find: Callable[[str], Awaitable[Repository | None]],
+    totals: Callable[[str], Awaitable[Counts]],
+    check: Callable[[], Awaitable[None]],
+    monitor: Monitor,
+    token: Secret[str] | None = None,
+    largest_body: int = LARGEST_BODY,
+) -> Starlette:
+    """An ASGI application. `find` looks a repository up, `totals` its counts; `check` raises when unwell.
+
+    With a token everything but `/health` and `/metrics` asks for it. An envelope is answered with 200 once
+    all of its events are counted, else the registry sends it again: 400 malformed, 401, 413, 415, 503.
+    """
+
+    async def notified(request: Request) -> Response:
+        if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() not in MEDIA_TYPES:
+            raise HTTPException(415, f"send {' or '.join(sorted(MEDIA_TYPES))}")
+        body = await _body(request, largest_body)
+        try:
+            events = parse(body)
+        except MalformedError as error:
+            raise HTTPException(400, str(error)) from error
+        verdicts = await redis.run(count_all(events))
+        monitor.counted(verdicts)
+        outcomes = [verdict.outcome for verdict in verdicts]
+        return json_response(Accepted(*(outcomes.count(each) for each in Outcome)))
+
+    async def repository(request: Request) -> Response:
+        path = request.path_params["path"]
+        found = await find(path)
+        if found is None:
+            raise HTTPException(404, f"there is no repository {path!r}")
+        return json_response(found)
+
+    async def counts(request: Request) -> Response:
+        return json_response(await totals(request.path_params["path"]))
+
+    async def health(request: Request) -> Response:
+        await check()
+        return json_response({"ok": True})
+
+    async def metrics(request: Request) -> Response:
+        return Response(monitor.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    def guarded(endpoint: Endpoint) -> Endpoint:
+        async def allowed(request: Request) -> Response:
+            if not is_allowed(token, request.headers.get("Authorization", "")):
+                headers = {"WWW-Authenticate": CHALLENGE}
+                raise HTTPException(401, "give the token, as bearer or as basic password", headers)
+            return await endpoint(request)
+
+        return allowed
+
+    async def refused(request: Request, error: Exception) -> Response:
+        status, reason, headers = _answer(error)
+        if request.url.path == "/notifications":
+            monitor.refused(status)
+            # What was not read of the body would be read and thrown away, however much still comes.
+            headers["Connection"] = "close"
+        return json_response({"error": reason}, status, headers)
+
+    return Starlette(
+        routes=[
+            Route("/notifications", guarded(notified), methods=["POST"]),
+            Route("/repositories/{path:path}", guarded(repository)),
+            Route("/counts/{path:path}", guarded(counts)),
+            Route("/health", health),
+            Route("/metrics", metrics),
+        ],
+        exception_handlers={HTTPException: refused, KeywrightError: refused},
+    )
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """The whole body; what is declared is believed only when it is too much."""
+    declared = request.headers.get("Content-Length", "")
+    if declared.isdigit() and int(declared) > most:
+        raise HTTPException(413, f"a notification has at most {most} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > most:
+                    raise HTTPException(413, f"a notification has at most {most} bytes")
+    except TimeoutError as error:
+        raise HTTPException(408, f"the body did not come within {BODY_SECONDS:g} s") from error
+    except ClientDisconnect as error:
+        raise HTTPException(400, "the body ended early") from error
+    return bytes(body)
+
+
+def _answer(error: Exception) -> tuple[int, str, dict[str, str]]:
+    if isinstance(error, HTTPException):
+        return error.status_code, error.detail, dict(error.headers or {})
+    if isinstance(error, UsageError):
+        return 400, str(error), {}
+    log.warning("cannot serve: %s", error)
+    # The reason may name servers, which is not the caller's business.
+    return 503, f"{type(error).__name__}: try again later", {"Retry-After": RETRY_SECONDS}

@@ -1,0 +1,151 @@
+"""The process around the application: opens what it needs, listens, flushes, and ends without loss."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+import msgspec
+from starlette.applications import Starlette
+
+from keywright.engine import AsyncDatabase, aconnect
+from keywright.errors import UsageError
+from keywright.keyspace import Secret
+from keywright_registry.cache import RepositoryCache
+from keywright_registry.metadata import Metadata, open_metadata
+from keywright_registry.registry import Registry
+from keywright_registry.repository import Counts, Repository
+from keywright_registry.service.app import LARGEST_BODY, registry_app
+from keywright_registry.service.flusher import FLUSH_EVERY, ScheduledFlusher
+from keywright_registry.service.metrics import Monitor
+from keywright_registry.service.schema import FlushTurn
+from keywright_registry.service.totals import total
+from keywright_service.addresses import LOOPBACK, is_loopback, listening
+from keywright_service.http import serving, stopped_by_signals
+
+__all__ = ["RegistryService", "ServiceSettings"]
+
+log = logging.getLogger("keywright.registry")
+
+
+class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Where it listens, what it opens. No `redis` is REDIS_URL, else an embedded server."""
+
+    host: str = LOOPBACK
+    port: int = 8088
+    token: Secret[str] | None = None
+    redis: str | None = None
+    database: str | None = None
+    flush_every: timedelta = FLUSH_EVERY
+    largest_body: int = LARGEST_BODY
+
+    def __repr__(self) -> str:
+        return f"<ServiceSettings {self.host}:{self.port}>"  # the URLs may have passwords
+
+
+class RegistryService:
+    """One process of the service. `run` it; `stop` ends it, as SIGTERM and SIGINT do.
+
+    Ending: requests under way are answered, then what is counted is moved to the database.
+    """
+
+    def __init__(self, settings: ServiceSettings) -> None:
+        _require_token(settings)
+        self.settings = settings
+        self.monitor = Monitor()
+        self.address: tuple[str, int] | None = None
+        """Host and port, once it listens."""
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def run(self, *, handle_signals: bool = False) -> None:
+        """Until it is told to stop."""
+        async with AsyncExitStack() as opened:
+            if handle_signals:
+                opened.enter_context(stopped_by_signals(self.stop, log))
+            bound = opened.enter_context(
+                listening(self.settings.host, self.settings.port, remedy="Choose another address.")
+            )
+            redis = await opened.enter_async_context(aconnect(self.settings.redis))
+            metadata = await self._metadata(opened)
+            app = await self._app(redis, metadata, opened)
+            await self._serve(bound, app, self._flusher(redis, metadata))
+
+    async def _metadata(self, opened: AsyncExitStack) -> Metadata | None:
+        if self.settings.database is None:
+            log.warning("there is no metadata database: counts stay in Redis")
+            return None
+        metadata = await open_metadata(self.settings.database)
+        opened.push_async_callback(metadata.close)
+        if taken := await metadata.migrate():
+            log.info("migrated the metadata database: %s", ", ".join(taken))
+        return metadata
+
+    async def _app(
+        self, redis: AsyncDatabase, metadata: Metadata | None, opened: AsyncExitStack
+    ) -> Starlette:
+        cache = RepositoryCache()
+        registry = Registry(redis, metadata, cache=cache, tally=self.monitor.cache) if metadata else None
+        if registry:
+            opened.push_async_callback(registry.close)
+
+        async def find(path: str) -> Repository | None:
+            return await (registry.find(path) if registry else redis.run(cache.get(path)))
+
+        async def totals(path: str) -> Counts:
+            return await total(redis, metadata, path)
+
+        async def check() -> None:
+            await redis.run(FlushTurn().holder())
+            if metadata:
+                await metadata.counts("health")
+
+        return registry_app(
+            redis,
+            find=find,
+            totals=totals,
+            check=check,
+            monitor=self.monitor,
+            token=self.settings.token,
+            largest_body=self.settings.largest_body,
+        )
+
+    def _flusher(self, redis: AsyncDatabase, metadata: Metadata | None) -> ScheduledFlusher | None:
+        if metadata is None:
+            return None
+        return ScheduledFlusher(redis, metadata, self.monitor, every=self.settings.flush_every)
+
+    async def _serve(self, bound: socket.socket, app: Starlette, flusher: ScheduledFlusher | None) -> None:
+        flushing = asyncio.create_task(flusher.run()) if flusher else None
+        stopping = asyncio.create_task(self._stopping.wait())
+        host, port = bound.getsockname()[:2]
+        self.address = host, port
+        log.info("listening on http://%s:%d", host, port)
+        try:
+            async with serving(app, bound) as answering:
+                await asyncio.wait(
+                    [task for task in (answering, flushing, stopping) if task],
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+        finally:
+            stopping.cancel()
+            # Only now: whatever was acknowledged is counted by then.
+            if flusher and flushing:
+                flusher.stop()
+                await flushing
+        log.info("stopped")
+
+
+def _require_token(settings: ServiceSettings) -> None:
+    if settings.token is not None and not settings.token.reveal():
+        raise UsageError("the token is empty. Set KEYWRIGHT_REGISTRY_TOKEN to a long random text.")
+    if settings.token is None and not is_loopback(settings.host):
+        raise UsageError(
+            f"{settings.host} can be reached from outside, and anybody could count there. "
+            f"Set KEYWRIGHT_REGISTRY_TOKEN, or listen on {LOOPBACK}."
+        )

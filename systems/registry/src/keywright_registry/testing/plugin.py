@@ -1,0 +1,56 @@
+"""A private PostgreSQL as fixtures. Opt in with `pytest_plugins`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from keywright.errors import EngineError
+from keywright.testing.requirements import require
+
+if TYPE_CHECKING:
+    from keywright_registry.testing.postgres import PostgresServer
+
+__all__ = ["database_url", "keywright_postgres", "postgres_url"]
+
+
+@pytest.fixture(scope="session")
+def keywright_postgres() -> Iterator[PostgresServer]:
+    """One private PostgreSQL for the whole run, on a unix socket."""
+    require(_find_postgres)
+    from keywright_registry.testing.postgres import PostgresServer
+
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_url(keywright_postgres: PostgresServer) -> Iterator[str]:
+    """The URL of an empty database; a server that an earlier test stopped is brought back first."""
+    keywright_postgres.resume()
+    keywright_postgres.start()
+    name = keywright_postgres.make_database()
+    yield keywright_postgres.url_of(name)
+    keywright_postgres.resume()
+    keywright_postgres.start()
+    keywright_postgres.remove_database(name)
+
+
+@pytest.fixture(params=["postgresql", "sqlite"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty metadata database of the registry, once of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/registry.db"
+    url: str = request.getfixturevalue("postgres_url")
+    return url
+
+
+def _find_postgres() -> Path:
+    try:
+        from keywright_registry.testing.postgres import find_postgres
+    except ModuleNotFoundError as exc:
+        raise EngineError(f"{exc.name} is not installed. Install keywright-registry[postgresql].") from exc
+    return find_postgres()

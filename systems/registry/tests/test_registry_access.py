@@ -1,0 +1,108 @@
+"""A deadline for each operation, told apart from a cancellation, and a rest after a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from keywright import AsyncDatabase
+from keywright.engine import Retry, Settings
+from keywright.errors import ConnectionLostError, DeadlineError
+from keywright.testing import Proxy
+from keywright_registry.cache import RepositoryCache
+from keywright_registry.circuit_breaker import Access
+
+from .registry_doubles import on_redis
+
+LOOK = RepositoryCache().get("acme")
+ONCE = Settings(connect_seconds=1, retry=Retry(attempts=1))
+
+
+def test_an_operation_without_an_answer_ends_with_its_deadline(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        access = Access(redis, deadline_seconds=0.05)
+        assert await access.run(LOOK) is None
+        proxy.delay(30)
+        outcomes = await asyncio.gather(*(access.run(LOOK) for _ in range(20)), return_exceptions=True)
+        assert [type(each) for each in outcomes] == [DeadlineError] * 20
+        with pytest.raises(DeadlineError, match=r"within 0\.05 s"):
+            await access.run(LOOK)
+        task = asyncio.current_task()
+        assert task is not None
+        assert task.cancelling() == 0  # the cancellation that ended it was taken back
+        proxy.heal()
+
+    on_redis(proxy.url, work)
+
+
+def test_a_cancellation_of_somebody_else_stays_one(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        access = Access(redis)
+        await access.run(LOOK)
+        proxy.delay(30)
+        running = asyncio.create_task(access.run(LOOK))
+        await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await access.run(LOOK)
+        assert not access.rests()  # nothing was wrong with Redis
+        proxy.heal()
+
+    on_redis(proxy.url, work)
+
+
+def test_a_cancellation_at_the_very_deadline_stays_one(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        access = Access(redis, deadline_seconds=60)
+        await access.run(LOOK)
+        proxy.delay(60)
+        running = asyncio.create_task(access.run(LOOK))
+        await asyncio.sleep(0)
+        running.cancel()
+        access._deadlines._seconds = 0  # it is over before the cancellation is noticed
+        access._deadlines._sweep(asyncio.get_running_loop())
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert not access.rests()
+        proxy.heal()
+
+    on_redis(proxy.url, work)
+
+
+def test_after_a_failure_one_asker_in_a_while_tries_again(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        patient, hasty = Access(redis, rest_seconds=3600), Access(redis, rest_seconds=0)
+        proxy.refuse()
+        proxy.cut()
+        for access in (patient, hasty):
+            assert not access.rests()
+            with pytest.raises(ConnectionLostError):
+                await access.run(LOOK)
+        assert [patient.rests() for _ in range(3)] == [True, True, True]
+        assert [hasty.rests() for _ in range(3)] == [False, True, True]  # the first one is to try
+        proxy.heal()
+        await hasty.run(LOOK)
+        assert [hasty.rests() for _ in range(3)] == [False, False, False]
+
+    on_redis(proxy.url, work, settings=ONCE)

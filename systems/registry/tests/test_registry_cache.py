@@ -1,0 +1,283 @@
+"""The repository cache as calls, on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+from keywright import Call, Context, connect
+from keywright.engine import new_token
+from keywright.errors import StoredDataError, UsageError
+from keywright.keyspace.call import Transacted, Transaction, Wire
+from keywright.testing.runs import Raw, Run
+from keywright_registry.cache import Miss, RepositoryCache
+from keywright_registry.go_encoding import GoRepository
+from keywright_registry.repository import Repository
+from keywright_registry.schema import (
+    OBJECT_EXPIRY,
+    CachedRepository,
+    Filling,
+    KnownAbsent,
+    SizeTimedOut,
+    SizeWithDescendants,
+)
+from keywright_registry.sizes import remember_size, remember_time_out
+from keywright_registry.transactions import marked
+
+from .registry_vectors import GOLDEN, repository_at
+
+T = TypeVar("T")
+
+PATH = "gitlab-org/gitlab"
+HOLD = timedelta(seconds=30)
+cache = RepositoryCache()
+remembering = RepositoryCache(absence=True)
+
+
+def stored(path: str) -> bytes:
+    return b"registry:" + CachedRepository.of(path)._name
+
+
+def test_what_is_set_is_what_go_would_have_written(run: Run, raw: Raw) -> None:
+    run(cache.set(GOLDEN.repository))
+    assert raw("GET", stored(PATH)) == GOLDEN.stored
+    assert run(cache.get(PATH)) == GOLDEN.repository
+    assert run(cache.get("gitlab-org/other")) is None
+
+
+def test_what_go_wrote_is_found(run: Run, raw: Raw) -> None:
+    raw("SET", stored(PATH), GOLDEN.stored)
+    assert run(cache.get(PATH)) == run(cache.look(PATH)) == GOLDEN.repository
+
+
+def test_the_expiry_is_six_hours_with_jitter(run: Run, raw: Raw) -> None:
+    paths = [f"a/{number}" for number in range(50)]
+    for path in paths:
+        run(cache.set(repository_at(path)))
+    hours = [raw("PTTL", stored(path)) / 3_600_000 for path in paths]
+    assert 5.39 < min(hours) < max(hours) < 6.61
+    assert len({round(each, 3) for each in hours}) > 20
+    assert OBJECT_EXPIRY.ttl_ms == 6 * 3_600_000
+
+
+def test_a_repository_of_another_path_is_a_miss_and_stays(run: Run, raw: Raw) -> None:
+    raw("SET", stored("acme/web"), GoRepository().encode(repository_at("other/web")))
+    assert run(cache.get("acme/web")) is None
+    assert run(cache.look("acme/web")) is Miss.MISMATCH
+    assert run(cache.get_many(["acme/web"])) == {}
+    assert raw("EXISTS", stored("acme/web")) == 1
+
+
+def test_what_does_not_decode_is_told(run: Run, raw: Raw) -> None:
+    raw("SET", stored(PATH), b"\x00rubbish")
+    with pytest.raises(StoredDataError, match="registry Repository"):
+        run(cache.get(PATH))
+
+
+def test_many_are_found_in_one_round_trip_whatever_is_wrong_with_some(run: Run, raw: Raw) -> None:
+    paths = [f"a/{number}" for number in range(100)]
+    for path in paths[:60]:
+        run(cache.set(repository_at(path)))
+    assert set(run(cache.get_many(paths))) == set(paths[:60])
+    raw("SET", stored(paths[0]), b"rubbish")
+    raw("DEL", stored(paths[1]))
+    raw("LPUSH", stored(paths[1]), "a list")
+    assert set(run(cache.get_many(paths))) == set(paths[2:60])
+
+
+def test_deleting_forgets_everything_known_of_a_repository(run: Run, raw: Raw) -> None:
+    for path in ("a", "b"):
+        run(cache.set(repository_at(path)))
+        run(SizeWithDescendants.of(path).set(1))
+        run(SizeTimedOut.of(path).set(value=True))
+        run(KnownAbsent.of(path).set(value=True))
+        run(Filling.of(path).acquire("someone", HOLD))
+    run(cache.set(repository_at("c")))
+    run(cache.delete("a", "b"))
+    assert raw.names() == {stored("c")}
+
+
+def test_renaming_leaves_nothing_of_the_old_paths(run: Run, raw: Raw) -> None:
+    """The registry leaves the renamed object and all below it for up to six hours."""
+    for path in ("acme/old", "acme/old/api", "acme/old/api/v1", "acme/other"):
+        run(cache.set(repository_at(path)))
+    moved = [
+        (path, repository_at(path.replace("old", "new")))
+        for path in ("acme/old", "acme/old/api", "acme/old/api/v1")
+    ]
+    run(cache.rename(moved))
+    gone, there = [old for old, _ in moved], [new.path for _, new in moved]
+    assert set(run(cache.get_many([*gone, *there, "acme/other"]))) == {*there, "acme/other"}
+    assert raw.names() == {stored(path) for path in (*there, "acme/other")}
+
+
+def test_a_path_that_is_old_and_new_at_once_is_kept(run: Run) -> None:
+    for path in ("b", "b/x"):
+        run(cache.set(repository_at(path)))
+    run(cache.rename([("b", repository_at("b/x", number=1)), ("b/x", repository_at("c", number=2))]))
+    assert run(cache.get_many(["b", "b/x", "c"])) == {
+        "b/x": repository_at("b/x", number=1),
+        "c": repository_at("c", number=2),
+    }
+
+
+def test_the_size_is_forgotten_and_the_expiry_stays(run: Run, raw: Raw) -> None:
+    run(cache.set(repository_at("a", size=5)))
+    raw("PEXPIRE", stored("a"), 100_000)
+    assert run(cache.invalidate_size("a")) is True
+    assert run(cache.get("a")) == repository_at("a")
+    assert 0 < raw("PTTL", stored("a")) <= 100_000
+    assert run(cache.invalidate_size("a")) is False
+
+
+def test_forgetting_the_size_of_what_expired_brings_nothing_back(run: Run, raw: Raw) -> None:
+    """The registry writes its whole object back, with six fresh hours."""
+    assert run(cache.invalidate_size("a")) is False
+    assert raw.names() == set()
+
+
+def test_forgetting_the_size_of_rubbish_removes_it(run: Run, raw: Raw) -> None:
+    raw("SET", stored("a"), "rubbish")
+    assert run(cache.invalidate_size("a")) is True
+    assert raw.names() == set()
+
+
+def test_forgetting_a_size_never_overwrites_what_came_in_between(run: Run, raw: Raw) -> None:
+    raw("SET", stored("a"), GoRepository().encode(repository_at("a", size=1)))
+    newer = repository_at("a", number=2)
+
+    def interfere(wires: list[Wire]) -> None:
+        if wires[0].arguments[0] == b"UNLINK" and len(rounds_seen) == 1:
+            raw("SET", stored("a"), GoRepository().encode(newer))
+
+    rounds_seen: list[list[Wire]] = []
+    assert _step_by_step(cache.invalidate_size("a"), run.context, raw, rounds_seen, interfere) is False
+    assert run(cache.get("a")) == newer
+
+
+def test_where_others_keep_writing_the_repository_is_forgotten(run: Run, raw: Raw) -> None:
+    raw("SET", stored("a"), GoRepository().encode(repository_at("a", size=1)))
+
+    def interfere(wires: list[Wire]) -> None:
+        if wires[0].arguments[0] == b"UNLINK":
+            raw(
+                "SET",
+                stored("a"),
+                GoRepository().encode(repository_at("a", number=len(seen) + 1, size=1)),
+            )
+
+    seen: list[list[Wire]] = []
+    assert _step_by_step(cache.invalidate_size("a"), run.context, raw, seen, interfere) is True
+    assert run(cache.get("a")) is None
+
+
+def _step_by_step(
+    call: Call[T],
+    context: Context,
+    raw: Raw,
+    seen: list[list[Wire]],
+    after: Callable[[list[Wire]], None],
+) -> T:
+    """Run a call by hand, with something in between its round trips."""
+    rounds = call.rounds(context)
+    wires = next(rounds)
+    try:
+        while True:
+            seen.append(wires)
+            replies = [_sent(raw, wire) for wire in wires]
+            after(wires)
+            wires = rounds.send(replies)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+
+
+def _sent(raw: Raw, wire: Wire) -> object:
+    if isinstance(wire, Transaction):
+        return Transacted(raw(*arguments) for arguments in wire.arguments)
+    if wire.operation.script is not None:
+        return raw("EVAL", wire.operation.script.source, *wire.arguments[2:])
+    return raw(*wire.arguments)
+
+
+def test_a_fill_is_refused_once_somebody_wrote(run: Run) -> None:
+    """What was read before a commit is never written after it."""
+    old, new = repository_at("a", number=1), repository_at("a", number=2)
+    for write in (cache.set(new), cache.delete("a"), cache.invalidate_size("a"), cache.appeared("a")):
+        token = new_token()
+        assert run(cache.begin_fill("a", token, HOLD))
+        run(write)
+        before = run(cache.get("a"))
+        assert run(cache.fill("a", old, token)) is False
+        assert run(cache.get("a")) == before
+        run(cache.delete("a"))
+
+
+def test_a_fill_is_written_with_the_expiry_and_ends_itself(run: Run, raw: Raw) -> None:
+    token = new_token()
+    assert run(cache.begin_fill("a", token, HOLD))
+    assert not run(cache.begin_fill("a", new_token(), HOLD))
+    assert run(cache.fill("a", repository_at("a"), token))
+    assert raw.names() == {stored("a")}
+    assert raw("PTTL", stored("a")) > 0
+
+
+def test_absence_is_remembered_only_where_it_is_asked_for(run: Run) -> None:
+    for each, expected in ((cache, Miss.ABSENT), (remembering, Miss.KNOWN_ABSENT)):
+        assert run(each.begin_fill("a", "token", HOLD))
+        assert run(each.fill("a", None, "token"))
+        assert run(each.look("a")) is expected
+    run(remembering.set(repository_at("a")))
+    run(CachedRepository.of("a").delete())
+    assert run(remembering.look("a")) is Miss.ABSENT
+
+
+def test_known_absence_lasts_half_a_minute(run: Run, raw: Raw) -> None:
+    run(remembering.begin_fill("a", "token", HOLD))
+    run(remembering.fill("a", None, "token"))
+    assert 26_000 < raw("PTTL", stored("a") + b":absent") < 34_000
+
+
+def writes() -> list[Call[Any]]:
+    a = repository_at("a")
+    return [
+        cache.set(a),
+        cache.delete("a"),
+        cache.appeared("a"),
+        cache.rename([("b", a)]),
+        cache.invalidate_size("a"),
+        remember_size("a", 5),
+        remember_time_out("a"),
+    ]
+
+
+@pytest.mark.parametrize("number", range(len(writes())))
+def test_a_cache_write_inside_a_transaction_is_refused_and_sends_nothing(
+    redis_url: str, raw: Raw, number: int
+) -> None:
+    raw("SET", stored("a"), GOLDEN.stored)
+    with connect(redis_url) as redis, marked():
+        with pytest.raises(UsageError, match=r"not committed yet.*after the commit"):
+            redis.run(writes()[number])
+        assert redis.run(cache.get("b")) is None  # reading is harmless
+    assert raw.names() == {stored("a")}
+    assert raw("GET", stored("a")) == GOLDEN.stored
+
+
+def test_a_write_that_was_made_inside_may_run_afterwards(run: Run) -> None:
+    with marked():
+        write = cache.set(repository_at("a"))
+    run(write)
+    assert run(cache.get("a")) == repository_at("a")
+
+
+def test_a_repository_keeps_what_it_has_when_its_size_is_forgotten(run: Run) -> None:
+    whole = msgspec.structs.replace(GOLDEN.repository, parent_id=3, size=7)
+    run(cache.set(whole))
+    run(cache.invalidate_size(PATH))
+    assert run(cache.get(PATH)) == msgspec.structs.replace(whole, size=None)
+    assert isinstance(run(cache.look(PATH)), Repository)

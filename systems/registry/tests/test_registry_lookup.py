@@ -1,0 +1,353 @@
+"""Read-through: one query however many miss, nothing old over anything new, and an answer without Redis."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from keywright import AsyncDatabase, aconnect
+from keywright.engine import new_token
+from keywright.testing import Proxy
+from keywright.testing.runs import Raw
+from keywright_registry.cache import RepositoryCache
+from keywright_registry.go_encoding import GoRepository
+from keywright_registry.lookup import Patience
+from keywright_registry.registry import Registry
+from keywright_registry.repository import Repository
+from keywright_registry.schema import CachedRepository, Filling
+from keywright_registry.tallies import Event, PrometheusTally, TallyCounts
+
+from .registry_doubles import CountingMetadata, on_redis, two, until
+from .registry_vectors import repository_at
+
+PATH = "acme/web"
+WAITERS = 500
+NEVER_SAMPLED = Patience(sampled=0)
+ALWAYS_SAMPLED = Patience(sampled=1)
+HOLD = timedelta(seconds=30)
+
+
+class Bench:
+    """A registry on Redis with a counting database, and its tally."""
+
+    def __init__(
+        self, redis: AsyncDatabase, patience: Patience = NEVER_SAMPLED, *, absence: bool = False
+    ) -> None:
+        self.redis = redis
+        self.metadata = CountingMetadata([repository_at(PATH)])
+        self.tally = TallyCounts()
+        self.registry = Registry(
+            redis,
+            self.metadata,
+            cache=RepositoryCache(absence=absence),
+            tally=self.tally,
+            patience=patience,
+        )
+
+
+def test_a_miss_asks_the_database_and_the_next_one_does_not(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        for _ in range(3):
+            assert await bench.registry.find(PATH) == repository_at(PATH)
+        assert bench.metadata.queries == 1
+        assert bench.tally == {
+            Event.MISS: 1,
+            Event.QUERIED: 1,
+            Event.FILLED: 1,
+            Event.FILL_REFUSED: 0,
+            Event.HIT: 2,
+        }
+
+    on_redis(redis_url, work)
+
+
+def test_five_hundred_concurrent_misses_run_one_query(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.metadata.gate.clear()
+        waiting = [asyncio.create_task(bench.registry.find(PATH)) for _ in range(WAITERS)]
+        await bench.metadata.asked.wait()
+        bench.metadata.gate.set()
+        assert await asyncio.gather(*waiting) == [repository_at(PATH)] * WAITERS
+        assert bench.metadata.queries == 1
+
+    on_redis(redis_url, work)
+
+
+def test_misses_of_two_processes_run_one_query(redis_url: str) -> None:
+    async def work() -> None:
+        async with two(redis_url) as (one, other):
+            asking, waiting = Bench(one), Bench(other)
+            asking.metadata.gate.clear()
+            first = asyncio.create_task(asking.registry.find(PATH))
+            await asking.metadata.asked.wait()
+            others = [asyncio.create_task(waiting.registry.find(PATH)) for _ in range(50)]
+            await until(lambda: _missed(waiting, 50))
+            asking.metadata.gate.set()
+            assert await asyncio.gather(first, *others) == [repository_at(PATH)] * 51
+            assert (asking.metadata.queries, waiting.metadata.queries) == (1, 0)
+
+    asyncio.run(work())
+
+
+def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_url: str) -> None:
+    async def work() -> None:
+        async with two(redis_url) as (one, other):
+            asking, waiting = Bench(one), Bench(other)
+            asking.metadata.gate.clear()
+            asking.metadata.failing = RuntimeError("the database is gone")
+            first = asyncio.create_task(asking.registry.find(PATH))
+            await asking.metadata.asked.wait()
+            second = asyncio.create_task(waiting.registry.find(PATH))
+            asking.metadata.gate.set()
+            with pytest.raises(RuntimeError, match="gone"):
+                await first
+            assert await second == repository_at(PATH)
+            assert waiting.tally[Event.FILLED] == 1
+
+    asyncio.run(work())
+
+
+def test_whoever_waited_long_enough_asks_without_filling(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis, Patience(sampled=0, others=timedelta(milliseconds=50)))
+        await redis.run(Filling.of(PATH).acquire("a process that hangs", HOLD))
+        assert await bench.registry.find(PATH) == repository_at(PATH)
+        assert bench.metadata.queries == 1
+        assert await redis.run(CachedRepository.of(PATH).get()) is None
+
+    on_redis(redis_url, work)
+
+
+def test_a_waiter_that_is_cancelled_leaves_the_others_waiting(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.metadata.gate.clear()
+        first, second = (asyncio.create_task(bench.registry.find(PATH)) for _ in range(2))
+        await bench.metadata.asked.wait()
+        first.cancel()
+        bench.metadata.gate.set()
+        assert await second == repository_at(PATH)
+        assert first.cancelled()
+
+    on_redis(redis_url, work)
+
+
+def test_an_error_of_the_database_reaches_every_waiter_and_is_not_cached(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.metadata.failing = RuntimeError("refused")
+        outcomes = await asyncio.gather(
+            *(bench.registry.find(PATH) for _ in range(5)), return_exceptions=True
+        )
+        assert [str(each) for each in outcomes] == ["refused"] * 5
+        bench.metadata.failing = None
+        assert await bench.registry.find(PATH) == repository_at(PATH)
+
+    on_redis(redis_url, work)
+
+
+def test_what_was_read_before_a_change_is_not_cached_after_it(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.metadata.gate.clear()
+        reading = asyncio.create_task(bench.registry.find(PATH))
+        await bench.metadata.asked.wait()
+        newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
+        await redis.run(bench.registry.cache.set(newer))
+        bench.metadata.gate.set()
+        assert await reading == repository_at(PATH)
+        assert bench.tally[Event.FILL_REFUSED] == 1
+        assert await bench.registry.find(PATH) == newer
+
+    on_redis(redis_url, work)
+
+
+def test_absence_is_cached_when_asked_for(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        for absence, queries in ((False, 3), (True, 1)):
+            bench = Bench(redis, absence=absence)
+            for _ in range(3):
+                assert await bench.registry.find("no/such") is None
+            assert bench.metadata.queries == queries
+            assert bench.tally[Event.KNOWN_ABSENT] == 3 - queries
+
+    on_redis(redis_url, work)
+
+
+def test_a_hot_repository_is_read_anew_before_it_expires(redis_url: str, raw: Raw) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis, ALWAYS_SAMPLED)
+        await bench.registry.find(PATH)
+        await bench.registry.find(PATH)
+        assert bench.metadata.queries == 1
+        newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
+        await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
+        assert await bench.registry.find(PATH) == repository_at(PATH)  # answered by the old one
+        assert bench.tally[Event.REFRESHED] == 1
+        await until(lambda: _found(bench, newer))
+        assert bench.metadata.queries == 2
+        assert (await redis.run(CachedRepository.of(PATH).ttl()) or HOLD) > timedelta(hours=5)
+
+    on_redis(redis_url, work)
+
+
+def test_what_is_cold_is_not_refreshed(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis, NEVER_SAMPLED)
+        await bench.registry.find(PATH)
+        await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
+        await bench.registry.find(PATH)
+        assert bench.tally[Event.REFRESHED] == 0
+
+    on_redis(redis_url, work)
+
+
+def test_a_mismatch_and_rubbish_are_misses_that_are_counted(redis_url: str, raw: Raw) -> None:
+    name = b"registry:" + CachedRepository.of(PATH)._name
+
+    async def work(redis: AsyncDatabase) -> None:
+        for stored, event in (
+            (GoRepository().encode(repository_at("other/web")), Event.MISMATCH),
+            (b"rubbish", Event.UNDECODABLE),
+        ):
+            raw("SET", name, stored)
+            bench = Bench(redis)
+            assert await bench.registry.find(PATH) == repository_at(PATH)
+            assert bench.tally[event] == bench.metadata.queries == 1
+            assert await bench.registry.find(PATH) == repository_at(PATH)
+            assert bench.metadata.queries == 1
+
+    on_redis(redis_url, work)
+
+
+def test_many_are_found_with_one_query_for_all_that_miss(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        paths = [f"acme/{number}" for number in range(100)]
+        bench.metadata.rows = {path: repository_at(path) for path in paths[:80]}
+        for path in paths[:10]:
+            await bench.registry.find(path)
+        bench.metadata.queries = 0
+        assert await bench.registry.find_many([*paths, paths[0]]) == bench.metadata.rows
+        assert bench.metadata.queries == 1
+        assert await bench.registry.find_many(paths[:80]) == bench.metadata.rows
+        assert bench.metadata.queries == 1
+        assert await bench.registry.find_many([]) == {}
+
+    on_redis(redis_url, work)
+
+
+def test_a_silent_redis_costs_one_deadline_then_the_database_answers_at_once(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        await bench.registry.find(PATH)
+        proxy.delay(30)
+        clock = asyncio.get_running_loop().time
+        start = clock()
+        assert await bench.registry.find(PATH) == repository_at(PATH)
+        waited = clock() - start
+        assert waited >= 0.4  # it was waited for, and not for long: 30 seconds would end the test
+        assert bench.tally[Event.UNREACHABLE] == 1
+        for _ in range(20):
+            assert await bench.registry.find(PATH) == repository_at(PATH)
+        assert bench.tally[Event.SKIPPED] > 0
+        proxy.heal()
+        await until(lambda: _hits_again(bench))
+        await bench.registry.close()
+
+    on_redis(proxy.url, work)
+
+
+def test_events_are_counted_for_prometheus() -> None:
+    prometheus = pytest.importorskip("prometheus_client")
+    collected = prometheus.CollectorRegistry()
+    tally = PrometheusTally(collected)
+    tally(Event.HIT)
+    tally(Event.UNREACHABLE, 3)
+    assert collected.get_sample_value("registry_cache_events_total", {"event": "hit"}) == 1
+    assert collected.get_sample_value("registry_cache_events_total", {"event": "unreachable"}) == 3
+
+
+def test_a_closed_registry_leaves_no_task_behind(redis_url: str) -> None:
+    async def work() -> None:
+        async with aconnect(redis_url) as redis:
+            bench = Bench(redis)
+            bench.metadata.gate.clear()
+            asking = asyncio.create_task(bench.registry.find(PATH))
+            await bench.metadata.asked.wait()
+            await bench.registry.close()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            assert len(asyncio.all_tasks()) == 1
+            assert await redis.run(Filling.of(PATH).acquire(new_token(), HOLD))
+
+    asyncio.run(work())
+
+
+def test_a_closed_registry_leaves_no_question_behind_that_was_outdated(redis_url: str) -> None:
+    async def work() -> None:
+        async with aconnect(redis_url) as redis:
+            bench = Bench(redis)
+            bench.metadata.gate.clear()
+            asking = asyncio.create_task(bench.registry.find(PATH))
+            await bench.metadata.asked.wait()
+            await bench.registry.invalidate_size(PATH)
+            await bench.registry.close()
+            assert asyncio.all_tasks() <= {asyncio.current_task(), asking}
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+
+    asyncio.run(work())
+
+
+def test_a_failed_question_for_many_makes_nobody_wait(redis_url: str) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.metadata.failing = RuntimeError("the database is gone")
+        with pytest.raises(RuntimeError, match="gone"):
+            await bench.registry.find_many([PATH, "acme/api"])
+        for path in (PATH, "acme/api"):
+            assert await redis.run(Filling.of(path).acquire(new_token(), HOLD))
+
+    on_redis(redis_url, work)
+
+
+def test_asking_for_nothing_does_not_take_redis_for_well(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        bench = Bench(redis)
+        bench.registry._access.rest_seconds = 0
+        proxy.refuse()
+        proxy.cut()
+        assert await bench.registry.find(PATH) == repository_at(PATH)
+        assert await bench.registry.find_many([]) == {}
+        await asyncio.gather(*(bench.registry.find(f"acme/{number}") for number in range(10)))
+        assert (bench.tally[Event.UNREACHABLE], bench.tally[Event.SKIPPED]) == (2, 9)  # one tries for all
+
+    on_redis(proxy.url, work)
+
+
+async def _found(bench: Bench, wanted: Repository) -> bool:
+    return await bench.registry.find(PATH) == wanted
+
+
+async def _hits_again(bench: Bench) -> bool:
+    before = bench.tally[Event.HIT]
+    await bench.registry.find(PATH)
+    return bench.tally[Event.HIT] > before
+
+
+async def _missed(bench: Bench, times: int) -> bool:
+    return bench.tally[Event.MISS] >= times

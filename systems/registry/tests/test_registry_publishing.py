@@ -1,0 +1,311 @@
+"""A committed change reaches the cache, whatever is cancelled, lost or too slow between the two."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from keywright import AsyncDatabase, aconnect
+from keywright.engine import Retry, Settings
+from keywright.testing import Proxy
+from keywright.testing.runs import Raw
+from keywright_registry import counters
+from keywright_registry.cache import RepositoryCache
+from keywright_registry.cache_updates import Publisher
+from keywright_registry.circuit_breaker import Access
+from keywright_registry.counters import CountFlusher, count, pending
+from keywright_registry.errors import MetadataUnreachableError
+from keywright_registry.metadata import Metadata, Transaction
+from keywright_registry.registry import Registry
+from keywright_registry.repository import Counts, Repository
+from keywright_registry.schema import CachedRepository, CountBatch
+from keywright_registry.tallies import Event, TallyCounts
+
+from .registry_databases import opened
+from .registry_doubles import CountingMetadata, on_redis, until
+from .registry_vectors import repository_at
+
+QUICK = Settings(timeout_seconds=0.5, connect_seconds=0.5, retry=Retry(attempts=1))
+PATIENT = Settings(timeout_seconds=600, connect_seconds=600, retry=Retry(attempts=1))
+CACHED = b"registry:" + CachedRepository.of("acme")._name
+
+
+class Answerless(CountingMetadata):
+    """A database that commits, and whose answer to that is lost once; it adds no counts."""
+
+    def __init__(self, inner: Metadata, loss: BaseException | None = None) -> None:
+        super().__init__()
+        self.inner = inner
+        self.loss = loss
+
+    async def add_counts(self, batch: str, counts: Sequence[Counts]) -> bool:
+        raise MetadataUnreachableError("here", "it is gone")
+
+    async def find(self, path: str) -> Repository | None:
+        return await self.inner.find(path)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Transaction]:
+        async with self.inner.transaction() as transaction:
+            yield transaction
+        loss, self.loss = self.loss, None
+        if loss is not None:
+            raise loss
+
+
+@asynccontextmanager
+async def cached_acme(
+    redis: AsyncDatabase, folder: Path, *, deadline_seconds: float = 0.5
+) -> AsyncIterator[tuple[Registry, Repository]]:
+    """A registry whose cache has one repository."""
+    async with opened(f"sqlite:///{folder}/registry.db") as metadata:
+        registry = Registry(redis, metadata, deadline_seconds=deadline_seconds)
+        try:
+            async with registry.transaction() as transaction:
+                made = await transaction.create_or_find("acme")
+            yield registry, made
+        finally:
+            await registry.close()
+
+
+async def resize(registry: Registry, repository: Repository, size: int) -> None:
+    async with registry.transaction() as transaction:
+        await transaction.update(msgspec.structs.replace(repository, size=size))
+
+
+async def size_in(registry: Registry) -> int | None:
+    found = await registry.find("acme")
+    assert found is not None
+    return found.size
+
+
+def test_a_writer_that_is_cancelled_while_it_tells_the_cache_owes_it(
+    redis_url: str, make_proxy: Callable[[str], Proxy], raw: Raw, tmp_path: Path
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path, deadline_seconds=60) as (registry, made):
+            proxy.delay(60)  # nobody is greeted any more, so nothing is sent
+            proxy.cut()
+            before = proxy.connections
+            writing = asyncio.create_task(resize(registry, made, 9))
+
+            async def is_telling() -> bool:
+                return proxy.connections > before
+
+            await until(is_telling)
+            writing.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await writing
+            proxy.cut()
+            proxy.heal()
+            assert raw("EXISTS", CACHED), "Redis still has the old one"
+            assert await size_in(registry) == 9
+            assert [each.size for each in (await registry.find_many(["acme"])).values()] == [9]
+
+            async def is_forgotten() -> bool:
+                return not raw("EXISTS", CACHED)
+
+            await until(is_forgotten)
+
+    on_redis(proxy.url, work, settings=PATIENT)
+
+
+@pytest.mark.parametrize(
+    "loss", [MetadataUnreachableError("here", "lost"), asyncio.CancelledError()], ids=["lost", "cancelled"]
+)
+def test_a_commit_that_may_have_been_applied_is_told_to_the_cache(
+    loss: BaseException, redis_url: str, tmp_path: Path
+) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path) as (registry, made):
+            unsure = Registry(redis, Answerless(registry.metadata, loss))
+            with pytest.raises(type(loss)):
+                await resize(unsure, made, 9)
+            assert await size_in(unsure) == 9
+
+            async def is_known_to_all() -> bool:
+                return await size_in(registry) == 9
+
+            await until(is_known_to_all)
+            await unsure.close()
+
+    on_redis(redis_url, work)
+
+
+def test_what_is_owed_is_paid_at_the_end_if_it_can_be(
+    redis_url: str, make_proxy: Callable[[str], Proxy], raw: Raw, tmp_path: Path
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path) as (registry, made):
+            proxy.refuse()
+            proxy.cut()
+            await resize(registry, made, 9)
+            assert raw("EXISTS", CACHED)
+            proxy.heal()
+            await registry.close()
+            assert not raw("EXISTS", CACHED)
+
+    on_redis(proxy.url, work, settings=QUICK)
+
+
+def test_what_is_owed_anew_while_it_is_paid_stays_owed(
+    redis_url: str, make_proxy: Callable[[str], Proxy], raw: Raw
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work(redis: AsyncDatabase) -> None:
+        access = Access(redis, deadline_seconds=60, rest_seconds=0)
+        publisher = Publisher(access, RepositoryCache(), TallyCounts())
+        raw("SET", CACHED, "old")
+        proxy.delay(60)
+        publisher.owe(["acme"])
+
+        async def is_forgotten() -> bool:
+            return not raw("EXISTS", CACHED)
+
+        await until(is_forgotten)  # though nobody was told yet
+        raw("SET", CACHED, "older than the next change")
+        publisher.owe(["acme"])
+        proxy.heal()
+        await until(is_forgotten)
+        await publisher.close()
+        assert not publisher.owed
+
+    async def connected(redis: AsyncDatabase) -> None:
+        await redis.run(RepositoryCache().get("acme"))
+        await work(redis)
+
+    on_redis(proxy.url, connected, settings=PATIENT)
+
+
+def test_many_changes_are_told_a_few_at_a_time_so_that_each_is_in_time(redis_url: str) -> None:
+    """A rename of thousands would never be done within one deadline, however often it is tried."""
+
+    async def work(redis: AsyncDatabase) -> None:
+        cache = RepositoryCache()
+        publisher = Publisher(Access(redis, deadline_seconds=0.2, rest_seconds=0.01), cache, TallyCounts())
+        paths = [f"acme/{number}" for number in range(5000)]
+        await redis.run(cache.set(repository_at(paths[-1])))
+        await publisher.publish({path: cache.delete(path) for path in paths})
+
+        async def is_told() -> bool:
+            return not publisher.owed
+
+        await until(is_told)
+        assert await redis.run(cache.get(paths[-1])) is None
+        await publisher.close()
+
+    on_redis(redis_url, work)
+
+
+def test_a_key_of_another_type_does_not_fail_who_forgets_a_size(
+    redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path) as (registry, made):
+            raw("DEL", CACHED)
+            raw("LPUSH", CACHED, "stray")
+            await registry.invalidate_size("acme")
+            assert not raw("EXISTS", CACHED)
+            assert await registry.find("acme") == made
+
+    on_redis(redis_url, work)
+
+
+def test_a_batch_under_way_and_what_was_counted_since_both_follow_a_rename(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path) as (registry, _):
+            await redis.run(count("acme", pulls=3))
+            await redis.run(counters.take(CountBatch.of("acme"), "of one who died"))
+            await redis.run(count("acme", pulls=4))
+            async with registry.transaction() as transaction:
+                await transaction.rename("acme", "new")
+            await registry.flush_counts()
+            assert await registry.metadata.counts("new") == Counts("new", 7)
+            assert await registry.metadata.counts("acme") == Counts("acme")
+
+    on_redis(redis_url, work)
+
+
+def test_counts_follow_all_renames_of_a_transaction_to_the_last_name(redis_url: str, tmp_path: Path) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path) as (registry, _):
+            async with registry.transaction() as transaction:
+                await transaction.create_or_find("other")
+            await redis.run(count("acme", pulls=3))
+            await redis.run(count("other", pulls=5))
+            async with registry.transaction() as transaction:
+                await transaction.rename("acme", "spare")
+                await transaction.rename("other", "acme")
+                await transaction.rename("spare", "other")
+            found = [await registry.metadata.counts(path) for path in ("acme", "other", "spare")]
+            assert found == [Counts("acme", 5), Counts("other", 3), Counts("spare")]
+            assert await redis.run(pending("acme")) == Counts("acme")
+
+    on_redis(redis_url, work)
+
+
+def test_counts_that_are_on_their_way_follow_a_rename_with_the_next_flush(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        async with cached_acme(redis, tmp_path) as (registry, _):
+            await redis.run(count("acme", pulls=3))
+            half_way = Registry(redis, Answerless(registry.metadata))
+            async with half_way.transaction() as transaction:
+                await transaction.rename("acme", "new")
+            assert await registry.metadata.counts("new") == Counts("new")
+            await registry.flush_counts()
+            assert await registry.metadata.counts("new") == Counts("new", 3)
+            await half_way.close()
+
+    on_redis(redis_url, work)
+
+
+def test_a_rename_does_not_wait_for_a_silent_redis_longer_than_its_deadline(
+    redis_url: str, make_proxy: Callable[[str], Proxy], tmp_path: Path
+) -> None:
+    proxy = make_proxy(redis_url)
+
+    async def work() -> None:
+        async with (
+            aconnect(proxy.url, settings=PATIENT) as redis,
+            cached_acme(redis, tmp_path) as (registry, _),
+        ):
+            proxy.delay(600)
+            async with asyncio.timeout(60):
+                async with registry.transaction() as transaction:
+                    await transaction.rename("acme", "new")
+            assert await registry.find("acme") is None
+            assert isinstance(registry.tally, TallyCounts)
+            assert registry.tally[Event.WRITE_FAILED] > 0
+            proxy.heal()
+
+    asyncio.run(work())
+
+
+def test_a_flush_that_cannot_reach_the_database_does_not_try_every_repository(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async def work(redis: AsyncDatabase) -> None:
+        for number in range(200):
+            await redis.run(count(f"acme/{number}", pulls=1))
+        with pytest.raises(MetadataUnreachableError):
+            await CountFlusher(redis, Answerless(CountingMetadata()), at_once=4).flush()
+        begun = [key async for key in redis.scan(CountBatch)]
+        assert 0 < len(begun) < 20
+        async with opened(f"sqlite:///{tmp_path}/registry.db") as metadata:
+            assert (await CountFlusher(redis, metadata).flush()).pulls == 200
+
+    on_redis(redis_url, work)

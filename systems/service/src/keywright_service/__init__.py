@@ -1,0 +1,1 @@
+"""The service kit: what every long-running process of a system needs."""

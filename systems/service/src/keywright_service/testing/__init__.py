@@ -1,0 +1,1 @@
+"""Loopback HTTP servers and faults for the tests of services."""

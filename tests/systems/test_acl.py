@@ -1,0 +1,392 @@
+"""Access rules on a real server: logged in with them a model works, and nothing else does."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from systems.discord.tests import discord_sample
+
+import keywright.keyspace.kinds
+import migrating
+from audit_samples import SAMPLES
+from audited import audited
+from cli_spaces import kinds
+from examples import bookshop
+from keywright import Call, Database, Id, Keyspace, SortedSet, Value, connect, erase, gather, recover
+from keywright.errors import EngineError, ServerRefusedError, UsageError
+from keywright.keyspace import key as key_module
+from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.testing import RedisCluster, RedisServer
+from keywright.testing.damage import plant
+from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, Role, Server, acl
+from keywright.tools.describe.inspection import inspect
+from keywright.tools.model import Model
+from keywright.tools.plugins import load_model, model_names
+from keywright_discord.layouts import LAYOUTS
+from keywright_meetup import schema as meetup
+from keywright_meetup.links import people, series_of_event
+from keywright_openmod import schema as openmod
+from keywright_openmod.shapes import CachedUser
+from keywright_registry import counters, lsn
+from keywright_registry import schema as registry
+from keywright_registry.rate_limit import RateLimiter
+
+PASSWORD = "s3cret"
+HASH = hashlib.sha256(PASSWORD.encode()).hexdigest()
+HOUR = timedelta(hours=1)
+NOW = datetime(2024, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def server(keywright_server: RedisServer, redis_url: str) -> Iterator[RedisServer]:
+    yield keywright_server
+    users = keywright_server.call("ACL", "USERS")
+    assert isinstance(users, list)
+    for user in users:
+        if isinstance(user, bytes) and user != b"default":
+            keywright_server.call("ACL", "DELUSER", user)
+
+
+@contextmanager
+def logged_in(
+    server: RedisServer, model: Model, role: Role, version: Server = Server.REDIS_7_0, **options: Any
+) -> Iterator[Database]:
+    """A database opened by a user who has just these rules, given to the server as they are printed."""
+    rules = acl(model.described(), role, server=version, password_hash=HASH, **options)
+    assert server.call(*rules.as_command().split()) in (b"OK", "OK")
+    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    with connect(url) as db:
+        yield db
+
+
+def refused(db: Database, call: Call[Any]) -> bool:
+    with pytest.raises(ServerRefusedError) as error:
+        db.run(call)
+    return error.value.reply.startswith("NOPERM")
+
+
+def _operations() -> dict[str, Operation]:
+    """Every command that a kind of key sends, from the modules that declare them."""
+    found = pkgutil.iter_modules(keywright.keyspace.kinds.__path__, "keywright.keyspace.kinds.")
+    modules = [key_module, *(importlib.import_module(each.name) for each in found)]
+    values = [value for module in modules for value in vars(module).values()]
+    values += [each for value in values if isinstance(value, dict) for each in value.values()]
+    return {value.verb.decode().lower(): value for value in values if isinstance(value, Operation)}
+
+
+def test_every_command_of_every_kind_is_known_as_read_or_write() -> None:
+    reads = {command.partition("|")[0] for commands in (*READS.values(), ANY_READS) for command in commands}
+    writes = {command for commands in (*WRITES.values(), ANY_WRITES) for command in commands}
+    found = _operations()
+    assert len(found) > 60
+    assert not reads & writes
+    wrong = [
+        verb
+        for verb, operation in found.items()
+        if verb not in (reads if operation.effect is Effect.READ else writes | {"hpexpire"})
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("model", model_names())
+def test_the_server_takes_the_rules_of_every_model(
+    server: RedisServer, model: str, role: Role, version: Server
+) -> None:
+    with logged_in(server, load_model(model), role, version) as db:
+        assert db.run(Plain(Operation("ping", b"PING", Effect.READ))) in (b"PONG", "PONG")
+        user = f"{model}-{role.value}"
+        rules = str(server.call("ACL", "GETUSER", user))
+        assert "allchannels" not in rules
+        assert "&*" not in rules
+
+
+def test_an_acl_file_line_makes_the_same_user(server: RedisServer) -> None:
+    rules = acl(load_model("meetup").described(), Role.WRITER, password_hash=HASH)
+    server.call(*rules.as_command().split())
+    from_command = server.call("ACL", "GETUSER", rules.user)
+    server.call("ACL", "DELUSER", rules.user)
+    _, user, *line = rules.as_file_line().split()
+    server.call("ACL", "SETUSER", user, *line)
+    assert server.call("ACL", "GETUSER", user) == from_command
+
+
+def _meetup() -> list[Call[Any]]:
+    event = meetup.EventDetails("Game", NOW, "https://example.org", "group")
+    return [
+        meetup.MeetupEvent("e1").put(event),
+        meetup.MeetupEvent("e1").get(),
+        meetup.EventGuests("e1").add(1, 2),
+        meetup.EventHosts("e1").members(),
+        people.assign(1, 2),
+        people.replace(3, 2),
+        people.of(3),
+        people.clear(3),
+        series_of_event.assign("e1", "s1"),
+        series_of_event.inverse_of("s1"),
+        meetup.MeetupLinking("l1").set(5),
+        meetup.MeetupLinking("l1").take(),
+        meetup.RefreshTime().set(NOW),
+        erase(meetup.MeetupEvent("e1")),
+        recover(),
+    ]
+
+
+def _registry() -> list[Call[Any]]:
+    path = "group/project"
+    return [
+        counters.count(path, pulls=2, pushes=1),
+        counters.pending(path),
+        counters.take(registry.CountedPath.of(path), "b1"),
+        lsn.advance(path, 17),
+        lsn.position(path),
+        RateLimiter(rate=5, period=HOUR, burst=5).take("192.0.2.1"),
+        registry.Filling.of(path).acquire("t", HOUR),
+        registry.Filling.of(path).release("t"),
+        registry.MetricsLock("row_count_lock").acquire("t", HOUR),
+        registry.RepositoryBlobs("group").add("sha256:" + "0" * 64),
+    ]
+
+
+def _openmod() -> list[Call[Any]]:
+    return [
+        openmod.TrackingSet("t2_a").add("t3_b", NOW),
+        openmod.ComplianceList().schedule("t2_a", NOW),
+        openmod.ComplianceList().claim_due(5, HOUR),
+        openmod.ComplianceList().due_count(),
+        openmod.EventMarker("e").begin("t", HOUR),
+        openmod.EventMarker("e").finish("t"),
+        openmod.Cache("t2_a").put(CachedUser("user", "ann")),
+        openmod.Cache("t2_a").get(),
+        openmod.Extract("t3_b").get(),
+    ]
+
+
+def _discord(layout: str) -> list[Call[Any]]:
+    cache = LAYOUTS[layout].cache()
+    guild = discord_sample.event("GUILD_CREATE", discord_sample.guild())
+    gone = discord_sample.event("GUILD_DELETE", {"id": discord_sample.GUILD})
+    return [cache.apply([guild]), cache.apply([gone])]
+
+
+WORK: dict[str, Callable[[], list[Call[Any]]]] = {
+    "meetup": _meetup,
+    "registry": _registry,
+    "openmod": _openmod,
+    "drc": lambda: _discord("drc"),
+    "spectacles": lambda: _discord("spectacles"),
+}
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("model", WORK)
+def test_a_writer_can_do_what_the_model_does_and_nothing_else(
+    server: RedisServer, model: str, version: Server
+) -> None:
+    with logged_in(server, load_model(model), Role.WRITER, version) as db:
+        for call in WORK[model]():
+            db.run(call)
+        assert refused(db, Stranger("x").get())
+        assert refused(db, Stranger("x").set("y"))
+
+
+stranger = Keyspace("stranger", "Somebody else's keys on the same server.", prefix="stranger")
+
+
+class Stranger(Value[str], key="value:<id>", space=stranger):
+    """A key of someone else."""
+
+    id: Id
+
+
+class Ranks(SortedSet[Id, int], key="ranks", space=stranger):
+    """Another."""
+
+
+def test_a_reader_reads_and_changes_nothing(server: RedisServer) -> None:
+    with connect(server.tcp_url) as db:
+        for call in _openmod():
+            db.run(call)
+    with logged_in(server, load_model("openmod"), Role.READER) as db:
+        assert db.run(openmod.TrackingSet("t2_a").range()) != []
+        assert db.run(openmod.ComplianceList().due_count()) == 0  # a script that only reads
+        assert db.run(openmod.Cache("t2_a").get()) is not None  # renews an expiry that slides
+        assert db.run(gather(openmod.Cache("t2_a").ttl(), openmod.Extract("t3_b").exists()))[0] is not None
+        for call in (
+            openmod.TrackingSet("t2_a").add("t3_c", NOW),
+            openmod.TrackingSet("t2_a").delete(),
+            openmod.ComplianceList().schedule("t2_b", NOW),
+            openmod.Cache("t2_a").delete(),
+            Stranger("x").get(),
+        ):
+            assert refused(db, call)
+
+
+def test_a_script_of_a_reader_cannot_write(server: RedisServer) -> None:
+    due = openmod.ComplianceList()
+    with connect(server.tcp_url) as db:
+        db.run(due.schedule("t2_a", NOW))
+    with logged_in(server, load_model("openmod"), Role.READER) as db:
+        with pytest.raises(EngineError, match="can't run this command"):
+            db.run(due.claim_due(1, HOUR))
+        assert db.run(due.due_count()) == 1
+
+
+def test_an_auditor_looks_at_everything_without_renewing_anything(server: RedisServer) -> None:
+    with connect(server.tcp_url) as db:
+        db.run(openmod.Cache("t2_a").put(CachedUser("user", "ann")))
+        db.run(Stranger("x").set("y"))
+    with logged_in(server, load_model("openmod"), Role.AUDITOR) as db:
+        assert db.run(inspect(openmod.Cache("t2_a"))) is not None
+        assert b"cache:t2_a" in list(db.names(openmod.openmod))
+        assert db.run(Stranger("x").stored_type()) == "string"
+        assert refused(db, openmod.Cache("t2_a").get())  # it would renew the expiry
+        assert refused(db, Stranger("x").get())
+        assert refused(db, openmod.Cache("t2_a").delete())
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: Server) -> None:
+    sample = SAMPLES[name]()
+    with sample.open(server.tcp_url) as db:
+        sample.fill(db)
+        plant(db, sample.model.spaces, each=1, older=sample.older)
+    rules = acl(sample.model.described(), Role.AUDITOR, server=version, password_hash=HASH)
+    server.call(*rules.as_command().split())
+    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    assert audited(url, sample)[0].counts == audited(server.tcp_url, sample)[0].counts != {}
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+def test_a_writer_moves_what_is_under_a_former_name_and_a_reader_reads_beside_it(
+    server: RedisServer, version: Server
+) -> None:
+    library = Model("library", (migrating.now,))
+    for name in ("loans:ann", "loans:ben", "loans:someone:else"):
+        server.call("SADD", name, "b1")
+    server.call("SET", "tag:b1", "good")
+    with logged_in(server, library, Role.WRITER, version) as db:
+        db.run(migrating.Loans("ann").add("b2"))
+        assert db.run(migrating.Loans("ann").members()) == {"b1", "b2"}
+        assert db.run(migrating.Tag("b1").get()) == "good"
+        assert refused(db, Plain(Operation("get", b"SMEMBERS", Effect.READ), (b"loan:ann",), b"loan:ann"))
+    with logged_in(server, library, Role.READER, version) as db:
+        assert db.run(migrating.Loans("ann").members()) == {"b1", "b2"}
+        with pytest.raises(EngineError):
+            db.run(migrating.Loans("ben").members())
+    assert server.call("EXISTS", "loans:ben") == 1
+
+
+def test_former_names_follow_the_prefix(server: RedisServer) -> None:
+    library = Model("library", (migrating.now,))
+    rules = acl(library.described(), Role.WRITER, prefix="two", password_hash=HASH)
+    server.call(*rules.as_command().split())
+    names = {"two:loans:ann": True, "loans:ann": False, "two:loan:ann": False}
+    script = ("EVALSHA", "0" * 40, "2", "two:reader:ann:loans")
+    found = {n: server.call("ACL", "DRYRUN", rules.user, *script, n) in (b"OK", "OK") for n in names}
+    assert found == names
+
+
+@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+def test_an_upgrade_from_a_key_of_another_keyspace_is_let_through(
+    server: RedisServer, version: Server
+) -> None:
+    shop = Model("bookshop", (bookshop.shop,))
+    server.call("HSET", "shop:customer:7", "first_name", "Ben Nevis", "last_name", "")
+    with logged_in(server, shop, Role.READER, version) as db:
+        assert db.run(bookshop.Reader(8).get()) is None
+    with logged_in(server, shop, Role.WRITER, version) as db:
+        found = db.run(bookshop.Reader(7).get())
+        assert found is not None
+        assert found.last_name == "Nevis"
+
+
+@pytest.mark.parametrize("prefix", ["two words", "a ~*", "a)", "(a", "a\n+@all"])
+def test_a_prefix_that_would_be_read_as_other_rules_is_refused(prefix: str) -> None:
+    with pytest.raises(UsageError, match="cannot stand in access rules"):
+        acl(load_model("meetup").described(), Role.READER, prefix=prefix)
+
+
+def test_each_type_has_its_own_commands_on_redis_7(server: RedisServer) -> None:
+    model = Model("kinds", (kinds,))
+    rules = acl(model.described(), Role.WRITER, password_hash=HASH)
+    server.call(*rules.as_command().split())
+    dry = [
+        (("SADD", "kinds:members", "1"), True),
+        (("SADD", "kinds:total", "1"), False),
+        (("INCRBY", "kinds:total", "1"), True),
+        (("INCRBY", "kinds:members", "1"), False),
+        (("SADD", "members", "1"), False),
+        (("FLUSHALL",), False),
+        (("CONFIG", "GET", "*"), False),
+        (("KEYS", "*"), False),
+        (("PUBLISH", "a", "b"), False),
+        (("EVAL", "return 1", "1", "other"), False),
+        (("SCRIPT", "FLUSH"), False),
+        (("EVALSHA", "0" * 40, "1", "kinds:total"), True),
+        (("EVALSHA", "0" * 40, "1", "other"), False),
+        (("HGET", "keywright:intents:a", "b"), True),
+        (("HGET", "keywright:held:{kinds:total}", "x"), True),
+        (("HGET", "keywright:held:{other}", "x"), False),
+    ]
+    told = [(words, server.call("ACL", "DRYRUN", rules.user, *words) in (b"OK", "OK")) for words, _ in dry]
+    assert told == dry
+
+
+def test_patterns_follow_the_prefix_and_take_literal_stars_for_stars(server: RedisServer) -> None:
+    space = Keyspace("starry", "A name with glob characters.", prefix="one")
+
+    class Starry(Value[str], key="st*r:[a]:<id>", space=space):
+        """Stars."""
+
+        id: Id
+
+    rules = acl(Model("starry", (space,)).described(), Role.READER, prefix="two", password_hash=HASH)
+    server.call(*rules.as_command().split())
+    names = {"two:st*r:[a]:x": True, "one:st*r:[a]:x": False, "two:star:[a]:x": False, "two:st*r:a:x": False}
+    found = {name: server.call("ACL", "DRYRUN", rules.user, "GET", name) in (b"OK", "OK") for name in names}
+    assert found == names
+
+
+def test_scan_can_be_left_out(server: RedisServer) -> None:
+    with (
+        logged_in(server, load_model("meetup"), Role.WRITER, scan=False) as db,
+        pytest.raises(ServerRefusedError),
+    ):
+        list(db.names(meetup.meetup))
+    with logged_in(server, load_model("meetup"), Role.WRITER) as db:
+        assert list(db.names(meetup.meetup)) == []
+
+
+def test_passwords_are_hashes_or_a_placeholder() -> None:
+    described = load_model("meetup").described()
+    assert "#PASSWORD-SHA256" in acl(described, Role.READER).as_command()
+    with pytest.raises(UsageError, match="64 lower-case"):
+        acl(described, Role.READER, password_hash="s3cret")
+    with pytest.raises(UsageError, match="cannot name a user"):
+        acl(described, Role.READER, user="two words")
+
+
+@pytest.mark.cluster
+def test_on_a_cluster_a_writer_uses_the_journal(keywright_cluster: RedisCluster, cluster_url: str) -> None:
+    rules = acl(load_model("meetup").described(), Role.WRITER, password_hash=HASH)
+    words = rules.as_command().split()
+    for node in keywright_cluster.nodes:
+        node.call(*words)
+    try:
+        with connect(cluster_url.replace("://", f"://{rules.user}:{PASSWORD}@")) as db:
+            for call in _meetup():
+                db.run(call)
+            assert refused(db, Stranger("x").get())
+    finally:
+        for node in keywright_cluster.nodes:
+            node.call("ACL", "DELUSER", rules.user)
