@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from types import ModuleType
 
 import pytest
@@ -34,7 +35,8 @@ EXAMPLES: list[KeywrightError] = [
 
 def _drawn(module: ModuleType) -> list[tuple[int, str]]:
     """Depth and name of every class in the docstring's tree."""
-    tree = re.findall(r"^    ([│ ├└─]*)(\w+Error)\b", module.__doc__ or "", re.MULTILINE)
+    drawing = textwrap.dedent((module.__doc__ or "").partition("\n")[2])
+    tree = re.findall(r"^([│ ├└─]*)(\w+Error)\b", drawing, re.MULTILINE)
     return [(len(branches) // 4, name) for branches, name in tree]
 
 

@@ -114,6 +114,8 @@ def raw(redis_url: str) -> Iterator[Raw]:
     """The single server as redis-py sees it."""
     import redis
 
+    from keywright.testing.runs import Raw
+
     with redis.Redis.from_url(redis_url) as client:
         yield Raw(client)
 
@@ -122,6 +124,8 @@ def raw(redis_url: str) -> Iterator[Raw]:
 def raw_cluster(cluster_url: str) -> Iterator[Raw]:
     """The cluster as redis-py sees it."""
     import redis.cluster
+
+    from keywright.testing.runs import Raw
 
     client = redis.cluster.RedisCluster.from_url(cluster_url)
     yield Raw(client)
