@@ -32,6 +32,7 @@ from keywright import (
     Counter,
     Database,
     Id,
+    Key,
     Keyspace,
     Map,
     Set,
@@ -41,7 +42,6 @@ from keywright import (
     expires_in,
     gather_list,
 )
-from keywright.keyspace.key import Key
 from keywright.testing import RedisServer
 from keywright.tools.audit import Options, audit
 from keywright.tools.model import Model

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 import msgspec
 
 from benchmarks.measuring import Figure, Result
-from keywright.engine import aconnect
+from keywright import aconnect
 from keywright.testing import RedisServer
 from keywright_discord.gateway.gateway import bot_of
 from keywright_discord.gateway.intents import INTENTS

@@ -12,7 +12,8 @@ import kinship
 from audited import Sample
 from examples import bookshop
 from keywright import Call, Database, Key, Keyring, Secret, gather
-from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.call import Plain
+from keywright.operations import Effect, Operation
 from keywright.tools.model import Model
 from keywright_discord.drc import schema as drc
 from keywright_discord.drc.store import DrcCache

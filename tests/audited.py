@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keywright import Binding, Call, Database, aconnect, connect
-from keywright.keyspace.key import Key
+from keywright import Binding, Call, Database, Key, aconnect, connect
 from keywright.tools.audit import Finding, Options, Report, audit
 from keywright.tools.model import Model
 from keywright.tools.repair import Plan, Repair, read_plan, repair, undo

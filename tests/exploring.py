@@ -15,8 +15,7 @@ import uvicorn
 
 from audit_samples import SAMPLES
 from audited import Sample
-from keywright import Binding, Keyspace, aconnect
-from keywright.engine import Retry, Settings
+from keywright import Binding, Keyspace, Retry, Settings, aconnect
 from keywright.explorer import ExplorerSettings, create_app
 from keywright.explorer.explorer import Explorer
 from keywright.testing.conditions import wait_until

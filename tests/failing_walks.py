@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from keywright import aconnect
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, aconnect
 
 
 class FailedError(Exception):

@@ -20,7 +20,7 @@ from keywright import (
     one_to_one,
     recover,
 )
-from keywright.keyspace.call import Reply, Wire
+from keywright.operations import Reply, Wire
 from keywright.testing.runs import Raw
 
 town = Keyspace("town", "Who lives where, sits at which desk and belongs to which club.")

@@ -16,6 +16,7 @@ from keywright import (
     Map,
     MessagePack,
     Record,
+    Sealed,
     Set,
     SortedSet,
     Upgrade,
@@ -24,7 +25,6 @@ from keywright import (
     expires_in,
     many_to_one,
 )
-from keywright.keyspace.codecs import Sealed
 
 then = Keyspace("library-then", "The library as older programs declare it.")
 now = Keyspace("library", "The library as it is declared now.")

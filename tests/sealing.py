@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from keywright.keyspace.codecs import Codec, Keyring, Plaintext, is_sealed
+from keywright import Codec, Keyring
+from keywright.keyspace.codecs import Plaintext, is_sealed
 
 T = TypeVar("T")
 

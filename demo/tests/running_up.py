@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from keywright.testing.conditions import wait_until
-from keywright.testing.process_tree import descendants, runs
+from keywright.testing import descendants, is_running, wait_until
 
 PATIENCE = 60.0
 
@@ -65,7 +64,7 @@ class RunningUp:
         return self.process.wait(PATIENCE)
 
     def left_nothing(self, folder: Path) -> bool:
-        return not folder.exists() and not any(runs(pid) for pid in self._seen)
+        return not folder.exists() and not any(is_running(pid) for pid in self._seen)
 
 
 @contextmanager

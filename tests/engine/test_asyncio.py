@@ -20,7 +20,7 @@ from keywright.errors import (
     OutcomeUnknownError,
     UsageError,
 )
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
 from keywright.testing.runs import Raw
 

@@ -22,8 +22,7 @@ from keywright.errors import (
     VariableError,
     WrongTypeError,
 )
-from keywright.keyspace.call import Command, Effect, Operation
-from keywright.keyspace.script import Script
+from keywright.operations import Command, Effect, Operation, Script
 from keywright.testing import Proxy, RedisServer
 from keywright.testing.runs import Raw
 from kinship import home

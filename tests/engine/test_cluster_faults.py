@@ -10,7 +10,7 @@ import pytest
 from engines import Engine, Group, Queue, Tally, Word
 from keywright import Retry, Settings, atomic, gather, gather_list
 from keywright.errors import DeadlineError, EngineError, ServerRefusedError
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing import RedisCluster, RedisServer, wait_until
 from keywright.testing.runs import Raw
 

@@ -20,7 +20,8 @@ from engines import Group, Queue, Tally, Word
 from keywright import Database, Settings, connect, gather
 from keywright.engine.topology import Node, Topology
 from keywright.errors import ConnectionLostError, UsageError
-from keywright.keyspace.slots import SLOTS, slot_of
+from keywright.keyspace.slots import SLOTS
+from keywright.operations import slot_of
 from keywright.testing import Proxy, RedisCluster, RedisServer, wait_until
 from keywright.testing.runs import Raw
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from engines import Tally, Word
-from keywright import Context, Retry
+from keywright import Call, Context, Retry, preview
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
 from keywright.engine.topology import Node, Topology
 from keywright.engine.wire_format import ErrorReply
 from keywright.errors import ConnectionLostError, KeywrightError, OutcomeUnknownError, ServerRefusedError
-from keywright.keyspace.call import Call, Wire
-from keywright.keyspace.context import preview
-from keywright.keyspace.slots import SLOTS, slot_of
+from keywright.keyspace.slots import SLOTS
+from keywright.operations import Wire, slot_of
 
 HOME, OTHER, THIRD = Node("a", 1), Node("b", 2), Node("c", 3)
 SLOT = slot_of(b"word:a")

@@ -16,8 +16,7 @@ from keywright.errors import (
     DeadlineError,
     OutcomeUnknownError,
 )
-from keywright.keyspace.call import Effect
-from keywright.keyspace.script import Script
+from keywright.operations import Effect, Script
 from keywright.testing import Proxy, RedisServer
 from keywright.testing.runs import Raw
 

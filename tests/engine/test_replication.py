@@ -9,8 +9,7 @@ import pytest
 from engines import Engine, Tally, Word
 from keywright import Durability, Retry, Settings
 from keywright.errors import EngineError, ServerRefusedError, UnderReplicatedError
-from keywright.keyspace.call import Effect
-from keywright.keyspace.script import Script
+from keywright.operations import Effect, Script
 from keywright.testing import Proxy, RedisSentinel, RedisServer, wait_until
 
 OpenEngine = Callable[..., Engine]

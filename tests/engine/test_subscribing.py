@@ -8,10 +8,19 @@ from typing import Any
 
 import pytest
 
-from keywright import AsyncDatabase, Keyspace, Plain, Retry, Settings, aconnect
-from keywright.engine.pubsub import MOST_UNREAD, Channel, Message, Subscription
+from keywright import (
+    AsyncDatabase,
+    Channel,
+    Context,
+    Keyspace,
+    Plain,
+    Retry,
+    Settings,
+    Subscription,
+    aconnect,
+)
+from keywright.engine.pubsub import MOST_UNREAD, Message
 from keywright.errors import ConnectionLostError, ServerRefusedError, VariableError
-from keywright.keyspace.context import Context
 from keywright.testing import RedisServer, wait_until
 from keywright.testing.runs import Raw
 

@@ -12,7 +12,7 @@ from examples.bookshop import ADA, BEN, FAR_OFF, MONDAY, WAVES
 
 from examples import bookshop
 from keywright import Keyring, check
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing.runs import OpenRun, Raw, Run
 
 SCRIPT = Path(bookshop.__file__)

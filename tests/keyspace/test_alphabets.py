@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keywright.keyspace.alphabets import (
+from keywright import (
     I64,
     U64,
     Alphabet,
@@ -25,17 +25,13 @@ from keywright.keyspace.alphabets import (
     Rest,
     RestOfName,
     Sha256,
-    Signed64,
-    Snowflake,
     SnowflakeId,
     SnowflakeStr,
     SnowflakeText,
-    Text,
-    Unsigned64,
-    alphabet_of,
     before_first,
     sha256_hex,
 )
+from keywright.keyspace.alphabets import Signed64, Snowflake, Text, Unsigned64, alphabet_of
 from keywright.keyspace.languages.automaton import accepts, bytes_used
 
 

@@ -11,15 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from keywright import Language, characters, literal
 from keywright.keyspace.languages.automaton import (
-    Language,
     accepts,
     alternation,
     ambiguity,
     bytes_used,
-    characters,
     concatenation,
-    literal,
     one_of,
     shortest_common,
 )

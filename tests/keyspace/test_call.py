@@ -33,17 +33,8 @@ from keywright.errors import (
     UsageError,
     WrongTypeError,
 )
-from keywright.keyspace.call import (
-    Effect,
-    Pause,
-    Procedure,
-    Ready,
-    Reply,
-    Transacted,
-    Wire,
-    inside,
-    procedure,
-)
+from keywright.keyspace.wires import Transacted, inside
+from keywright.operations import Effect, Pause, Procedure, Ready, Reply, Steps, Wire, bound_context, procedure
 
 T = TypeVar("T")
 space = Keyspace("calls", "What calls are made of.")
@@ -145,7 +136,7 @@ def test_gather_list_gives_a_list() -> None:
 def steps_of(*names: str) -> Call[list[int | None]]:
     """Reads one key after another, a round each."""
 
-    def steps(context: Context) -> Generator[Call[Any], Any, list[int | None]]:
+    def steps() -> Generator[Call[Any], Any, list[int | None]]:
         found = []
         for name in names:
             found.append((yield Number(name).get()))  # noqa: PERF401  # a comprehension cannot yield
@@ -253,7 +244,7 @@ def test_an_error_of_the_transaction_is_raised_for_each_call_in_it() -> None:
 
 
 def test_a_procedure_gets_values_sent_in_and_errors_thrown_in() -> None:
-    def steps(context: Context) -> Generator[Call[Any], Any, str]:
+    def steps() -> Generator[Call[Any], Any, str]:
         first = yield Number("a").get()
         try:
             yield Number("b").get()
@@ -271,7 +262,7 @@ def test_an_error_that_a_procedure_does_not_catch_ends_it() -> None:
 
 
 def test_a_procedure_may_yield_any_call() -> None:
-    def steps(context: Context) -> Generator[Call[Any], Any, int]:
+    def steps() -> Generator[Call[Any], Any, int]:
         pair = yield gather(Number("a").get(), steps_of("b"))
         yield Pause(0.01)
         return int(pair[0]) + int(pair[1][0])
@@ -283,17 +274,33 @@ def test_a_procedure_may_yield_any_call() -> None:
 
 def test_a_procedure_can_be_written_as_a_function() -> None:
     @procedure
-    def doubled(name: str) -> Any:
+    def doubled(name: str) -> Steps[int]:
         """Reads and doubles."""
-
-        def steps(context: Context) -> Generator[Call[Any], Any, int]:
-            found = yield Number(name).get()
-            return 2 * int(found)
-
-        return steps
+        found = yield Number(name).get()
+        return 2 * int(found)
 
     assert drive(doubled("a"), [b"4"])[1] == 8
     assert (doubled.__name__, doubled.__doc__) == ("doubled", "Reads and doubles.")
+
+
+def test_a_procedure_starts_from_the_beginning_in_every_run() -> None:
+    @procedure
+    def doubled(name: str) -> Steps[int]:
+        found = yield Number(name).get()
+        return 2 * int(found)
+
+    call = doubled("a")
+    assert [drive(call, [b"4"])[1], drive(call, [b"5"])[1]] == [8, 10]
+
+
+def test_a_procedure_gets_the_context_without_a_round_trip() -> None:
+    @procedure
+    def named(name: str) -> Steps[bytes]:
+        context = yield bound_context()
+        return bytes(context.name(Number(name)))
+
+    sent, value = drive(named("a"))
+    assert (sent, value) == ([], b"number:a")
 
 
 def test_calls_print_what_they_send() -> None:

@@ -14,22 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from keywright import Codec, CodecError, Int64, Json, Keyring, Sealed, Secret, Zstd
 from keywright.errors import DeclarationError
-from keywright.keyspace.codecs import (
-    Codec,
-    CodecError,
-    Int64,
-    Json,
-    Keyring,
-    Plaintext,
-    Sealed,
-    SealRefused,
-    Secret,
-    SecretOf,
-    Text,
-    Zstd,
-    is_sealed,
-)
+from keywright.keyspace.codecs import Plaintext, SealRefused, SecretOf, Text, is_sealed
 from sealing import Bound
 
 HIDDEN = "hunter2-token"

@@ -12,31 +12,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keywright.keyspace import codecs
-from keywright.keyspace.alphabets import Plain, Snowflake
-from keywright.keyspace.codecs import (
+from keywright import (
     Boolean,
     Codec,
     CodecError,
-    EnumOf,
     EpochMs,
     EpochSeconds,
     Flag,
-    Float,
     IdOf,
     Int64,
     Json,
     Keyring,
-    LiteralOf,
     MessagePack,
+    Plain,
     Raw,
-    Rfc3339,
     Sealed,
-    SecretOf,
-    Text,
-    Uint64,
     Zstd,
 )
+from keywright.keyspace import codecs
+from keywright.keyspace.alphabets import Snowflake
+from keywright.keyspace.codecs import EnumOf, Float, LiteralOf, Rfc3339, SecretOf, Text, Uint64
 from sealing import Bound
 
 

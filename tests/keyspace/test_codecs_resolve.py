@@ -12,30 +12,26 @@ from typing import Annotated, Any, Literal, NamedTuple, NewType, TypedDict
 import msgspec
 import pytest
 
-from keywright.keyspace.alphabets import Hex, Plain, Snowflake, SnowflakeId
-from keywright.keyspace.codecs import (
+from keywright import (
     Boolean,
     Codec,
     CodecError,
-    EnumOf,
     EpochMs,
-    Float,
+    Hex,
     IdOf,
     Int64,
     Json,
     Keyring,
-    LiteralOf,
     MessagePack,
+    Plain,
     Raw,
-    Rfc3339,
     Sealed,
     Secret,
-    SecretOf,
-    Text,
-    Uint64,
+    SnowflakeId,
     Zstd,
-    codec_of,
 )
+from keywright.keyspace.alphabets import Snowflake
+from keywright.keyspace.codecs import EnumOf, Float, LiteralOf, Rfc3339, SecretOf, Text, Uint64, codec_of
 from sealing import Bound
 
 

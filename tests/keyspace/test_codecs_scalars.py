@@ -11,22 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright.keyspace.codecs import (
-    Boolean,
-    Codec,
-    CodecError,
-    EnumOf,
-    EpochMs,
-    EpochSeconds,
-    Flag,
-    Float,
-    Int64,
-    LiteralOf,
-    Raw,
-    Rfc3339,
-    Text,
-    Uint64,
-)
+from keywright import Boolean, Codec, CodecError, EpochMs, EpochSeconds, Flag, Int64, Raw
+from keywright.keyspace.codecs import EnumOf, Float, LiteralOf, Rfc3339, Text, Uint64
 
 zones = st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 1, 1), timezones=zones)

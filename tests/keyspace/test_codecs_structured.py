@@ -13,7 +13,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright.keyspace.codecs import CodecError, Json, MessagePack, Raw, Text, Zstd
+from keywright import CodecError, Json, MessagePack, Raw, Zstd
+from keywright.keyspace.codecs import Text
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 

@@ -14,6 +14,7 @@ import pytest
 import cli_spaces
 from keywright import (
     Choice,
+    Codec,
     Derived,
     FreeText,
     Id,
@@ -37,11 +38,10 @@ from keywright import (
     index,
     many_to_one,
     one_to_one,
+    refers,
     sha256_hex,
 )
 from keywright.keyspace.alphabets import alphabet_of
-from keywright.keyspace.codecs import Codec
-from keywright.keyspace.references import refers
 from keywright.keyspace.template import Template
 from keywright.tools.describe.description import SpaceDescription, describe
 from keywright.tools.describe.globs import MOST, globs_of

@@ -9,6 +9,7 @@ import pytest
 
 from declaring import key_class
 from keywright import (
+    Codec,
     Finding,
     Id,
     Keyspace,
@@ -22,7 +23,6 @@ from keywright import (
     one_to_one,
 )
 from keywright.errors import DeclarationError
-from keywright.keyspace.codecs import Codec
 
 Colons = Annotated[str, Plain(extra=":")]
 Tagged = Annotated[str, Plain(max_length=8)]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from keywright import Id, Key, Keyspace, Map, Set, Value, check
+from keywright import Id, Key, Keyspace, Map, Set, Value, check, refers
 from keywright.errors import DeclarationError
-from keywright.keyspace.references import Place, refers
+from keywright.keyspace.references import Place
 from keywright_discord.drc import drc
 from keywright_discord.spectacles import spectacles
 from keywright_meetup import meetup

@@ -6,7 +6,8 @@ from binascii import crc_hqx
 
 import pytest
 
-from keywright.keyspace.slots import hash_tag, slot_of
+from keywright.keyspace.slots import hash_tag
+from keywright.operations import slot_of
 
 PATH_DIGEST = b"6fc8277be731c24196adfdfbbf4fab5a760941f1808efc8e2f37d1fae8b44ac3"
 

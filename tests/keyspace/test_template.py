@@ -10,23 +10,13 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from keywright import Alphabet, Choice, Hex, Language, Plain, Prefixed, Rest, SnowflakeText
 from keywright.errors import DeclarationError, UsageError, VariableError
-from keywright.keyspace.alphabets import (
-    Alphabet,
-    Choice,
-    Hex,
-    Plain,
-    Prefixed,
-    Rest,
-    Signed64,
-    Snowflake,
-    SnowflakeText,
-    Text,
-    Unsigned64,
-)
-from keywright.keyspace.languages.language import Language, one_of
-from keywright.keyspace.slots import hash_tag, slot_of
+from keywright.keyspace.alphabets import Signed64, Snowflake, Text, Unsigned64
+from keywright.keyspace.languages.language import one_of
+from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.template import Part, Template
+from keywright.operations import slot_of
 
 VALUES: dict[Alphabet[object], st.SearchStrategy[object]] = {
     Unsigned64(): st.integers(0, 2**64 - 1),

@@ -25,7 +25,7 @@ from keywright import (
     preview,
 )
 from keywright.errors import UnknownKeyError
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing.runs import OpenRun, Raw, Run
 
 space = Keyspace("zoo", "Animals and houses.", prefix="zoo", version="v1")

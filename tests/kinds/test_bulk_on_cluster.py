@@ -6,7 +6,7 @@ import pytest
 
 from keywright import U64, Counter, Id, Keyspace, Value, atomic, gather, gather_list
 from keywright.errors import CrossSlotError
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing.runs import Raw, Run
 
 space = Keyspace("post", "Letters, spread over a cluster.")

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from keywright import Context, Id, Keyspace, Set, Value, atomic, expires_in, gather_list, preview
+from keywright import Call, Context, Id, Keyspace, Set, Value, atomic, expires_in, gather_list, preview
 from keywright.errors import StoredDataError, WrongTypeError
-from keywright.keyspace.call import MERGED_FROM, Call
+from keywright.keyspace.composition import MERGED_FROM
 from keywright.testing.runs import Raw, Run
 
 space = Keyspace("shelf", "Values that are read and written by the hundred.")

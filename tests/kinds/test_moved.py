@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import pytest
 
-from keywright import Call, Context, Id, Keyspace, Sealed, Value, atomic, check, gather
+from keywright import Call, Id, Keyspace, Sealed, Value, atomic, check, gather
 from keywright.errors import DeclarationError
-from keywright.keyspace.call import Procedure
 from keywright.keyspace.renames import Arrival, moved
+from keywright.operations import Procedure
 from keywright.testing.runs import OpenRun, Raw, Run
 from keywright.tools.describe.description import describe
 from migrating import (
@@ -199,7 +199,7 @@ def test_what_an_older_program_writes_while_a_key_is_carried_is_carried_too(
     """The write comes between the copy and the removal: the copy is taken back and made anew."""
     raw_cluster("SADD", "loans:ann", "dune")
 
-    def late(_: Context) -> Generator[Call[Any], Any, None]:
+    def late() -> Generator[Call[Any], Any, None]:
         yield OldLoans("nobody").exists()  # meanwhile it is found that there is something
         yield OldLoans("nobody").exists()  # and that is taken
         yield OldLoans("ann").add("emma")

@@ -11,7 +11,6 @@ import pytest
 
 from keywright import (
     Call,
-    Context,
     Id,
     Keyring,
     Keyspace,
@@ -23,8 +22,8 @@ from keywright import (
     gather,
 )
 from keywright.errors import DeclarationError, StoredDataError
-from keywright.keyspace.call import Procedure
 from keywright.keyspace.codecs import is_sealed
+from keywright.operations import Procedure
 from keywright.testing.runs import OpenRun, Raw, Run
 from migrating import Book, BookOf, Card, CardOf, Review, Token, vault
 
@@ -81,7 +80,7 @@ def test_a_member_of_the_former_codec_is_rewritten_and_the_rest_stays(run: Run, 
 def test_a_writer_in_between_wins(run: Run, raw: Raw) -> None:
     raw("SET", "book:a", b'{"title":"Waves"}')
 
-    def late(_: Context) -> Generator[Call[Any], Any, bool]:
+    def late() -> Generator[Call[Any], Any, bool]:
         yield BookOf("nobody").exists()
         written: bool = yield BookOf("a").set(Book("Orlando"))
         return written

@@ -8,9 +8,23 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from keywright import Id, Keyring, Keyspace, List, Map, Record, Sealed, Secret, Set, SortedSet, Stream, Value
+from keywright import (
+    Id,
+    Keyring,
+    Keyspace,
+    List,
+    Map,
+    Record,
+    Sealed,
+    SealedIfBound,
+    Secret,
+    Set,
+    SortedSet,
+    Stream,
+    Value,
+)
 from keywright.errors import DeclarationError, SealError, ValueRefusedError
-from keywright.keyspace.codecs import SealedIfBound, Text
+from keywright.keyspace.codecs import Text
 from keywright.testing.runs import OpenRun, Raw
 
 space = Keyspace("vault", "What must not be read.")

@@ -8,7 +8,7 @@ import pytest
 
 from keywright import Id, Keyspace, SnowflakeId, SortedSet, preview
 from keywright.errors import DeclarationError, StoredDataError, ValueRefusedError, WrongTypeError
-from keywright.keyspace.call import Effect
+from keywright.operations import Effect
 from keywright.testing.runs import Raw, Run
 
 space = Keyspace("races", "Who runs how far, how fast and when.")

@@ -11,7 +11,6 @@ import pytest
 
 from keywright import (
     Call,
-    Context,
     Id,
     Keyring,
     Keyspace,
@@ -24,7 +23,7 @@ from keywright import (
     preview,
 )
 from keywright.errors import StoredDataError
-from keywright.keyspace.call import Procedure
+from keywright.operations import Procedure
 from keywright.testing.runs import OpenRun, Raw, Run
 
 space = Keyspace("archive", "Documents, some of them old.")
@@ -116,7 +115,7 @@ class Pin(
 def _after_one_round(call: Call[bool]) -> Call[bool]:
     """The call one round trip later: gathered with an upgrade, between its read and its write."""
 
-    def steps(_: Context) -> Generator[Call[Any], Any, bool]:
+    def steps() -> Generator[Call[Any], Any, bool]:
         yield Mark("nobody").exists()
         written: bool = yield call
         return written

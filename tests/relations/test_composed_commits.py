@@ -8,9 +8,7 @@ import pytest
 
 from keywright import Call, Database, Id, Keyspace, List, Set, SortedSet, Value
 from keywright.errors import WrongTypeError
-from keywright.keyspace.call import Command
-from keywright.keyspace.commits.checks import members_are, owned
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import Command, commit, owned, stored_set_equals
 from keywright.testing.runs import Raw
 from kinship import Residents, assert_whole, desk, home, survey
 
@@ -45,14 +43,14 @@ def test_a_set_is_compared_whole(members: set[str], holds: bool, anywhere: tuple
     db, _ = anywhere
     key = Residents("one")
     db.run(key.add("ann", "bob"))
-    check = members_are(key, [member.encode() for member in members])
+    check = stored_set_equals(key, [member.encode() for member in members])
     assert db.run(commit("compare", [check], [key.add("dora")])).applied is holds
 
 
 def test_no_set_is_the_empty_set(anywhere: tuple[Database, Raw]) -> None:
     db, _ = anywhere
     key = Residents("none")
-    assert db.run(commit("compare", [members_are(key, [])], [key.add("ann")])).applied
+    assert db.run(commit("compare", [stored_set_equals(key, [])], [key.add("ann")])).applied
 
 
 crowd = Keyspace("crowd", "More than a script takes at once.")

@@ -9,7 +9,7 @@ import pytest
 
 from keywright import Database
 from keywright.errors import KeywrightError, OutcomeUnknownError
-from keywright.keyspace.call import Effect
+from keywright.operations import Effect
 from keywright.testing.runs import Raw
 from kinship import Mortal, Moves, assert_whole, home, recover_all, survey
 

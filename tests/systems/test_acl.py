@@ -22,7 +22,8 @@ from examples import bookshop
 from keywright import Call, Database, Id, Keyspace, SortedSet, Value, connect, erase, gather, recover
 from keywright.errors import EngineError, ServerRefusedError, UsageError
 from keywright.keyspace import key as key_module
-from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.call import Plain
+from keywright.operations import Effect, Operation
 from keywright.testing import RedisCluster, RedisServer
 from keywright.testing.damage import plant
 from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, Role, Server, acl

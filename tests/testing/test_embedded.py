@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from keywright import EmbeddedServer
 from keywright.engine.embedded import (
-    EmbeddedServer,
     ServerProcess,
     find_server,
     living_pids,
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.usefixtures("_server_installed")
 
 _PARENT = """
 import sys
-from keywright.engine.embedded import EmbeddedServer
+from keywright import EmbeddedServer
 server = EmbeddedServer().start()
 print(server.pid, server.url, flush=True)
 {then}

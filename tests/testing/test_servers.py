@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from keywright.errors import ConnectionLostError, ServerRefusedError, UsageError
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing import RedisCluster, RedisSentinel, RedisServer, Wire, started_pids, wait_until
 
 pytestmark = pytest.mark.usefixtures("keywright_server")

@@ -13,11 +13,10 @@ import pytest
 
 from browsing import Chromium
 from exploring import Explored, exploring, exploring_sample, filled, key_path
-from keywright import Id, Keyspace, Secret, Value, connect
+from keywright import Codec, Id, Keyspace, Secret, Value, connect
 from keywright.errors import UsageError
 from keywright.explorer import ExplorerSettings
 from keywright.explorer.server import serve
-from keywright.keyspace.codecs import Codec
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
 from keywright.tools.acl import Role, acl

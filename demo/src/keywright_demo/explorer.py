@@ -7,8 +7,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+from keywright import Binding
 from keywright.explorer import ExplorerSettings, serve
-from keywright.keyspace import Binding
 from keywright_demo import names
 from keywright_discord.drc import schema as drc
 from keywright_discord.gateway.schema import gateway

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from keywright.engine.embedded import make_run_folder, remove_run_folder
+from keywright.testing import make_run_folder, remove_run_folder
 
 __all__ = ["swept_folder"]
 

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 import httpx
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright.errors import KeywrightError
 from keywright_demo import names
 from keywright_meetup.account_links import begin_linking

@@ -14,7 +14,7 @@ from typing import Self
 
 import msgspec
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright.engine.survey import pack_command, survey
 from keywright.errors import KeywrightError
 from keywright_demo import names

@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keywright.engine.embedded import death_with_parent
 from keywright.errors import KeywrightError
+from keywright.testing import death_with_parent
 
 __all__ = ["Part", "PartFailedError", "PartProcess"]
 

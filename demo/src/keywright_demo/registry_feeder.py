@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from keywright.engine import aconnect
+from keywright import aconnect
 from keywright_registry.metadata import open_metadata
 from keywright_registry.registry import Registry
 

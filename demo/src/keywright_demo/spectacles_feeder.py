@@ -7,7 +7,7 @@ import os
 
 import msgspec
 
-from keywright.engine import aconnect
+from keywright import aconnect
 from keywright.errors import KeywrightError
 from keywright_demo import names
 from keywright_discord.spectacles.schema import bind

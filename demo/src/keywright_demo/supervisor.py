@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
-from keywright.engine import AsyncDatabase, aconnect
-from keywright.engine.embedded import ServerProcess, quoted
+from keywright import AsyncDatabase, aconnect
 from keywright.errors import UsageError
+from keywright.testing import ServerProcess, quoted
 from keywright_demo.console import Teller, status_line
 from keywright_demo.folder import swept_folder
 from keywright_demo.metrics import Readings, key_count

@@ -28,7 +28,7 @@ from keywright.engine.settings import Settings
 from keywright.engine.translation import unreachable
 from keywright.engine.wire_format import Incoming, Parser
 from keywright.errors import ConnectionLostError
-from keywright.keyspace.call import Reply
+from keywright.keyspace.wires import Reply
 
 Answer = tuple[list[Reply], bool]
 Outcome: TypeAlias = Answer | BrokenLineError

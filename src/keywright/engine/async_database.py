@@ -28,10 +28,11 @@ from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, described
 from keywright.engine.wire_format import Packed
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
-from keywright.keyspace.call import Call, Command, Effect, Reply, Sound, Wire
+from keywright.keyspace.call import Call, Command
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.wires import Effect, Reply, Sound, Wire
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Key)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
-from keywright.keyspace.call import Call, Effect, Operation, Plain, gather_list
+from keywright.keyspace.call import Call, Plain
+from keywright.keyspace.composition import gather_list
+from keywright.keyspace.wires import Effect, Operation
 
 INFO = Operation("info", b"INFO", Effect.READ)
 COMMAND = Operation("capabilities", b"COMMAND", Effect.READ)

@@ -28,7 +28,7 @@ from keywright.engine.address import Address
 from keywright.engine.settings import Settings
 from keywright.engine.translation import unreachable
 from keywright.engine.wire_format import Incoming, Parser
-from keywright.keyspace.call import Reply
+from keywright.keyspace.wires import Reply
 
 READ_SIZE = 256 * 1024
 CLOSED = "the database was closed"

@@ -20,10 +20,11 @@ from keywright.engine.telemetry import Observer, observe
 from keywright.engine.topology import Node, Topology, described
 from keywright.engine.wire_format import Packed
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
-from keywright.keyspace.call import Call, Command, Effect, Operation, Plain, Reply, Wire
+from keywright.keyspace.call import Call, Command, Plain
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Key)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from keywright.engine.settings import Durability, Settings
 from keywright.engine.wire_format import ErrorReply, Packed
 from keywright.errors import UnderReplicatedError
-from keywright.keyspace.call import Effect, Reply, Resting, Waiting, Wire
+from keywright.keyspace.wires import Effect, Reply, Resting, Waiting, Wire
 
 
 def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list[Reply]], list[Reply]]]:

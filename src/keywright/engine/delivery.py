@@ -21,8 +21,8 @@ from keywright.errors import (
     OutcomeUnknownError,
     UsageError,
 )
-from keywright.keyspace.call import Effect, Reply, Sound, Transacted, Wire
 from keywright.keyspace.slots import slot_of
+from keywright.keyspace.wires import Effect, Reply, Sound, Transacted, Wire
 
 # Bounds on what one shipment holds, so that neither side buffers without end.
 MOST_WIRES = 10_000

@@ -19,10 +19,11 @@ from keywright.engine.settings import Settings
 from keywright.engine.wire_format import NOTHING, ErrorReply, Parser, pack_command
 from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
 from keywright.keyspace.alphabets import Alphabet
-from keywright.keyspace.call import Call, Effect, Operation, Reply, Rounds, Wire
+from keywright.keyspace.call import Call
 from keywright.keyspace.context import Context
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 __all__ = ["Channel", "Message", "Subscription"]
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
 from keywright.errors import KeywrightError
-from keywright.keyspace.call import Effect, Operation, Reply, Wire
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 
 T = TypeVar("T")
 

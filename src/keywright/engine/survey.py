@@ -23,9 +23,10 @@ from keywright.engine.settings import Settings
 from keywright.engine.topology import Node
 from keywright.engine.wire_format import ErrorReply, pack_command
 from keywright.errors import ConnectionLostError, EngineError, ServerRefusedError
-from keywright.keyspace.call import Call, Effect, Operation, Reply, Rounds, Wire
+from keywright.keyspace.call import Call
 from keywright.keyspace.context import Context
 from keywright.keyspace.slots import slot_of
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 __all__ = ["Post", "Survey", "pack_command", "survey"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from keywright.errors import KeywrightError
-from keywright.keyspace.call import Reply, Wire
+from keywright.keyspace.wires import Reply, Wire
 
 
 class RoundTrip(NamedTuple):

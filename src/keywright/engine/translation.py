@@ -18,7 +18,7 @@ from keywright.errors import (
     UsageError,
     WrongTypeError,
 )
-from keywright.keyspace.call import Wire
+from keywright.keyspace.wires import Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key

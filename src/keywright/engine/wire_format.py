@@ -8,7 +8,7 @@ from typing import Any
 
 import hiredis
 
-from keywright.keyspace.call import Arguments, Reply, Transacted, Transaction, Waiting, Wire
+from keywright.keyspace.wires import Arguments, Reply, Transacted, Transaction, Waiting, Wire
 
 # hiredis declares a tuple of one element; it takes any number.
 pack_command: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
 from keywright.keyspace import Call, Key, Map, Record, gather_list
-from keywright.keyspace.call import Effect, Operation, Reply
 from keywright.keyspace.call import Plain as PlainCall
 from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.references import Place
+from keywright.keyspace.wires import Effect, Operation, Reply
 from keywright.tools.describe.inspection import SIZES, Inspection, inspect, inspect_entry
 
 __all__ = ["Facts", "Raw", "Reading", "answers", "are_there", "ask", "facts_of", "measures", "raw_of", "read"]

@@ -15,7 +15,8 @@ from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError
 from keywright.explorer.atlas import Atlas
 from keywright.keyspace import Key
-from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.call import Plain
+from keywright.keyspace.wires import Effect, Operation
 
 __all__ = ["Change", "Watcher"]
 

@@ -13,9 +13,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from keywright.errors import CrossSlotError, DeclarationError, ValueRefusedError
-from keywright.keyspace.call import Call, Reply, Wire
+from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, SealRefused, Unopened, is_sealed
 from keywright.keyspace.slots import slot_of
+from keywright.keyspace.wires import Reply, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.expiry import Expiry

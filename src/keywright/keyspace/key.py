@@ -15,12 +15,14 @@ from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
 
 from keywright.errors import DeclarationError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
-from keywright.keyspace.call import Call, Command, Effect, Operation, as_is
+from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.codecs import Codec
+from keywright.keyspace.declaration import Declaration
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
+from keywright.keyspace.wires import Effect, Operation
 
 EXISTS = Operation("exists", b"EXISTS", Effect.READ)
 DELETE = Operation("delete", b"UNLINK", Effect.REPEATABLE)
@@ -45,6 +47,8 @@ class Key:
 
     redis_type: ClassVar[str] = "none"
     kind: ClassVar[str] = "key"
+    declaration: ClassVar[Declaration]
+    """What the class declares: template, keyspace, expiry, codecs, versions."""
     _template: ClassVar[Template]
     _space: ClassVar[Keyspace]
     _expiry: ClassVar[Expiry | None] = None
@@ -85,6 +89,7 @@ class Key:
         cls._sealed = any(codec.sealed for codec in cls._codecs)
         cls._secret = any(codec.secret for codec in cls._codecs)
         _generate(cls, list(alphabets), {name: alphabet for name, (alphabet, _) in alphabets.items()})
+        cls.declaration = Declaration(cls)
         space.keys.append(cls)
         cls._former = tuple(_former(cls, (moved_from,) if isinstance(moved_from, str) else moved_from))
         if cls._former:
@@ -196,6 +201,10 @@ class Key:
         """The server's own serialisation of the key."""
         return Command(DUMP, self, (), as_is)
 
+    def __bytes__(self) -> bytes:
+        """Return the name without the bound prefix; `Context.name` has the full one."""
+        return self._name
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and other._name == self._name
 
@@ -281,6 +290,7 @@ def _former(cls: type[Key], templates: Iterable[str]) -> Iterable[type[Key]]:
         former._template = Template(template, alphabets)
         former.__doc__ = cls.__doc__
         _generate(former, list(alphabets), alphabets)
+        former.declaration = Declaration(former)
         yield former
 
 

@@ -11,17 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from keywright.errors import DeclarationError, TakenError
-from keywright.keyspace.call import Call, Procedure, Ready, gather, gather_list, nothing
+from keywright.keyspace.call import Call, Ready, nothing
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.commits.checks import Check, equals, has_member, owned
 from keywright.keyspace.commits.journal import commit, settled
-from keywright.keyspace.commits.retry import Also, Steps, Writes, until_settled
+from keywright.keyspace.commits.retry import Also, Writes, optimistic
+from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.value import Value
+from keywright.keyspace.procedures import Steps, procedure
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -84,17 +86,14 @@ class ManyToOne(Link, Generic[A, B]):
                 return (yield from _only(self.name, also))
             return (yield from _try(self.name, [_is(forward, old)], [*self._unlink(a, old), *also]))
 
-        return until_settled(f"clear {self.name}", attempt, also)
+        return optimistic(f"clear {self.name}", attempt, also)
 
-    def clear_inverse(self, b: B) -> Call[int]:
+    @procedure
+    def clear_inverse(self, b: B) -> Steps[int]:
         """End every relation of b; how many there were."""
-
-        def steps(context: Context) -> Steps[int]:
-            members: set[A] = yield _key(self.inverse, b).members()
-            ended = yield gather_list(self._clear_from(a, b) for a in members)
-            return sum(ended)
-
-        return Procedure(steps, f"clear {self.name}")
+        members: set[A] = yield _key(self.inverse, b).members()
+        ended = yield gather_list(self._clear_from(a, b) for a in members)
+        return sum(ended)
 
     def _clear_from(self, a: A, b: B) -> Call[bool]:
         forward = _key(self.forward, a)
@@ -107,7 +106,7 @@ class ManyToOne(Link, Generic[A, B]):
                 return False
             return (yield from _try(self.name, [_is(forward, old)], self._unlink(a, b)))
 
-        return until_settled(f"clear {self.name}", attempt)
+        return optimistic(f"clear {self.name}", attempt)
 
     def _move(self, a: A, b: B, also: Also, *, may_move: bool) -> Call[bool]:
         forward = _key(self.forward, a)
@@ -121,7 +120,7 @@ class ManyToOne(Link, Generic[A, B]):
             writes = [*self._unlink(a, old, keep_index=True), *self.joined(a, b), *also]
             return (yield from _try(self.name, [_is(forward, old)], writes))
 
-        return until_settled(f"assign {self.name}", attempt, also)
+        return optimistic(f"assign {self.name}", attempt, also)
 
     def holds(self, a: A, b: B | None) -> Check:
         """A check for `commit`: a is related to b, or to nothing."""
@@ -196,7 +195,7 @@ class OneToOne(Link, Generic[A, B]):
             checks.append(_is(_key(self.inverse, b), back))
             return (yield from _try(self.name, checks, [*writes, *also]))
 
-        return until_settled(f"clear {self.name}", attempt, also)
+        return optimistic(f"clear {self.name}", attempt, also)
 
     def clear_inverse(self, b: B, *, also: Also = ()) -> Call[bool]:
         """End b's relation; whether it had one."""
@@ -229,7 +228,7 @@ class OneToOne(Link, Generic[A, B]):
                 yield from self._leave(old_a, b, checks, writes)
             return (yield from _try(self.name, checks, [*writes, *self.joined(a, b), *also]))
 
-        return until_settled(f"assign {self.name}", attempt, also)
+        return optimistic(f"assign {self.name}", attempt, also)
 
     def _leave(self, former: A, b: B, checks: list[Check], writes: Writes) -> Steps[None]:
         """End what a former partner of b has, unless that is with someone else by now."""
@@ -295,7 +294,7 @@ class ManyToMany(Link, Generic[A, B]):
             writes += [change for change in (_some(forward.remove, gone), _some(forward.add, new)) if change]
             return (yield from _try(self.name, checks, [*writes, *also]))
 
-        return until_settled(f"replace {self.name}", attempt, also)
+        return optimistic(f"replace {self.name}", attempt, also)
 
     def clear_all(self, a: A, *, also: Also = ()) -> Call[bool]:
         """End every relation of a; whether there were any."""
@@ -311,7 +310,7 @@ class ManyToMany(Link, Generic[A, B]):
             forget: Writes = [forward.remove(b)] if there else []
             return (yield from _try(self.name, checks, [*forget, inverse.remove(a)]))
 
-        return until_settled(f"clear {self.name}", attempt)
+        return optimistic(f"clear {self.name}", attempt)
 
     def _set(self, a: A, b: B, also: Also, *, present: bool) -> Call[bool]:
         forward, inverse = _key(self.forward, a), _key(self.inverse, b)
@@ -326,7 +325,7 @@ class ManyToMany(Link, Generic[A, B]):
             )
             return (yield from _try(self.name, checks, [*change, *also]))
 
-        return until_settled(f"assign {self.name}", attempt, also)
+        return optimistic(f"assign {self.name}", attempt, also)
 
 
 class Index(Link, Generic[A]):
@@ -352,16 +351,13 @@ class Index(Link, Generic[A]):
         member = key._values[0]
         return commit(self.name, [owned(key)], [write, _key(self.by).add(member), *also]).map(nothing)
 
-    def delete(self, key: Key, *, also: Also = ()) -> Call[bool]:
+    @procedure
+    def delete(self, key: Key, *, also: Also = ()) -> Steps[bool]:
         """Delete a key and drop it from the index, in one step; whether the index named it."""
         member = key._values[0]
-
-        def steps(context: Context) -> Steps[bool]:
-            there = yield _key(self.by).has(member)
-            yield commit(self.name, [owned(key)], [key.delete(), _key(self.by).remove(member), *also])
-            return bool(there)
-
-        return Procedure(steps, f"delete {self.name}")
+        there = yield _key(self.by).has(member)
+        yield commit(self.name, [owned(key)], [key.delete(), _key(self.by).remove(member), *also])
+        return bool(there)
 
     def members(self) -> Call[set[A]]:
         return _key(self.by).members()
@@ -398,7 +394,8 @@ def index(of: type[Key], *, by: type[Set[A]]) -> Index[A]:
     return Index(of, by)
 
 
-def erase(key: Key) -> Call[bool]:
+@procedure
+def erase(key: Key) -> Steps[bool]:
     """Delete a key with all that is part of it: its parts, its relations on both sides, its index entries.
 
     What is part of it are the keys declared `part_of` its class. Relations of those parts are ended
@@ -413,21 +410,17 @@ def erase(key: Key) -> Call[bool]:
     family = [kind, *(part for part in kind._space.keys if part._part_of is kind)]
     links = kind._space.links
     related = {side for link in links if not isinstance(link, Index) for side in link.keys}
-
-    def steps(context: Context) -> Steps[bool]:
-        there = yield key.exists()
-        yield gather_list(_ended(link, family, identity) for link in links)
-        # The sides of relations are gone by now, or belong to a writer who came in between.
-        parts = [part(**variables) for part in family if part not in related]
-        writes: Writes = [part.delete() for part in parts]
-        writes += [
-            _key(link.by).remove(identity) for link in links if isinstance(link, Index) and link.of in family
-        ]
-        if writes:
-            yield commit(f"erase {key!r}", [owned(part) for part in parts], writes)
-        return bool(there)
-
-    return Procedure(steps, f"erase {key!r}")
+    there = yield key.exists()
+    yield gather_list(_ended(link, family, identity) for link in links)
+    # The sides of relations are gone by now, or belong to a writer who came in between.
+    parts = [part(**variables) for part in family if part not in related]
+    writes: Writes = [part.delete() for part in parts]
+    writes += [
+        _key(link.by).remove(identity) for link in links if isinstance(link, Index) and link.of in family
+    ]
+    if writes:
+        yield commit(f"erase {key!r}", [owned(part) for part in parts], writes)
+    return bool(there)
 
 
 def _ended(link: Link, family: list[type[Key]], identity: Any) -> Call[Any]:
@@ -446,12 +439,10 @@ def _ended(link: Link, family: list[type[Key]], identity: Any) -> Call[Any]:
     return Ready(None)
 
 
-def _from_the_other_side(link: ManyToMany[Any, Any], b: Any) -> Call[Any]:
-    def steps(context: Context) -> Steps[None]:
-        members = yield _key(link.inverse, b).members()
-        yield gather_list(link._clear_from(a, b) for a in members)
-
-    return Procedure(steps, f"clear {link.name}")
+@procedure
+def _from_the_other_side(link: ManyToMany[Any, Any], b: Any) -> Steps[Any]:
+    members = yield _key(link.inverse, b).members()
+    yield gather_list(link._clear_from(a, b) for a in members)
 
 
 def _try(name: str, checks: list[Check], writes: Writes) -> Steps[bool | None]:

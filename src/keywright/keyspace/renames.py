@@ -17,12 +17,15 @@ from __future__ import annotations
 import enum
 import functools
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import ConflictError
-from keywright.keyspace.call import Call, Effect, Operation, Plain, Prepared, Procedure, gather_list
+from keywright.keyspace.call import Call, Plain, Prepared
+from keywright.keyspace.composition import gather_list
+from keywright.keyspace.procedures import Steps, bound_context, procedure
 from keywright.keyspace.script import BoundScript, Script
+from keywright.keyspace.wires import Effect, Operation
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Arrival", "move_first", "moved", "moved_from_name"]
 
-Steps = Generator[Call[Any], Any, Any]
 
 ATTEMPTS = 8
 RENAME = Script("keywright.keyspace", "rename_former", Effect.REPEATABLE)
@@ -58,54 +60,56 @@ class _Taken(NamedTuple):
     expires_ms: int
 
 
-def moved(key: Key, *, discard: bool = False) -> Call[Arrival]:
+@procedure
+def moved(key: Key, *, discard: bool = False) -> Steps[Arrival]:
     """Bring a key home from its former names. With `discard` a former name that differs is removed.
 
     The expiry stays what it was. ConflictError when an older program keeps writing meanwhile.
     """
-
-    def steps(context: Context) -> Steps:
-        arrivals = []
-        for kind in key._former:
-            former = context.name(kind.made(key._values))
-            arrivals.append((yield from _brought(former, key, context, discard=discard)))
-        return Arrival.worst(arrivals)
-
-    return Procedure(steps, f"move {key!r}")
+    context = yield bound_context()
+    arrivals = []
+    for kind in key._former:
+        former = context.name(kind.made(key._values))
+        arrivals.append((yield from _brought(former, key, context, discard=discard)))
+    return Arrival.worst(arrivals)
 
 
-def moved_from_name(key: Key, former: bytes, *, discard: bool = False) -> Call[Arrival]:
+@procedure
+def moved_from_name(key: Key, former: bytes, *, discard: bool = False) -> Steps[Arrival]:
     """The same from a full name that no template has, as that of another version of the keyspace."""
-
-    def steps(context: Context) -> Steps:
-        return (yield from _brought(former, key, context, discard=discard))
-
-    return Procedure(steps, f"move to {key!r}")
+    context = yield bound_context()
+    return (yield from _brought(former, key, context, discard=discard))
 
 
 def move_first(cls: type[Key]) -> None:
-    """Make every operation of a class bring its key home first; told by their type, which is a Call."""
+    """Make every operation of a class bring its key home first.
+
+    An operation is a public method whose result is a Call; that is seen when it is called, so methods of a
+    user's own class count, however they are annotated.
+    """
     for name in dir(cls):
         method = getattr(cls, name)
-        if isinstance(method, types.FunctionType) and not name.startswith("_") and _returns_call(method):
+        if isinstance(method, types.FunctionType) and not name.startswith("_"):
             setattr(cls, name, _after_moving(method))
 
 
-def _returns_call(method: Callable[..., Any]) -> bool:
-    return str(method.__annotations__.get("return", "")).startswith("Call[")
-
-
-def _after_moving(method: Callable[..., Call[Any]]) -> Callable[..., Call[Any]]:
+def _after_moving(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def operation(self: Key, *arguments: Any, **named: Any) -> Call[Any]:
-        call = method(self, *arguments, **named)
-        keys = [key for key in (self, *arguments) if getattr(key, "_former", ())]
-        return Prepared(gather_list(moved(key) for key in keys), call) if keys else call
+    def operation(self: Key, *arguments: Any, **named: Any) -> Any:
+        result = method(self, *arguments, **named)
+        if not isinstance(result, Call):
+            return result
+        # Operations of two keys, as a move from one list to another, bring both home.
+        keys = [key for key in (self, *arguments, *named.values()) if getattr(key, "_former", ())]
+        # An operation made of other operations has brought its key home already.
+        if not keys or (isinstance(result, Prepared) and result.keys >= set(keys)):
+            return result
+        return Prepared(gather_list(moved(key) for key in keys), result, frozenset(keys))
 
     return operation
 
 
-def _brought(former: bytes, key: Key, context: Context, *, discard: bool) -> Steps:
+def _brought(former: bytes, key: Key, context: Context, *, discard: bool) -> Steps[Arrival]:
     names = context.name(key), former
     if context.one_slot(names):
         found: int = yield BoundScript(RENAME, names, (int(discard),), type(key))
@@ -115,7 +119,7 @@ def _brought(former: bytes, key: Key, context: Context, *, discard: bool) -> Ste
     return (yield from _carried(former, key, context, discard=discard))
 
 
-def _carried(old: bytes, key: Key, context: Context, *, discard: bool) -> Steps:
+def _carried(old: bytes, key: Key, context: Context, *, discard: bool) -> Steps[Arrival]:
     """Copy, verify, delete; whatever is interrupted is finished by the next who tries."""
     new = context.name(key)
     for _ in range(ATTEMPTS):
@@ -136,6 +140,6 @@ def _carried(old: bytes, key: Key, context: Context, *, discard: bool) -> Steps:
     raise ConflictError(f"moving to {key!r}", ATTEMPTS)
 
 
-def _taken(name: bytes) -> Steps:
+def _taken(name: bytes) -> Steps[_Taken | None]:
     found = yield BoundScript(CARRY, [name], (b"take",))
     return _Taken(*found) if found else None

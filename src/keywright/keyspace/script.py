@@ -13,8 +13,9 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, TypeVar
 
 from keywright.errors import KeywrightError
-from keywright.keyspace.call import Arguments, Call, Effect, Operation, Reply, Rounds, Wire, undecodable
+from keywright.keyspace.call import Call, undecodable
 from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.wires import Arguments, Effect, Operation, Reply, Rounds, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

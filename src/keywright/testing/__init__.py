@@ -13,31 +13,73 @@ if TYPE_CHECKING:
     from keywright.testing.cluster import RedisCluster
     from keywright.testing.conditions import wait_until
     from keywright.testing.leftovers import assert_none_left, started_pids
+    from keywright.testing.private_server import PrivateServer
+    from keywright.testing.processes import (
+        START_SECONDS,
+        STOP_SECONDS,
+        ServerProcess,
+        death_with_parent,
+        descendants,
+        is_running,
+        make_run_folder,
+        quoted,
+        remove_run_folder,
+    )
     from keywright.testing.proxy import Proxy
+    from keywright.testing.requirements import require
+    from keywright.testing.runs import OpenRun, Raw, Run
     from keywright.testing.sentinel import RedisSentinel
     from keywright.testing.servers import RedisServer
     from keywright.testing.wire import Wire
 
 __all__ = [
+    "START_SECONDS",
+    "STOP_SECONDS",
     "ManualClock",
+    "OpenRun",
+    "PrivateServer",
     "Proxy",
+    "Raw",
     "RedisCluster",
     "RedisSentinel",
     "RedisServer",
+    "Run",
+    "ServerProcess",
     "Wire",
     "assert_none_left",
+    "death_with_parent",
+    "descendants",
+    "is_running",
+    "make_run_folder",
+    "quoted",
+    "remove_run_folder",
+    "require",
     "started_pids",
     "wait_until",
 ]
 
 _HOMES = {
+    "START_SECONDS": "processes",
+    "STOP_SECONDS": "processes",
     "ManualClock": "clock",
+    "OpenRun": "runs",
+    "PrivateServer": "private_server",
     "Proxy": "proxy",
+    "Raw": "runs",
     "RedisCluster": "cluster",
     "RedisSentinel": "sentinel",
     "RedisServer": "servers",
+    "Run": "runs",
+    "ServerProcess": "processes",
     "Wire": "wire",
     "assert_none_left": "leftovers",
+    "death_with_parent": "processes",
+    "descendants": "processes",
+    "is_running": "processes",
+    "make_run_folder": "processes",
+    "quoted": "processes",
+    "remove_run_folder": "processes",
+    "require": "requirements",
     "started_pids": "leftovers",
     "wait_until": "conditions",
 }

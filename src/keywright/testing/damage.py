@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from keywright.engine import Database
 from keywright.keyspace import Call, Counter, Keyspace, List, Map, Record, Set, SortedSet, Stream, Value
 from keywright.keyspace.alphabets import Alphabet
-from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.call import Plain
 from keywright.keyspace.codecs import Codec, CodecError, is_sealed
 from keywright.keyspace.key import Key
 from keywright.keyspace.relations import Index, ManyToMany, ManyToOne, OneToOne
+from keywright.keyspace.wires import Effect, Operation
 
 __all__ = ["Fault", "Planter", "plant"]
 

@@ -13,8 +13,7 @@ from typing import Any, Self, TypeVar, cast
 
 import httpx
 
-from keywright import AsyncDatabase, Call, aconnect
-from keywright.keyspace import Secret
+from keywright import AsyncDatabase, Call, Secret, aconnect
 from keywright.testing import ManualClock, wait_until
 from keywright_meetup import account_links as linking
 from keywright_meetup import tokens

@@ -12,8 +12,7 @@ from hypothesis.stateful import initialize, rule
 
 from keywright import Call, Keyspace
 from keywright.errors import EngineError, TakenError
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.retry import Steps
+from keywright.operations import Procedure, Steps
 from keywright.testing import Proxy
 from keywright.testing.runs import Raw
 from keywright_meetup import account_links as linking
@@ -60,7 +59,7 @@ class Deed(NamedTuple):
 def of_event(event: str, then: Callable[[str], Call[Any]]) -> Call[Any]:
     """Something with the series that an event has by then, if it has one."""
 
-    def steps(context: object) -> Steps[Any]:
+    def steps() -> Steps[Any]:
         found = yield SeriesOfEvent(event).get()
         return None if found is None else (yield then(found))
 
@@ -70,7 +69,7 @@ def of_event(event: str, then: Callable[[str], Call[Any]]) -> Call[Any]:
 def made_channel(deed: Deed) -> Call[Any]:
     """The whole of a provisioning, with Discord answering `one`."""
 
-    def steps(context: object) -> Steps[Any]:
+    def steps() -> Steps[Any]:
         found = yield SeriesOfEvent(deed.event).get()
         if found is None:
             return
@@ -82,7 +81,7 @@ def made_channel(deed: Deed) -> Call[Any]:
 
 
 def made_role(made: str, deed: Deed) -> Call[Any]:
-    def steps(context: object) -> Steps[Any]:
+    def steps() -> Steps[Any]:
         if (yield SeriesOfChannel(deed.one).get()) is None:
             return
         begun = yield provisioning.begin_role(made, deed.one, NOW)

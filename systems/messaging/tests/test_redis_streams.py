@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from keywright import check
 from keywright.errors import KeywrightError, UsageError, WrongTypeError
-from keywright.keyspace import check
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing import RedisServer, wait_until
 from keywright.testing.runs import Raw
 from keywright_messaging import BrokerSettings
@@ -286,7 +286,8 @@ async def test_a_reply_that_is_faster_than_the_id_of_its_message_is_not_missed(r
 
 
 def _said(channel: str) -> Any:
-    from keywright.keyspace.call import Effect, Operation, Plain
+    from keywright.keyspace.call import Plain
+    from keywright.operations import Effect, Operation
 
     return Plain(Operation("publish", b"PUBLISH", Effect.ONCE), (channel, b"early"))
 

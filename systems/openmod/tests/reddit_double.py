@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from keywright import AsyncDatabase, Call, Key
-from keywright.keyspace.call import Reply, Wire
+from keywright.operations import Reply, Wire
 from keywright_openmod.platform import Account, Comment, Post, Thing
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 

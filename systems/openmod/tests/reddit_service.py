@@ -10,8 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from keywright.engine import AsyncDatabase, aconnect
-from keywright.keyspace import Secret
+from keywright import AsyncDatabase, Secret, aconnect
 from keywright_openmod.service.configuration import Configuration, load
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.credentials import Credentials

@@ -9,7 +9,7 @@ import pytest
 
 from keywright import gather_list
 from keywright.errors import StoredDataError
-from keywright.keyspace.call import Rounds
+from keywright.operations import Rounds
 from keywright_openmod.extracts import extract_as_of, read_extract
 from keywright_openmod.schema import Extract, UnresolvedAuditError
 from keywright_openmod.shapes import LinkAction, LinkExtract

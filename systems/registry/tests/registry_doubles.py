@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequen
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
-from keywright import AsyncDatabase, Binding, aconnect
-from keywright.engine import Settings
+from keywright import AsyncDatabase, Binding, Settings, aconnect
 from keywright_registry.metadata.contract import Transaction
 from keywright_registry.repository import Counts, Repository
 

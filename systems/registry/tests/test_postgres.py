@@ -13,8 +13,7 @@ import pytest
 
 import keywright.testing
 from keywright.errors import EngineError, UsageError
-from keywright.testing import started_pids, wait_until
-from keywright.testing.process_tree import descendants, runs
+from keywright.testing import descendants, is_running, started_pids, wait_until
 from keywright_registry.testing.postgres import PostgresServer, find_postgres
 
 
@@ -98,7 +97,7 @@ def test_a_closed_server_leaves_no_process_folder_or_shared_memory() -> None:
     server.kill()
     server.close()
     server.close()
-    wait_until(lambda: not any(map(runs, family)), "its processes end")
+    wait_until(lambda: not any(map(is_running, family)), "its processes end")
     assert not folder.exists()
     assert segment not in _segments()
     with pytest.raises(UsageError, match="is closed"):

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from keywright import AsyncDatabase
-from keywright.engine import Retry, Settings
+from keywright import AsyncDatabase, Retry, Settings
 from keywright.errors import ConnectionLostError, DeadlineError
 from keywright.testing import Proxy
 from keywright_registry.cache import RepositoryCache

@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import msgspec
 import pytest
 
-from keywright import Call, Context, connect
-from keywright.engine import new_token
+from keywright import Call, Context, connect, new_token
 from keywright.errors import StoredDataError, UsageError
-from keywright.keyspace.call import Transacted, Transaction, Wire
+from keywright.keyspace.wires import Transacted, Transaction
+from keywright.operations import Wire
 from keywright.testing.runs import Raw, Run
 from keywright_registry.cache import Miss, RepositoryCache
 from keywright_registry.go_encoding import GoRepository

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from keywright import AsyncDatabase, aconnect
-from keywright.engine import Retry, Settings
+from keywright import AsyncDatabase, Retry, Settings, aconnect
 from keywright.errors import EngineError, StoredDataError
 from keywright.testing import Proxy
 from keywright.testing.runs import Raw, Run

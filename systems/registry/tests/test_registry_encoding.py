@@ -12,9 +12,8 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from keywright import Context
+from keywright import CodecError, Context
 from keywright.errors import StoredDataError, ValueRefusedError
-from keywright.keyspace.codecs import CodecError
 from keywright_registry import go_encoding as encoding
 from keywright_registry.go_encoding import (
     ZERO_TIME,

@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import msgspec
 
-from keywright import connect
-from keywright.engine import new_token
+from keywright import connect, new_token
 from keywright.testing.runs import Raw, Run
 from keywright_registry.leases import RENAME_HOLD, RenameLease, blocked, project
 from keywright_registry.schema import MetricsLock, RepositoryLease

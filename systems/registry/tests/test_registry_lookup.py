@@ -8,8 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from keywright import AsyncDatabase, aconnect
-from keywright.engine import new_token
+from keywright import AsyncDatabase, aconnect, new_token
 from keywright.testing import Proxy
 from keywright.testing.runs import Raw
 from keywright_registry.cache import RepositoryCache

@@ -7,8 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from keywright import AsyncDatabase, Call, Context
-from keywright.keyspace.call import Wire
-from keywright.keyspace.slots import slot_of
+from keywright.operations import Wire, slot_of
 from keywright.testing.runs import Run
 from keywright_registry import blobs, counters
 from keywright_registry.cache import RepositoryCache

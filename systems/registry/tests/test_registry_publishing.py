@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from keywright import AsyncDatabase, aconnect
-from keywright.engine import Retry, Settings
+from keywright import AsyncDatabase, Retry, Settings, aconnect
 from keywright.testing import Proxy
 from keywright.testing.runs import Raw
 from keywright_registry import counters

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from keywright import Context, Key, Keyspace, check
 from keywright.errors import VariableError
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright_registry import schema
 from keywright_registry.schema import (
     REPOSITORY_KEYS,

@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from keywright import AsyncDatabase, Call
-from keywright.engine import Retry, Settings
+from keywright import AsyncDatabase, Call, Retry, Settings
 from keywright.errors import UsageError
 from keywright.testing import Proxy
 from keywright.testing.runs import Raw

@@ -18,7 +18,7 @@ may see one side before the other between 3 and 5; that window is what a cluster
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
@@ -32,18 +32,7 @@ from keywright.errors import (
     OutcomeUnknownError,
 )
 from keywright.keyspace.alphabets import Hex, TagText
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Pause,
-    Procedure,
-    Reply,
-    as_is,
-    gather,
-    gather_list,
-)
+from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.codecs import Codec, Raw
 from keywright.keyspace.commits.checks import (
     COMMIT,
@@ -55,17 +44,19 @@ from keywright.keyspace.commits.checks import (
     moving_keys,
     run_work,
 )
+from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
+from keywright.keyspace.procedures import Pause, Steps, bound_context, procedure
 from keywright.keyspace.renames import moved
 from keywright.keyspace.script import Script
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
 
 T = TypeVar("T")
-Steps = Generator[Call[Any], Any, T]
 
 GRACE = timedelta(seconds=5)
 ATTEMPTS = 24
@@ -136,21 +127,19 @@ _read_plan = msgspec.msgpack.Decoder(Plan).decode
 _write_plan = msgspec.msgpack.encode
 
 
-def commit(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Call[Outcome]:
+@procedure
+def commit(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Steps[Outcome]:
     """Apply the writes if every check holds, all or nothing; one round trip wherever one script can do it."""
-
-    def steps(context: Context) -> Steps[Outcome]:
-        for key in moving_keys(checks, writes):
-            yield moved(key)
-        work = bind(context, checks, writes)
-        for attempt in range(ATTEMPTS):
-            outcome = yield from _once(work, context)
-            if outcome.failed != BUSY:
-                return outcome
-            yield Pause(context.random.uniform(0, 0.004 * min(attempt + 1, 12)))
-        raise ConflictError(label, ATTEMPTS)
-
-    return Procedure(steps, label)
+    context = yield bound_context()
+    for key in moving_keys(checks, writes):
+        yield moved(key)
+    work = bind(context, checks, writes)
+    for attempt in range(ATTEMPTS):
+        outcome = yield from _once(work, context)
+        if outcome.failed != BUSY:
+            return outcome
+        yield Pause(context.random.uniform(0, 0.004 * min(attempt + 1, 12)))
+    raise ConflictError(label, ATTEMPTS)
 
 
 BUSY = -2
@@ -339,49 +328,45 @@ class Recovered(NamedTuple):
     waiting: int
 
 
-def recover(grace: timedelta = GRACE) -> Call[Recovered]:
+@procedure
+def recover(grace: timedelta = GRACE) -> Steps[Recovered]:
     """Finish or undo every commit that some process left behind; safe to run anywhere, any time.
 
     Undecided intents younger than `grace` are left alone: their process may still be at work. One that
     cannot be settled does not keep the others from it; its error is raised at the end.
     On a single server there is never anything to do.
     """
-
-    def steps(context: Context) -> Steps[Recovered]:
-        pages = yield gather_list(Command(ALL, Intents(shard), (), _pairs) for shard in SHARDS)
-        results = []
-        failure: KeywrightError | None = None
-        for intent, stored in (item for page in pages for item in page.items()):
-            try:
-                results.append((yield from _settle(intent, stored, grace, context)))
-            except KeywrightError as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
-        return Recovered(*(results.count(word) for word in ("finished", "undone", "waiting")))
-
-    return Procedure(steps, "recover")
+    context = yield bound_context()
+    pages = yield gather_list(Command(ALL, Intents(shard), (), _pairs) for shard in SHARDS)
+    results = []
+    failure: KeywrightError | None = None
+    for intent, stored in (item for page in pages for item in page.items()):
+        try:
+            results.append((yield from _settle(intent, stored, grace, context)))
+        except KeywrightError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return Recovered(*(results.count(word) for word in ("finished", "undone", "waiting")))
 
 
-def settled(key: Key, read: Call[T]) -> Call[T]:
+@procedure
+def settled(key: Key, read: Call[T]) -> Steps[T]:
     """A read that first finishes a committed intent on the key, where the database has slots."""
-
-    def steps(context: Context) -> Steps[T]:
-        if not context.sharded:
-            value: T = yield read
+    context = yield bound_context()
+    if not context.sharded:
+        value: T = yield read
+        return value
+    marker = Marker(hash_tag(context.name(key)).decode())
+    for _ in range(ATTEMPTS):
+        value, holder = yield gather(read, Command(GET, marker, (b"x",), as_is))
+        if holder is None:
             return value
-        marker = Marker(hash_tag(context.name(key)).decode())
-        for _ in range(ATTEMPTS):
-            value, holder = yield gather(read, Command(GET, marker, (b"x",), as_is))
-            if holder is None:
-                return value
-            yield from _settle_marker(marker, context)
-            stored = yield Command(GET, Intents.holding(holder), (holder,), as_is)
-            if stored is not None and stored[:1] == b"P":
-                return value  # undecided: what is stored still holds
-        raise ConflictError(f"reading {key!r}", ATTEMPTS)
-
-    return Procedure(steps, f"read {key!r}")
+        yield from _settle_marker(marker, context)
+        stored = yield Command(GET, Intents.holding(holder), (holder,), as_is)
+        if stored is not None and stored[:1] == b"P":
+            return value  # undecided: what is stored still holds
+    raise ConflictError(f"reading {key!r}", ATTEMPTS)
 
 
 def _pairs(reply: Reply) -> dict[bytes, bytes]:

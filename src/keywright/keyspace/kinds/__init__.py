@@ -1,6 +1,11 @@
-"""The kinds of keys: one module each, with the commands that Redis has for it."""
+"""The kinds of keys: one module each, with its commands and the patterns built on it."""
 
+from keywright.keyspace.kinds.claim import Claim, ClaimState
+from keywright.keyspace.kinds.compare_and_set import modify, replace_if
 from keywright.keyspace.kinds.counter import Counter
+from keywright.keyspace.kinds.due_queue import Claimed, DueQueue
+from keywright.keyspace.kinds.hold import new_token
+from keywright.keyspace.kinds.lease import Lease
 from keywright.keyspace.kinds.list import List
 from keywright.keyspace.kinds.map import Map
 from keywright.keyspace.kinds.record import Record
@@ -12,8 +17,13 @@ from keywright.keyspace.kinds.value import Value
 
 __all__ = [
     "UNSET",
+    "Claim",
+    "ClaimState",
+    "Claimed",
     "Counter",
+    "DueQueue",
     "Entry",
+    "Lease",
     "List",
     "Map",
     "Record",
@@ -22,4 +32,7 @@ __all__ = [
     "Stream",
     "Unset",
     "Value",
+    "modify",
+    "new_token",
+    "replace_if",
 ]

@@ -6,9 +6,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import KeywrightError, SealError, StoredDataError
-from keywright.keyspace.call import Call, Effect, Operation, Reply, Rounds, Wire
+from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Codec, CodecError, SealRefused
 from keywright.keyspace.slots import slot_of
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -5,22 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Refreshing,
-    Reply,
-    Sliding,
-    gather_list,
-    nothing,
-)
+from keywright.keyspace.call import Call, Command, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, Int64
+from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.encoders import encoder, optional
 from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 ADD = Operation("add", b"INCRBY", Effect.ONCE)
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from keywright.errors import DeclarationError, ValueRefusedError
-from keywright.keyspace.call import Reply
 from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key

@@ -6,21 +6,13 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from keywright.keyspace.call import (
-    Call,
-    Effect,
-    Operation,
-    Patient,
-    Refreshing,
-    Sliding,
-    as_is,
-    atomic,
-    nothing,
-)
+from keywright.keyspace.call import Call, Patient, Refreshing, Sliding, as_is, nothing
 from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import each, encoder, optional
 from keywright.keyspace.kinds.several import Moving
+from keywright.keyspace.wires import Effect, Operation
 
 M = TypeVar("M")
 End = Literal["left", "right"]

@@ -6,21 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, TypeVar
 
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Ready,
-    Refreshing,
-    Reply,
-    Sliding,
-    atomic,
-    nothing,
-)
+from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 F = TypeVar("F")
 V = TypeVar("V")

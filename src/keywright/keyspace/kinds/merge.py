@@ -7,9 +7,11 @@ from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace.call import Command, Effect, Operation, Rounds, Sound, Wire, decoded
+from keywright.keyspace.call import Command
 from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.composition import decoded
 from keywright.keyspace.kinds.bulk import checked, mget
+from keywright.keyspace.wires import Effect, Operation, Rounds, Sound, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -6,28 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Ready,
-    Refreshing,
-    Reply,
-    Sliding,
-    atomic,
-    gather_list,
-    nothing,
-)
+from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.commits.checks import absent, exists
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.composition import atomic, gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Shape, Union
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions.codecs import members_recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

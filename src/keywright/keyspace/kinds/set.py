@@ -5,21 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
-from keywright.keyspace.call import (
-    Call,
-    Effect,
-    Operation,
-    Ready,
-    Refreshing,
-    Reply,
-    Sliding,
-    atomic,
-    nothing,
-)
+from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, many_encoder, optional, unique
 from keywright.keyspace.kinds.several import Moving, Several
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
 

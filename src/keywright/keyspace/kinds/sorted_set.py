@@ -7,21 +7,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
-from keywright.keyspace.call import (
-    Call,
-    Effect,
-    Operation,
-    Ready,
-    Refreshing,
-    Reply,
-    Sliding,
-    as_is,
-    atomic,
-    nothing,
-)
+from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, as_is, nothing
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
+from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
 S = TypeVar("S", bound=int | float | datetime)

@@ -6,20 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from keywright.errors import UsageError
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Refreshing,
-    Reply,
-    Rounds,
-    Sliding,
-    Wire,
-    gather_list,
-    nothing,
-)
+from keywright.keyspace.call import Call, Command, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
+from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.bulk import BulkRead
@@ -29,6 +18,7 @@ from keywright.keyspace.kinds.unset import UNSET, Unset
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions.codecs import recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -10,19 +10,13 @@ from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from keywright.errors import ConflictError, KeywrightError, StoredDataError
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Procedure,
-    Reply,
-    gather,
-    undecodable,
-)
+from keywright.keyspace.call import Call, Command, undecodable
 from keywright.keyspace.codecs import Codec, Unopened
 from keywright.keyspace.commits.checks import Check, absent, equals, hash_is
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.composition import gather
+from keywright.keyspace.procedures import Steps, bound_context, procedure
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -66,63 +60,58 @@ class Upgrade(NamedTuple):
     """The codecs that it changes, where that is all it does."""
 
 
-def upgraded(key: Key, read: Command[T], upgrades: tuple[Upgrade, ...]) -> Call[T]:
+@procedure
+def upgraded(key: Key, read: Command[T | None], upgrades: tuple[Upgrade, ...]) -> Steps[T | None]:
     """The read of a key that has upgrades: one round trip when there is nothing old, else a few."""
-
-    def steps(context: Context) -> Generator[Call[Any], Any, Any]:
-        for _ in range(ATTEMPTS):
-            # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
-            stored, value = yield gather(_raw(key), read.attempt())
-            opened = _opened(key, stored, context)
-            upgrade = next((u for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
-            if upgrade is None and stored is None:
-                moved = yield from _move(key, upgrades, context)
-                if moved is None:
-                    return None
-                if moved:
-                    continue
-            elif upgrade is None:
-                if isinstance(value, KeywrightError):
-                    raise value
-                return value
-            elif (yield from _reshape(key, upgrade, stored, opened, context)):
+    context = yield bound_context()
+    for _ in range(ATTEMPTS):
+        # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
+        stored, value = yield gather(_raw(key), read.attempt())
+        opened = _opened(key, stored, context)
+        upgrade = next((u for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
+        if upgrade is None and stored is None:
+            moved = yield from _move(key, upgrades, context)
+            if moved is None:
+                return None
+            if moved:
                 continue
-        raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
+        elif upgrade is None:
+            if isinstance(value, KeywrightError):
+                raise value
+            current: T | None = value
+            return current
+        elif (yield from _reshape(key, upgrade, stored, opened, context)):
+            continue
+    raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
 
-    return Procedure(steps, f"get {key!r}")
 
-
-def older_version(key: Key) -> Call[str | None]:
+@procedure
+def older_version(key: Key) -> Steps[str | None]:
     """The version that a key is stored in, where an upgrade in place applies to it; changes nothing."""
-
-    def steps(context: Context) -> Generator[Call[Any], Any, str | None]:
-        opened = _opened(key, (yield _raw(key)), context)
-        upgrades: tuple[Upgrade, ...] = getattr(key, "_upgrades", ())
-        return next((u.version for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
-
-    return Procedure(steps, f"look at {key!r}")
+    context = yield bound_context()
+    opened = _opened(key, (yield _raw(key)), context)
+    upgrades: tuple[Upgrade, ...] = getattr(key, "_upgrades", ())
+    return next((u.version for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
 
 
-def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Call[bool]:
+@procedure
+def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Steps[bool]:
     """Upgrade a key without reading it: no sliding expiry is renewed. Whether there was anything to do."""
     chosen: tuple[Upgrade, ...] = getattr(key, "_upgrades", ()) if upgrades is None else upgrades
-
-    def steps(context: Context) -> Generator[Call[Any], Any, bool]:
-        changed = False
-        for _ in range(ATTEMPTS):
-            stored = yield _raw(key)
-            opened = _opened(key, stored, context)
-            upgrade = next((u for u in chosen if not u.moved_from and opened and u.applies(opened)), None)
-            if upgrade is not None:
-                changed = (yield from _reshape(key, upgrade, stored, opened, context)) or changed
-                continue
-            moved = None if stored is not None else (yield from _move(key, chosen, context))
-            if moved is None:
-                return changed
-            changed = changed or moved
-        raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
-
-    return Procedure(steps, f"upgrade {key!r}")
+    context = yield bound_context()
+    changed = False
+    for _ in range(ATTEMPTS):
+        stored = yield _raw(key)
+        opened = _opened(key, stored, context)
+        upgrade = next((u for u in chosen if not u.moved_from and opened and u.applies(opened)), None)
+        if upgrade is not None:
+            changed = (yield from _reshape(key, upgrade, stored, opened, context)) or changed
+            continue
+        moved = None if stored is not None else (yield from _move(key, chosen, context))
+        if moved is None:
+            return changed
+        changed = changed or moved
+    raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
 
 
 def _reshape(

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from keywright.engine.wire_format import ErrorReply
 from keywright.errors import ServerRefusedError
-from keywright.keyspace.call import Reply
+from keywright.keyspace.wires import Reply
 from keywright.tools.audit.value_checks import Checker
 
 __all__ = ["ENTRIES", "EVERY", "MOST_BYTES", "Page", "Reading", "first_page", "next_page", "told"]

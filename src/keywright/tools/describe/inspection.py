@@ -7,31 +7,23 @@ that is secret left out. The kinds' own reads are for programs; this is for peop
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import KeywrightError, WrongTypeError
-from keywright.keyspace.call import (
-    Call,
-    Command,
-    Effect,
-    Operation,
-    Procedure,
-    Reply,
-    as_is,
-    gather,
-    undecodable,
-)
+from keywright.keyspace.call import Command, as_is, undecodable
 from keywright.keyspace.codecs import Codec, CodecError, Int64
+from keywright.keyspace.composition import gather
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.kinds import Counter, Entry, List, Map, Record, Set, SortedSet, Stream, Value
+from keywright.keyspace.procedures import Steps, bound_context, procedure
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
     from keywright.keyspace.key import Key
 
 LIMIT = 1000
-Steps = Generator[Call[Any], Any, Any]
 
 TYPE = Operation("inspect", b"TYPE", Effect.READ)
 SIZES = {
@@ -69,50 +61,47 @@ class Inspection(NamedTuple):
     older: str | None = None
 
 
-def inspect(key: Key, limit: int = LIMIT) -> Call[Inspection | None]:
+@procedure
+def inspect(key: Key, limit: int = LIMIT) -> Steps[Inspection | None]:
     """Read a key of any kind without changing it, at most `limit` of its entries; None when it is absent.
 
     Raises WrongTypeError or StoredDataError for what is not as declared. Sealed values are opened and
     checked where a keyring is bound, and are never part of what is returned. Not atomic: a key that
     changes meanwhile may be seen half old, half new.
     """
-
-    def steps(context: Context) -> Steps:
-        size = _Raw(Operation("inspect", SIZES[key.redis_type], Effect.READ), key, (), as_is)
-        found, count = yield gather(_Raw(TYPE, key, (), bytes.decode), size.attempt())
-        if found == "none":
-            return None
-        if found != key.redis_type:
-            expected = f"a {key.kind} ({key.redis_type})"
-            raise WrongTypeError(context.name(key), key._template.source, expected, f"a {found}")
-        if isinstance(count, KeywrightError):
-            raise count
-        return (yield from _read(key, count, limit, context))
-
-    return Procedure(steps, f"inspect {key!r}")
+    context = yield bound_context()
+    size = _Raw(Operation("inspect", SIZES[key.redis_type], Effect.READ), key, (), as_is)
+    found, count = yield gather(_Raw(TYPE, key, (), bytes.decode), size.attempt())
+    if found == "none":
+        return None
+    if found != key.redis_type:
+        expected = f"a {key.kind} ({key.redis_type})"
+        raise WrongTypeError(context.name(key), key._template.source, expected, f"a {found}")
+    if isinstance(count, KeywrightError):
+        raise count
+    inspection: Inspection = yield from _read(key, count, limit, context)
+    return inspection
 
 
-def inspect_entry(key: Key, entry: bytes) -> Call[Inspection | None]:
+@procedure
+def inspect_entry(key: Key, entry: bytes) -> Steps[Inspection | None]:
     """Read one field of a map, or one member of a set or sorted set, given as it is stored.
 
     None when it is absent; else like `inspect`, with that one entry as the value.
     """
     verb = _LOOKUPS[key.redis_type]
-
-    def steps(context: Context) -> Steps:
-        found = yield _command(key, verb, entry)
-        if found is None or found == 0:
-            return None
-        stored = [entry] if verb == b"SISMEMBER" else [(entry, found)]
-        try:
-            return Inspection(key, _Reader(key, context).decoded(stored), 1)
-        except CodecError as error:
-            raise undecodable(key, context, error) from error
-
-    return Procedure(steps, f"inspect {entry!r} of {key!r}")
+    context = yield bound_context()
+    found = yield _command(key, verb, entry)
+    if found is None or found == 0:
+        return None
+    stored = [entry] if verb == b"SISMEMBER" else [(entry, found)]
+    try:
+        return Inspection(key, _Reader(key, context).decoded(stored), 1)
+    except CodecError as error:
+        raise undecodable(key, context, error) from error
 
 
-def _read(key: Key, size: int, limit: int, context: Context) -> Steps:
+def _read(key: Key, size: int, limit: int, context: Context) -> Steps[Any]:
     stored = yield from _stored(key, size, limit)
     if not stored and stored != b"":
         return None
@@ -126,7 +115,7 @@ def _read(key: Key, size: int, limit: int, context: Context) -> Steps:
     return Inspection(key, value, entries, key.redis_type != "string" and size > limit, older)
 
 
-def _stored(key: Key, size: int, limit: int) -> Steps:
+def _stored(key: Key, size: int, limit: int) -> Steps[Any]:
     """The raw form: bytes, or a list of bytes, pairs or stream entries."""
     if key.redis_type == "string":
         return (yield _command(key, b"GET"))
@@ -142,7 +131,7 @@ def _stored(key: Key, size: int, limit: int) -> Steps:
     return entries[:limit]
 
 
-def _scanned(key: Key, verb: bytes, limit: int) -> Steps:
+def _scanned(key: Key, verb: bytes, limit: int) -> Steps[Any]:
     """Some entries of a large set or hash, page by page, so that no single command is slow."""
     found: dict[bytes, bytes] = {}
     cursor = 0

@@ -18,7 +18,8 @@ import msgspec
 from keywright.engine import AsyncDatabase
 from keywright.errors import UsageError
 from keywright.keyspace import gather_list
-from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.call import Plain
+from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.findings import Finding
 from keywright.tools.repair.fingerprints import fingerprint
 

@@ -10,10 +10,11 @@ from typing import Any
 
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import gather
-from keywright.keyspace.call import Call, Command, Effect, Operation, Plain, as_is
+from keywright.keyspace.call import Call, Command, Plain, as_is
 from keywright.keyspace.commits.checks import Check, absent, equals, exists, has_member
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.relations import Link, ManyToMany, ManyToOne, OneToOne
+from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.repair.plan import Step
 from keywright.tools.repair.undo import Back, UndoFile
 

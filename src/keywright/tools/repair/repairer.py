@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.errors import ConflictError, EngineError, KeywrightError
 from keywright.keyspace import Call, gather
-from keywright.keyspace.call import Command, Effect, Operation, Plain, as_is
+from keywright.keyspace.call import Command, Plain, as_is
 from keywright.keyspace.codecs import Plaintext, is_sealed
 from keywright.keyspace.commits.checks import Check, absent, equals, field_equals, has_member
 from keywright.keyspace.commits.journal import commit
@@ -21,6 +21,7 @@ from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.renames import Arrival, moved
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.versions.upgrades import Upgrade, brought_up_to_date
+from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.audit.value_checks import CLOCK_SLACK_MS, Checker
 from keywright.tools.repair.fingerprints import exact, fingerprint

@@ -17,8 +17,9 @@ import msgspec
 from keywright.engine import AsyncDatabase
 from keywright.errors import EngineError, KeywrightError, ServerRefusedError, UsageError, WrongTypeError
 from keywright.keyspace import Call
-from keywright.keyspace.call import Effect, Operation, Plain
+from keywright.keyspace.call import Plain
 from keywright.keyspace.script import BoundScript, Script
+from keywright.keyspace.wires import Effect, Operation
 
 __all__ = ["Back", "UndoFile", "Undone", "restoring", "undo"]
 

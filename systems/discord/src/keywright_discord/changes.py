@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from keywright.keyspace.alphabets import SnowflakeText
+from keywright import SnowflakeText
 from keywright_discord.raw_json import Fields, encode, fields
 
 Ids = tuple[str, ...]

@@ -7,13 +7,12 @@ one. Converting a guild again replaces what the first time wrote.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Generator, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from keywright.engine import AsyncDatabase
-from keywright.keyspace import Call, Keyspace, gather, gather_list
-from keywright.keyspace.call import Command, Procedure, Reply
+from keywright import AsyncDatabase, Call, Keyspace, gather, gather_list
 from keywright.keyspace.kinds.map import SCAN
+from keywright.operations import Command, Reply, Steps, procedure
 from keywright_discord.changes import (
     Change,
     Drop,
@@ -36,12 +35,11 @@ from keywright_discord.raw_json import Fields, encode, fields, scalar, stored_fi
 from keywright_discord.spectacles import schema as spectacles
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 __all__ = ["LEFT_OUT", "SpectaclesToDrc"]
 
 T = TypeVar("T")
-Steps = Generator[Call[Any], Any, T]
 
 PORTION = 500
 THREADS = (10, 11, 12)
@@ -95,26 +93,23 @@ class SpectaclesToDrc:
         """Users, whole."""
         return self._users.store([PutUsers(people, bodies)]).map(lambda _: len(people))
 
-    def guild(self, identity: str) -> Call[int]:
+    @procedure
+    def guild(self, identity: str) -> Steps[int]:
         """One guild with all that is of it; how many entities that is."""
-
-        def steps(context: Context) -> Steps[int]:
-            whole = yield from _guild(identity)
-            if whole is None:
-                yield self._cache.store([ListGuild(identity)])
-                return 1
-            threads = [thread(each, None, Mode.REPLACE) for each in whole.threads]
-            changes: list[Change] = [
-                *guild(whole.fields, identity, None),
-                SyncThreads(identity, None, [each.put for each in threads]),
-                *(child for each in threads for child in each.children),
-            ]
-            yield self._cache.store(changes)
-            members = yield from self._members(identity)
-            presences = yield from self._presences(identity)
-            return sum(map(_entities, changes)) + members + presences
-
-        return Procedure(steps, f"convert guild {identity}")
+        whole = yield from _guild(identity)
+        if whole is None:
+            yield self._cache.store([ListGuild(identity)])
+            return 1
+        threads = [thread(each, None, Mode.REPLACE) for each in whole.threads]
+        changes: list[Change] = [
+            *guild(whole.fields, identity, None),
+            SyncThreads(identity, None, [each.put for each in threads]),
+            *(child for each in threads for child in each.children),
+        ]
+        yield self._cache.store(changes)
+        members = yield from self._members(identity)
+        presences = yield from self._presences(identity)
+        return sum(map(_entities, changes)) + members + presences
 
     def _members(self, identity: str) -> Steps[int]:
         people = yield spectacles.Members(identity).fields()
@@ -141,25 +136,22 @@ class SpectaclesToDrc:
             yield self._cache.store(puts)
         return len(shown)
 
-    def messages(self, keys: list[spectacles.Message]) -> Call[int]:
+    @procedure
+    def messages(self, keys: list[spectacles.Message]) -> Steps[int]:
         """Messages with the time that they have left; those that expired meanwhile are left out."""
-
-        def steps(context: Context) -> Steps[int]:
-            found = yield read((key, None) for key in keys)
-            left = yield gather_list(key.ttl() for key in keys)
-            stored = [
-                (key, body, ttl)
-                for key, ttl in zip(keys, left, strict=True)
-                if (body := found[key, None]) is not None
-            ]
-            # Only the message itself: what is nested in it was kept apart, and may be newer there.
-            puts = [message(fields(body, "message"), None).put for _, body, _ in stored]
-            yield self._cache.store(puts)
-            ends = [drc.Message(key.message).expire(ttl) for key, _, ttl in stored if ttl is not None]
-            yield gather_list(ends)
-            return len(puts)
-
-        return Procedure(steps, "convert messages")
+        found = yield read((key, None) for key in keys)
+        left = yield gather_list(key.ttl() for key in keys)
+        stored = [
+            (key, body, ttl)
+            for key, ttl in zip(keys, left, strict=True)
+            if (body := found[key, None]) is not None
+        ]
+        # Only the message itself: what is nested in it was kept apart, and may be newer there.
+        puts = [message(fields(body, "message"), None).put for _, body, _ in stored]
+        yield self._cache.store(puts)
+        ends = [drc.Message(key.message).expire(ttl) for key, _, ttl in stored if ttl is not None]
+        yield gather_list(ends)
+        return len(puts)
 
 
 class _Whole(NamedTuple):

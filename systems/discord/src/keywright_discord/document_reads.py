@@ -7,23 +7,31 @@ are deep, whether it is of one document or of a hundred.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
+from keywright import Call, CodecError, Map, Set, gather_list
 from keywright.errors import ConflictError, KeywrightError, OutcomeUnknownError, UsageError
-from keywright.keyspace import Call, Map, Set, gather_list
-from keywright.keyspace.call import Command, Effect, Operation, Procedure, undecodable
-from keywright.keyspace.codecs import CodecError
-from keywright.keyspace.commits.checks import Check, absent, field_equals
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import (
+    Check,
+    Command,
+    Effect,
+    Operation,
+    Steps,
+    absent,
+    bound_context,
+    commit,
+    procedure,
+    stored_field_equals,
+    undecodable,
+)
 from keywright_discord.documents import JsonObject
 from keywright_discord.draft import Place, read
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    from keywright import Context
 
 T = TypeVar("T")
-Steps = Generator[Call[Any], Any, T]
 Object: TypeAlias = dict[str, Any]
 """A document as it is read."""
 Ids: TypeAlias = tuple[str, ...]
@@ -65,43 +73,37 @@ class Entities:
         """A document as it is stored; None when there is none."""
         return self.get_many(entity, [ids]).map(_first)
 
-    def get_many(self, entity: str, ids: Iterable[Ids]) -> Call[list[Object | None]]:
+    @procedure
+    def get_many(self, entity: str, ids: Iterable[Ids]) -> Steps[list[Object | None]]:
         """Documents as they are stored, in the order asked, in one round trip."""
         places = [self.at(entity, each) for each in ids]
-
-        def steps(context: Context) -> Steps[list[Object | None]]:
-            return (yield from _documents(places, context))
-
-        return Procedure(steps, f"get {entity}")
+        context = yield bound_context()
+        return (yield from _documents(places, context))
 
     def hydrate(self, entity: str, *ids: str) -> Call[Object | None]:
         """A document with what it refers to; None when there is none."""
         return self.hydrate_many(entity, [ids]).map(_first)
 
-    def hydrate_many(self, entity: str, ids: Iterable[Ids]) -> Call[list[Object | None]]:
+    @procedure
+    def hydrate_many(self, entity: str, ids: Iterable[Ids]) -> Steps[list[Object | None]]:
         """Documents with what they refer to, in the order asked: at most three round trips for all."""
         asked = list(ids)
         places = [self.at(entity, each) for each in asked]
+        context = yield bound_context()
+        found: list[Object | None] = yield from _documents(places, context)
+        known = [(each, body) for each, body in zip(asked, found, strict=True) if body is not None]
+        yield from self._fill(entity, known, context)
+        return found
 
-        def steps(context: Context) -> Steps[list[Object | None]]:
-            found: list[Object | None] = yield from _documents(places, context)
-            known = [(each, body) for each, body in zip(asked, found, strict=True) if body is not None]
-            yield from self._fill(entity, known, context)
-            return found
-
-        return Procedure(steps, f"hydrate {entity}")
-
+    @procedure
     def hydrate_all(
         self, entity: str, listing: Call[dict[str, Object]], *above: str
-    ) -> Call[dict[str, Object]]:
+    ) -> Steps[dict[str, Object]]:
         """A listing's documents with what they refer to; `above` are the ids before the listed one."""
-
-        def steps(context: Context) -> Steps[dict[str, Object]]:
-            found: dict[str, Object] = yield listing
-            yield from self._fill(entity, [((*above, each), body) for each, body in found.items()], context)
-            return found
-
-        return Procedure(steps, f"hydrate {entity} listing")
+        context = yield bound_context()
+        found: dict[str, Object] = yield listing
+        yield from self._fill(entity, [((*above, each), body) for each, body in found.items()], context)
+        return found
 
     def at(self, entity: str, ids: Sequence[str]) -> Place:
         """Where a document is; UsageError names what is wrong with an entity or its ids."""
@@ -139,7 +141,8 @@ def fill(holes: Iterable[Hole], context: Context) -> Steps[None]:
         level = deeper
 
 
-def living(index: Index, place: Callable[[str], Place]) -> Call[dict[str, Object]]:
+@procedure
+def living(index: Index, place: Callable[[str], Place]) -> Steps[dict[str, Object]]:
     """The documents that an index lists and that still exist, page by page (A14).
 
     What has expired does not show up and is dropped from the index, which re-checks in the same step
@@ -147,21 +150,18 @@ def living(index: Index, place: Callable[[str], Place]) -> Call[dict[str, Object
     caches know nothing: one that writes a document at that very moment may find it unlisted until it
     is next written.
     """
-
-    def steps(context: Context) -> Steps[dict[str, Object]]:
-        found: dict[str, Object] = {}
-        cursor = 0
-        while True:
-            cursor, listed = yield index.scan(cursor, PAGE)
-            places = {each: place(each) for each in listed}
-            bodies = yield from _documents(list(places.values()), context)
-            read_now = dict(zip(places, bodies, strict=True))
-            found |= {each: body for each, body in read_now.items() if body is not None}
-            yield from drop_dead(index, {each: places[each] for each in places if read_now[each] is None})
-            if cursor == 0:
-                return found
-
-    return Procedure(steps, f"living of {index!r}")
+    context = yield bound_context()
+    found: dict[str, Object] = {}
+    cursor = 0
+    while True:
+        cursor, listed = yield index.scan(cursor, PAGE)
+        places = {each: place(each) for each in listed}
+        bodies = yield from _documents(list(places.values()), context)
+        read_now = dict(zip(places, bodies, strict=True))
+        found |= {each: body for each, body in read_now.items() if body is not None}
+        yield from drop_dead(index, {each: places[each] for each in places if read_now[each] is None})
+        if cursor == 0:
+            return found
 
 
 def drop_dead(index: Index, dead: Mapping[str, Place]) -> Steps[None]:
@@ -182,7 +182,7 @@ def drop_dead(index: Index, dead: Mapping[str, Place]) -> Steps[None]:
 
 def _missing(place: Place) -> Check:
     key, field = place
-    return absent(key) if field is None else field_equals(key, field.encode(), None)
+    return absent(key) if field is None else stored_field_equals(key, field.encode(), None)
 
 
 def _removal(index: Index, listed: str) -> Call[int]:

@@ -7,9 +7,7 @@ from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
 
-from keywright.keyspace.alphabets import SnowflakeText
-from keywright.keyspace.codecs import Codec
-from keywright.keyspace.codecs.text import IdOf
+from keywright import Codec, IdOf, SnowflakeText
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode

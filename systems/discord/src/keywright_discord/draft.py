@@ -6,20 +6,28 @@ before. The draft then becomes as few commands as possible, written together.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from keywright.keyspace import Call, Key, Map, Set, Value, gather, gather_list
-from keywright.keyspace.call import Command, Effect, Operation, Procedure, Refreshing, Sliding, as_is
-from keywright.keyspace.codecs import Raw
-from keywright.keyspace.kinds.bulk import BulkRead
+from keywright import Call, Key, Map, Raw, Set, Value, gather, gather_list
 from keywright.keyspace.kinds.map import PUT
 from keywright.keyspace.kinds.set import ADD, HAS_MANY
+from keywright.operations import (
+    BulkRead,
+    Command,
+    Effect,
+    Operation,
+    Refreshing,
+    Sliding,
+    Steps,
+    as_is,
+    procedure,
+)
 from keywright_discord.changes import Body, Mode, Snowflakes, body_bytes, body_fields
 from keywright_discord.raw_json import encode, stored_fields
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 Place: TypeAlias = tuple[Key, str | None]
 """Where a document is: a string, or a field of a hash."""
@@ -203,16 +211,13 @@ def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:
     return gather_list(calls).map(known)
 
 
-def others(key: Set[str], members: Snowflakes) -> Call[set[str]]:
+@procedure
+def others(key: Set[str], members: Snowflakes) -> Steps[set[str]]:
     """The members of a set beside these. Mostly there are none, which costs half of reading them all."""
-
-    def steps(context: Context) -> Generator[Call[Any], Any, set[str]]:
-        once = tuple(dict.fromkeys(members.texts))
-        present: Call[int] = Sliding(HAS_MANY, key, once, sum)
-        size, known = yield gather(key.size(), present)
-        if size == known:
-            return set()
-        stored: set[str] = yield key.members()
-        return stored.difference(members)
-
-    return Procedure(steps, "others")
+    once = tuple(dict.fromkeys(members.texts))
+    present: Call[int] = Sliding(HAS_MANY, key, once, sum)
+    size, known = yield gather(key.size(), present)
+    if size == known:
+        return set()
+    stored: set[str] = yield key.members()
+    return stored.difference(members)

@@ -11,13 +11,13 @@ member that was written half could not be told from one that was counted.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from keywright.keyspace import Call, atomic
-from keywright.keyspace.call import Procedure
+from keywright import Call, atomic
+from keywright.operations import Steps, bound_context, procedure
 from keywright_discord.changes import (
     Change,
     CountMember,
@@ -39,11 +39,10 @@ from keywright_discord.interpreter import Session, interpret
 from keywright_discord.raw_json import PayloadError, absent, maybe_id, scalar, stored_fields, written
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    from keywright import Context
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Draft)
-Steps = Generator[Call[Any], Any, T]
 Mark = Callable[[int], Call[Any]]
 
 ALL_KINDS = frozenset(Kind)
@@ -77,28 +76,24 @@ class EventCache(ABC, Generic[D]):
         self.kinds = frozenset(kinds)
         self._concerned: frozenset[Kind | None] = self.kinds | {None}
 
-    def apply(self, events: Sequence[tuple[str, bytes]], mark: Mark | None = None) -> Call[list[Refused]]:
+    @procedure
+    def apply(self, events: Sequence[tuple[str, bytes]], mark: Mark | None = None) -> Steps[list[Refused]]:
         """Apply gateway dispatches (`t`, JSON of `d`) in order; malformed ones are left out and told.
 
         `mark` makes the call that notes how far it got, given the place of an event. On a single server it is
         part of the transaction that applies the event, so it is right even if the caller dies; on a cluster
         it follows.
         """
+        context = yield bound_context()
+        refused: list[Refused] = []
+        yield from self._write_all(self._interpreted(events, refused), context, mark)
+        return refused
 
-        def steps(context: Context) -> Steps[list[Refused]]:
-            refused: list[Refused] = []
-            yield from self._write_all(self._interpreted(events, refused), context, mark)
-            return refused
-
-        return Procedure(steps, "apply events")
-
-    def store(self, changes: Sequence[Change]) -> Call[None]:
+    @procedure
+    def store(self, changes: Sequence[Change]) -> Steps[None]:
         """Apply changes that no gateway event carries; one that must list keys is applied by itself."""
-
-        def steps(context: Context) -> Steps[None]:
-            yield from self._write_all(enumerate([each] for each in self._wanted(list(changes))), context)
-
-        return Procedure(steps, "store")
+        context = yield bound_context()
+        yield from self._write_all(enumerate([each] for each in self._wanted(list(changes))), context)
 
     def _interpreted(
         self, events: Sequence[tuple[str, bytes]], refused: list[Refused]

@@ -6,23 +6,22 @@ not cost the rest of a recording. Of a packet only the envelope is decoded here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from keywright import Call
 from keywright.errors import EngineError, KeywrightError
-from keywright.keyspace import Call
-from keywright.keyspace.call import Procedure
+from keywright.operations import Steps, procedure
 from keywright_discord.event_cache import EventCache, Refused
 from keywright_discord.interpreter import EVENTS
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 T = TypeVar("T")
-Steps = Generator[Call[Any], Any, T]
 
 LONGEST_LINE = 16 * 1024 * 1024
 WINDOW_EVENTS = 200
@@ -89,9 +88,10 @@ def windows(found: Iterable[Packet]) -> Iterator[list[Packet]]:
         yield window
 
 
+@procedure
 def apply_window(
     cache: EventCache[Any], window: list[Packet], mark: Callable[[Packet], Call[Any]] | None = None
-) -> Call[list[Reject]]:
+) -> Steps[list[Reject]]:
     """Apply packets in order; those that were refused. `mark` notes how far it got, as in `EventCache.apply`.
 
     Where one cannot be applied to what is stored, they are applied once more, one by one, to find out
@@ -102,21 +102,18 @@ def apply_window(
         assert mark is not None
         return mark(window[place])
 
-    def steps(context: Context) -> Steps[list[Reject]]:
-        try:
-            events = [(each.event, each.data) for each in window]
-            return _rejects(window, (yield cache.apply(events, noted if mark else None)))
-        except EngineError:
-            raise  # the server's trouble is no line's
-        except KeywrightError as error:
-            if len(window) == 1:
-                return [_reject(window[0], str(error))]
-        rejects: list[Reject] = []
-        for packet in window:
-            rejects += yield apply_window(cache, [packet], mark)
-        return rejects
-
-    return Procedure(steps, "apply packets")
+    try:
+        events = [(each.event, each.data) for each in window]
+        return _rejects(window, (yield cache.apply(events, noted if mark else None)))
+    except EngineError:
+        raise  # the server's trouble is no line's
+    except KeywrightError as error:
+        if len(window) == 1:
+            return [_reject(window[0], str(error))]
+    rejects: list[Reject] = []
+    for packet in window:
+        rejects += yield apply_window(cache, [packet], mark)
+    return rejects
 
 
 def shown(text: bytes) -> str:

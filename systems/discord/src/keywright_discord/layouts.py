@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from keywright.keyspace import Binding, Call, Keyspace
+from keywright import Binding, Call, Keyspace
 from keywright_discord.document_reads import Object
 from keywright_discord.drc import schema as drc
 from keywright_discord.drc.hydrated import DrcHydrated

@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from keywright import Rest
 from keywright.errors import UsageError
-from keywright.keyspace.alphabets import Rest
 
 Fields: TypeAlias = dict[str, msgspec.Raw]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from keywright.keyspace import Keyspace, Value
+from keywright import Keyspace, Value
 from keywright.testing.runs import OpenRun, Raw, Run
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache

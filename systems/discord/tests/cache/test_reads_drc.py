@@ -13,7 +13,7 @@ import pytest
 
 from keywright import Call, RoundTrip, aconnect, connect, expires_in
 from keywright.errors import StoredDataError, UsageError, VariableError
-from keywright.keyspace.call import Procedure
+from keywright.operations import Procedure
 from keywright.testing.runs import OpenRun, Raw, Run
 from keywright_discord import views
 from keywright_discord.document_reads import drop_dead
@@ -156,7 +156,7 @@ def test_a_record_of_another_type_is_not_dropped_from_its_index(run: Run, raw: R
 def test_a_member_that_is_written_again_is_not_dropped(drc: Run) -> None:
     fill(drc)
     seen_dead = {BEN: (schema.Member(GUILD, BEN), None)}  # by a reader that looked before it was written
-    drc(Procedure(lambda _: drop_dead(schema.Members(GUILD), seen_dead), "drop"))
+    drc(Procedure(lambda: drop_dead(schema.Members(GUILD), seen_dead), "drop"))
     assert drc(schema.Members(GUILD).members()) == {ANN, BEN, BOT}
 
 

@@ -12,7 +12,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_discord.gateway.api import DiscordApi, GatewayInfo, UnreachableApiError
 from keywright_discord.gateway.connection import RefusedByDiscordError
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright.testing import RedisServer
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright.testing.runs import Raw
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache

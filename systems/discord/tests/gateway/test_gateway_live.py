@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from keywright.engine import aconnect
+from keywright import aconnect
 from keywright.errors import UsageError
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind

@@ -9,7 +9,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind
 from keywright_discord.gateway.gateway import bot_of

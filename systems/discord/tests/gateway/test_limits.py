@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright.testing import ManualClock, Proxy
 from keywright_discord.gateway.actions import Op
 from keywright_discord.gateway.api import GatewayInfo, SessionStartLimit, SessionStarts, UnreachableApiError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keywright.engine import aconnect
+from keywright import aconnect
 from keywright.testing import RedisServer
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_discord.gateway.actions import Close, Connect, Dispatch, Op, Session, Stop, Transmit
 from keywright_discord.gateway.close_codes import RESUMABLE
 from keywright_discord.gateway.protocol import (

@@ -9,8 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from keywright.engine import AsyncDatabase, aconnect
-from keywright.keyspace import check
+from keywright import AsyncDatabase, aconnect, check
 from keywright.testing import Proxy
 from keywright_discord.gateway.configuration import load
 from keywright_discord.gateway.gateway import Gateway, bot_of, terms_of

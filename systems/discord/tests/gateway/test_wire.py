@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import zstandard
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_discord.gateway.wire import Compression, Encoding, Payload, Wire, WireError
 from keywright_messaging import etf
 

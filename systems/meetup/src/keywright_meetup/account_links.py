@@ -10,11 +10,9 @@ import hmac
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from keywright import Call, Secret, gather
 from keywright.errors import TakenError
-from keywright.keyspace import Call, Secret, gather
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright.operations import Steps, Writes, commit, optimistic, procedure
 from keywright_meetup.links import people
 from keywright_meetup.schema import (
     Csrf,
@@ -31,7 +29,7 @@ from keywright_meetup.schema import (
 )
 
 if TYPE_CHECKING:
-    from keywright.keyspace import Context
+    pass
 
 __all__ = [
     "begin_linking",
@@ -49,21 +47,18 @@ __all__ = [
 _of_discord = people.reversed()
 
 
-def begin_linking(discord_user: DiscordId) -> Call[str]:
+@procedure
+def begin_linking(discord_user: DiscordId) -> Steps[str]:
     """A new linking id for a Discord user, which expires by itself; also after a linking that failed.
 
     TakenError when the user is linked already.
     """
-
-    def steps(context: Context) -> Steps[str]:
-        partner = yield _of_discord.of(discord_user)
-        if partner is not None:
-            raise TakenError(people.name, discord_user, partner, "another Meetup user")
-        linking = new_id()
-        yield MeetupLinking(linking).set(discord_user)
-        return linking
-
-    return Procedure(steps, "begin linking")
+    partner = yield _of_discord.of(discord_user)
+    if partner is not None:
+        raise TakenError(people.name, discord_user, partner, "another Meetup user")
+    linking = new_id()
+    yield MeetupLinking(linking).set(discord_user)
+    return linking
 
 
 def look_up_linking(linking: str) -> Call[DiscordId | None]:
@@ -109,7 +104,7 @@ def link(meetup_user: MeetupId, discord_user: DiscordId, tokens: Tokens | None =
         writes = granted if linked else [*people.joined(meetup_user, discord_user), *granted]
         return not linked if (yield commit("link", checks, writes)) else None
 
-    return until_settled("link", attempt)
+    return optimistic("link", attempt)
 
 
 def store_tokens(meetup_user: MeetupId, tokens: Tokens) -> Call[bool]:
@@ -122,7 +117,7 @@ def store_tokens(meetup_user: MeetupId, tokens: Tokens) -> Call[bool]:
         checks = [people.holds(meetup_user, partner)]
         return True if (yield commit("tokens", checks, [UserTokens(meetup_user).write(tokens)])) else None
 
-    return until_settled("store tokens", attempt)
+    return optimistic("store tokens", attempt)
 
 
 def unlink(meetup_user: MeetupId) -> Call[bool]:
@@ -137,7 +132,7 @@ def unlink(meetup_user: MeetupId) -> Call[bool]:
             return False
         return (yield from _end(meetup_user, partner))
 
-    return until_settled("unlink", attempt)
+    return optimistic("unlink", attempt)
 
 
 def unlink_discord(discord_user: DiscordId) -> Call[bool]:
@@ -149,7 +144,7 @@ def unlink_discord(discord_user: DiscordId) -> Call[bool]:
             return False
         return (yield from _end(partner, discord_user))
 
-    return until_settled("unlink", attempt)
+    return optimistic("unlink", attempt)
 
 
 def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:

@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from keywright.keyspace import Call, gather, gather_list
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright import Call, gather, gather_list
+from keywright.operations import Procedure, Steps, Writes, commit, optimistic
 from keywright_meetup.channels import known_channel
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.moments import moment_in
@@ -94,7 +92,7 @@ def extend(channel: ChannelId, until: datetime) -> Call[bool]:
         writes += [LastReminderTime(channel).delete(), DeletionTime(channel).delete()]
         return True if (yield commit("extend", [*checks, stored.unchanged], writes)) else None
 
-    return until_settled(f"extend channel {channel}", attempt)
+    return optimistic(f"extend channel {channel}", attempt)
 
 
 def claim_reminder(channel: ChannelId, kind: SeriesType, now: datetime) -> Call[bool]:
@@ -109,7 +107,7 @@ def claim_reminder(channel: ChannelId, kind: SeriesType, now: datetime) -> Call[
         writes: Writes = [LastReminderTime(channel).set(now)]
         return True if (yield commit("remind", checks, writes)) else None
 
-    return until_settled(f"remind channel {channel}", attempt)
+    return optimistic(f"remind channel {channel}", attempt)
 
 
 def end(channel: ChannelId, now: datetime, after: timedelta = DELETED_AFTER) -> Call[datetime]:
@@ -126,13 +124,13 @@ def end(channel: ChannelId, now: datetime, after: timedelta = DELETED_AFTER) -> 
         writes: Writes = [DeletionTime(channel).set(moment)]
         return moment if (yield commit("end", [*checks, stored.unchanged], writes)) else None
 
-    return until_settled(f"end channel {channel}", attempt)
+    return optimistic(f"end channel {channel}", attempt)
 
 
 def due_for_deletion(now: datetime) -> Call[dict[ChannelId, datetime]]:
     """The channels whose time has come, for `retire_channel(channel, due=…)`; two round trips for all."""
 
-    def steps(context: object) -> Steps[dict[ChannelId, datetime]]:
+    def steps() -> Steps[dict[ChannelId, datetime]]:
         channels = sorted((yield DiscordChannels().members()))
         times = yield DeletionTime.get_many(channels)
         return {

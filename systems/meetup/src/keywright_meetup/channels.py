@@ -10,12 +10,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from keywright import Call, OneToOne, gather, gather_list
 from keywright.errors import TakenError
-from keywright.keyspace import Call, gather, gather_list
-from keywright.keyspace.commits.checks import Check, has_member
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes, until_settled
-from keywright.keyspace.relations import OneToOne
+from keywright.operations import Check, Steps, Writes, commit, optimistic, stored_member
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.links import channel_of_series, guest_role, host_role
 from keywright_meetup.moments import moment_in
@@ -89,7 +86,7 @@ def attach_channel(series: SeriesId, channel: ChannelId) -> Call[bool]:
         writes = channel_of_series.joined(series, channel)
         return True if (yield commit("attach channel", checks, writes)) else None
 
-    return until_settled(f"attach channel {channel}", attempt)
+    return optimistic(f"attach channel {channel}", attempt)
 
 
 def vacant_channel(channel: ChannelId) -> list[Check]:
@@ -107,7 +104,7 @@ def vacant_role(role: RoleId) -> list[Check]:
 
 
 def _no_orphan(key: OrphanedChannels | OrphanedRoles, member: int) -> Check:
-    return has_member(key, key._encode(member), present=False)
+    return stored_member(key, key._encode(member), present=False)
 
 
 def retire_channel(channel: ChannelId, *, due: datetime | None = None) -> Call[bool]:
@@ -147,7 +144,7 @@ def _dissolved(channel: ChannelId, due: datetime | None, *, exists: bool) -> Cal
             writes += [OrphanedRoles().add(role)] if ours else []
         return True if (yield commit("dissolve channel", checks, writes)) else None
 
-    return until_settled(f"dissolve channel {channel}", attempt)
+    return optimistic(f"dissolve channel {channel}", attempt)
 
 
 def _without_parts(channel: ChannelId) -> Writes:
@@ -183,7 +180,7 @@ def known_channel(channel: ChannelId) -> Steps[list[Check]]:
 
 
 def channel_is_known(channel: ChannelId) -> Check:
-    return has_member(DiscordChannels(), DiscordChannels()._encode(channel))
+    return stored_member(DiscordChannels(), DiscordChannels()._encode(channel))
 
 
 def remove_user(channel: ChannelId, user: DiscordId) -> Call[bool]:
@@ -211,7 +208,7 @@ def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId, *, removed: bool
         write = key.add(user) if removed else key.remove(user)
         return True if (yield commit("removal", checks, [write])) else None
 
-    return until_settled(f"removal from channel {key.channel}", attempt)
+    return optimistic(f"removal from channel {key.channel}", attempt)
 
 
 class Orphans(NamedTuple):

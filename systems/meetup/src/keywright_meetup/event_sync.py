@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+from keywright import Call, gather, gather_list
 from keywright.errors import ConflictError, KeywrightError, OutcomeUnknownError
-from keywright.keyspace import Call, gather, gather_list
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.journal import ATTEMPTS
-from keywright.keyspace.commits.retry import Steps
+from keywright.operations import ATTEMPTS, Procedure, Steps, procedure
 from keywright_meetup.events import (
     Announced,
     Change,
@@ -43,7 +41,7 @@ from keywright_meetup.schema import (
 from keywright_meetup.series import apply_change, remove_event
 
 if TYPE_CHECKING:
-    from keywright.keyspace import Context
+    pass
 
 __all__ = ["Synced", "read_known", "sync"]
 
@@ -63,32 +61,29 @@ class Synced:
     failures: dict[EventId, KeywrightError] = field(default_factory=dict)
 
 
-def sync(announced: Iterable[Announced], gone: Collection[EventId] = ()) -> Call[Synced]:
+@procedure
+def sync(announced: Iterable[Announced], gone: Collection[EventId] = ()) -> Steps[Synced]:
     """Bring what is stored in line with Meetup: these events as they are now, those in `gone` forgotten.
 
     An event that cannot be written does not stop the others: it is among the failures. An event that joins
     the series of one that this run brings waits for it.
     """
     latest = {each.event: each for each in announced}
-
-    def steps(context: Context) -> Steps[Synced]:
-        done = Synced()
-        yield from _remove([event for event in gone if event not in latest], done)
-        pending: Collection[EventId] = list(latest)
-        coming = frozenset(pending)
-        stalled = 0
-        while pending:
-            lost, waiting = yield from _pass([latest[event] for event in pending], coming, done)
-            left = [*lost, *waiting]
-            stalled = stalled + 1 if len(left) == len(pending) else 0
-            if stalled > ATTEMPTS:
-                raise ConflictError("sync", ATTEMPTS)
-            # Where all wait and nothing came that they wait for, nothing will.
-            coming = frozenset() if stalled and not lost else frozenset(left)
-            pending = left
-        return done
-
-    return Procedure(steps, "sync")
+    done = Synced()
+    yield from _remove([event for event in gone if event not in latest], done)
+    pending: Collection[EventId] = list(latest)
+    coming = frozenset(pending)
+    stalled = 0
+    while pending:
+        lost, waiting = yield from _pass([latest[event] for event in pending], coming, done)
+        left = [*lost, *waiting]
+        stalled = stalled + 1 if len(left) == len(pending) else 0
+        if stalled > ATTEMPTS:
+            raise ConflictError("sync", ATTEMPTS)
+        # Where all wait and nothing came that they wait for, nothing will.
+        coming = frozenset() if stalled and not lost else frozenset(left)
+        pending = left
+    return done
 
 
 def _pass(
@@ -155,7 +150,7 @@ def _remove(events: Sequence[EventId], done: Synced) -> Steps[None]:
 
 def read_known(announced: Sequence[Announced]) -> Call[Known]:
     """What is stored of these events and of all that their shortcodes name, in two round trips."""
-    return Procedure(lambda _: _known(announced), "read events")
+    return Procedure(lambda: _known(announced), "read events")
 
 
 def _known(announced: Sequence[Announced]) -> Steps[Known]:

@@ -11,11 +11,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from keywright.keyspace import Call, gather
-from keywright.keyspace.commits.checks import Check, exists, field_equals
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes, until_settled
-from keywright.keyspace.relations import OneToOne
+from keywright import Call, OneToOne, gather
+from keywright.operations import Check, Steps, Writes, commit, exists, optimistic, stored_field_equals
 from keywright_meetup.channels import known_channel, vacant_channel, vacant_role
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.links import channel_of_series, guest_role, host_role
@@ -116,7 +113,7 @@ def _begun(target: Target, now: datetime, wanted: Any) -> Call[Begun]:
         begun = yield commit("begin provisioning", [_intent_is(target, None), *checks], writes)
         return Begun(mine=True, intent=mine) if begun else None
 
-    return until_settled(f"begin {target.made} for {target.owner}", attempt)
+    return optimistic(f"begin {target.made} for {target.owner}", attempt)
 
 
 def finish_channel(series: SeriesId, mark: str, channel: ChannelId) -> Call[Finished]:
@@ -141,7 +138,7 @@ def finish_channel(series: SeriesId, mark: str, channel: ChannelId) -> Call[Fini
             writes += [OrphanedChannels().add(channel), DiscordChannels().remove(channel)]
         return Finished(theirs == channel, theirs) if (yield _finish(checks, writes)) else None
 
-    return until_settled(f"finish channel {channel}", attempt)
+    return optimistic(f"finish channel {channel}", attempt)
 
 
 def finish_role(
@@ -174,7 +171,7 @@ def finish_role(
         writes += [] if in_use else [OrphanedRoles().add(role)]
         return Finished(theirs == role, theirs) if (yield _finish(checks, writes)) else None
 
-    return until_settled(f"finish {made} {role}", attempt)
+    return optimistic(f"finish {made} {role}", attempt)
 
 
 def _replaced(
@@ -196,7 +193,7 @@ def abandon(target: Target, mark: str) -> Call[bool]:
         writes: Writes = [Provisioning().remove(target)]
         return True if (yield commit("abandon", [_intent_is(target, found)], writes)) else None
 
-    return until_settled(f"abandon {target.made} for {target.owner}", attempt)
+    return optimistic(f"abandon {target.made} for {target.owner}", attempt)
 
 
 def pending() -> Call[dict[Target, Intent]]:
@@ -214,7 +211,9 @@ def _dropped(target: Target, mark: str) -> Steps[tuple[list[Check], Writes]]:
 
 def _intent_is(target: Target, intent: Intent | None) -> Check:
     key = Provisioning()
-    return field_equals(key, key._encode_field(target), None if intent is None else key._encode_value(intent))
+    return stored_field_equals(
+        key, key._encode_field(target), None if intent is None else key._encode_value(intent)
+    )
 
 
 def _finish(checks: list[Check], writes: Writes) -> Call[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.keyspace import many_to_one, one_to_one
+from keywright import many_to_one, one_to_one
 from keywright_meetup.schema import (
     ChannelOfGuestRole,
     ChannelOfHostRole,

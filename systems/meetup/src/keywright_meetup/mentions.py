@@ -5,7 +5,7 @@ Required where the invariants of `auditing` say so, so that the audit of any key
 
 from __future__ import annotations
 
-from keywright.keyspace.references import refers
+from keywright import refers
 from keywright_meetup import schema
 
 refers(schema.EventGuests, schema.MeetupEvent, lambda key, _: [key.event], name="event")

@@ -8,10 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from keywright.keyspace import Call, Value
-from keywright.keyspace.call import Command
-from keywright.keyspace.commits.checks import Check, equals
+from keywright import Call, Value
 from keywright.keyspace.kinds.value import GET
+from keywright.operations import Check, Command, stored_equals
 
 __all__ = ["Moment", "moment_in"]
 
@@ -25,4 +24,4 @@ class Moment(NamedTuple):
 
 def moment_in(key: Value[datetime]) -> Call[Moment]:
     """The time under a key, for a commit that depends on it."""
-    return Command(GET, key, (), lambda stored: Moment(key._decode(stored), equals(key, stored)))
+    return Command(GET, key, (), lambda stored: Moment(key._decode(stored), stored_equals(key, stored)))

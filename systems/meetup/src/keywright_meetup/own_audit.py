@@ -17,8 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from keywright.engine import AsyncDatabase, Database
-from keywright.keyspace import Key, Set, Value
+from keywright import AsyncDatabase, Database, Key, Set, Value
 from keywright_meetup import schema
 from keywright_meetup.own_survey import Spoilt, Survey, asurvey, survey
 from keywright_meetup.schema import ChannelId

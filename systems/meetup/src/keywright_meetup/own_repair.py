@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from keywright.engine import AsyncDatabase, Database
+from keywright import AsyncDatabase, Call, Database, gather_list, recover
 from keywright.errors import KeywrightError
-from keywright.keyspace import Call, gather_list, recover
-from keywright.keyspace.call import Command, Procedure
-from keywright.keyspace.commits.checks import Check, Outcome, equals, members_are
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes
 from keywright.keyspace.kinds.set import REMOVE
+from keywright.operations import (
+    Check,
+    Command,
+    Outcome,
+    Steps,
+    Writes,
+    commit,
+    procedure,
+    stored_equals,
+    stored_set_equals,
+)
 from keywright_meetup import schema
 from keywright_meetup.own_audit import Audit, Finding, aaudit, audit
 from keywright_meetup.queries import SeriesState, read_series
@@ -29,7 +35,7 @@ from keywright_meetup.series import delete_series
 from keywright_meetup.soundness import State
 
 if TYPE_CHECKING:
-    from keywright.keyspace import Context
+    pass
 
 __all__ = ["Repair", "arepair", "repair", "vacuum"]
 
@@ -133,42 +139,36 @@ async def arepair(db: AsyncDatabase, *, apply: bool = False) -> Repair:
     return Repair(first.findings, now.findings, mended)
 
 
-def vacuum(now: datetime) -> Call[set[SeriesId]]:
+@procedure
+def vacuum(now: datetime) -> Steps[set[SeriesId]]:
     """Delete every series that has neither a channel nor an event to come; which they were."""
-
-    def steps(context: Context) -> Steps[set[SeriesId]]:
-        series = sorted((yield EventSeries().members()))
-        states: list[SeriesState] = yield read_series(series, now)
-        stale = [each for each in states if each.channel is None and each.next_event(now) is None]
-        deleted = yield gather_list(delete_series(each.series, only_with=each.events) for each in stale)
-        return {each.series for each, gone in zip(stale, deleted, strict=True) if gone}
-
-    return Procedure(steps, "vacuum")
+    series = sorted((yield EventSeries().members()))
+    states: list[SeriesState] = yield read_series(series, now)
+    stale = [each for each in states if each.channel is None and each.next_event(now) is None]
+    deleted = yield gather_list(delete_series(each.series, only_with=each.events) for each in stale)
+    return {each.series for each, gone in zip(stale, deleted, strict=True) if gone}
 
 
-def _mend(found: Audit) -> Call[int]:
+@procedure
+def _mend(found: Audit) -> Steps[int]:
     """Mend every group of findings that is still as it was found; how many findings that were."""
     groups: dict[Entity, list[Finding]] = defaultdict(list)
     for finding in found.findings:
         groups[_about(finding)].append(finding)
-
-    def steps(context: Context) -> Steps[int]:
-        mended = 0
-        failure: KeywrightError | None = None
-        todo = list(groups.items())
-        for start in range(0, len(todo), WINDOW):
-            some = todo[start : start + WINDOW]
-            outcomes = yield gather_list(_mended(*each, found.state).attempt() for each in some)
-            for (_, group), outcome in zip(some, outcomes, strict=True):
-                if isinstance(outcome, KeywrightError):
-                    failure = outcome
-                elif outcome:
-                    mended += len(group)
-        if failure is not None and not mended:
-            raise failure
-        return mended
-
-    return Procedure(steps, "mend")
+    mended = 0
+    failure: KeywrightError | None = None
+    todo = list(groups.items())
+    for start in range(0, len(todo), WINDOW):
+        some = todo[start : start + WINDOW]
+        outcomes = yield gather_list(_mended(*each, found.state).attempt() for each in some)
+        for (_, group), outcome in zip(some, outcomes, strict=True):
+            if isinstance(outcome, KeywrightError):
+                failure = outcome
+            elif outcome:
+                mended += len(group)
+    if failure is not None and not mended:
+        raise failure
+    return mended
 
 
 def _about(finding: Finding) -> Entity:
@@ -208,10 +208,10 @@ def _unchanged(entity: Entity, group: Sequence[Finding], state: State) -> list[C
     for kind in _TOLD_BY.get(name, ()):
         key, value = kind(identity), state.values[kind].get(identity)
         if key not in spoilt:
-            checks.append(equals(key, None if value is None else key._encode(value)))
+            checks.append(stored_equals(key, None if value is None else key._encode(value)))
     if name == "series" and SeriesEvents(identity) not in spoilt:
         events = SeriesEvents(identity)
-        checks.append(members_are(events, map(events._encode, state.members(SeriesEvents, identity))))
+        checks.append(stored_set_equals(events, map(events._encode, state.members(SeriesEvents, identity))))
     return checks
 
 

@@ -7,22 +7,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from keywright.engine import AsyncDatabase, Database
+from keywright import AsyncDatabase, CodecError, Database, Key, Raw, Record, Set, Value, gather_list
 from keywright.errors import StoredDataError
-from keywright.keyspace import Call, Key, Record, Set, Value, gather_list
-from keywright.keyspace.call import Command, Operation, Procedure, as_is
-from keywright.keyspace.codecs import CodecError, Raw
-from keywright.keyspace.commits.checks import Check, equals, exists, has_member, hash_is
-from keywright.keyspace.commits.retry import Steps
-from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.record import GET as GET_RECORD
 from keywright.keyspace.kinds.set import MEMBERS
+from keywright.operations import (
+    BulkRead,
+    Check,
+    Command,
+    Operation,
+    Steps,
+    as_is,
+    exists,
+    procedure,
+    stored_equals,
+    stored_member,
+    stored_members_equal,
+)
 from keywright_meetup import schema
 from keywright_meetup.schema import MeetupEvent, meetup
 from keywright_meetup.soundness import State
 
 if TYPE_CHECKING:
-    from keywright.keyspace import Context
+    from keywright import Context
 
 __all__ = ["Spoilt", "Survey", "asurvey", "survey"]
 
@@ -114,20 +121,17 @@ _KINDS: dict[tuple[bytes, int, bytes], type[Key]] = {
 }
 
 
-def _into(found: Survey, keys: Sequence[Key]) -> Call[None]:
+@procedure
+def _into(found: Survey, keys: Sequence[Key]) -> Steps[None]:
     """Read some keys and add them to a survey; two round trips, more only where something is spoilt."""
-
-    def steps(context: Context) -> Steps[None]:
-        found.keys += len(keys)
-        for kind, some in _by_kind(keys).items():
-            if issubclass(kind, Value):
-                yield from _values(found, kind, some)
-            elif issubclass(kind, Set):
-                yield from _sets(found, kind, some)
-            elif issubclass(kind, Record):
-                yield from _records(found, kind, some)
-
-    return Procedure(steps, "survey")
+    found.keys += len(keys)
+    for kind, some in _by_kind(keys).items():
+        if issubclass(kind, Value):
+            yield from _values(found, kind, some)
+        elif issubclass(kind, Set):
+            yield from _sets(found, kind, some)
+        elif issubclass(kind, Record):
+            yield from _records(found, kind, some)
 
 
 def _by_kind(keys: Sequence[Key]) -> dict[type[Key], list[Any]]:
@@ -146,7 +150,9 @@ def _values(found: Survey, kind: type[Value[Any]], keys: list[Value[Any]]) -> St
             try:
                 found.state.values[kind][_identity(key)] = kind._codec.decode(value)
             except CodecError as error:
-                found.spoilt.append(Spoilt(key, f"should hold {error.expected}", (equals(key, value),)))
+                found.spoilt.append(
+                    Spoilt(key, f"should hold {error.expected}", (stored_equals(key, value),))
+                )
 
 
 def _sets(found: Survey, kind: type[Set[Any]], keys: list[Set[Any]]) -> Steps[None]:
@@ -157,7 +163,7 @@ def _sets(found: Survey, kind: type[Set[Any]], keys: list[Set[Any]]) -> Steps[No
             try:
                 members.add(decode(member))
             except CodecError as error:
-                still = (has_member(key, member),)
+                still = (stored_member(key, member),)
                 found.spoilt.append(Spoilt(key, f"should hold {error.expected}", still, member))
         found.state.sets[kind][_identity(key)] = members
 
@@ -174,7 +180,7 @@ def _records(found: Survey, kind: type[Record[Any]], keys: list[Record[Any]]) ->
                 whole.add(_identity(key))
         except CodecError as error:
             pairs = iter(reply)
-            still = (hash_is(key, dict(zip(pairs, pairs, strict=True))),)
+            still = (stored_members_equal(key, dict(zip(pairs, pairs, strict=True))),)
             found.spoilt.append(Spoilt(key, f"should hold {error.expected}", still))
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from keywright import gather, gather_list
 from keywright.errors import KeywrightError, StoredDataError
-from keywright.keyspace import Call, gather, gather_list
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.retry import Steps
+from keywright.operations import Steps, procedure
 from keywright_meetup.account_links import discord_users_of
 from keywright_meetup.channel_times import ChannelTimes, times_of
 from keywright_meetup.schema import (
@@ -37,7 +36,7 @@ from keywright_meetup.schema import (
 )
 
 if TYPE_CHECKING:
-    from keywright.keyspace import Context
+    pass
 
 __all__ = ["SeriesState", "details_of", "present", "read_series", "tracked_events", "upcoming_series"]
 
@@ -66,65 +65,53 @@ class SeriesState:
         return min(coming)[1] if coming else None
 
 
-def tracked_events() -> Call[dict[EventId, EventDetails]]:
+@procedure
+def tracked_events() -> Steps[dict[EventId, EventDetails]]:
     """Every tracked event whose details are whole, with them; in two round trips."""
-
-    def steps(context: Context) -> Steps[dict[EventId, EventDetails]]:
-        found: dict[EventId, EventDetails] = yield details_of(sorted((yield MeetupEvents().members())))
-        return found
-
-    return Procedure(steps, "tracked events")
+    found: dict[EventId, EventDetails] = yield details_of(sorted((yield MeetupEvents().members())))
+    return found
 
 
-def details_of(events: Sequence[EventId]) -> Call[dict[EventId, EventDetails]]:
+@procedure
+def details_of(events: Sequence[EventId]) -> Steps[dict[EventId, EventDetails]]:
     """The details of many events, without those that have none or spoilt ones: a sync writes them anew."""
-
-    def steps(context: Context) -> Steps[dict[EventId, EventDetails]]:
-        try:
-            found = yield MeetupEvent.get_many(events)
-        except StoredDataError:
-            found = yield gather_list(MeetupEvent(event).get().attempt() for event in events)
-        for each in found:
-            if isinstance(each, KeywrightError) and not isinstance(each, StoredDataError):
-                raise each
-        return present(events, [None if isinstance(each, StoredDataError) else each for each in found])
-
-    return Procedure(steps, "read details")
+    try:
+        found = yield MeetupEvent.get_many(events)
+    except StoredDataError:
+        found = yield gather_list(MeetupEvent(event).get().attempt() for event in events)
+    for each in found:
+        if isinstance(each, KeywrightError) and not isinstance(each, StoredDataError):
+            raise each
+    return present(events, [None if isinstance(each, StoredDataError) else each for each in found])
 
 
-def upcoming_series(now: datetime) -> Call[list[SeriesState]]:
+@procedure
+def upcoming_series(now: datetime) -> Steps[list[SeriesState]]:
     """Every series that has an event to come, in a handful of round trips for all of them."""
-
-    def steps(context: Context) -> Steps[list[SeriesState]]:
-        series = sorted((yield EventSeries().members()))
-        states: list[SeriesState] = yield read_series(series, now)
-        return [state for state in states if state.next_event(now) is not None]
-
-    return Procedure(steps, "upcoming series")
+    series = sorted((yield EventSeries().members()))
+    states: list[SeriesState] = yield read_series(series, now)
+    return [state for state in states if state.next_event(now) is not None]
 
 
-def read_series(series: Sequence[SeriesId], now: datetime) -> Call[list[SeriesState]]:
+@procedure
+def read_series(series: Sequence[SeriesId], now: datetime) -> Steps[list[SeriesState]]:
     """These series, in the order asked."""
-
-    def steps(context: Context) -> Steps[list[SeriesState]]:
-        types, channels, events_of = yield gather(
-            TypeOfSeries.get_many(series),
-            ChannelOfSeries.get_many(series),
-            gather_list(SeriesEvents(each).members() for each in series),
-        )
-        known = [channel for channel in channels if channel is not None]
-        details, property_of = yield gather(
-            details_of(sorted({event for events in events_of for event in events})), _property(known)
-        )
-        attending = yield from _attending([event for event, each in details.items() if each.time >= now])
-        states = []
-        for each, kind, channel, events in zip(series, types, channels, events_of, strict=True):
-            present = {event: details[event] for event in events if event in details}
-            owned = _Property() if channel is None else property_of[channel]
-            states.append(_state(SeriesState(each, kind, present, channel), attending, owned))
-        return states
-
-    return Procedure(steps, "read series")
+    types, channels, events_of = yield gather(
+        TypeOfSeries.get_many(series),
+        ChannelOfSeries.get_many(series),
+        gather_list(SeriesEvents(each).members() for each in series),
+    )
+    known = [channel for channel in channels if channel is not None]
+    details, property_of = yield gather(
+        details_of(sorted({event for events in events_of for event in events})), _property(known)
+    )
+    attending = yield from _attending([event for event, each in details.items() if each.time >= now])
+    states = []
+    for each, kind, channel, events in zip(series, types, channels, events_of, strict=True):
+        present = {event: details[event] for event in events if event in details}
+        owned = _Property() if channel is None else property_of[channel]
+        states.append(_state(SeriesState(each, kind, present, channel), attending, owned))
+    return states
 
 
 @dataclass(frozen=True)
@@ -159,22 +146,20 @@ def _state(bare: SeriesState, attending: _Attending, owned: _Property) -> Series
     )
 
 
-def _property(channels: Sequence[ChannelId]) -> Call[dict[ChannelId, _Property]]:
-    def steps(context: Context) -> Steps[dict[ChannelId, _Property]]:
-        guests, hosts, users, former, times = yield gather(
-            GuestRoleOf.get_many(channels),
-            HostRoleOf.get_many(channels),
-            gather_list(RemovedUsers(channel).members() for channel in channels),
-            gather_list(RemovedHosts(channel).members() for channel in channels),
-            times_of(channels),
-        )
-        rows = zip(channels, guests, hosts, users, former, strict=True)
-        return {
-            channel: _Property(guest, host, frozenset(removed), frozenset(demoted), times[channel])
-            for channel, guest, host, removed, demoted in rows
-        }
-
-    return Procedure(steps, "read channels")
+@procedure
+def _property(channels: Sequence[ChannelId]) -> Steps[dict[ChannelId, _Property]]:
+    guests, hosts, users, former, times = yield gather(
+        GuestRoleOf.get_many(channels),
+        HostRoleOf.get_many(channels),
+        gather_list(RemovedUsers(channel).members() for channel in channels),
+        gather_list(RemovedHosts(channel).members() for channel in channels),
+        times_of(channels),
+    )
+    rows = zip(channels, guests, hosts, users, former, strict=True)
+    return {
+        channel: _Property(guest, host, frozenset(removed), frozenset(demoted), times[channel])
+        for channel, guest, host, removed, demoted in rows
+    }
 
 
 def _attending(events: Sequence[EventId]) -> Steps[_Attending]:

@@ -14,21 +14,21 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from keywright.engine import Lease
-from keywright.keyspace import (
+from keywright import (
     U64,
     Id,
     Json,
     Keyspace,
+    Lease,
     Map,
     Record,
+    SealedIfBound,
     Secret,
     Set,
     SnowflakeId,
     Value,
     expires_in,
 )
-from keywright.keyspace.codecs import SealedIfBound
 
 meetup = Keyspace("meetup", "State of a bot that ties Meetup events to Discord channels.")
 

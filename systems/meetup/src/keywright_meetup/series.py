@@ -8,11 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keywright.keyspace import Call, gather, gather_list
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.checks import Check, Outcome, absent, equals, has_member, members_are
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright import Call, gather, gather_list
+from keywright.operations import (
+    Check,
+    Outcome,
+    Procedure,
+    Steps,
+    Writes,
+    absent,
+    commit,
+    optimistic,
+    stored_equals,
+    stored_member,
+    stored_set_equals,
+)
 from keywright_meetup.events import Change, Joining
 from keywright_meetup.links import channel_of_series, series_of_event
 from keywright_meetup.schema import (
@@ -36,7 +45,7 @@ __all__ = ["apply_change", "delete_series", "event_writes", "remove_event", "typ
 def apply_change(change: Change) -> Call[Outcome]:
     """Write one change of an event, if all that it was decided from still holds."""
 
-    def steps(context: object) -> Steps[Outcome]:
+    def steps() -> Steps[Outcome]:
         # Made only here, so that what cannot be written is an error of this call alone.
         checks, writes = _changed(change)
         outcome: Outcome = yield commit(f"sync event {change.event}", checks, writes)
@@ -71,7 +80,7 @@ def _join_checks(change: Change, joining: Joining) -> list[Check]:
     if joining.channel is not None:
         orphans = OrphanedChannels()
         checks.append(channel_of_series.reversed().holds(joining.channel, None))
-        checks.append(has_member(orphans, orphans._encode(joining.channel), present=False))
+        checks.append(stored_member(orphans, orphans._encode(joining.channel), present=False))
     return checks
 
 
@@ -98,7 +107,7 @@ def remove_event(event: EventId) -> Call[bool]:
         checks = [series_of_event.holds(event, series)]
         return True if (yield commit("remove event", checks, event_writes(event, series))) else None
 
-    return until_settled(f"remove event {event}", attempt)
+    return optimistic(f"remove event {event}", attempt)
 
 
 def event_writes(event: EventId, series: SeriesId) -> Writes:
@@ -131,7 +140,7 @@ def delete_series(series: SeriesId, *, only_with: Iterable[EventId] | None = Non
         checks, writes = _deletion(series, kind, members)
         return True if (yield commit("delete series", checks, writes)) else None
 
-    return until_settled(f"delete series {series}", attempt)
+    return optimistic(f"delete series {series}", attempt)
 
 
 def _deletion(
@@ -141,7 +150,7 @@ def _deletion(
     checks = [
         type_is(series, kind),
         channel_of_series.holds(series, None),
-        members_are(events, map(events._encode, members)),
+        stored_set_equals(events, map(events._encode, members)),
     ]
     writes: Writes = [TypeOfSeries(series).delete(), events.delete(), EventSeries().remove(series)]
     for event, owner in members.items():
@@ -154,4 +163,4 @@ def _deletion(
 def type_is(series: SeriesId, kind: SeriesType | None) -> Check:
     """The check that a series is of this type, or does not exist."""
     key = TypeOfSeries(series)
-    return equals(key, None if kind is None else key._encode(kind))
+    return stored_equals(key, None if kind is None else key._encode(kind))

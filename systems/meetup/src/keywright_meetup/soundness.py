@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from keywright.keyspace import Key, Record, Set, Value
+from keywright import Key, Record, Set, Value
 from keywright_meetup.schema import (
     ChannelOfGuestRole,
     ChannelOfHostRole,

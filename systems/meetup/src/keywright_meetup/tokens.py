@@ -5,11 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from keywright import Call, Secret, gather
 from keywright.errors import StoredDataError
-from keywright.keyspace import Call, Secret, gather
-from keywright.keyspace.commits.checks import Check, absent
-from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.commits.retry import Steps, Writes, until_settled
+from keywright.operations import Check, Steps, Writes, absent, commit, optimistic
 from keywright_meetup.schema import AccessToken, OrganizerLease, RefreshTime, RefreshToken
 
 __all__ = [
@@ -62,7 +60,7 @@ def seed_organizer(access_token: Secret[str], refresh_token: Secret[str], due: d
         writes = _writes(access_token, refresh_token, due)
         return True if (yield commit("organizer", [absent(key) for key in missing], writes)) else None
 
-    return until_settled("seed organizer", attempt)
+    return optimistic("seed organizer", attempt)
 
 
 def due_time(start: datetime) -> Call[datetime]:

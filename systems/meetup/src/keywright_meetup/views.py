@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace import Call, gather
-from keywright.keyspace.call import Procedure
-from keywright.keyspace.commits.retry import Steps
+from keywright import gather
+from keywright.operations import Steps, procedure
 from keywright_meetup.channel_times import times_of
 from keywright_meetup.links import channel_of_series, guest_role, host_role, people, series_of_event
 from keywright_meetup.schema import (
@@ -33,99 +32,84 @@ from keywright_meetup.schema import (
 )
 
 if TYPE_CHECKING:
-    from keywright.keyspace import Context
+    pass
 
 __all__ = ["view_channel", "view_discord_user", "view_event", "view_meetup_user", "view_series"]
 
 View = dict[str, Any]
 
 
-def view_meetup_user(user: MeetupId) -> Call[View | None]:
+@procedure
+def view_meetup_user(user: MeetupId) -> Steps[View | None]:
     """A linked Meetup user, or None."""
-
-    def steps(context: Context) -> Steps[View | None]:
-        partner, tokens = yield gather(people.of(user), UserTokens(user).exists())
-        if partner is None:
-            return None
-        return {"meetup_user": str(user), "discord_user": str(partner), "oauth2_tokens": tokens}
-
-    return Procedure(steps, "view person")
+    partner, tokens = yield gather(people.of(user), UserTokens(user).exists())
+    if partner is None:
+        return None
+    return {"meetup_user": str(user), "discord_user": str(partner), "oauth2_tokens": tokens}
 
 
-def view_discord_user(user: DiscordId) -> Call[View | None]:
+@procedure
+def view_discord_user(user: DiscordId) -> Steps[View | None]:
     """A linked Discord user, or None."""
-
-    def steps(context: Context) -> Steps[View | None]:
-        partner = yield people.inverse_of(user)
-        return None if partner is None else (yield view_meetup_user(partner))
-
-    return Procedure(steps, "view person")
+    partner = yield people.inverse_of(user)
+    return None if partner is None else (yield view_meetup_user(partner))
 
 
-def view_event(event: EventId) -> Call[View | None]:
+@procedure
+def view_event(event: EventId) -> Steps[View | None]:
     """A tracked event, or None."""
-
-    def steps(context: Context) -> Steps[View | None]:
-        details, series, hosts, guests = yield gather(
-            MeetupEvent(event).get(),
-            series_of_event.of(event),
-            EventHosts(event).members(),
-            EventGuests(event).members(),
-        )
-        if details is None:
-            return None
-        shown = {"name": details.name, "time": details.time.isoformat(), "link": details.link}
-        related = {"event_series": series, "meetup_hosts": _ids(hosts), "meetup_users": _ids(guests)}
-        return {"meetup_event": event, **shown, "urlname": details.urlname, **related}
-
-    return Procedure(steps, "view event")
+    details, series, hosts, guests = yield gather(
+        MeetupEvent(event).get(),
+        series_of_event.of(event),
+        EventHosts(event).members(),
+        EventGuests(event).members(),
+    )
+    if details is None:
+        return None
+    shown = {"name": details.name, "time": details.time.isoformat(), "link": details.link}
+    related = {"event_series": series, "meetup_hosts": _ids(hosts), "meetup_users": _ids(guests)}
+    return {"meetup_event": event, **shown, "urlname": details.urlname, **related}
 
 
-def view_series(series: SeriesId) -> Call[View | None]:
+@procedure
+def view_series(series: SeriesId) -> Steps[View | None]:
     """A tracked series, or None."""
-
-    def steps(context: Context) -> Steps[View | None]:
-        tracked, kind, channel, events = yield gather(
-            EventSeries().has(series),
-            TypeOfSeries(series).get(),
-            channel_of_series.of(series),
-            SeriesEvents(series).members(),
-        )
-        if not tracked:
-            return None
-        related = {"discord_channel": _id(channel), "meetup_events": sorted(events)}
-        return {"event_series": series, "type": kind, **related}
-
-    return Procedure(steps, "view series")
+    tracked, kind, channel, events = yield gather(
+        EventSeries().has(series),
+        TypeOfSeries(series).get(),
+        channel_of_series.of(series),
+        SeriesEvents(series).members(),
+    )
+    if not tracked:
+        return None
+    related = {"discord_channel": _id(channel), "meetup_events": sorted(events)}
+    return {"event_series": series, "type": kind, **related}
 
 
-def view_channel(channel: ChannelId) -> Call[View | None]:
+@procedure
+def view_channel(channel: ChannelId) -> Steps[View | None]:
     """A known channel, or None."""
-
-    def steps(context: Context) -> Steps[View | None]:
-        known, series, guest, host, times = yield gather(
-            DiscordChannels().has(channel),
-            channel_of_series.inverse_of(channel),
-            guest_role.of(channel),
-            host_role.of(channel),
-            times_of([channel]),
-        )
-        if not known:
-            return None
-        users, hosts = yield gather(RemovedUsers(channel).members(), RemovedHosts(channel).members())
-        return {
-            "discord_channel": str(channel),
-            "event_series": series,
-            "discord_role": _id(guest),
-            "discord_host_role": _id(host),
-            "removed_users": _ids(users),
-            "removed_hosts": _ids(hosts),
-            "expiration_time": _time(times[channel].expiration),
-            "last_expiration_reminder_time": _time(times[channel].reminded),
-            "deletion_time": _time(times[channel].deletion),
-        }
-
-    return Procedure(steps, "view channel")
+    known, series, guest, host, times = yield gather(
+        DiscordChannels().has(channel),
+        channel_of_series.inverse_of(channel),
+        guest_role.of(channel),
+        host_role.of(channel),
+        times_of([channel]),
+    )
+    if not known:
+        return None
+    users, hosts = yield gather(RemovedUsers(channel).members(), RemovedHosts(channel).members())
+    return {
+        "discord_channel": str(channel),
+        "event_series": series,
+        "discord_role": _id(guest),
+        "discord_host_role": _id(host),
+        "removed_users": _ids(users),
+        "removed_hosts": _ids(hosts),
+        "expiration_time": _time(times[channel].expiration),
+        "last_expiration_reminder_time": _time(times[channel].reminded),
+        "deletion_time": _time(times[channel].deletion),
+    }
 
 
 def _id(identity: int | None) -> str | None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright.testing import ManualClock
 from keywright_meetup.service.discord_api import DiscordApi
 from keywright_meetup.service.rate_limits import RateLimits, Route

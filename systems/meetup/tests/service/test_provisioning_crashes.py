@@ -16,8 +16,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from keywright import AsyncDatabase, Call
-from keywright.keyspace import Secret
+from keywright import AsyncDatabase, Call, Secret
 from keywright.testing import ManualClock, wait_until
 from keywright.testing.runs import Raw
 from keywright_meetup import channels

@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from keywright import AsyncDatabase, aconnect
-from keywright.engine import Retry, Settings
-from keywright.keyspace import Secret
+from keywright import AsyncDatabase, Retry, Secret, Settings, aconnect
 from keywright.testing import Proxy
 from keywright.testing.runs import Raw
 from keywright_meetup import account_links as linking

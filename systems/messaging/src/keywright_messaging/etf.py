@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.keyspace.codecs.contract import CodecError
+from keywright import CodecError
 
 __all__ = ["VERSION", "EtfError", "decode", "encode"]
 

@@ -6,9 +6,8 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from keywright.engine import AsyncDatabase, Claimed
+from keywright import AsyncDatabase, Call, Claimed, gather
 from keywright.errors import ConflictError, KeywrightError, StoredDataError
-from keywright.keyspace import Call, gather
 from keywright_openmod.accounts import special_account
 from keywright_openmod.erasure import Eraser
 from keywright_openmod.platform import Account, Platform

@@ -12,11 +12,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from keywright.engine import AsyncDatabase, new_token
+from keywright import AsyncDatabase, Call, SortedSet, gather, gather_list, new_token
 from keywright.errors import ConflictError, KeywrightError
-from keywright.keyspace import Call, SortedSet, gather, gather_list
-from keywright.keyspace.commits.checks import Check, absent, owned
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import Check, absent, commit, owned
 from keywright_openmod.accounts import is_special
 from keywright_openmod.extracts import PAGE, Extracts, rendering
 from keywright_openmod.platform import Platform

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, Call, Upgrade
 from keywright.errors import KeywrightError, StoredDataError
-from keywright.keyspace import Call, Upgrade
 from keywright_openmod.accounts import (
     DELETED,
     UNAVAILABLE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.keyspace.references import refers
+from keywright import refers
 from keywright_openmod import schema
 from keywright_openmod.shapes import thing_of
 

@@ -18,11 +18,9 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from keywright.engine import AsyncDatabase, ClaimState, new_token
+from keywright import AsyncDatabase, Call, ClaimState, new_token
 from keywright.errors import ConflictError, KeywrightError
-from keywright.keyspace import Call
-from keywright.keyspace.commits.checks import Check, absent, field_equals, owned
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import Check, absent, commit, owned, stored_field_equals
 from keywright_openmod.accounts import DELETED, is_special, special_account, special_named
 from keywright_openmod.enforcement import enrol
 from keywright_openmod.erasure import Eraser
@@ -303,5 +301,6 @@ def _unchanged(key: Cache, value: Any) -> list[Check]:
     """A cached copy still has the members that were read, or there is still none."""
     stored = {} if value is None else key._members_of(value)
     return [
-        field_equals(key, member.stored, stored.get(member.stored)) for member in key._own_fields().members
+        stored_field_equals(key, member.stored, stored.get(member.stored))
+        for member in key._own_fields().members
     ]

@@ -10,11 +10,12 @@ from collections.abc import Generator, Mapping
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
-from keywright.engine.primitives import Claim, DueQueue
-from keywright.errors import StoredDataError
-from keywright.keyspace import (
+from keywright import (
     Binding,
     Call,
+    Claim,
+    CodecError,
+    DueQueue,
     Keyspace,
     Plain,
     Record,
@@ -22,7 +23,7 @@ from keywright.keyspace import (
     Upgrade,
     expires_in,
 )
-from keywright.keyspace.codecs import CodecError
+from keywright.errors import StoredDataError
 from keywright_openmod.accounts import special_named
 from keywright_openmod.shapes import (
     AnyExtract,

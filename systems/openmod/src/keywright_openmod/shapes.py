@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from keywright.keyspace import EpochMs, Flag, OneOf, Prefixed
+from keywright import EpochMs, Flag, OneOf, Prefixed
 
 __all__ = [
     "AnyCached",

@@ -12,9 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, Call, gather_list
 from keywright.errors import KeywrightError, StoredDataError
-from keywright.keyspace import Call, gather_list
 from keywright_openmod.accounts import is_special, special_named
 from keywright_openmod.extracts import actor_of, author_of, extract_as_of
 from keywright_openmod.platform import Platform

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import redis
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright.errors import WrongTypeError
 from keywright_openmod.platform import Thing
 from keywright_openmod.recorder import Recorder

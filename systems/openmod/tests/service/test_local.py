@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright_openmod.events import decode_event
 from keywright_openmod.recorder import Handled, Outcome, Recorder
 from keywright_openmod.schema import Cache

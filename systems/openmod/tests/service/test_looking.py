@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import redis
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright_openmod.schema import Extract, ModActions, TrackingSet
 from keywright_openmod.service.queries import PAGE, extracts_about, show
 from keywright_openmod.shapes import LinkAction, LinkExtract

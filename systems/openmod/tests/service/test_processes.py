@@ -8,7 +8,7 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright_openmod.schema import Extract, ModActions
 from keywright_openmod.service.schema import PendingEvents
 from keywright_openmod.simulator import RedditSimulator, Submission

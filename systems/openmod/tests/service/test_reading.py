@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright.testing import ManualClock
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.feed_poller import FeedReader

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_openmod.platform import Account, Comment, Post
 from keywright_openmod.service.connection import RateLimitedError, RedditConnection
 from keywright_openmod.service.credentials import Credentials

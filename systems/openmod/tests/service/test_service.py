@@ -11,7 +11,7 @@ import httpx
 import pytest
 import redis
 
-from keywright.engine import AsyncDatabase, DueQueue
+from keywright import AsyncDatabase, DueQueue
 from keywright_openmod.schema import Cache, ComplianceList, Extract, ModActions, TrackingSet
 from keywright_openmod.service.schema import PendingEvents, ThingChecks
 from keywright_openmod.service.service import OpenModService, enforce_once

@@ -6,10 +6,10 @@ which a reader in between misses a blob, but never finds one that its repository
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from keywright.keyspace.call import Call, Procedure, gather, gather_list
+from keywright import Call, gather, gather_list
+from keywright.operations import Steps, procedure
 from keywright_registry.schema import (
     Blob,
     BlobDescriptor,
@@ -19,7 +19,7 @@ from keywright_registry.schema import (
 )
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 __all__ = ["forget", "remember", "stat", "stat_in"]
 
@@ -39,30 +39,24 @@ def stat_in(repository: str, digest: str) -> Call[BlobDescriptor | None]:
     return asked.map(lambda found: _as_there(*found))
 
 
-def remember(repository: str, descriptor: BlobDescriptor) -> Call[None]:
+@procedure
+def remember(repository: str, descriptor: BlobDescriptor) -> Steps[None]:
     """Say that a repository has a blob; the repository comes last, so it never names an unknown one."""
-
-    def steps(context: Context) -> Generator[Call[Any], Any, None]:
-        override = RepositoryBlob(repository, descriptor.digest).put(MediaTypeOverride(descriptor.mediatype))
-        yield gather(Blob(descriptor.digest).put(descriptor), override)
-        yield RepositoryBlobs(repository).add(descriptor.digest)
-
-    return Procedure(steps, f"remember {descriptor.digest}")
+    override = RepositoryBlob(repository, descriptor.digest).put(MediaTypeOverride(descriptor.mediatype))
+    yield gather(Blob(descriptor.digest).put(descriptor), override)
+    yield RepositoryBlobs(repository).add(descriptor.digest)
 
 
-def forget(digest: str, *repositories: str) -> Call[None]:
+@procedure
+def forget(digest: str, *repositories: str) -> Steps[None]:
     """Forget a deleted blob, and first that these repositories had it.
 
     The registry's own cache only drops the fields and leaves the blob in the sets: pushed again, it counts
     as there. Its garbage collector does not clean the cache at all; call this from yours.
     """
-
-    def steps(context: Context) -> Generator[Call[Any], Any, None]:
-        yield gather_list(RepositoryBlobs(repository).remove(digest) for repository in repositories)
-        overrides = [RepositoryBlob(repository, digest).delete() for repository in repositories]
-        yield gather_list([*overrides, Blob(digest).delete()])
-
-    return Procedure(steps, f"forget {digest}")
+    yield gather_list(RepositoryBlobs(repository).remove(digest) for repository in repositories)
+    overrides = [RepositoryBlob(repository, digest).delete() for repository in repositories]
+    yield gather_list([*overrides, Blob(digest).delete()])
 
 
 def _as_there(

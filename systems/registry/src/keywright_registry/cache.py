@@ -8,18 +8,26 @@ while its token still has it: what was committed last is never overwritten by wh
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from keywright import Call, atomic, gather, gather_list
 from keywright.errors import StoredDataError
-from keywright.keyspace.call import Call, Command, Procedure, as_is, atomic, gather, gather_list, nothing
-from keywright.keyspace.commits.checks import equals
-from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.kinds.value import GET
+from keywright.operations import (
+    Command,
+    Steps,
+    as_is,
+    bound_context,
+    commit,
+    nothing,
+    procedure,
+    stored_equals,
+)
 from keywright_registry.repository import Repository
 from keywright_registry.schema import (
     CachedRepository,
@@ -31,7 +39,7 @@ from keywright_registry.schema import (
 from keywright_registry.transactions import Outside
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 __all__ = ["Miss", "RepositoryCache", "read_all"]
 
@@ -116,7 +124,7 @@ class RepositoryCache:
         Compared and written in one step, so nothing newer is overwritten and nothing that expired comes back.
         Where others keep writing, the repository is forgotten instead.
         """
-        return Outside(Procedure(lambda context: self._without_size(path, context), f"invalidate {path!r}"))
+        return Outside(self._without_size(path))
 
     def begin_fill(self, path: str, token: str, hold: timedelta) -> Call[bool]:
         """Be the one who asks the database; False when another is at it."""
@@ -134,7 +142,9 @@ class RepositoryCache:
         """Let another ask the database."""
         return Filling.of(path).release(token)
 
-    def _without_size(self, path: str, context: Context) -> Generator[Call[Any], Any, bool]:
+    @procedure
+    def _without_size(self, path: str) -> Steps[bool]:
+        context = yield bound_context()
         key = _key(path)
         for _ in range(ATTEMPTS):
             try:
@@ -147,23 +157,20 @@ class RepositoryCache:
             if found.size is None:
                 return False
             smaller = key.set(_sizeless(found), keep_ttl=True)
-            if (yield commit(f"invalidate {path!r}", [equals(key, stored)], [smaller])):
+            if (yield commit(f"invalidate {path!r}", [stored_equals(key, stored)], [smaller])):
                 return True
         yield _forget(path)
         return True
 
 
-def read_all(keys: Sequence[CachedRepository]) -> Call[list[Repository | None]]:
+@procedure
+def read_all(keys: Sequence[CachedRepository]) -> Steps[list[Repository | None]]:
     """What is cached under each key, in one round trip; nothing where it does not decode."""
-
-    def steps(context: Context) -> Generator[Call[Any], Any, list[Repository | None]]:
-        try:
-            found = yield CachedRepository.get_many(keys)
-        except StoredDataError:
-            found = yield gather_list(key.get().attempt() for key in keys)
-        return [each if isinstance(each, Repository) else None for each in found]
-
-    return Procedure(steps, f"read {len(keys)} repositories")
+    try:
+        found = yield CachedRepository.get_many(keys)
+    except StoredDataError:
+        found = yield gather_list(key.get().attempt() for key in keys)
+    return [each if isinstance(each, Repository) else None for each in found]
 
 
 def _looked(path: str, found: Repository | None, *, known_absent: bool = False) -> Repository | Miss:

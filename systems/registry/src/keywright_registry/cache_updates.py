@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from keywright import Call, gather_list
 from keywright.errors import EngineError
-from keywright.keyspace import gather_list
-from keywright.keyspace.call import Call
 from keywright_registry.batches import portions
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.circuit_breaker import Access

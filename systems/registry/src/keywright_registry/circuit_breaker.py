@@ -7,9 +7,8 @@ import time
 from asyncio import CancelledError, Task, current_task
 from typing import Any, TypeVar
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, Call
 from keywright.errors import DeadlineError, EngineError
-from keywright.keyspace.call import Call
 
 __all__ = ["Access"]
 

@@ -11,12 +11,11 @@ from typing import Annotated
 import msgspec
 import typer
 
+from keywright import Database, Secret, aconnect, connect, gather_list
 from keywright.cli.logs import log_to_stderr
 from keywright.cli.output import as_json
 from keywright.cli.targets import ServerOption
-from keywright.engine import Database, aconnect, connect
 from keywright.errors import UsageError
-from keywright.keyspace import Secret, gather_list
 from keywright_registry.batches import portions
 from keywright_registry.cache import RepositoryCache, read_all
 from keywright_registry.metadata.paths import is_storable

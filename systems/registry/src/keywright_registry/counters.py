@@ -18,13 +18,9 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import AsyncDatabase, new_token
+from keywright import AsyncDatabase, Call, Int64, Key, atomic, gather, gather_list, new_token
 from keywright.errors import ConnectionLostError, DeadlineError, OutcomeUnknownError
-from keywright.keyspace import atomic, gather, gather_list
-from keywright.keyspace.call import Call, Effect, Ready, Reply, nothing
-from keywright.keyspace.codecs import Int64
-from keywright.keyspace.key import Key
-from keywright.keyspace.script import Script
+from keywright.operations import Effect, Ready, Reply, Script, nothing
 from keywright_registry.batches import portions
 from keywright_registry.circuit_breaker import Access
 from keywright_registry.errors import MetadataUnreachableError

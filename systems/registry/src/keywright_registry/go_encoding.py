@@ -19,7 +19,7 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
-from keywright.keyspace.codecs import Codec
+from keywright import Codec
 from keywright_registry.repository import Repository
 
 __all__ = ["GoInt64", "GoRepository", "LogPosition"]

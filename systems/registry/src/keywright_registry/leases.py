@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from keywright.engine.primitives import hold as holding
-from keywright.keyspace.call import Call, atomic, gather_list
+from keywright import Call, atomic, gather_list
+from keywright import operations as holding
 from keywright_registry.metadata.paths import ancestry
 from keywright_registry.schema import ProjectLease, RenameGrant, RepositoryLease
 

@@ -17,9 +17,8 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import new_token
+from keywright import gather, gather_list, new_token
 from keywright.errors import EngineError, StoredDataError
-from keywright.keyspace import gather, gather_list
 from keywright_registry.cache import Miss, RepositoryCache
 from keywright_registry.circuit_breaker import Access
 from keywright_registry.metadata.contract import Metadata

@@ -6,17 +6,15 @@ primary then. No record means that every replica will do.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from keywright.keyspace.call import Call, Effect, Procedure
-from keywright.keyspace.codecs import CodecError
-from keywright.keyspace.script import Script
+from keywright import Call, CodecError
+from keywright.operations import Effect, Script, Steps, bound_context, procedure
 from keywright_registry.go_encoding import LogPosition
 from keywright_registry.schema import RepositoryLsn
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 __all__ = ["advance", "parse_lsn", "position", "show_lsn"]
 
@@ -43,18 +41,16 @@ def position(path: str) -> Call[int | None]:
     return RepositoryLsn.of(path).get()
 
 
-def advance(path: str, lsn: int) -> Call[bool]:
+@procedure
+def advance(path: str, lsn: int) -> Steps[bool]:
     """Remember a position if it is beyond the one remembered, for another hour then; whether it was.
 
     Exact to 64 bits. A stored text that is no position is overwritten.
     """
     key = RepositoryLsn.of(path)
     written: bytes = key._encode(lsn)
-
-    def steps(context: Context) -> Generator[Call[Any], Any, bool]:
-        expiry = context.expiry_of(RepositoryLsn)
-        lasting = b"" if expiry is None else expiry.arguments(context)[1]
-        advanced: bool = yield ADVANCE.call([key], (written, lasting), bool)
-        return advanced
-
-    return Procedure(steps, f"advance {key!r}")
+    context = yield bound_context()
+    expiry = context.expiry_of(RepositoryLsn)
+    lasting = b"" if expiry is None else expiry.arguments(context)[1]
+    advanced: bool = yield ADVANCE.call([key], (written, lasting), bool)
+    return advanced

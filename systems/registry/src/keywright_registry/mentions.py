@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.keyspace.references import refers
+from keywright import refers
 from keywright_registry import schema
 
 refers(schema.RepositoryBlobs, schema.Blob, lambda _, digests: digests, name="blobs", required=False)

@@ -10,19 +10,17 @@ from __future__ import annotations
 import base64
 import ipaddress
 import math
-from collections.abc import Generator
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from keywright.errors import DeclarationError, UsageError
-from keywright.keyspace.call import Call, Effect, Procedure
-from keywright.keyspace.script import Script
+from keywright.operations import Effect, Script, Steps, bound_context, procedure
 from keywright_registry.schema import NamedRateLimit, RateLimit
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 __all__ = ["RateLimiter", "Verdict"]
 
@@ -61,17 +59,15 @@ class RateLimiter(msgspec.Struct, frozen=True):
                 "Give a rate and a period above 0, both finite, and a burst of 1 or more.",
             )
 
-    def take(self, address: str) -> Call[Verdict]:
+    @procedure
+    def take(self, address: str) -> Steps[Verdict]:
         """Count one request of a client. One script; a request that is refused takes no token."""
         key = self.key(address)
         flow = repr(self.rate), repr(self.period.total_seconds())
-
-        def steps(context: Context) -> Generator[Call[Any], Any, Verdict]:
-            now = repr(context.now().timestamp()) if context.injected_clock else b""
-            verdict: Verdict = yield TAKE_TOKEN.call([key], (self.burst, *flow, now), _verdict)
-            return verdict
-
-        return Procedure(steps, f"take a token of {key!r}")
+        context = yield bound_context()
+        now = repr(context.now().timestamp()) if context.injected_clock else b""
+        verdict: Verdict = yield TAKE_TOKEN.call([key], (self.burst, *flow, now), _verdict)
+        return verdict
 
     def key(self, address: str) -> RateLimit | NamedRateLimit:
         """The bucket of a client: its address, or the /64 network of an IPv6 one, in base64."""

@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, Call
 from keywright.errors import KeywrightError
-from keywright.keyspace.call import Call
 from keywright_registry.batches import portions
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.cache_updates import Publisher

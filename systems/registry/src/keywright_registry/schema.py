@@ -19,14 +19,15 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from keywright.engine import Lease
-from keywright.keyspace import (
+from keywright import (
     Counter,
     Derived,
+    Flag,
     FreeText,
     Id,
     Key,
     Keyspace,
+    Lease,
     MessagePack,
     OneOf,
     Plain,
@@ -39,7 +40,6 @@ from keywright.keyspace import (
     expires_in,
     sha256_hex,
 )
-from keywright.keyspace.codecs import Flag
 from keywright_registry.go_encoding import GoInt64, GoRepository, LogPosition
 from keywright_registry.repository import Repository
 

@@ -6,9 +6,8 @@ failure caches nothing, and a time-out is remembered by itself for a day.
 
 from __future__ import annotations
 
+from keywright import Call, gather
 from keywright.errors import UsageError
-from keywright.keyspace import gather
-from keywright.keyspace.call import Call
 from keywright_registry.schema import SizeTimedOut, SizeWithDescendants
 from keywright_registry.transactions import Outside
 

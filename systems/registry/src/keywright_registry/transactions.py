@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
+from keywright import Call
 from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Rounds
+from keywright.operations import Rounds
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    from keywright import Context
 
 __all__ = ["Outside", "inside", "marked"]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from keywright.keyspace.call import Call, Procedure
-from keywright.keyspace.expiry import expires_in
+from keywright import Call, expires_in
+from keywright.operations import Steps, bound_context, procedure
 from keywright_registry.schema import CachedUrl, SignedUrl
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 __all__ = ["UrlCache", "request_hash"]
 
@@ -29,20 +29,18 @@ class UrlCache(msgspec.Struct, frozen=True):
     def get(self, path: str, options: Mapping[str, str] | None = None) -> Call[str | None]:
         return CachedUrl(request_hash(path, options or {})).get().map(_url)
 
+    @procedure
     def set(
         self, path: str, url: str, valid_until: datetime, options: Mapping[str, str] | None = None
-    ) -> Call[bool]:
+    ) -> Steps[bool]:
         """Keep a URL; False, and nothing is sent, when it would not be worth handing out again."""
         key = CachedUrl(request_hash(path, options or {}))
-
-        def steps(context: Context) -> Generator[Call[Any], Any, bool]:
-            lasting = valid_until - context.now() - self.least_validity
-            if lasting < SHORTEST:
-                return False
-            written: bool = yield key.set(SignedUrl(url), expiry=expires_in(lasting))
-            return written
-
-        return Procedure(steps, f"keep {key!r}")
+        context = yield bound_context()
+        lasting = valid_until - context.now() - self.least_validity
+        if lasting < SHORTEST:
+            return False
+        written: bool = yield key.set(SignedUrl(url), expiry=expires_in(lasting))
+        return written
 
 
 def request_hash(path: str, options: Mapping[str, str]) -> str:

@@ -14,9 +14,8 @@ import msgspec
 import pytest
 import redis
 
-from keywright import connect
+from keywright import Secret, connect
 from keywright.errors import UsageError
-from keywright.keyspace import Secret
 from keywright.testing import RedisServer
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.errors import MetadataUnreachableError

@@ -16,11 +16,11 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TimeElapsedColumn
 from rich.text import Text
 
+from keywright import Database, connect
 from keywright.cli.files import open_source
 from keywright.cli.output import as_json
 from keywright.cli.progress import bar
 from keywright.cli.targets import ServerOption
-from keywright.engine import Database, connect
 from keywright.errors import UsageError
 from keywright.tools.purge import count as count_keys
 from keywright.tools.purge import purge as purge_keys

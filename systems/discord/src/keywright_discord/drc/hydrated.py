@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keywright.keyspace import Call, gather
-from keywright.keyspace.call import Procedure
-from keywright_discord.document_reads import Entities, Object, Steps, fill
+from keywright import Call, gather
+from keywright.operations import Steps, bound_context, procedure
+from keywright_discord.document_reads import Entities, Object, fill
 from keywright_discord.drc import schema
 from keywright_discord.drc.listings import DrcListings
 from keywright_discord.drc.reads import DrcPlaces, entities, single
 from keywright_discord.references import References, reference
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 
 class DrcHydrated:
@@ -111,16 +111,13 @@ class DrcHydrated:
     def templates(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("template", self._listings.templates(guild), guild)
 
-    def thread(self, thread: str) -> Call[Object | None]:
+    @procedure
+    def thread(self, thread: str) -> Steps[Object | None]:
         """A thread with the bot's own membership as `member`, and all known ones as `members`."""
-
-        def steps(context: Context) -> Steps[Object | None]:
-            found, members = yield gather(self._known.hydrate("thread", thread), self.thread_members(thread))
-            if found is not None:
-                found["members"] = list(members.values())
-            return found  # type: ignore[no-any-return]  # what a procedure sends back is not typed
-
-        return Procedure(steps, f"hydrate thread {thread}")
+        found, members = yield gather(self._known.hydrate("thread", thread), self.thread_members(thread))
+        if found is not None:
+            found["members"] = list(members.values())
+        return found  # type: ignore[no-any-return]  # what a procedure sends back is not typed
 
     def thread_members(self, thread: str) -> Call[dict[str, Object]]:
         """The known members of a thread by user id, each with its member of the guild and its user."""
@@ -131,16 +128,12 @@ class DrcHydrated:
         found = self._members_of(thread, schema.ThreadMembers(thread).get_many([user]))
         return found.map(lambda members: members.get(user))
 
-    def _members_of(self, thread: str, listing: Call[dict[str, Object]]) -> Call[dict[str, Object]]:
+    @procedure
+    def _members_of(self, thread: str, listing: Call[dict[str, Object]]) -> Steps[dict[str, Object]]:
         """Of which guild they are stands in the thread, which is read along with them."""
-
-        def steps(context: Context) -> Steps[dict[str, Object]]:
-            found, members = yield gather(schema.Thread(thread).get(), listing)
-            guild = None if found is None else reference(found.get("guild_id"))
-            of = self._references.of_thread_member
-            yield from fill(
-                (hole for user, each in members.items() for hole in of(guild, user, each)), context
-            )
-            return members  # type: ignore[no-any-return]  # what a procedure sends back is not typed
-
-        return Procedure(steps, f"members of thread {thread}")
+        context = yield bound_context()
+        found, members = yield gather(schema.Thread(thread).get(), listing)
+        guild = None if found is None else reference(found.get("guild_id"))
+        of = self._references.of_thread_member
+        yield from fill((hole for user, each in members.items() for hole in of(guild, user, each)), context)
+        return members  # type: ignore[no-any-return]  # what a procedure sends back is not typed

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from keywright.keyspace import Call, gather_list
-from keywright.keyspace.call import Procedure
-from keywright_discord.document_reads import Object, Steps, drop_dead, living
+from keywright import Call, gather_list
+from keywright.operations import Steps, procedure
+from keywright_discord.document_reads import Object, drop_dead, living
 from keywright_discord.drc import schema
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 
 class DrcListings:
@@ -23,15 +23,12 @@ class DrcListings:
         """The guilds that the bot is in, also those of which nothing else is known (A64)."""
         return schema.Guilds().members()
 
-    def guilds(self) -> Call[dict[str, Object]]:
+    @procedure
+    def guilds(self) -> Steps[dict[str, Object]]:
         """The guilds that are known; one that is not stays in the index, which says where the bot is."""
-
-        def steps(context: Context) -> Steps[dict[str, Object]]:
-            ids = sorted((yield schema.Guilds().members()), key=int)
-            found = yield schema.Guild.get_many(ids)
-            return {each: body for each, body in zip(ids, found, strict=True) if body is not None}
-
-        return Procedure(steps, "guilds")
+        ids = sorted((yield schema.Guilds().members()), key=int)
+        found = yield schema.Guild.get_many(ids)
+        return {each: body for each, body in zip(ids, found, strict=True) if body is not None}
 
     def members(self, guild: str) -> Call[dict[str, Object]]:
         """The members of a guild by user id; those that expired leave the index (A14)."""
@@ -90,16 +87,13 @@ class DrcListings:
         """Who was seen to react with one emoji: a custom emoji's id, else its characters."""
         return schema.ReactionUsers(message, emoji).members()
 
-    def reactions(self, message: str) -> Call[dict[str, set[str]]]:
+    @procedure
+    def reactions(self, message: str) -> Steps[dict[str, set[str]]]:
         """Every emoji of a message with who reacted; one whose users expired leaves the index."""
         index = schema.Reactions(message)
-
-        def steps(context: Context) -> Steps[dict[str, set[str]]]:
-            emojis = sorted((yield index.members()))
-            users = yield gather_list(schema.ReactionUsers(message, each).members() for each in emojis)
-            found = dict(zip(emojis, users, strict=True))
-            gone = [each for each in emojis if not found[each]]
-            yield from drop_dead(index, {each: (schema.ReactionUsers(message, each), None) for each in gone})
-            return {each: who for each, who in found.items() if who}
-
-        return Procedure(steps, f"reactions of {message}")
+        emojis = sorted((yield index.members()))
+        users = yield gather_list(schema.ReactionUsers(message, each).members() for each in emojis)
+        found = dict(zip(emojis, users, strict=True))
+        gone = [each for each in emojis if not found[each]]
+        yield from drop_dead(index, {each: (schema.ReactionUsers(message, each), None) for each in gone})
+        return {each: who for each, who in found.items() if who}

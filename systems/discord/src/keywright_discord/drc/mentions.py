@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from keywright.keyspace.references import refers
+from keywright import refers
 from keywright_discord.drc import schema
 from keywright_discord.references import reference
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from keywright.keyspace import Call, Map
+from keywright import Call, Map
 from keywright_discord.document_reads import Entities, Entity, Ids, Object
 from keywright_discord.draft import Place
 from keywright_discord.drc import schema

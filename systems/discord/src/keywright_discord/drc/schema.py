@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from keywright.errors import UsageError
-from keywright.keyspace import (
+from keywright import (
     Binding,
     Expiry,
     Key,
@@ -25,6 +24,7 @@ from keywright.keyspace import (
     expires_at,
     expires_in,
 )
+from keywright.errors import UsageError
 from keywright_discord.documents import Document, Reference
 from keywright_discord.raw_json import PayloadError, fields, scalar
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace import Call, Key, Map, Set, Value, gather, gather_list
+from keywright import Call, Key, Map, Set, Value, gather, gather_list
+from keywright.operations import Steps
 from keywright_discord.changes import (
     Change,
     CountMember,
@@ -34,18 +35,10 @@ from keywright_discord.changes import (
 )
 from keywright_discord.draft import Draft, Place, others, read
 from keywright_discord.drc import schema
-from keywright_discord.event_cache import (
-    EventCache,
-    Refused,
-    Steps,
-    count_member,
-    left_guilds,
-    parent_of,
-    unsynced,
-)
+from keywright_discord.event_cache import EventCache, Refused, count_member, left_guilds, parent_of, unsynced
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    from keywright import Context
 
 __all__ = ["DrcCache", "Refused", "place_of"]
 

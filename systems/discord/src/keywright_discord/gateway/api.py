@@ -12,8 +12,8 @@ from time import monotonic
 import httpx
 import msgspec
 
+from keywright import Secret
 from keywright.errors import KeywrightError
-from keywright.keyspace import Secret
 from keywright_discord.gateway.connection import RefusedByDiscordError
 
 __all__ = ["DiscordApi", "GatewayInfo", "SessionStarts", "UnreachableApiError"]

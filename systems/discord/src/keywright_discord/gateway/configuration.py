@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_discord.changes import Kind
 from keywright_discord.gateway import wire
 from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of

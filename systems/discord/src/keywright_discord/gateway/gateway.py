@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import AsyncDatabase, EmbeddedServer, aconnect
+from keywright import AsyncDatabase, EmbeddedServer, aconnect
 from keywright_discord.event_cache import ALL_KINDS, EventCache
 from keywright_discord.gateway.api import DiscordApi, GatewayInfo, SessionStarts
 from keywright_discord.gateway.configuration import Configuration, check_ids

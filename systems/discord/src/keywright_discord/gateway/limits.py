@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from keywright.engine import AsyncDatabase, new_token
+from keywright import AsyncDatabase, Call, new_token
 from keywright.errors import EngineError
-from keywright.keyspace import Call
 from keywright_discord.gateway.actions import Op
 from keywright_discord.gateway.schema import IdentifyTurn
 

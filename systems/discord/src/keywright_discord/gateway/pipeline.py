@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright.errors import EngineError, UsageError
 from keywright_discord.event_cache import EventCache
 from keywright_discord.gateway.actions import Dispatch, Session

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_discord.gateway.actions import (
     Close,
     Connect,

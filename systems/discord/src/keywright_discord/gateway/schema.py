@@ -10,8 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
-from keywright.engine import Lease
-from keywright.keyspace import U64, Id, Keyspace, Record, Value, expires_in
+from keywright import U64, Id, Keyspace, Lease, Record, Value, expires_in
 
 __all__ = ["Applied", "IdentifyTurn", "SessionState", "ShardApplied", "ShardOwner", "ShardSession", "gateway"]
 

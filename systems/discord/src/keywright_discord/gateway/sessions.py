@@ -7,10 +7,9 @@ from datetime import timedelta
 from time import monotonic
 from typing import Any
 
-from keywright.engine import AsyncDatabase, new_token
+from keywright import AsyncDatabase, Call, new_token
 from keywright.errors import EngineError
-from keywright.keyspace import Call
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import commit
 from keywright_discord.gateway.schema import Applied, SessionState, ShardApplied, ShardOwner, ShardSession
 from keywright_discord.gateway.task_helpers import persist
 

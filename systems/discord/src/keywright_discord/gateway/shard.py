@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright.errors import EngineError
 from keywright_discord.event_cache import EventCache
 from keywright_discord.gateway.actions import Session

@@ -14,8 +14,8 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 
+from keywright import Secret
 from keywright.errors import KeywrightError
-from keywright.keyspace import Secret
 from keywright_messaging import etf
 
 __all__ = ["Compression", "Encoding", "Payload", "Wire", "WireError"]

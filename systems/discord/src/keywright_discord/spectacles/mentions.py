@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from keywright.keyspace.references import refers
+from keywright import refers
 from keywright_discord.references import reference
 from keywright_discord.spectacles import schema
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace import Call, Key, Set
+from keywright import Call, Key, Set
 from keywright_discord.draft import Draft, Place
 from keywright_discord.spectacles import schema
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    from keywright import Context
 
 
 class IndexedDraft(Draft):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from keywright.keyspace import Call
+from keywright import Call
 from keywright_discord.document_reads import Entities, Entity, Object, living
 from keywright_discord.draft import Place
 from keywright_discord.references import References

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from keywright.keyspace import Call, Key, gather, gather_list
+from keywright import Call, Key, gather, gather_list
+from keywright.operations import Steps
 from keywright_discord.changes import Drop, DropChannel, Kind
-from keywright_discord.event_cache import Steps
 from keywright_discord.spectacles import schema
 from keywright_discord.spectacles.inline import drop_inline
 from keywright_discord.spectacles.message_index import IndexedDraft

@@ -9,16 +9,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from keywright.keyspace import (
-    Binding,
-    Keyspace,
-    Map,
-    Set,
-    SnowflakeStr,
-    SortedSet,
-    Value,
-    expires_in,
-)
+from keywright import Binding, Keyspace, Map, Set, SnowflakeStr, SortedSet, Value, expires_in
 from keywright_discord.documents import Document, Reference
 
 spectacles = Keyspace(

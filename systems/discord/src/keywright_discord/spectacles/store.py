@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from keywright.keyspace import Map, Set, gather, gather_list
+from keywright import Map, Set, gather, gather_list
+from keywright.operations import Steps
 from keywright_discord.changes import (
     Body,
     Change,
@@ -43,7 +44,6 @@ from keywright_discord.event_cache import (
     ALL_KINDS,
     EventCache,
     Refused,
-    Steps,
     count_member,
     left_guilds,
     parent_of,
@@ -57,7 +57,7 @@ from keywright_discord.spectacles.message_index import IndexedDraft
 from keywright_discord.spectacles.removal import drop_channel, drop_channels, drop_guilds, drop_member
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    from keywright import Context
 
 __all__ = ["Refused", "SpectaclesCache", "place_of"]
 

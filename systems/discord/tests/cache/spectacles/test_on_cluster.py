@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright.testing.runs import OpenRun, Raw
 from keywright_discord.spectacles import bind
 from keywright_discord.spectacles.store import SpectaclesCache

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from keywright import Call, Database, Keyring, connect
 from keywright.cli.output import as_json
 from keywright.cli.targets import NamesPrefix, ServerOption
-from keywright.engine import Database, connect
 from keywright.errors import TakenError, UsageError
-from keywright.keyspace import Call, Keyring
 from keywright_meetup import account_links as linking
 from keywright_meetup import views as viewing
 from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync

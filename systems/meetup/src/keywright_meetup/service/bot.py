@@ -15,9 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, Keyring, aconnect
 from keywright.errors import EngineError
-from keywright.keyspace import Keyring
 from keywright_meetup import tokens
 from keywright_meetup.account_links import begin_linking
 from keywright_meetup.errors import RefusedChangeError

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_meetup.schema import SeriesType
 from keywright_meetup.service import discord_api, meetup_api
 from keywright_meetup.service.discord_sync import GuildLayout

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_meetup.service.http_retry import (
     HttpApi,
     Manner,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright.errors import KeywrightError
 from keywright_meetup import channels
 from keywright_meetup.errors import RefusedChangeError

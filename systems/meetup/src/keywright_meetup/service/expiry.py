@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright_meetup.channel_times import claim_reminder, expiration, extend, reminder_is_due
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.queries import SeriesState, read_series

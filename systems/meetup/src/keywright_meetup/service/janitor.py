@@ -7,9 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from keywright.engine import AsyncDatabase
-from keywright.keyspace import Call
-from keywright.keyspace.commits.journal import recover
+from keywright import AsyncDatabase, Call, recover
 from keywright_meetup import channels
 from keywright_meetup.channel_times import due_for_deletion
 from keywright_meetup.own_repair import vacuum

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, Unpack
 import httpx
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_meetup.events import Announced
 from keywright_meetup.schema import EventDetails
 from keywright_meetup.service.http_retry import (

@@ -8,8 +8,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from keywright.engine import AsyncDatabase
-from keywright.keyspace import Secret
+from keywright import AsyncDatabase, Secret
 from keywright_meetup.event_sync import Synced, sync
 from keywright_meetup.events import Announced
 from keywright_meetup.queries import tracked_events

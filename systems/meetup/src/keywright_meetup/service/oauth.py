@@ -19,7 +19,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_meetup.service.http_retry import (
     HttpApi,
     Manner,

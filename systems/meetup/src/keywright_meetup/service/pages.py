@@ -21,7 +21,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright.errors import KeywrightError, TakenError, VariableError
 from keywright_meetup import account_links as linking
 from keywright_meetup.schema import CSRF_EXPIRY, DiscordId, Tokens

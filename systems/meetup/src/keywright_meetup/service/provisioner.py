@@ -13,7 +13,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright_meetup import intents as provisioning
 from keywright_meetup.intents import Begun, Finished
 from keywright_meetup.schema import ChannelId, Intent, Made, RoleId, SeriesId, Target

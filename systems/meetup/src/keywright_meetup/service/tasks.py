@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time, timedelta
 
 import msgspec
 
-from keywright.engine import AsyncDatabase, Lease
+from keywright import AsyncDatabase, Lease
 from keywright.errors import KeywrightError
 from keywright_meetup.schema import TaskLease, new_id
 

@@ -7,9 +7,8 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, Call, Secret
 from keywright.errors import EngineError, StoredDataError
-from keywright.keyspace import Call, Secret
 from keywright_meetup import tokens
 from keywright_meetup.account_links import store_tokens
 from keywright_meetup.errors import RefusedChangeError

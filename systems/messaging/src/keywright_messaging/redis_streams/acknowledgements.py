@@ -11,8 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 
+from keywright import gather_list
 from keywright.errors import UsageError
-from keywright.keyspace import gather_list
 from keywright_messaging.contract import BrokerSettings, encode_body
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.delivery import StreamDelivery

@@ -13,10 +13,10 @@ from datetime import timedelta
 from itertools import islice
 from typing import Any, Self
 
-from keywright.engine import Settings, aconnect
+from keywright import Settings, aconnect
 from keywright.errors import EngineError, KeywrightError, UsageError
-from keywright.keyspace.call import Command
 from keywright.keyspace.kinds.stream import ADD
+from keywright.operations import Command
 from keywright_messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, encode_body
 from keywright_messaging.encodings import decode
 from keywright_messaging.redis_streams import commands

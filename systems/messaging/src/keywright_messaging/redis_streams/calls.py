@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
-from keywright.engine.pubsub import Subscription
+from keywright import Subscription
 from keywright.errors import EngineError
 from keywright_messaging.errors import CallTimeoutError
 from keywright_messaging.redis_streams.outages import Reach, waited_out

@@ -12,8 +12,8 @@ import asyncio
 import contextlib
 from datetime import timedelta
 
+from keywright import Call, gather_list
 from keywright.errors import EngineError, KeywrightError
-from keywright.keyspace import Call, gather_list
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import LONGEST_DELAY, NOW, Settlement

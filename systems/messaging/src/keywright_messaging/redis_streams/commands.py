@@ -6,28 +6,28 @@ id and the body.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple, TypeAlias
 
+from keywright import Call, Context, gather_list
 from keywright.errors import KeywrightError, ServerRefusedError
-from keywright.keyspace.call import (
-    Call,
+from keywright.keyspace.kinds.stream import ACKNOWLEDGE, ADD, CONSUME, MILLISECOND, PENDING
+from keywright.operations import (
     Command,
     Effect,
     Operation,
-    Procedure,
     Reply,
     Rounds,
+    Script,
+    Steps,
     Wire,
     as_is,
-    gather_list,
+    bound_context,
     nothing,
     patient,
+    procedure,
 )
-from keywright.keyspace.context import Context
-from keywright.keyspace.kinds.stream import ACKNOWLEDGE, ADD, CONSUME, MILLISECOND, PENDING
-from keywright.keyspace.script import Script
 from keywright_messaging.redis_streams.schema import DeadLetters, EventStream, GivenUp
 
 __all__ = [
@@ -178,23 +178,21 @@ def restamp(
     return Command(RESTAMP, stream, operands, nothing).attempt().map(_unless_group_is_missing)
 
 
-def bury(stream: EventStream, group: str, letter: GivenUp) -> Call[None]:
+@procedure
+def bury(stream: EventStream, group: str, letter: GivenUp) -> Steps[None]:
     """Move an entry to the dead letters of its group.
 
     One step where both live in one slot. Elsewhere it is written there first and then acknowledged: a crash
     in between leaves it pending, and it is buried once more when its turn comes.
     """
     dead = DeadLetters(stream.event, group)
-
-    def steps(context: Context) -> Generator[Call[Any], Any, None]:
-        if context.one_slot([context.name(stream), context.name(dead)]):
-            fields = DeadLetters._fields.flat(letter)
-            yield BURY.call([stream, dead], (group, letter.id, *fields), as_is)
-        else:
-            yield dead.add(letter)
-            yield acknowledge(stream, group, [letter.id])
-
-    return Procedure(steps, f"bury {letter.id} of {stream!r}")
+    context = yield bound_context()
+    if context.one_slot([context.name(stream), context.name(dead)]):
+        fields = DeadLetters._fields.flat(letter)
+        yield BURY.call([stream, dead], (group, letter.id, *fields), as_is)
+    else:
+        yield dead.add(letter)
+        yield acknowledge(stream, group, [letter.id])
 
 
 def create_groups(streams: Sequence[EventStream], group: str) -> Call[list[bool]]:

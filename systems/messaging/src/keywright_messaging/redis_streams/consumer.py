@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import cast
 
 from keywright.errors import UsageError
-from keywright.keyspace.slots import slot_of
+from keywright.operations import slot_of
 from keywright_messaging.contract import BrokerSettings, Consumer, Delivery
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import Settlement

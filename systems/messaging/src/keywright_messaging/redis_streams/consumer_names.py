@@ -14,7 +14,7 @@ import socket
 from datetime import timedelta
 from itertools import count
 
-from keywright.engine import new_token
+from keywright import new_token
 from keywright.errors import EngineError
 from keywright_messaging.contract import BrokerSettings
 from keywright_messaging.errors import BrokerError

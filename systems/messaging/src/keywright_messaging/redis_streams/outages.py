@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from keywright.engine import AsyncDatabase
-from keywright.engine.retry import Retry
+from keywright import AsyncDatabase, Call, Retry
 from keywright.errors import (
     ConnectionLostError,
     DeadlineError,
@@ -17,7 +16,6 @@ from keywright.errors import (
     ServerRefusedError,
     UsageError,
 )
-from keywright.keyspace import Call
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 
 __all__ = ["BACKOFF", "Reach", "closed_error", "is_passing", "waited_out"]

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Sequence
 from datetime import timedelta
 
+from keywright import gather_list
 from keywright.errors import EngineError, KeywrightError
-from keywright.keyspace import gather_list
 from keywright_messaging.errors import BrokerError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import Settlement

@@ -13,11 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from keywright.engine import Lease
-from keywright.engine.pubsub import Channel
-from keywright.keyspace import Keyspace, Plain, Stream
-from keywright.keyspace.alphabets.alphabet import Verbatim
-from keywright.keyspace.languages.language import Language, characters, literal
+from keywright import Channel, Keyspace, Language, Lease, Plain, Stream, Verbatim, characters, literal
 from keywright_messaging.contract import name_refusal
 
 __all__ = [

@@ -10,13 +10,12 @@ A group that nobody reads any more keeps everything: delete it with XGROUP DESTR
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
 
-from keywright.keyspace import Call, Context, gather_list
-from keywright.keyspace.call import Procedure
+from keywright import gather_list
 from keywright.keyspace.kinds.stream import Group
+from keywright.operations import Steps, bound_context, procedure
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.outages import Reach
 from keywright_messaging.redis_streams.schema import EventStream
@@ -27,28 +26,26 @@ LONGEST_PAUSE = 60.0
 SHORTEST_PAUSE = 0.1
 
 
-def trim(stream: EventStream, retention: timedelta) -> Call[int]:
+@procedure
+def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
     """Remove what is older than the retention and settled by every group; how many entries."""
-
-    def steps(context: Context) -> Generator[Call[Any], Any, int]:
-        groups: list[Group] = yield stream.groups()
-        waiting: list[str | None] = yield gather_list(
-            [commands.oldest_pending(stream, group.name) for group in groups]
-        )
-        limits = [(context.now_ms() - commands.milliseconds(retention), 0)]
-        for group, oldest in zip(groups, waiting, strict=True):
-            limits.append(_parsed(oldest) if oldest else _after(_parsed(group.last_delivered)))
-        lowest = min(limits)
-        removed = 0
-        if lowest[0] > 0:
-            cut = f"{lowest[0]}-{lowest[1]}"
-            # Whole nodes first, a bounded number at a time: a long backlog must not hold up the server.
-            while dropped := (yield stream.trim(min_id=cut)):
-                removed += dropped
-            removed += yield stream.trim(min_id=cut, exact=True)
-        return removed
-
-    return Procedure(steps, f"trim {stream!r}")
+    context = yield bound_context()
+    groups: list[Group] = yield stream.groups()
+    waiting: list[str | None] = yield gather_list(
+        [commands.oldest_pending(stream, group.name) for group in groups]
+    )
+    limits = [(context.now_ms() - commands.milliseconds(retention), 0)]
+    for group, oldest in zip(groups, waiting, strict=True):
+        limits.append(_parsed(oldest) if oldest else _after(_parsed(group.last_delivered)))
+    lowest = min(limits)
+    removed = 0
+    if lowest[0] > 0:
+        cut = f"{lowest[0]}-{lowest[1]}"
+        # Whole nodes first, a bounded number at a time: a long backlog must not hold up the server.
+        while dropped := (yield stream.trim(min_id=cut)):
+            removed += dropped
+        removed += yield stream.trim(min_id=cut, exact=True)
+    return removed
 
 
 class Trimmer:

@@ -17,16 +17,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from keywright.engine.embedded import (
+from keywright.errors import EngineError, UsageError
+from keywright.testing import (
     START_SECONDS,
     STOP_SECONDS,
+    PrivateServer,
     ServerProcess,
     death_with_parent,
+    descendants,
+    is_running,
+    wait_until,
 )
-from keywright.errors import EngineError, UsageError
-from keywright.testing.conditions import wait_until
-from keywright.testing.private_server import PrivateServer
-from keywright.testing.process_tree import descendants, runs
 from keywright.testing.servers import LOOPBACK, PORT_PAIR_OFFSET, start_on_free_port
 
 __all__ = ["RabbitServer", "find_rabbitmq"]
@@ -172,7 +173,7 @@ class _Node(ServerProcess):
         if child and child.stdin:
             with suppress(BrokenPipeError):
                 child.stdin.close()
-        wait_until(lambda: not any(map(runs, followers)), "the processes of the node end")
+        wait_until(lambda: not any(map(is_running, followers)), "the processes of the node end")
 
     def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import msgspec
 import typer
 
+from keywright import AsyncDatabase, aconnect
 from keywright.cli.files import open_source
 from keywright.cli.logs import log_to_stderr
 from keywright.cli.output import as_json
 from keywright.cli.targets import NamesPrefix, ServerOption
-from keywright.engine import AsyncDatabase, aconnect
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright_openmod.commands.simulate import simulate_reddit
 from keywright_openmod.events import decode_event

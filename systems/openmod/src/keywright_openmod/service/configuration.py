@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.schema import FEEDS
 from keywright_openmod.settings import Settings, subreddit_name

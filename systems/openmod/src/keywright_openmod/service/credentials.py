@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from keywright.keyspace import Secret
+from keywright import Secret
 
 __all__ = ["Credentials"]
 

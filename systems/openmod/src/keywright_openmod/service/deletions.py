@@ -8,9 +8,8 @@ from collections.abc import AsyncIterator, Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
 
-from keywright.engine import AsyncDatabase, Claimed
+from keywright import AsyncDatabase, Call, Claimed, gather
 from keywright.errors import KeywrightError, StoredDataError
-from keywright.keyspace import Call, gather
 from keywright_openmod.enforcement import PERIOD, next_check
 from keywright_openmod.events import EventSource, decode_event
 from keywright_openmod.platform import Thing

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase
 from keywright_openmod.errors import MalformedEventError
 from keywright_openmod.events import decode_event
 from keywright_openmod.schema import MARKED_FOR

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from keywright.engine import AsyncDatabase
-from keywright.keyspace.commits.journal import commit
+from keywright import AsyncDatabase
+from keywright.operations import commit
 from keywright_openmod.extracts import account_of
 from keywright_openmod.platform import Account, Comment, Post, Thing
 from keywright_openmod.schema import Cache, TrackingSet

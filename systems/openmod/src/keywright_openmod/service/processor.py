@@ -6,7 +6,7 @@ import asyncio
 import logging
 from datetime import timedelta
 
-from keywright.engine import AsyncDatabase, Claimed
+from keywright import AsyncDatabase, Claimed
 from keywright.errors import EngineError, KeywrightError
 from keywright_openmod.events import Deletion, Event, decode_event
 from keywright_openmod.recorder import Handled, Outcome, Recorder

@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, gather, gather_list
 from keywright.errors import KeywrightError
-from keywright.keyspace import gather, gather_list
 from keywright_openmod.accounts import UNAVAILABLE, account_named, special_account
 from keywright_openmod.extracts import account_of
 from keywright_openmod.platform import Account

@@ -11,11 +11,11 @@ from typing import Annotated
 
 import msgspec
 
-from keywright.engine import DueQueue
-from keywright.keyspace import (
+from keywright import (
     Binding,
     Choice,
     Counter,
+    DueQueue,
     EpochMs,
     Hex,
     Keyspace,

@@ -9,9 +9,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import NamedTuple
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, aconnect, recover
 from keywright.errors import KeywrightError
-from keywright.keyspace import recover
 from keywright_openmod.enforcement import Enforcer
 from keywright_openmod.recorder import Recorder
 from keywright_openmod.service.configuration import Configuration

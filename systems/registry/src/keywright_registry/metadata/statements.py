@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from keywright.engine.factory import Clock
+from keywright import Clock
 from keywright.errors import ConflictError
 from keywright_registry.batches import portions
 from keywright_registry.errors import RepositoryPathError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from keywright.engine.factory import Clock
+from keywright import Clock
 from keywright_registry.metadata.dialect import Connections, Run
 from keywright_registry.metadata.statements import Statements
 from keywright_registry.repository import Counts, Repository

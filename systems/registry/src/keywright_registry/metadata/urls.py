@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from keywright.engine.factory import Clock
+from keywright import Clock
 from keywright.errors import UsageError
 from keywright_registry.metadata.contract import Metadata
 from keywright_registry.metadata.sqlite import SqliteConnections

@@ -6,7 +6,7 @@ import base64
 import binascii
 import hmac
 
-from keywright.keyspace import Secret
+from keywright import Secret
 
 __all__ = ["CHALLENGE", "is_allowed"]
 

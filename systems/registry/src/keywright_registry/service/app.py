@@ -14,9 +14,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from keywright.engine import AsyncDatabase
+from keywright import AsyncDatabase, Secret
 from keywright.errors import KeywrightError, UsageError
-from keywright.keyspace import Secret
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.service.access import CHALLENGE, is_allowed
 from keywright_registry.service.metrics import Monitor

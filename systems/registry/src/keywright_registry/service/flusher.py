@@ -7,7 +7,7 @@ import logging
 from contextlib import suppress
 from datetime import timedelta
 
-from keywright.engine import AsyncDatabase, new_token
+from keywright import AsyncDatabase, new_token
 from keywright.errors import KeywrightError
 from keywright_registry.counters import CountFlusher
 from keywright_registry.metadata import Metadata

@@ -14,11 +14,9 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
+from keywright import Call, gather_list
 from keywright.errors import KeywrightError
-from keywright.keyspace import gather_list
-from keywright.keyspace.call import Call
-from keywright.keyspace.commits.checks import absent
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import absent, commit
 from keywright_registry.counters import count
 from keywright_registry.metadata.paths import check_path
 from keywright_registry.schema import CountedPath

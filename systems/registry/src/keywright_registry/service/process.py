@@ -11,9 +11,8 @@ from datetime import timedelta
 import msgspec
 from starlette.applications import Starlette
 
-from keywright.engine import AsyncDatabase, aconnect
+from keywright import AsyncDatabase, Secret, aconnect
 from keywright.errors import UsageError
-from keywright.keyspace import Secret
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.metadata import Metadata, open_metadata
 from keywright_registry.registry import Registry

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from keywright.engine import Lease
-from keywright.keyspace import FreeText, Keyspace, Value, expires_in
+from keywright import FreeText, Keyspace, Lease, Value, expires_in
 from keywright_registry.schema import Namespace, PathHash
 
 __all__ = ["CountedEvent", "FlushTurn", "notifications"]

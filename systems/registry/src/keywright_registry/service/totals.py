@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.engine import AsyncDatabase
-from keywright.keyspace import gather
+from keywright import AsyncDatabase, gather
 from keywright_registry.counters import pending
 from keywright_registry.metadata import Metadata
 from keywright_registry.repository import Counts

@@ -21,15 +21,16 @@ from urllib.parse import quote
 import psycopg
 from psycopg import sql
 
-from keywright.engine.embedded import (
+from keywright.errors import EngineError
+from keywright.testing import (
     STOP_SECONDS,
+    PrivateServer,
     ServerProcess,
     death_with_parent,
+    descendants,
+    is_running,
+    wait_until,
 )
-from keywright.errors import EngineError
-from keywright.testing.conditions import wait_until
-from keywright.testing.private_server import PrivateServer
-from keywright.testing.process_tree import descendants, runs
 
 __all__ = ["PostgresServer", "find_postgres"]
 
@@ -165,7 +166,7 @@ class _Postmaster(ServerProcess):
         """The postmaster's children see it go, and follow."""
         followers = descendants(self.pid) if self.pid else []
         yield
-        wait_until(lambda: not any(map(runs, followers)), "the processes of the server end")
+        wait_until(lambda: not any(map(is_running, followers)), "the processes of the server end")
 
     def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         command = [find_postgres() / "postgres", "-D", self._data, "-k", self.folder, "-p", _PORT]

@@ -13,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from keywright.errors import UsageError
-from keywright.testing.conditions import wait_until
+from keywright.testing import wait_until
 
 __all__ = ["HttpServer"]
 

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import pytest
 
-from keywright import Database, Id, Keyspace, SnowflakeId, connect, expires_in
-from keywright.engine.primitives import Claimed, DueQueue
+from keywright import Claimed, Database, DueQueue, Id, Keyspace, Sealed, SnowflakeId, connect, expires_in
 from keywright.errors import DeclarationError, OutcomeUnknownError, StoredDataError, UsageError
-from keywright.keyspace.codecs import Sealed, Text
+from keywright.keyspace.codecs import Text
 from keywright.testing import ManualClock, Proxy, RedisServer
 from racing import race
 

@@ -13,6 +13,7 @@ from keywright import (
     Database,
     Id,
     Keyspace,
+    LiveIndex,
     Record,
     Set,
     SnowflakeId,
@@ -22,7 +23,6 @@ from keywright import (
     expires_in,
     gather_list,
 )
-from keywright.engine.primitives import LiveIndex
 from keywright.errors import DeclarationError, EngineError
 from keywright.testing import RedisServer, wait_until
 from racing import race

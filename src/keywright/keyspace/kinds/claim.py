@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from keywright.engine.primitives import hold as holding
 from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Command, Procedure, nothing
+from keywright.keyspace.call import Call, Command, nothing
 from keywright.keyspace.codecs import Codec, Text
 from keywright.keyspace.commits.checks import Check, bind, equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
+from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.value import GET, SET, Expiring
+from keywright.keyspace.procedures import Steps, bound_context, procedure
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 HELD = b"claim:"
 
@@ -57,14 +58,7 @@ class Claim(Key):
         When the hold ran out nothing is written. On a cluster `also` must stay in the claim's slot:
         CrossSlotError before anything is sent.
         """
-        checks, writes = [self.held_by(token)], [self.done(marker), *also]
-
-        def steps(context: Context) -> Generator[Call[Any], Any, bool]:
-            # The journal would apply the marker late, after another may have begun.
-            context.require_one_slot(bind(context, checks, writes).names)
-            return bool((yield commit(f"finish {self!r}", checks, writes)))
-
-        return Procedure(steps, f"finish {self!r}")
+        return _finish(f"finish {self!r}", [self.held_by(token)], [self.done(marker), *also])
 
     def done(self, marker: str | int = "done") -> Call[None]:
         """The write that leaves the marker, for a commit of its own that checks `held_by`.
@@ -84,6 +78,14 @@ class Claim(Key):
     def held_by(self, token: str) -> Check:
         """A check for `commit`: its writes happen only while this token is at it."""
         return equals(self, _stamp(token))
+
+
+@procedure
+def _finish(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Steps[bool]:
+    context = yield bound_context()
+    # The journal would apply the marker late, after another may have begun.
+    context.require_one_slot(bind(context, checks, writes).names)
+    return bool((yield commit(label, checks, writes)))
 
 
 def _mark(key: Claim, marker: str) -> Call[None]:

@@ -1,11 +1,31 @@
-"""The processes below a process, as Linux lists them: a server's helpers that outlive its group."""
+"""Processes of servers: starting one that ends with its parent, its folder, and the processes below it."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["descendants", "runs"]
+from keywright.engine.embedded import (
+    START_SECONDS,
+    STOP_SECONDS,
+    ServerProcess,
+    death_with_parent,
+    make_run_folder,
+    quoted,
+    remove_run_folder,
+)
+
+__all__ = [
+    "START_SECONDS",
+    "STOP_SECONDS",
+    "ServerProcess",
+    "death_with_parent",
+    "descendants",
+    "is_running",
+    "make_run_folder",
+    "quoted",
+    "remove_run_folder",
+]
 
 
 def descendants(pid: int) -> list[int]:
@@ -18,7 +38,7 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def runs(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process is there and not merely waiting to be reaped."""
     try:
         # The state follows the name, which is in parentheses and may hold anything.

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError
-from keywright.keyspace.call import Call, Command, Pause, Procedure, Reply, as_is
+from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.commits.checks import Check, Outcome, equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.kinds.value import GET, Value
+from keywright.keyspace.procedures import Pause, Steps, bound_context, procedure
+from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -37,26 +39,24 @@ def replace_if(key: Value[T], expected: T | None, new: T | None) -> Call[bool]:
     return _written(key, check, new).map(bool)
 
 
-def modify(key: Value[T], change: Callable[[T | None], N], *, attempts: int = ATTEMPTS) -> Call[N]:
+@procedure
+def modify(key: Value[T], change: Callable[[T | None], N], *, attempts: int = ATTEMPTS) -> Steps[N]:
     """Read, change and write back, again if another writer came in between; the value written.
 
     `change` gets None for a key that does not exist and returns None to delete it; it may run several
     times, so it must do nothing else. The declared expiry starts anew. ConflictError after `attempts`;
     OutcomeUnknownError where the reply of a write was lost, as running `change` again could count twice.
     """
-
-    def steps(context: Context) -> Generator[Call[Any], Any, N]:
-        for attempt in range(attempts):
-            if key._upgrades:
-                yield key.get()  # brings an older shape up to date
-            stored: bytes | None = yield _Stored(GET, key, (), as_is)
-            new = change(Command[T | None](GET, key, (), key._decode).read(stored, context))
-            if (new is None and stored is None) or (yield _written(key, equals(key, stored), new)):
-                return new
-            yield Pause(context.random.uniform(0, 0.002 * min(attempt + 1, 16)))
-        raise ConflictError(f"modify {key!r}", attempts)
-
-    return Procedure(steps, f"modify {key!r}")
+    context = yield bound_context()
+    for attempt in range(attempts):
+        if key._upgrades:
+            yield key.get()  # brings an older shape up to date
+        stored: bytes | None = yield _Stored(GET, key, (), as_is)
+        new = change(Command[T | None](GET, key, (), key._decode).read(stored, context))
+        if (new is None and stored is None) or (yield _written(key, equals(key, stored), new)):
+            return new
+        yield Pause(context.random.uniform(0, 0.002 * min(attempt + 1, 16)))
+    raise ConflictError(f"modify {key!r}", attempts)
 
 
 class _Stored(Command[bytes | None]):

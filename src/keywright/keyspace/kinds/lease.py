@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, ClassVar
 
-from keywright.engine.primitives import hold as holding
 from keywright.errors import DeclarationError
 from keywright.keyspace.call import Call, Command
 from keywright.keyspace.codecs import Codec, Text
 from keywright.keyspace.commits.checks import Check, equals
 from keywright.keyspace.key import Key
+from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.encoders import optional
 from keywright.keyspace.kinds.value import GET
 

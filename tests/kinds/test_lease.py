@@ -7,10 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from keywright import Counter, Database, Id, Keyspace, Retry, Settings, connect, expires_in
-from keywright.engine.primitives import Lease, new_token
+from keywright import Counter, Database, Id, Keyspace, Lease, Retry, Settings, connect, expires_in, new_token
 from keywright.errors import DeclarationError, EngineError
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import commit
 from keywright.testing import Proxy, wait_until
 from racing import race
 

@@ -10,14 +10,15 @@ import secrets
 from datetime import timedelta
 
 from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Effect
+from keywright.keyspace.call import Call
 from keywright.keyspace.key import Key
 from keywright.keyspace.script import Script
+from keywright.keyspace.wires import Effect
 
 # Each leaves the same state when it is sent twice, so a lost reply is asked for again.
-ACQUIRE = Script("keywright.engine", "acquire", Effect.REPEATABLE)
-EXTEND = Script("keywright.engine", "extend", Effect.REPEATABLE)
-RELEASE = Script("keywright.engine", "release", Effect.REPEATABLE)
+ACQUIRE = Script("keywright.keyspace", "acquire", Effect.REPEATABLE)
+EXTEND = Script("keywright.keyspace", "extend", Effect.REPEATABLE)
+RELEASE = Script("keywright.keyspace", "release", Effect.REPEATABLE)
 
 MILLISECOND = timedelta(milliseconds=1)
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from keywright.engine.primitives.hold import hold_ms
 from keywright.errors import DeclarationError, UsageError
-from keywright.keyspace.call import Call, Effect, Procedure, Reply
+from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Codec
+from keywright.keyspace.kinds.hold import hold_ms
 from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.procedures import Steps, bound_context, procedure
 from keywright.keyspace.script import Script
+from keywright.keyspace.wires import Effect, Reply
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 M = TypeVar("M")
 T = TypeVar("T")
 
-CLAIM_DUE = Script("keywright.engine", "claim_due", Effect.ONCE)
-COUNT_DUE = Script("keywright.engine", "count_due", Effect.READ)
+CLAIM_DUE = Script("keywright.keyspace", "claim_due", Effect.ONCE)
+COUNT_DUE = Script("keywright.keyspace", "count_due", Effect.READ)
 # Sent twice it would leave the same state, but answer that the claim had run out.
-SETTLE_DUE = Script("keywright.engine", "settle_due", Effect.ONCE)
+SETTLE_DUE = Script("keywright.keyspace", "settle_due", Effect.ONCE)
 
 
 class Claimed(NamedTuple, Generic[M]):
@@ -102,12 +104,11 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         operands = (self._encode(claimed.member), self._written(claimed.until), then)
         return SETTLE_DUE.call([self], operands, bool)
 
-    def _at_now(self, call: Callable[[int | bytes], Call[T]]) -> Call[T]:
-        def steps(context: Context) -> Generator[Call[Any], Any, T]:
-            value: T = yield call(context.now_ms() if context.injected_clock else b"")
-            return value
-
-        return Procedure(steps, f"due in {self!r}")
+    @procedure
+    def _at_now(self, call: Callable[[int | bytes], Call[T]]) -> Steps[T]:
+        context = yield bound_context()
+        value: T = yield call(context.now_ms() if context.injected_clock else b"")
+        return value
 
     def _read_claimed(self, reply: Reply) -> list[Claimed[M]]:
         until: datetime = self._score.read(float(reply[0]))

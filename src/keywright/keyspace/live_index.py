@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError, OutcomeUnknownError
-from keywright.keyspace.call import Call, Procedure, gather_list, nothing
+from keywright.keyspace.call import Call, nothing
 from keywright.keyspace.commits.checks import Outcome, absent, owned
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.procedures import Steps, procedure
 from keywright.keyspace.relations import same_ids
 
 if TYPE_CHECKING:
-    from keywright.keyspace.context import Context
+    pass
 
 M = TypeVar("M")
 T = TypeVar("T")
-Steps = Generator[Call[Any], Any, T]
 
 PAGE = 500
 
@@ -75,30 +76,24 @@ class LiveIndex(Generic[M]):
             nothing
         )
 
-    def members(self, *identity: object) -> Call[list[M]]:
+    @procedure
+    def members(self, *identity: object) -> Steps[list[M]]:
         """Every living member of the index with these variables, by score if it has them, in pages."""
         index = self._index(identity)
+        found: dict[M, Any] = {}
+        cursor = 0
+        while True:
+            cursor, living = yield from self._read_page(index, cursor, PAGE)
+            found |= living
+            if cursor == 0:
+                return sorted(found, key=found.__getitem__) if isinstance(index, SortedSet) else [*found]
 
-        def steps(context: Context) -> Steps[list[M]]:
-            found: dict[M, Any] = {}
-            cursor = 0
-            while True:
-                cursor, living = yield from self._read_page(index, cursor, PAGE)
-                found |= living
-                if cursor == 0:
-                    return sorted(found, key=found.__getitem__) if isinstance(index, SortedSet) else [*found]
-
-        return Procedure(steps, f"members of {index!r}")
-
-    def page(self, *identity: object, cursor: int = 0, count: int = PAGE) -> Call[tuple[int, list[M]]]:
+    @procedure
+    def page(self, *identity: object, cursor: int = 0, count: int = PAGE) -> Steps[tuple[int, list[M]]]:
         """The next cursor (0 at the end) and about `count` members, less the dead; one may come twice."""
         index = self._index(identity)
-
-        def steps(context: Context) -> Steps[tuple[int, list[M]]]:
-            after, living = yield from self._read_page(index, cursor, count)
-            return after, [*living]
-
-        return Procedure(steps, f"page of {index!r}")
+        after, living = yield from self._read_page(index, cursor, count)
+        return after, [*living]
 
     def __repr__(self) -> str:
         return f"LiveIndex({self.name})"

@@ -9,6 +9,8 @@ from datetime import timedelta
 import pytest
 
 from keywright import (
+    Claim,
+    ClaimState,
     Counter,
     Database,
     Id,
@@ -19,10 +21,10 @@ from keywright import (
     aconnect,
     connect,
     expires_in,
+    new_token,
 )
-from keywright.engine.primitives import Claim, ClaimState, new_token
 from keywright.errors import CrossSlotError, EngineError, OutcomeUnknownError, UsageError, WrongTypeError
-from keywright.keyspace.commits.journal import commit
+from keywright.operations import commit
 from keywright.testing import Proxy, RedisServer, wait_until
 from racing import race
 

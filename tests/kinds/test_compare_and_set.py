@@ -10,10 +10,21 @@ from typing import Annotated
 import msgspec
 import pytest
 
-from keywright import Database, Id, Keyring, Keyspace, Sealed, Upgrade, Value, connect, expires_in
-from keywright.engine.primitives import modify, replace_if
+from keywright import (
+    Database,
+    Id,
+    Int64,
+    Keyring,
+    Keyspace,
+    Sealed,
+    Upgrade,
+    Value,
+    connect,
+    expires_in,
+    modify,
+    replace_if,
+)
 from keywright.errors import ConflictError, DeclarationError, OutcomeUnknownError, StoredDataError
-from keywright.keyspace.codecs import Int64
 from keywright.testing import Proxy
 from racing import race
 

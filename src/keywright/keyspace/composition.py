@@ -1,0 +1,253 @@
+"""Several calls as one: `gather` merges their rounds, `atomic` makes one transaction of them."""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from keywright.errors import CrossSlotError, KeywrightError, UsageError
+from keywright.keyspace.call import Attempt, Call, Command, Mapped, Prepared
+from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.slots import slot_of
+from keywright.keyspace.wires import (
+    TRANSACTION,
+    TRANSACTION_ONCE,
+    Arguments,
+    Effect,
+    Reply,
+    Rounds,
+    Sound,
+    Transacted,
+    Transaction,
+    Wire,
+    inside,
+)
+
+if TYPE_CHECKING:
+    from keywright.keyspace.context import Context
+
+T = TypeVar("T")
+T1 = TypeVar("T1")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+T4 = TypeVar("T4")
+T5 = TypeVar("T5")
+
+
+def preparations(calls: Iterable[Call[Any]]) -> Iterable[Call[Any]]:
+    """What must precede these calls, however deep inside them."""
+    for call in calls:
+        if isinstance(call, Prepared):
+            yield call.first
+        if isinstance(call, Prepared | Mapped | Attempt):
+            yield from preparations([call.call])
+        elif isinstance(call, Gather | Atomic):
+            yield from preparations(call.calls)
+
+
+class Gather(Call[Any]):
+    """Several calls in the round trips of the longest one; all run to their end, then errors are raised."""
+
+    __slots__ = ("calls", "shape")
+
+    def __init__(self, calls: Sequence[Call[Any]], shape: Callable[[Iterable[Any]], Any]) -> None:
+        self.calls = calls
+        self.shape = shape
+
+    @property
+    def one_round(self) -> bool:
+        return all(call.one_round for call in self.calls)
+
+    def rounds(self, context: Context) -> Rounds[Any]:
+        if all(issubclass(kind, Command) for kind in set(map(type, self.calls))):
+            return (yield from self._one_round(context))
+        return (yield from _in_step([call.rounds(context) for call in self.calls], self.shape))
+
+    def _one_round(self, context: Context) -> Rounds[Any]:
+        commands: Sequence[Command[Any]] = self.calls  # type: ignore[assignment]  # checked by rounds
+        merged = _merged(commands, context)
+        if merged is not None:
+            return self.shape((yield from merged))
+        replies = yield [command.lower(context) for command in commands]
+        if type(replies) is Sound:
+            try:
+                return self.shape(decoded(commands, replies))
+            except CodecError:
+                pass  # sealed, or wrong: reading one by one opens it, or names it
+        return self.shape(
+            [command.read(reply, context) for command, reply in zip(commands, replies, strict=True)]
+        )
+
+    def __repr__(self) -> str:
+        return f"gather({', '.join(map(repr, self.calls))})"
+
+
+MERGED_FROM = 32  # below it one command each is as fast, and simpler to watch
+
+
+def _merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
+    if len(commands) < MERGED_FROM or not context.merging or len(set(map(type, commands))) > 1:
+        return None
+    return commands[0].merged(commands, context)
+
+
+def decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
+    """The values of sound replies; where all have one decoder with a quick form, without a call each."""
+    decoders = set(map(_decoder, commands))
+    quick = getattr(decoders.pop(), "quick", None) if len(decoders) == 1 else None
+    if quick is not None:
+        with contextlib.suppress(Exception):  # something is missing, or wrong
+            return list(map(quick, replies))
+    return [command.decode(reply) for command, reply in zip(commands, replies, strict=True)]
+
+
+_decoder = operator.attrgetter("decode")
+
+
+def _in_step(tracks: list[Rounds[Any]], shape: Callable[[Iterable[Any]], Any]) -> Rounds[Any]:
+    results: list[Any] = [None] * len(tracks)
+    failure: KeywrightError | None = None
+    inbox: dict[int, list[Reply] | None] = dict.fromkeys(range(len(tracks)))
+    while inbox:
+        wires: list[Wire] = []
+        spans: list[tuple[int, int]] = []
+        for index, replies in inbox.items():
+            try:
+                more = next(tracks[index]) if replies is None else tracks[index].send(replies)
+            except StopIteration as stop:
+                results[index] = stop.value
+            except KeywrightError as error:
+                failure = failure or error
+            else:
+                wires += more
+                spans.append((index, len(more)))
+        if not spans:
+            break
+        answers = yield wires
+        inbox, start = {}, 0
+        for index, count in spans:
+            inbox[index] = answers[start : start + count]
+            start += count
+    if failure is not None:
+        raise failure
+    return shape(results)
+
+
+class Atomic(Call[Any]):
+    """One MULTI … EXEC: every command is applied, or none is."""
+
+    __slots__ = ("calls", "spread")
+
+    def __init__(self, calls: Sequence[Call[Any]], *, spread: bool) -> None:
+        self.calls = calls
+        self.spread = spread
+
+    def rounds(self, context: Context) -> Rounds[Any]:
+        for call in self.calls:
+            if not call.one_round:
+                raise UsageError(
+                    f"{call!r} reads before it writes, so it needs several round trips and cannot be part of "
+                    f"atomic(). Run it by itself: it keeps its own guarantees."
+                )
+        for first in preparations(self.calls):
+            yield from first.rounds(context)
+        literal = context.literal()
+        tracks = [call.rounds(literal) for call in self.calls]
+        planned = [next(track) for track in tracks]
+        wires = [wire for wires in planned for wire in wires]
+        if not wires:
+            return tuple(_finish(track, []) for track in tracks)
+        groups = _by_slot(wires) if context.sharded or not self.spread else [wires]
+        if len(groups) > 1 and not self.spread:
+            raise CrossSlotError([(group[0].name, slot_of(group[0].name)) for group in groups])
+        answers = yield [_grouped(group) for group in groups]
+        answer_of = dict(_ungrouped(groups, answers))
+        replies = iter([answer_of[id(wire)] for wire in wires])
+        return tuple(
+            _finish(track, [next(replies) for _ in mine]) for track, mine in zip(tracks, planned, strict=True)
+        )
+
+
+def _finish(track: Rounds[Any], replies: list[Reply]) -> Any:
+    try:
+        track.send(replies)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("a call of one round asked for another")
+
+
+def _by_slot(wires: list[Wire]) -> list[list[Wire]]:
+    groups: dict[int, list[Wire]] = {}
+    for wire in wires:
+        groups.setdefault(slot_of(wire.name), []).append(wire)
+    return list(groups.values())
+
+
+def _grouped(wires: list[Wire]) -> Wire:
+    inner: list[Arguments] = []
+    for wire in wires:
+        inner += inside(wire)
+    once = any(wire.operation.effect is Effect.ONCE for wire in wires)
+    operation = TRANSACTION_ONCE if once else TRANSACTION
+    return Transaction(tuple(inner), wires[0].name, operation, wires[0].source)
+
+
+def _ungrouped(groups: list[list[Wire]], answers: list[Reply]) -> Iterable[tuple[int, Reply]]:
+    for group, answer in zip(groups, answers, strict=True):
+        if isinstance(answer, KeywrightError):
+            yield from ((id(wire), answer) for wire in group)
+            continue
+        start = 0
+        for wire in group:
+            count = len(inside(wire))
+            nested = isinstance(wire, Transaction)
+            yield id(wire), Transacted(answer[start : start + count]) if nested else answer[start]
+            start += count
+
+
+@overload
+def gather(a: Call[T1], b: Call[T2], /) -> Call[tuple[T1, T2]]: ...
+@overload
+def gather(a: Call[T1], b: Call[T2], c: Call[T3], /) -> Call[tuple[T1, T2, T3]]: ...
+@overload
+def gather(a: Call[T1], b: Call[T2], c: Call[T3], d: Call[T4], /) -> Call[tuple[T1, T2, T3, T4]]: ...
+@overload
+def gather(
+    a: Call[T1], b: Call[T2], c: Call[T3], d: Call[T4], e: Call[T5], /
+) -> Call[tuple[T1, T2, T3, T4, T5]]: ...
+@overload
+def gather(*calls: Call[T]) -> Call[tuple[T, ...]]: ...
+def gather(*calls: Call[Any]) -> Call[Any]:
+    """Several calls as one, in as few round trips as the longest of them needs.
+
+    Not atomic: other clients may act in between. When one fails the others still run to their end,
+    then the first error is raised; `call.attempt()` keeps the values of the others.
+    """
+    return Gather(calls, tuple)
+
+
+def gather_list(calls: Iterable[Call[T]]) -> Call[list[T]]:
+    """Like `gather`, for a list of calls of one type."""
+    return Gather(list(calls), list)
+
+
+@overload
+def atomic(a: Call[T1], b: Call[T2], /, *, spread: bool = ...) -> Call[tuple[T1, T2]]: ...
+@overload
+def atomic(a: Call[T1], b: Call[T2], c: Call[T3], /, *, spread: bool = ...) -> Call[tuple[T1, T2, T3]]: ...
+@overload
+def atomic(
+    a: Call[T1], b: Call[T2], c: Call[T3], d: Call[T4], /, *, spread: bool = ...
+) -> Call[tuple[T1, T2, T3, T4]]: ...
+@overload
+def atomic(*calls: Call[T], spread: bool = ...) -> Call[tuple[T, ...]]: ...
+def atomic(*calls: Call[Any], spread: bool = False) -> Call[Any]:
+    """All of the calls or none of them, in one transaction.
+
+    Their keys must live in one slot, on a single server too, so that the same code holds on a
+    cluster; otherwise CrossSlotError is raised before anything is sent. With `spread=True` keys may
+    live anywhere: one transaction on a single server, one transaction per slot on a cluster.
+    """
+    return Atomic(calls, spread=spread)

@@ -1,0 +1,106 @@
+"""Commands as the engine sends them: wires, their effects, and the shapes of their replies.
+
+A reply is what the server sent (bytes, int, list, None), or the KeywrightError that took its place.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+if TYPE_CHECKING:
+    from keywright.keyspace.key import Key
+    from keywright.keyspace.script import Script
+
+T = TypeVar("T")
+
+Argument: TypeAlias = bytes | str | int
+Arguments: TypeAlias = tuple[Any, ...]
+Reply: TypeAlias = Any
+
+
+class Effect(enum.Enum):
+    """What sending a command twice would do; decides whether a lost connection may be retried."""
+
+    READ = "reads"
+    REPEATABLE = "writes, and writing again leaves the same state"
+    ONCE = "must not be sent twice"
+
+
+class Operation(NamedTuple):
+    """One verb as the engine needs to know it; `blocking` is how many seconds the server may wait."""
+
+    name: str
+    verb: bytes
+    effect: Effect
+    script: Script | None = None
+    blocking: float = 0.0
+
+
+class Wire(msgspec.Struct, gc=False, eq=False, frozen=True):
+    """One command with its bound names, ready to be packed; it has exactly one reply.
+
+    Wires and commands are made once a call and thrown away, so both are structs: the cheapest objects
+    there are, and not tracked by the garbage collector, since they cannot be part of a cycle.
+    """
+
+    arguments: Arguments
+    name: bytes
+    operation: Operation
+    source: type[Key] | None
+
+    def with_arguments(self, arguments: Arguments) -> Wire:
+        return Wire(arguments, self.name, self.operation, self.source)
+
+
+class Waiting(Wire, frozen=True):
+    """A command that makes the server wait, `operation.blocking` seconds at most."""
+
+
+class Resting(Wire, frozen=True):
+    """No command at all: a pause of so many seconds."""
+
+
+class Transaction(Wire, frozen=True):
+    """Several commands between MULTI and EXEC; `arguments` holds those of each."""
+
+
+Rounds: TypeAlias = Generator[list[Wire], list[Reply], T]
+TRANSACTION = Operation("atomic", b"MULTI", Effect.REPEATABLE)
+TRANSACTION_ONCE = Operation("atomic", b"MULTI", Effect.ONCE)
+PAUSE = Operation("pause", b"", Effect.READ)
+
+
+class Transacted(list[Reply]):
+    """The replies of one MULTI … EXEC, in the order of its commands."""
+
+
+class Sound(list[Reply]):
+    """Replies among which there is neither an error nor a transaction."""
+
+
+def patient(wire: Wire) -> Wire:
+    """A wire that says so when its operation waits."""
+    if not wire.operation.blocking:
+        return wire
+    return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
+
+
+def inside(wire: Wire) -> list[Arguments]:
+    """The commands a wire stands for: several for a transaction, with scripts sent whole."""
+    if isinstance(wire, Transaction):
+        return list(wire.arguments)
+    if wire.operation.script is not None:
+        # NOSCRIPT inside EXEC could not be repaired without running the rest twice.
+        return [(b"EVAL", wire.operation.script.source, *wire.arguments[2:])]
+    return [wire.arguments]
+
+
+def transaction(
+    commands: list[Arguments], name: bytes, operation: Operation, source: type[Key] | None
+) -> Wire:
+    outer = TRANSACTION_ONCE if operation.effect is Effect.ONCE else TRANSACTION
+    return Transaction(tuple(commands), name, outer._replace(name=operation.name), source)
