@@ -29,6 +29,7 @@ from migrating import (
     book_home,
     now,
 )
+from moved_modules import moved_with_future, moved_without_future
 
 MINUTE_MS = 60_000
 
@@ -213,3 +214,25 @@ def test_what_an_older_program_writes_while_a_key_is_carried_is_carried_too(
 def test_former_names_are_described() -> None:
     (loans,) = (key for key in describe(now).keys if key.name == "Loans")
     assert [(each.moved, each.moved_from) for each in loans.upgrades] == [(True, "loans:<reader>")]
+
+
+@pytest.mark.parametrize("module", [moved_with_future, moved_without_future], ids=["text", "objects"])
+@pytest.mark.parametrize("operation", ["count", "count_unannotated"])
+def test_an_operation_of_a_users_own_class_moves_first_however_it_is_annotated(
+    module: Any, operation: str, run: Run, raw: Raw
+) -> None:
+    raw("SADD", "lent:ann", "dune", "emma")
+    assert run(getattr(module.Borrowed("ann"), operation)()) == 2
+    assert raw.names() == {b"borrowed:ann"}
+
+
+def test_a_method_that_is_not_an_operation_stays_as_it_is() -> None:
+    assert moved_with_future.Borrowed("ann").words() == "borrowed"
+
+
+def test_an_operation_made_of_operations_moves_once(run: Run, raw: Raw) -> None:
+    raw("SADD", "lent:ann", "dune")
+    run(moved_with_future.Borrowed("ben").members())  # loads the script
+    raw("CONFIG", "RESETSTAT")
+    assert run(moved_with_future.Borrowed("ann").members_twice()) == {"dune"}
+    assert raw.calls_of("evalsha") == 1

@@ -1,0 +1,1 @@
+"""One moved key in two modules: annotations as text, and annotations as objects."""
