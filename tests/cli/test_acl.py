@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from invoking import invoke_keywright
-from keywright.tools.plugins import model_names
-
-
-@pytest.mark.parametrize("role", ["reader", "writer", "auditor"])
-@pytest.mark.parametrize("model", model_names())
-def test_every_built_in_model_has_rules_for_every_role(model: str, role: str) -> None:
-    done = invoke_keywright("acl", model, "--role", role)
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"ACL SETUSER {model}-{role} reset on #PASSWORD-SHA256 +ping")
-    assert done.stdout.count("\n") == 1
 
 
 def test_options_name_the_user_the_prefix_the_server_and_the_password() -> None:

@@ -85,7 +85,7 @@ def test_a_revision_of_git_is_compared_with_the_present(
     assert invoke_keywright("diff", "diff_shop:shop@HEAD", "diff_shop:shop@HEAD").exit_code == 0
     unknown = invoke_keywright("diff", "diff_shop:shop@nowhere", "diff_shop:shop")
     assert unknown.exit_code == 2
-    assert "there is no revision or file 'nowhere'" in unknown.stderr
+    assert "no revision or file is called 'nowhere'" in unknown.stderr
 
 
 def test_what_cannot_be_compared_is_a_usage_error(lock: Path, tmp_path: Path) -> None:

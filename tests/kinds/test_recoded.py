@@ -98,8 +98,8 @@ def test_plaintext_is_sealed_by_the_read_that_meets_it(open_run: OpenRun, redis_
     assert run(Token("ann").get()) == "secret"
 
 
-def test_codecs_that_cannot_be_told_apart_are_found() -> None:
-    findings = [finding for finding in check(ambiguous) if finding.code == "codecs-not-told-apart"]
+def test_codecs_that_cannot_be_distinguished_are_found() -> None:
+    findings = [finding for finding in check(ambiguous) if finding.code == "codecs-not-distinct"]
     assert findings
     assert findings[0].template == "amount:<each>"
 

@@ -10,11 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keywright.cli.app import app
     from keywright.cli.files import check_writable, open_source, write_file
     from keywright.cli.logs import log_to_stderr
     from keywright.cli.models import ModelName, bindings_of
     from keywright.cli.output import as_json
+    from keywright.cli.program import app
     from keywright.cli.progress import Meter, bar
     from keywright.cli.targets import NamesPrefix, ServerOption, UrlOption, needed_url, server_url
 
@@ -43,7 +43,7 @@ _HOMES = {
     "NamesPrefix": "targets",
     "ServerOption": "targets",
     "UrlOption": "targets",
-    "app": "app",
+    "app": "program",
     "as_json": "output",
     "bar": "progress",
     "bindings_of": "models",
@@ -59,7 +59,7 @@ _HOMES = {
 def main() -> None:
     """Run the `keywright` program."""
     try:
-        from keywright.cli.app import app
+        from keywright.cli.program import app
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("rich", "typer"):
             raise

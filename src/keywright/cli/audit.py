@@ -85,7 +85,7 @@ def audit(
     primary: Annotated[bool, typer.Option("--primary", help="Read from primaries, not replicas.")] = False,
     show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names and values, not masked.")] = False,
 ) -> None:
-    """Compare what a server, a replica or a cluster holds with a declaration. Only reads.
+    """Compare the stored data of a server or a cluster with a declaration. Read only.
 
     Walks all keys with SCAN, reads values in bounded pieces, and reports by template what is there, what is
     not as declared, and what is unknown. Prefers replicas. Ids and values are masked unless asked for.
@@ -111,7 +111,7 @@ def audit(
 
 
 def _scope(model: Model, prefix: str | None, options: Options) -> list[str]:
-    """What the counts of an audit are of: those of another one do not add up with them."""
+    """Return the options that counts depend on: a resumed audit must have the same."""
     return [
         *(space.name for space in model.spaces),
         *([] if prefix is None else [f"--prefix {prefix}"]),
@@ -146,11 +146,13 @@ async def _run(
 
 
 def parse_share(text: str) -> float:
-    """`0.1` or `10%`."""
+    """Return the fraction of `0.1` or `10%`. Raise UsageError for anything else."""
     try:
         share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         share = -1.0
     if not 0 < share <= 1:
-        raise UsageError(f"{text!r} is no share. Give one like 0.1 or 10%, up to 100%.")
+        raise UsageError(
+            f"--sample must be a fraction or a percentage up to 100%, got {text!r}. Write 0.1 or 10%."
+        )
     return share

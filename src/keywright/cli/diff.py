@@ -45,7 +45,7 @@ def diff(
         DiffFormat, typer.Option("--format", help="How to print: for people, or for programs.")
     ] = DiffFormat.TEXT,
 ) -> None:
-    """Tell what changed between two versions of a declaration. Needs no server.
+    """List the changes between two versions of a declaration. Needs no server.
 
     Breaking is what makes stored data unreadable or not found: a key that is gone, another name, type or
     codec, a required member without an upgrade. New keys, optional members, other expiries are compatible.
@@ -55,8 +55,8 @@ def diff(
     """
     if lock is None:
         if new is None or write:
-            raise UsageError("there is nothing to compare with. Give OLD and NEW, or MODEL --lock FILE.")
-        _told(difference(described_at(old), described_at(new)), form)
+            raise UsageError("nothing to compare with. Give OLD and NEW, or MODEL --lock FILE.")
+        _report(difference(described_at(old), described_at(new)), form)
         return
     if new is not None:
         raise UsageError("--lock compares one model with its lock file. Drop the second name.")
@@ -90,7 +90,7 @@ def _locked(lock: Path, model: ModelDescription) -> None:
     typer.echo(f"{lock} is up to date.", err=True)
 
 
-def _told(found: Difference, form: DiffFormat) -> None:
+def _report(found: Difference, form: DiffFormat) -> None:
     _print(found, form)
     if not found.compatible:
         raise typer.Exit(1)

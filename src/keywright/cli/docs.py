@@ -42,7 +42,7 @@ def docs(
     Every key with its type, variables, members, expiry, relations, versions, slot and guarantees, and a
     diagram of the relations: Mermaid in Markdown, drawn in HTML, which is one file that loads nothing.
 
-    Exits with 1 when the file given to --check is missing or out of date, 2 when there is no such model.
+    Exits with 1 when the file given to --check is missing or out of date, 2 when the model is not known.
     """
     if output and check:
         raise UsageError("--output writes and --check does not. Give one of them.")

@@ -53,13 +53,13 @@ def explore(
         ),
     ] = None,
 ) -> None:
-    """Look at a live keyspace in a browser. Only reads, unless --write is given.
+    """Browse a live keyspace through its declaration. Read only, unless --write is given.
 
     Counts come from a survey that runs in the background; nothing scans the keyspace while a page loads.
     Secrets are never shown. It needs only reading commands, so an auditor's user will do. SIGINT and SIGTERM
     end it.
 
-    Exits with 0 when it was told to stop, 2 when it cannot listen or would let anybody in, 3 when the server
+    Exits with 0 on SIGINT and SIGTERM, 2 when it cannot listen or would let anybody in, 3 when the server
     cannot be reached at the start.
     """
     try:
@@ -76,7 +76,7 @@ def explore(
     )
     settings.check()
     if not models and not model_names():
-        raise UsageError("there is no installed model to explore. Name one: MODULE:ATTRIBUTE.")
+        raise UsageError("no model is installed. Name one: MODULE:ATTRIBUTE.")
     spaces = [space for name in models or model_names() for space in load_model(name).spaces]
     asyncio.run(
         serve(

@@ -1,4 +1,4 @@
-"""Files that commands read and write: told before the work begins that they cannot be, not after it."""
+"""Files that commands read and write, checked before the work begins."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ __all__ = ["check_writable", "open_source", "write_file"]
 
 
 def check_writable(*paths: Path | None) -> None:
-    """UsageError for a file that cannot be made: its folder is missing, or it is one itself."""
+    """Raise UsageError for a path that is a folder, or whose folder does not exist."""
     for path in paths:
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            reason = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+            reason = "it is a folder" if path.is_dir() else f"the folder {path.parent} does not exist"
             raise UsageError(f"{path} cannot be written: {reason}. Name another file.")
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a text file, whatever was in it before."""
+    """Write a text file, replacing its content. Raise UsageError if that fails."""
     try:
         path.write_text(text, "utf-8", newline="\n")
     except OSError as error:
@@ -29,7 +29,7 @@ def write_file(path: Path, text: str) -> None:
 
 
 def open_source(source: str, opened: ExitStack, expected: str) -> BinaryIO:
-    """A file to read, or standard input for `-`; it closes with `opened`."""
+    """Return an open file, or standard input for `-`; it closes with `opened`."""
     if source == "-":
         return sys.stdin.buffer
     try:

@@ -1,4 +1,4 @@
-"""What long-running commands tell about themselves while they run."""
+"""Logging of long-running commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["log_to_stderr"]
 
 
 def log_to_stderr(level: int = logging.INFO) -> None:
-    """Write what Keywright logs to standard error, with the time."""
+    """Send the log of Keywright to standard error, with the time."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     logger = logging.getLogger("keywright")

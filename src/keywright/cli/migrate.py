@@ -107,11 +107,11 @@ def migrate(
     loaded = load_model(model)
     options = Options(yes, max_rate, None if yes else limit, discard_old, from_version)
     check_writable(resume)
-    told = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}
+    given = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}
     name = " ".join(
         [
             f"migrate {model}",
-            *(f"--{option} {value}" for option, value in told.items() if value is not None),
+            *(f"--{option} {value}" for option, value in given.items() if value is not None),
             *(["--discard-old"] if discard_old else []),
         ]
     )
@@ -122,7 +122,7 @@ def migrate(
         return
     swept = None if contract else _stoppable(_sweep(task))
     ended = _stoppable(_contract(task)) if contract or yes else None
-    _tell(_Told(loaded.name, swept, ended, applied=yes, show_ids=show_ids), form)
+    _print(_Summary(loaded.name, swept, ended, applied=yes, show_ids=show_ids), form)
     if _old(swept, ended):
         raise typer.Exit(1)
 
@@ -193,13 +193,13 @@ def _route(task: _Task, layout: str, to_prefix: str | None) -> Route:
     if layout not in known:
         there = ", ".join(known) or "none"
         raise UsageError(
-            f"there is no conversion from {task.model.name!r} to {layout!r}. Available conversions: {there}."
+            f"no conversion from {task.model.name!r} to {layout!r} exists. Available conversions: {there}."
         )
     return known[layout](task.prefix, to_prefix)
 
 
 def _stoppable(work: Coroutine[Any, Any, T]) -> T:
-    """Run it; SIGINT ends it between two pages, and what was done until then stays done."""
+    """Run a migration; SIGINT ends it between two pages, and finished pages stay migrated."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
@@ -207,8 +207,8 @@ def _stoppable(work: Coroutine[Any, Any, T]) -> T:
         raise typer.Exit(1) from None
 
 
-class _Told(NamedTuple):
-    """What there is to say at the end."""
+class _Summary(NamedTuple):
+    """The result of a migration, for printing."""
 
     model: str
     swept: Result | None
@@ -251,18 +251,18 @@ class _Told(NamedTuple):
         return refusal.detail if self.show_ids and refusal.detail else refusal.reason
 
 
-def _tell(told: _Told, form: MigrateFormat) -> None:
+def _print(summary: _Summary, form: MigrateFormat) -> None:
     if form is MigrateFormat.JSON:
-        typer.echo(as_json(told.as_data()))
+        typer.echo(as_json(summary.as_data()))
         return
-    if told.swept is not None:
-        _tell_sweep(told, told.swept)
-    if told.ended is not None:
-        _tell_contract(told.ended)
+    if summary.swept is not None:
+        _print_sweep(summary, summary.swept)
+    if summary.ended is not None:
+        _print_contract(summary.ended)
 
 
-def _tell_sweep(told: _Told, swept: Result) -> None:
-    verb = "" if told.applied else "to be "
+def _print_sweep(summary: _Summary, swept: Result) -> None:
+    verb = "" if summary.applied else "to be "
     for template, counts in sorted(swept.counts.items()):
         words = [
             f"{number:,} {what}"
@@ -277,13 +277,13 @@ def _tell_sweep(told: _Told, swept: Result) -> None:
         if words:
             typer.echo(f"{template}: {', '.join(words)}")
     for refusal in swept.refusals:
-        typer.echo(f"left: {told.key(refusal)}: {told.reason(refusal)}")
-    typer.echo(f"{told.model}: {swept.seen:,} names seen in {swept.seconds:.1f} s.")
-    if not told.applied:
+        typer.echo(f"left: {summary.key(refusal)}: {summary.reason(refusal)}")
+    typer.echo(f"{summary.model}: {swept.seen:,} names seen in {swept.seconds:.1f} s.")
+    if not summary.applied:
         typer.echo("Nothing was changed. Add --yes to do it." if swept.done else "Nothing is old.")
 
 
-def _tell_contract(ended: Contract) -> None:
+def _print_contract(ended: Contract) -> None:
     for template, number in sorted(ended.old.items()):
         typer.echo(f"old: {number:,} of {template}")
     for template, why in sorted(ended.untold.items()):

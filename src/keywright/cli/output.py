@@ -1,4 +1,4 @@
-"""JSON as every command prints it; apart from the commands, which it would otherwise tie to each other."""
+"""JSON output of commands."""
 
 from __future__ import annotations
 

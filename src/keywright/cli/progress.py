@@ -1,4 +1,4 @@
-"""How far a long command is, on the error stream: a bar for people, nothing for programs."""
+"""Progress bars of long commands, on standard error and only on a terminal."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["Meter", "bar"]
 
 
 def bar(*columns: ProgressColumn, console: Console) -> Progress:
-    """A bar that is gone when it ends, and not there at all where nobody looks."""
+    """Return a bar that disappears at its end, and is not shown without a terminal."""
     return Progress(*columns, console=console, transient=True, disable=not console.file.isatty())
 
 
 class Meter:
-    """How far a walk over keys is."""
+    """The progress of a walk over keys."""
 
     def __init__(self) -> None:
         self._bar = bar(

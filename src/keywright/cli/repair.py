@@ -79,7 +79,7 @@ def repair(
     if yes:
         to = undo_to or Path(f"keywright-undo-{datetime.now():%Y%m%d-%H%M%S}.jsonl")
         done = asyncio.run(_repaired(loaded, target, prefix, options, codes, plan, to))
-        _tell(done)
+        _print_result(done)
         if done.left or done.failed:
             raise typer.Exit(1)
         return
@@ -156,7 +156,7 @@ def _show(plan: Plan, *, show_ids: bool) -> None:
         typer.echo("Nothing was changed. Add --yes to do it.")
 
 
-def _tell(done: Repair) -> None:
+def _print_result(done: Repair) -> None:
     listing = ", ".join(f"{count} {action}" for action, count in sorted(done.done.items())) or "nothing to do"
     typer.echo(f"{done.steps} steps in {done.rounds} rounds: {listing}")
     if done.overtaken:

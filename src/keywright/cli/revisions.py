@@ -26,7 +26,7 @@ _DESCRIBE = (
 
 
 def described_at(name: str) -> ModelDescription:
-    """The description that a name of `diff` stands for."""
+    """Return the description that an argument of `diff` names."""
     if name.endswith(".json") and "@" not in name:
         return read_lock(Path(name))
     model, at, when = name.partition("@")
@@ -36,7 +36,7 @@ def described_at(name: str) -> ModelDescription:
 
 
 def _at_revision(model: str, revision: str) -> ModelDescription:
-    """The declaration of a git revision, which is unpacked to a temporary folder and imported there."""
+    """Return the description at a git revision, unpacked to a temporary folder and imported there."""
     with TemporaryDirectory(prefix="keywright-") as folder:
         with tarfile.open(fileobj=BytesIO(_archive(revision))) as archive:
             archive.extractall(folder, filter="data")
@@ -45,9 +45,9 @@ def _at_revision(model: str, revision: str) -> ModelDescription:
 
 def _archive(revision: str) -> bytes:
     if revision.startswith("-"):
-        raise UsageError(f"{revision!r} is no revision. Write MODEL@TAG, MODEL@HEAD~1 or MODEL@FILE.")
+        raise UsageError(f"{revision!r} is not a revision. Write MODEL@TAG, MODEL@HEAD~1 or MODEL@FILE.")
     command = ["git", "archive", "--format=tar", revision]
-    return _output(command, _top(), f"there is no revision or file {revision!r}")
+    return _output(command, _top(), f"no revision or file is called {revision!r}")
 
 
 def _described_in(folder: Path, model: str, revision: str) -> bytes:
@@ -62,7 +62,7 @@ def _described_in(folder: Path, model: str, revision: str) -> bytes:
 
 
 def _top() -> Path:
-    found = _output(["git", "rev-parse", "--show-toplevel"], Path.cwd(), "this is no git repository")
+    found = _output(["git", "rev-parse", "--show-toplevel"], Path.cwd(), "this is not a git repository")
     return Path(os.fsdecode(found.rstrip(b"\n")))
 
 
@@ -74,6 +74,6 @@ def _output(
     except FileNotFoundError as error:
         raise UsageError(f"{command[0]} is not installed. Compare with a lock file instead.") from error
     if done.returncode:
-        told = done.stderr.decode("utf-8", "replace").strip().splitlines()
-        raise UsageError(f"{failure}: {told[-1] if told else 'no reason given'}. Compare with a lock file.")
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise UsageError(f"{failure}: {lines[-1] if lines else 'no reason given'}. Compare with a lock file.")
     return done.stdout

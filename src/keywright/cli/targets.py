@@ -31,27 +31,27 @@ NamesPrefix = Annotated[str | None, typer.Option(help="What the names begin with
 
 
 def server_url(url: str | None) -> str | None:
-    """The URL of the server that was asked for; None for an embedded one."""
+    """Return the URL of the requested server, or None for an embedded one."""
     return url or os.environ.get("REDIS_URL") or setting("url")
 
 
 def needed_url(url: str | None, purpose: str) -> str:
-    """The same for what has no use for an embedded one: UsageError where none was named."""
+    """Return the URL of the requested server. Raise UsageError if none is given."""
     found = server_url(url)
     if found is None:
-        raise UsageError(f"there is no server to {purpose}. Give --url redis://…, or set REDIS_URL.")
+        raise UsageError(f"no server to {purpose} is given. Add --url redis://…, or set REDIS_URL.")
     return found
 
 
 def setting(name: str) -> str | None:
-    """A text of `[tool.keywright]` in the pyproject.toml of the current folder or the nearest above it."""
+    """Return a setting of `[tool.keywright]` in the nearest pyproject.toml, or None."""
     for folder in (Path.cwd(), *Path.cwd().parents):
         path = folder / "pyproject.toml"
         if path.is_file():
             value = _table(path).get(name)
             if value is None or isinstance(value, str):
                 return value or None
-            raise UsageError(f'{name} of [tool.keywright] in {path} is no text. Write {name} = "…".')
+            raise UsageError(f'{name} of [tool.keywright] in {path} must be a string. Write {name} = "…".')
     return None
 
 
@@ -61,5 +61,5 @@ def _table(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Correct it, or give --url.") from error
     if not isinstance(found, dict):
-        raise UsageError(f'[tool.keywright] in {path} is no table. Write url = "…" below it.')
+        raise UsageError(f'[tool.keywright] in {path} must be a table. Write url = "…" below it.')
     return found

@@ -53,7 +53,7 @@ DOCUMENTATION = "docs/ in the repository, and the docstrings of keywright"
 
 
 def take_tour(console: Console | None = None) -> None:
-    """Print the walk; the server it starts ends with it, and its data too."""
+    """Print the tour; its server and data are removed at the end."""
     out = console or Console(highlight=False)
     _line(out, ("Keywright", "bold"), ": the Redis data model as code.")
     out.print()

@@ -1,4 +1,4 @@
-"""What the data is: keys as types, operations as values, relations, versions and proofs. No I/O."""
+"""Declarations: keys as types, operations as values, relations, versions and proofs. No I/O."""
 
 from keywright.keyspace.alphabets import (
     I64,

@@ -37,24 +37,24 @@ U = TypeVar("U")
 
 
 class Call(Generic[T_co]):
-    """What to send and how to read the answer. Sends nothing until a database runs it."""
+    """An operation as a value: commands, and how to read their replies. A database runs it."""
 
     __slots__ = ()
 
     @property
     def one_round(self) -> bool:
-        """Whether one round trip is enough, so that it can be part of a transaction."""
+        """Whether the call needs one round trip only, so that it can be part of a transaction."""
         return True
 
     def rounds(self, context: Context) -> Rounds[T_co]:
         raise NotImplementedError
 
     def map(self, change: Callable[[T_co], U]) -> Call[U]:
-        """The same call, with its value passed through `change`."""
+        """Return the same call with its value passed through `change`."""
         return Mapped(self, change)
 
     def attempt(self) -> Call[T_co | KeywrightError]:
-        """The same call, with a failure returned instead of raised."""
+        """Return the same call with an error returned instead of raised."""
         return Attempt(self)
 
     def __repr__(self) -> str:
@@ -71,7 +71,7 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
 
     @property
     def other_keys(self) -> tuple[Key, ...]:
-        """The keys it touches beside its own."""
+        """The keys that the command touches beside its own."""
         return ()
 
     def lower(self, context: Context) -> Wire:
@@ -81,7 +81,7 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
         return Wire((self.operation.verb, name, *operands), name, self.operation, key.__class__)
 
     def read(self, reply: Reply, context: Context) -> T:
-        """The value in a reply; raises what the reply says went wrong."""
+        """Return the value of a reply. Raise the error in its place, or StoredDataError if malformed."""
         if isinstance(reply, KeywrightError):
             raise reply
         try:
@@ -97,7 +97,7 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
 
     @staticmethod
     def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
-        """What does the same as many of these with fewer commands; None where nothing does."""
+        """Return rounds that do the same with fewer commands, as MGET for GETs, or None."""
         return None
 
     def __repr__(self) -> str:
@@ -143,7 +143,7 @@ class Sliding(Refreshing[T]):
 
 
 class Plain(Call[Reply]):
-    """A command that belongs to no declared key (PING, CLUSTER SLOTS, …); `name` routes it."""
+    """A command without a declared key (PING, CLUSTER SLOTS, …); `name` routes it."""
 
     __slots__ = ("wire",)
 
@@ -233,12 +233,12 @@ class Ready(Call[T]):
 
 
 def as_is(reply: Reply) -> Any:
-    """A decoder for replies that are values already."""
+    """Return the reply: a decoder for replies that are values already."""
     return reply
 
 
 def nothing(reply: object) -> None:
-    """A decoder for replies that say nothing."""
+    """Return None: a decoder for replies without information."""
     del reply
 
 

@@ -37,7 +37,7 @@ T5 = TypeVar("T5")
 
 
 def preparations(calls: Iterable[Call[Any]]) -> Iterable[Call[Any]]:
-    """What must precede these calls, however deep inside them."""
+    """Yield the calls that must precede these calls, at any depth."""
     for call in calls:
         if isinstance(call, Prepared):
             yield call.first
@@ -94,7 +94,7 @@ def _merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[A
 
 
 def decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
-    """The values of sound replies; where all have one decoder with a quick form, without a call each."""
+    """Return the values of replies without errors; one shared decoder is mapped over all of them."""
     decoders = set(map(_decoder, commands))
     quick = getattr(decoders.pop(), "quick", None) if len(decoders) == 1 else None
     if quick is not None:
@@ -220,16 +220,16 @@ def gather(
 @overload
 def gather(*calls: Call[T]) -> Call[tuple[T, ...]]: ...
 def gather(*calls: Call[Any]) -> Call[Any]:
-    """Several calls as one, in as few round trips as the longest of them needs.
+    """Run several calls as one batch, in as few round trips as the longest of them needs.
 
-    Not atomic: other clients may act in between. When one fails the others still run to their end,
+    Not atomic: other clients may write in between. When one fails the others still run to their end,
     then the first error is raised; `call.attempt()` keeps the values of the others.
     """
     return Gather(calls, tuple)
 
 
 def gather_list(calls: Iterable[Call[T]]) -> Call[list[T]]:
-    """Like `gather`, for a list of calls of one type."""
+    """Run a list of calls of one type as one batch, like `gather`."""
     return Gather(list(calls), list)
 
 
@@ -244,7 +244,7 @@ def atomic(
 @overload
 def atomic(*calls: Call[T], spread: bool = ...) -> Call[tuple[T, ...]]: ...
 def atomic(*calls: Call[Any], spread: bool = False) -> Call[Any]:
-    """All of the calls or none of them, in one transaction.
+    """Run all of the calls or none of them, in one transaction.
 
     Their keys must live in one slot, on a single server too, so that the same code holds on a
     cluster; otherwise CrossSlotError is raised before anything is sent. With `spread=True` keys may

@@ -1,4 +1,4 @@
-"""What a call needs to know about the database it runs on: names, expiries, keyrings, slots.
+"""The database as a call sees it: names, expiries, keyrings, slots.
 
 Bindings are made when a database is opened; a declaration holds only their defaults.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Binding:
-    """One keyspace as it is in one database: its prefix, version, expiry overrides and keyring."""
+    """One keyspace in one database: its prefix, version, expiry overrides and keyring."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Binding:
 
     @property
     def lead(self) -> bytes:
-        """What every key name of this keyspace begins with."""
+        """The prefix of every key name of this keyspace, with its version and colons."""
         return b"".join(part.encode() + b":" for part in (self.prefix, self.version) if part)
 
 
@@ -63,7 +63,7 @@ class _Leads(dict["Keyspace", bytes]):
 
 
 class Context:
-    """The bindings of one database, and what is known of its server."""
+    """The bindings of one database, its clock, and whether it has slots."""
 
     def __init__(
         self,
@@ -86,22 +86,22 @@ class Context:
 
     @property
     def merging(self) -> bool:
-        """Whether many commands of one sort may be sent as one: GETs as MGET. By slot it would not pay."""
+        """Whether many commands of one sort may be merged: GETs into MGET. Not worth it by slot."""
         return not (self.sharded or self._literal)
 
     @property
     def in_transaction(self) -> bool:
-        """Whether what is sent is part of a transaction, which nothing may precede any more."""
+        """Whether the commands are part of a transaction, so that no other call may precede them."""
         return self._literal
 
     def literal(self) -> Context:
-        """The same for calls whose commands must be sent as they are, as in a transaction."""
+        """Return a context for commands that must be sent unmerged, as in a transaction."""
         context = copy.copy(self)
         context._literal = True
         return context
 
     def name(self, key: Key) -> bytes:
-        """The key's full name in this database."""
+        """Return the full name of a key in this database."""
         return self.prefixes[key._space] + key._name
 
     def expiry_of(self, key: type[Key]) -> Expiry | None:
@@ -111,7 +111,7 @@ class Context:
         return round(self.now().timestamp() * 1000)
 
     def one_slot(self, names: Sequence[bytes]) -> bool:
-        """Whether one script may touch all of these names on this database."""
+        """Return whether one script may touch all of these names on this database."""
         return not self.sharded or len({slot_of(name) for name in names}) <= 1
 
     def require_one_slot(self, names: Sequence[bytes]) -> None:
@@ -122,7 +122,7 @@ class Context:
             raise CrossSlotError([(name, slot) for slot, name in slots.items()])
 
     def seal(self, key: Key, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Encrypt what a sealed codec left as plaintext for this moment."""
+        """Encrypt the operands that a sealed codec left as plaintext."""
         if not any(isinstance(operand, Plaintext) for operand in operands):
             return operands
         if not self._has_keyring(key) and not any(type(operand) is Plaintext for operand in operands):
@@ -134,10 +134,10 @@ class Context:
         )
 
     def unseal(self, key: Key | type[Key], reply: Reply) -> Reply:
-        """Decrypt every sealed value in a reply; what is not sealed stays as it is.
+        """Decrypt every sealed value in a reply; other values stay as they are.
 
-        What only looks like a seal may be in clear by declaration: it comes as `Unopened`, for its codec
-        to judge.
+        Bytes that only look like a seal may be clear text by declaration: they become `Unopened`, and their
+        codec decides.
         """
         if isinstance(reply, bytes):
             if not is_sealed(reply):
@@ -166,7 +166,7 @@ class Context:
 
 
 def preview(call: Call[Any], context: Context | None = None) -> list[Wire]:
-    """What the first round trip of a call would send, for looking at it without a server."""
+    """Return the commands of the first round trip of a call, for tests without a server."""
     return next(call.rounds(context or Context()))
 
 

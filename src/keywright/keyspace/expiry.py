@@ -28,20 +28,20 @@ class Expiry:
         self.moment = moment
 
     def resolved(self, value: object) -> Expiry | None:
-        """This expiry for one value: a moment that depends on the value becomes a fixed one."""
+        """Return this expiry for one value, with a moment that depends on the value resolved."""
         if self.moment is None or isinstance(self.moment, datetime):
             return self
         moment = self.moment(value)
         return None if moment is None else Expiry(None, moment=moment)
 
     def arguments(self, context: Context) -> tuple[bytes, int]:
-        """The option of SET and GETEX."""
+        """Return the expiry option of SET and GETEX."""
         if self.ttl_ms is not None:
             return b"PX", self._drawn(context)
         return b"PXAT", self._moment_ms()
 
     def command(self, name: bytes, context: Context) -> tuple[bytes, bytes, int]:
-        """The command that gives a key this expiry."""
+        """Return the command that gives a key this expiry."""
         if self.ttl_ms is not None:
             return b"PEXPIRE", name, self._drawn(context)
         return b"PEXPIREAT", name, self._moment_ms()
@@ -64,7 +64,7 @@ class Expiry:
 
     @property
     def longest_ms(self) -> int | None:
-        """The longest this expiry can last, where that is known without a value."""
+        """The longest time to live, or None if it depends on the value."""
         return None if self.ttl_ms is None else round(self.ttl_ms * (1 + self.jitter))
 
     def describe(self) -> str:

@@ -23,7 +23,7 @@ _REQUIRED: Any = object()
 
 
 class Member(NamedTuple):
-    """One hash field: its stored name, the attribute it fills, and what stands in when it is absent."""
+    """One hash field: its stored name, its attribute, its codec and its default."""
 
     stored: bytes
     attribute: str
@@ -49,15 +49,15 @@ class FieldSet(Generic[T]):
         return shapes[0] if len(shapes) == 1 else Union(owner, shapes)
 
     def write(self, value: T) -> dict[bytes, bytes]:
-        """The stored members of a value; absent ones are left out."""
+        """Return the stored members of a value, without absent ones."""
         raise NotImplementedError
 
     def read(self, stored: Mapping[bytes, bytes]) -> T:
-        """The value of stored members; CodecError names the member that is missing or wrong."""
+        """Return the value of stored members. Raise CodecError with the missing or malformed member."""
         raise NotImplementedError
 
     def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
-        """The shape that stored members have; CodecError when none is told by them."""
+        """Return the shape of stored members. Raise CodecError if they match none."""
         raise NotImplementedError
 
     def flat(self, value: T) -> tuple[bytes, ...]:
@@ -106,7 +106,7 @@ class Shape(FieldSet[T]):
         return stored
 
     def encode(self, member: Member, value: object) -> bytes | None:
-        """The stored form of one member; None where it must be absent."""
+        """Return the stored form of one member, or None if it must be absent."""
         if not member.required and (value is None or (value is False and _is_flag(member.codec))):
             return None
         try:
@@ -133,7 +133,7 @@ class Shape(FieldSet[T]):
 
 
 class Union(FieldSet[T]):
-    """Several shapes told apart by a member whose literal values belong to one shape each."""
+    """Several shapes, distinguished by a member whose literal values belong to one shape each."""
 
     def __init__(self, owner: type[Key], shapes: list[Shape[Any]]) -> None:
         self.owner = owner

@@ -97,12 +97,12 @@ class Key:
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
-        """Resolve the type arguments of the kind; returns the codecs of what it stores."""
+        """Resolve the type arguments of the kind. Return the codecs of its parts."""
         raise NotImplementedError
 
     @classmethod
     def parse(cls, name: bytes) -> Self | None:
-        """The key with this name (without the bound prefix), or None."""
+        """Return the key of this name, given without the bound prefix, or None."""
         values = cls._template.parse(name)
         if values is None:
             return None
@@ -111,7 +111,7 @@ class Key:
 
     @classmethod
     def of(cls, source: str) -> Self:
-        """The key whose derived variables are computed from `source`, for templates that have them."""
+        """Return the key whose derived variables are computed from `source`."""
         missing = [name for name in cls._template.variables if name not in cls._derived]
         if missing or not cls._derived:
             raise DeclarationError(
@@ -123,7 +123,7 @@ class Key:
 
     @classmethod
     def names(cls, ids: Iterable[object]) -> list[bytes]:
-        """The names of many keys at once, from keys or from what the constructor takes."""
+        """Return the names of many keys, given as keys or as arguments of the constructor."""
         render = cls._render
         asked = list(ids)
         if not any(issubclass(kind, tuple | Key) for kind in set(map(type, asked))):
@@ -141,9 +141,9 @@ class Key:
         lead: bytes = b"",
         tails: list[bytes] | None = None,
     ) -> list[bytes]:
-        """The names, after `lead`, of keys that differ in their last variable only, checked together.
+        """Return the names, after `lead`, of keys that differ in their last variable only.
 
-        Where the caller has the texts of `last` from its alphabet already, they may be given as `tails`.
+        The values of `last` are checked together. `tails` are their texts, if the caller has them already.
         """
         variable = _arguments(cls)[-1]
         if last and cls._template.marked_parts[-1] == (variable, True):
@@ -159,7 +159,7 @@ class Key:
 
     @classmethod
     def made(cls, identity: object) -> Self:
-        """A key from a key, from its variable, or from a tuple of several."""
+        """Return a key, given as a key, as its variable, or as a tuple of several."""
         if isinstance(identity, cls):
             return identity
         return _make(cls, identity if type(identity) is tuple else (identity,))
@@ -168,11 +168,11 @@ class Key:
         return Command(EXISTS, self, (), bool)
 
     def delete(self) -> Call[bool]:
-        """Remove the key without blocking the server (UNLINK); whether it was there."""
+        """Delete the key without blocking the server (UNLINK). Return whether it existed."""
         return Command(DELETE, self, (), bool)
 
     def ttl(self) -> Call[timedelta | None]:
-        """How long the key still lives; None when it has no expiry or does not exist."""
+        """Return the time to live, or None if the key has no expiry or does not exist."""
         return Command(TTL, self, (), _ttl)
 
     def expire(self, after: timedelta) -> Call[bool]:
@@ -182,23 +182,23 @@ class Key:
         return Command(EXPIRE_AT, self, (round(moment.timestamp() * 1000),), bool)
 
     def persist(self) -> Call[bool]:
-        """Remove the expiry; whether there was one."""
+        """Remove the expiry. Return whether there was one."""
         return Command(PERSIST, self, (), bool)
 
     def touch(self) -> Call[bool]:
-        """Mark the key as used, for eviction; whether it exists."""
+        """Mark the key as used, for eviction. Return whether it exists."""
         return Command(TOUCH, self, (), bool)
 
     def stored_type(self) -> Call[str]:
-        """The Redis type the server holds under this name, or 'none'."""
+        """Return the Redis type that the server holds under this name, or 'none'."""
         return Command(TYPE, self, (), bytes.decode)
 
     def memory(self) -> Call[int | None]:
-        """Bytes the key takes on the server, as the server estimates it."""
+        """Return the memory of the key in bytes, as the server estimates it."""
         return _Memory(MEMORY, self, (), as_is)
 
     def dump(self) -> Call[bytes | None]:
-        """The server's own serialisation of the key."""
+        """Return the key as the server serialises it (DUMP)."""
         return Command(DUMP, self, (), as_is)
 
     def __bytes__(self) -> bytes:
@@ -226,7 +226,7 @@ class _Memory(Command[int | None]):
 
 
 def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
-    """The arguments a declaration gave its kind: `Set[EventId]` gives (EventId,)."""
+    """Return the type arguments of the kind in a declaration: `Set[EventId]` gives (EventId,)."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = typing.get_origin(base)
         if isinstance(origin, type) and issubclass(origin, kind):
@@ -240,7 +240,7 @@ def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
 
 
 def _passed_on(middle: type[Key], given: tuple[object, ...], kind: type[Key]) -> tuple[object, ...]:
-    """What a generic kind between the two hands up: `DueQueue[M]` gives its SortedSet (M, datetime)."""
+    """Return the arguments that a kind in between passes on: `DueQueue[M]` gives (M, datetime)."""
     values = dict(zip(middle.__parameters__, given, strict=True))  # type: ignore[attr-defined]  # Generic has it
     return tuple(values.get(argument, argument) for argument in type_arguments(middle, kind))
 
@@ -277,12 +277,12 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
 
 
 def _former(cls: type[Key], templates: Iterable[str]) -> Iterable[type[Key]]:
-    """A class for each template that the keys had; it is of no keyspace's list, and moves nothing itself."""
+    """Make a class for each former template; it is not listed in the keyspace and has no former names."""
     if templates and cls._sealed:
         raise DeclarationError(
             cls.__name__,
             "a seal is bound to the template, so a sealed value cannot just be renamed",
-            "Declare an Upgrade with moved_from, which opens it and seals it anew.",
+            "Declare an Upgrade with moved_from, which opens it and seals it again.",
         )
     alphabets = {name: cls._template.alphabets[name] for name in _arguments(cls)}
     for template in templates:
@@ -343,7 +343,7 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
 
 
 def _variable(index: int) -> property:
-    """One variable of a key, to be read; plain attributes are faster to make, but could be set."""
+    """Return a read-only property; plain attributes are faster to make, but could be set."""
     return property(lambda self: self._values[index])
 
 
@@ -354,7 +354,7 @@ _INLINE_USES = frozenset({"type", "str", "int", "len"})
 def _checked_text(
     cls: type[Key], alphabets: dict[str, Alphabet[Any]], variables: dict[str, str]
 ) -> tuple[str, str]:
-    """Source that checks the variables, and of the expression that is then the name."""
+    """Return source that checks the variables, and source of the expression for the name."""
     checks, shown = [], {}
     for index, (name, variable) in enumerate(variables.items()):
         condition = alphabets[name].inline(variable, f"_match{index}")

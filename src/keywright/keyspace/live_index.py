@@ -78,7 +78,7 @@ class LiveIndex(Generic[M]):
 
     @procedure
     def members(self, *identity: object) -> Steps[list[M]]:
-        """Every living member of the index with these variables, by score if it has them, in pages."""
+        """Return all members whose record exists, by score if there are scores; reads in pages."""
         index = self._index(identity)
         found: dict[M, Any] = {}
         cursor = 0
@@ -90,7 +90,7 @@ class LiveIndex(Generic[M]):
 
     @procedure
     def page(self, *identity: object, cursor: int = 0, count: int = PAGE) -> Steps[tuple[int, list[M]]]:
-        """The next cursor (0 at the end) and about `count` members, less the dead; one may come twice."""
+        """Return the next cursor (0 at the end) and about `count` members; one may come twice."""
         index = self._index(identity)
         after, living = yield from self._read_page(index, cursor, count)
         return after, [*living]
@@ -99,7 +99,7 @@ class LiveIndex(Generic[M]):
         return f"LiveIndex({self.name})"
 
     def _read_page(self, index: Any, cursor: int, count: int) -> Steps[tuple[int, dict[M, Any]]]:
-        """Living members with their scores. Two round trips, and those of dropping where some are dead."""
+        """Return the members whose record exists, with scores: two round trips, and more to drop others."""
         after, listed = yield index.scan(cursor, count)
         scores: dict[M, Any] = dict(listed) if isinstance(index, SortedSet) else dict.fromkeys(listed)
         there = yield gather_list(self._record(index, member).exists() for member in scores)
@@ -129,7 +129,7 @@ class LiveIndex(Generic[M]):
 
 
 def _is_gone(outcome: Outcome | KeywrightError) -> bool:
-    """Whether a member that looked dead stays out; a check that failed means that its record is back."""
+    """Return whether a member without a record stays out; a failed check means that its record is back."""
     if isinstance(outcome, ConflictError | OutcomeUnknownError):
         return True  # whether it was dropped or not, the next reader looks again
     if isinstance(outcome, KeywrightError):

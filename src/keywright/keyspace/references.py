@@ -1,4 +1,4 @@
-"""References: what a stored value names that is stored elsewhere, so that tools can follow it.
+"""References: ids inside stored values that name other keys, so that tools can follow them.
 
 A relation is written on both sides together; a reference is only a mention. The audit reports one that
 leads nowhere where it is `required`; where it is not (a cache may lack anything), tools only follow it.
@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
     @property
     def stored_field(self) -> bytes | None:
-        """The field or member as it is stored; None where the key itself is meant."""
+        """The field or member in stored form, or None if the reference is to the key itself."""
         if self.field is None:
             return None
         encode = self.key._encode_field if isinstance(self.key, Map) else self.key._encode  # type: ignore[attr-defined]  # sets have it
@@ -51,7 +51,7 @@ class Reference:
         source._space.references.append(self)
 
     def places(self, key: Key, value: Any) -> Iterator[Place]:
-        """Where the value of a key refers to; a collection may be given in parts."""
+        """Yield the targets of the value of a key; a collection may be given in parts."""
         for identity in self._ids(key, value):
             if self._inside:
                 holder, field = identity

@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Link:
-    """What every relation and index is: named, part of a keyspace, described by the keys it keeps."""
+    """Base of relations and indexes: a name, a keyspace, and the keys it keeps."""
 
     def __init__(self, name: str, keys: Sequence[type[Key]]) -> None:
         self.name = name
@@ -66,18 +66,18 @@ class ManyToOne(Link, Generic[A, B]):
         return _key(self.inverse, b).members()
 
     def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
-        """Relate a to b, with the writes in `also` in the same step; False when it was so already.
+        """Relate a to b, with the writes in `also` in the same step. Return False if they were related.
 
-        TakenError, and nothing changes, when a has another partner: `replace` moves it.
+        Raise TakenError, and change nothing, if a has another partner: `replace` moves it.
         """
         return self._move(a, b, also, may_move=False)
 
     def replace(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
-        """Relate a to b, leaving whatever a was related to; False when it was so already."""
+        """Relate a to b and end the former relation of a. Return False if they were related."""
         return self._move(a, b, also, may_move=True)
 
     def clear(self, a: A, *, also: Also = ()) -> Call[bool]:
-        """End a's relation; whether it had one."""
+        """End the relation of a. Return whether it had one."""
         forward = _key(self.forward, a)
 
         def attempt() -> Steps[bool | None]:
@@ -90,7 +90,7 @@ class ManyToOne(Link, Generic[A, B]):
 
     @procedure
     def clear_inverse(self, b: B) -> Steps[int]:
-        """End every relation of b; how many there were."""
+        """End every relation of b. Return how many there were."""
         members: set[A] = yield _key(self.inverse, b).members()
         ended = yield gather_list(self._clear_from(a, b) for a in members)
         return sum(ended)
@@ -123,15 +123,15 @@ class ManyToOne(Link, Generic[A, B]):
         return optimistic(f"assign {self.name}", attempt, also)
 
     def holds(self, a: A, b: B | None) -> Check:
-        """A check for `commit`: a is related to b, or to nothing."""
+        """Return a check for `commit`: a is related to b, or to nothing for None."""
         return _is(_key(self.forward, a), b)
 
     def joined(self, a: A, b: B) -> Writes:
-        """The writes that relate a, which is free, to b: for a commit that checks `holds(a, None)`."""
+        """Return the writes that relate a free a to b, for a commit that checks `holds(a, None)`."""
         return [_key(self.forward, a).set(b), _key(self.inverse, b).add(a), *_indexed(self.index, a)]
 
     def parted(self, a: A, b: B) -> Writes:
-        """The writes that end the relation of a and b: for a commit that checks `holds(a, b)`."""
+        """Return the writes that end the relation of a and b, for a commit that checks `holds(a, b)`."""
         return self._unlink(a, b)
 
     def _unlink(self, a: A, old: B | None, *, keep_index: bool = False) -> Writes:
@@ -170,18 +170,18 @@ class OneToOne(Link, Generic[A, B]):
         return settled(key, key.get())
 
     def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
-        """Relate a and b, with the writes in `also` in the same step; False when they were already.
+        """Relate a and b, with the writes in `also` in the same step. Return False if they were related.
 
-        TakenError, and nothing changes, when either has another partner: `replace` ends those first.
+        Raise TakenError, and change nothing, if either has another partner: `replace` ends those first.
         """
         return self._join(a, b, also, may_move=False)
 
     def replace(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
-        """Relate a and b, ending what either was part of, in one step; False when they were already."""
+        """Relate a and b and end the relations of both, in one step. Return False if they were related."""
         return self._join(a, b, also, may_move=True)
 
     def clear(self, a: A, *, also: Also = ()) -> Call[bool]:
-        """End a's relation; whether it had one."""
+        """End the relation of a. Return whether it had one."""
         forward = _key(self.forward, a)
 
         def attempt() -> Steps[bool | None]:
@@ -198,11 +198,11 @@ class OneToOne(Link, Generic[A, B]):
         return optimistic(f"clear {self.name}", attempt, also)
 
     def clear_inverse(self, b: B, *, also: Also = ()) -> Call[bool]:
-        """End b's relation; whether it had one."""
+        """End the relation of b. Return whether it had one."""
         return self.reversed().clear(b, also=also)
 
     def reversed(self) -> OneToOne[B, A]:
-        """The same relation seen from the other side; not another declaration."""
+        """Return the same relation from the other side; not another declaration."""
         mirror = cast("OneToOne[B, A]", object.__new__(OneToOne))
         mirror.name, mirror.keys = self.name, self.keys
         mirror.forward, mirror.inverse = self.inverse, self.forward
@@ -231,7 +231,7 @@ class OneToOne(Link, Generic[A, B]):
         return optimistic(f"assign {self.name}", attempt, also)
 
     def _leave(self, former: A, b: B, checks: list[Check], writes: Writes) -> Steps[None]:
-        """End what a former partner of b has, unless that is with someone else by now."""
+        """Collect the writes that end the side of a former partner of b, unless it has another by now."""
         forward = _key(self.forward, former)
         held = yield forward.get()
         checks.append(_is(forward, held))
@@ -239,16 +239,16 @@ class OneToOne(Link, Generic[A, B]):
             writes += [forward.delete(), *_unindexed(self.index, former)]
 
     def holds(self, a: A, b: B | None) -> Check:
-        """A check for `commit`: a's side names b, or nothing; `reversed()` has that of the other side."""
+        """Return a check for `commit`: the side of a holds b, or nothing for None. See `reversed()`."""
         return _is(_key(self.forward, a), b)
 
     def joined(self, a: A, b: B) -> Writes:
-        """The writes that relate a and b: for a commit that checks that both sides are free."""
+        """Return the writes that relate a and b, for a commit that checks that both sides are free."""
         writes: Writes = [_key(self.forward, a).set(b), _key(self.inverse, b).set(a)]
         return [*writes, *_indexed(self.index, a), *_indexed(self.inverse_index, b)]
 
     def parted(self, a: A, b: B) -> Writes:
-        """The writes that end the relation of a and b: for a commit that checks both sides."""
+        """Return the writes that end the relation of a and b, for a commit that checks both sides."""
         writes: Writes = [_key(self.forward, a).delete(), _key(self.inverse, b).delete()]
         return [*writes, *_unindexed(self.index, a), *_unindexed(self.inverse_index, b)]
 
@@ -270,15 +270,15 @@ class ManyToMany(Link, Generic[A, B]):
         return _key(self.inverse, b).members()
 
     def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
-        """Relate a and b; False when they were already."""
+        """Relate a and b. Return False if they were related."""
         return self._set(a, b, also, present=True)
 
     def clear(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
-        """End the relation of a and b; whether there was one."""
+        """End the relation of a and b. Return whether there was one."""
         return self._set(a, b, also, present=False)
 
     def replace(self, a: A, partners: Iterable[B], *, also: Also = ()) -> Call[bool]:
-        """Make these a's only partners, in one step; False when they were already."""
+        """Make these the only partners of a, in one step. Return False if they were."""
         wanted = set(partners)
         forward = _key(self.forward, a)
 
@@ -297,11 +297,11 @@ class ManyToMany(Link, Generic[A, B]):
         return optimistic(f"replace {self.name}", attempt, also)
 
     def clear_all(self, a: A, *, also: Also = ()) -> Call[bool]:
-        """End every relation of a; whether there were any."""
+        """End every relation of a. Return whether there were any."""
         return self.replace(a, (), also=also)
 
     def _clear_from(self, a: A, b: B) -> Call[bool]:
-        """End a relation that b knows of; where a does not, b's side is mended."""
+        """End a relation seen from b; if a does not hold it, repair the side of b."""
         forward, inverse = _key(self.forward, a), _key(self.inverse, b)
 
         def attempt() -> Steps[bool | None]:
@@ -347,13 +347,13 @@ class Index(Link, Generic[A]):
         self.by = by
 
     def put(self, key: Key, write: Call[Any], *, also: Also = ()) -> Call[None]:
-        """Write a key and name it in the index, in one step. `write` is a single command on the key."""
+        """Write a key and list it in the index, in one step. `write` is a single command on the key."""
         member = key._values[0]
         return commit(self.name, [owned(key)], [write, _key(self.by).add(member), *also]).map(nothing)
 
     @procedure
     def delete(self, key: Key, *, also: Also = ()) -> Steps[bool]:
-        """Delete a key and drop it from the index, in one step; whether the index named it."""
+        """Delete a key and drop it from the index, in one step. Return whether the index listed it."""
         member = key._values[0]
         there = yield _key(self.by).has(member)
         yield commit(self.name, [owned(key)], [key.delete(), _key(self.by).remove(member), *also])
@@ -451,7 +451,7 @@ def _try(name: str, checks: list[Check], writes: Writes) -> Steps[bool | None]:
 
 
 def _only(name: str, also: Also) -> Steps[bool]:
-    """Nothing to relate; what was to be written with it still is."""
+    """Write `also` alone: the relation is already as wanted."""
     if also:
         yield commit(name, [], also)
     return False
@@ -478,7 +478,7 @@ def _some(change: Callable[..., Call[int]], members: set[T]) -> Call[int] | None
 
 
 def _match(forward: type[Key], inverse: type[Key]) -> str:
-    """Whether each side holds what names the other, before the relation is part of its keyspace; its name."""
+    """Return the name of a relation. Raise DeclarationError if a side does not hold ids of the other."""
     name = f"{forward.__name__} ↔ {inverse.__name__}"
     for holder, named in ((forward, inverse), (inverse, forward)):
         if len(named._template.variables) != 1:
@@ -505,7 +505,7 @@ def _variable(kind: type[Key]) -> Any:
 
 
 def same_ids(held: Codec[Any], alphabet: Any) -> bool:
-    """Whether what one side holds is exactly what names the other."""
+    """Return whether a codec stores exactly the ids of an alphabet."""
     return getattr(held, "alphabet", None) == alphabet or (
         getattr(held, "alphabet", None) is None and held.python_type is alphabet.python_type
     )

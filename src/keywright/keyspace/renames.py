@@ -1,11 +1,11 @@
-"""Keys that had another name: found under it, and brought to the present one before anything else is done.
+"""Renamed keys: found under their former names, and moved to the present one before every operation.
 
 A class that is declared with `moved_from` keeps its former templates. Every operation on one of its keys
 first brings the key home, so that old and new names are readable together while a sweep is under way.
 
 Where both names share a slot that is one script, atomic. Across the slots of a cluster no server can do it:
 the key is copied with its expiry, then the former one is removed if it is still what was copied; if it is
-not, the copy is taken back and made again. A process that dies in between leaves both, and whoever comes next
+not, the copy is taken back and made again. A process that dies in between leaves both, and the next caller
 sees that they are equal and removes the former. Where both are there and differ, an older program wrote to
 the former name after the move: the present name is the one that is read, and nothing is removed, until
 somebody decides. Two movers that meet across slots agree, unless one stalls between reading and copying
@@ -41,7 +41,7 @@ EXISTS = Operation("move", b"EXISTS", Effect.READ)
 
 
 class Arrival(enum.Enum):
-    """What became of a key's former name."""
+    """The outcome of looking for a former name."""
 
     NOTHING = "there was nothing under it"
     MOVED = "what it had is under the present name"
@@ -53,7 +53,7 @@ class Arrival(enum.Enum):
 
 
 class _Taken(NamedTuple):
-    """A key as the server serialises it, a digest of its content, and when it expires (ms; 0 for never)."""
+    """A serialised key, a digest of its content, and its expiry in epoch ms (0: no expiry)."""
 
     payload: bytes
     digest: bytes
@@ -62,9 +62,9 @@ class _Taken(NamedTuple):
 
 @procedure
 def moved(key: Key, *, discard: bool = False) -> Steps[Arrival]:
-    """Bring a key home from its former names. With `discard` a former name that differs is removed.
+    """Rename a key from its former names. With `discard` a former name that differs is deleted.
 
-    The expiry stays what it was. ConflictError when an older program keeps writing meanwhile.
+    The expiry is kept. Raise ConflictError if an older program keeps writing meanwhile.
     """
     context = yield bound_context()
     arrivals = []
@@ -76,13 +76,13 @@ def moved(key: Key, *, discard: bool = False) -> Steps[Arrival]:
 
 @procedure
 def moved_from_name(key: Key, former: bytes, *, discard: bool = False) -> Steps[Arrival]:
-    """The same from a full name that no template has, as that of another version of the keyspace."""
+    """Rename a key from a full name without a template, as in another version of the keyspace."""
     context = yield bound_context()
     return (yield from _brought(former, key, context, discard=discard))
 
 
 def move_first(cls: type[Key]) -> None:
-    """Make every operation of a class bring its key home first.
+    """Make every operation of a class rename its key first.
 
     An operation is a public method whose result is a Call; that is seen when it is called, so methods of a
     user's own class count, however they are annotated.
@@ -99,9 +99,9 @@ def _after_moving(method: Callable[..., Any]) -> Callable[..., Any]:
         result = method(self, *arguments, **named)
         if not isinstance(result, Call):
             return result
-        # Operations of two keys, as a move from one list to another, bring both home.
+        # Operations on two keys, as a move from one list to another, rename both.
         keys = [key for key in (self, *arguments, *named.values()) if getattr(key, "_former", ())]
-        # An operation made of other operations has brought its key home already.
+        # An operation made of other operations has renamed its key already.
         if not keys or (isinstance(result, Prepared) and result.keys >= set(keys)):
             return result
         return Prepared(gather_list(moved(key) for key in keys), result, frozenset(keys))
@@ -120,7 +120,7 @@ def _brought(former: bytes, key: Key, context: Context, *, discard: bool) -> Ste
 
 
 def _carried(old: bytes, key: Key, context: Context, *, discard: bool) -> Steps[Arrival]:
-    """Copy, verify, delete; whatever is interrupted is finished by the next who tries."""
+    """Copy, verify, delete across slots; the next caller finishes an interrupted move."""
     new = context.name(key)
     for _ in range(ATTEMPTS):
         taken = yield from _taken(old)

@@ -41,7 +41,7 @@ class Script:
         return hashlib.sha1(self.source, usedforsecurity=False).hexdigest().encode()
 
     def call(self, keys: Sequence[Key], arguments: Arguments, decode: Callable[[Reply], T]) -> ScriptCall[T]:
-        """A call of this script; the first key routes it and names it in errors."""
+        """Return a call of this script; the first key routes it and is named in errors."""
         return ScriptCall(self, tuple(keys), arguments, decode)
 
 

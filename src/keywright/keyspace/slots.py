@@ -1,4 +1,4 @@
-"""Where Redis Cluster puts a key name. Owns the arithmetic; which node serves a slot is the engine's."""
+"""Slots of key names in Redis Cluster: the arithmetic. The engine knows which node serves a slot."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SLOTS = 16384
 
 
 def hash_tag(name: bytes) -> bytes:
-    """The part of ``name`` that Redis Cluster hashes.
+    """Return the part of ``name`` that Redis Cluster hashes.
 
     Redis Cluster specification: "if the key contains a '{...}' pattern only the substring between { and }
     is hashed", taking the first `{` and the first `}` after it; an empty pair does not count.
@@ -25,7 +25,7 @@ def hash_tag(name: bytes) -> bytes:
 
 
 def slot_of(name: bytes) -> int:
-    """The cluster slot of ``name``, from 0 to 16383."""
+    """Return the cluster slot of ``name``, from 0 to 16383."""
     if b"{" in name:
         name = hash_tag(name)
     return crc_hqx(name, 0) % SLOTS

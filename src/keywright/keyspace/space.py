@@ -45,11 +45,11 @@ class Keyspace:
         expiry: Mapping[type[Key], Expiry | None] | None = None,
         keyring: Keyring | None = None,
     ) -> Binding:
-        """This keyspace as one database has it; pass the result to `connect`."""
+        """Bind this keyspace to a prefix, a version, expiries and a keyring; pass the result to `connect`."""
         return Binding(self, prefix=prefix, version=version, expiry=expiry, keyring=keyring)
 
     def parse(self, name: bytes, context: Context | None = None) -> Key:
-        """The key that has this name, or UnknownKeyError."""
+        """Return the key of this name. Raise UnknownKeyError if no template matches."""
         key = self.find(name, context)
         if key is None:
             lead = (context or Context()).prefixes[self]
@@ -59,7 +59,7 @@ class Keyspace:
         return key
 
     def find(self, name: bytes, context: Context | None = None) -> Key | None:
-        """The key that has this name, or None."""
+        """Return the key of this name, or None."""
         lead = (context or Context()).prefixes[self]
         if not name.startswith(lead):
             return None
@@ -73,7 +73,7 @@ class Keyspace:
         return f"Keyspace({self.name!r}, {len(self.keys)} keys)"
 
     def _nearest(self, name: bytes) -> str | None:
-        """The template that shares the longest literal beginning with a name."""
+        """Return the template with the longest literal prefix in common with a name."""
 
         def shared(kind: type[Key]) -> int:
             prefix = kind._template.literal_prefix

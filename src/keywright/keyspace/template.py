@@ -33,7 +33,7 @@ class Part(NamedTuple):
 
 
 class Template:
-    """A key template, checked when it is made: DeclarationError says what is wrong with it.
+    """A key template. Raise DeclarationError if it is malformed.
 
     That two templates share no name, and that a name has one reading, is not checked here but asked with
     ``collision`` and ``two_readings``. ``parse`` is exact for every template without two readings.
@@ -62,7 +62,7 @@ class Template:
 
     @property
     def literal_prefix(self) -> bytes:
-        """What every name begins with: the text before the first variable."""
+        """The text before the first variable."""
         first = self.marked_parts[0]
         return b"" if first.is_variable else first.text.encode()
 
@@ -80,11 +80,11 @@ class Template:
 
     @property
     def slot_fixed(self) -> bool:
-        """Whether all keys of the template live in one slot, because nothing that is hashed varies."""
+        """Whether all keys of the template live in one slot, because the hashed part has no variable."""
         return not any(part.is_variable for part in self._hashed)
 
     def render(self, values: Sequence[object]) -> bytes:
-        """The name for these values, in the order of ``variables``; VariableError for one that is refused."""
+        """Return the name for values in the order of ``variables``. Raise VariableError if one is invalid."""
         if len(values) != len(self.variables):
             raise UsageError(f"{self.source!r} has {len(self.variables)} variables, not {len(values)}.")
         texts = {name: self._text(name, value) for name, value in zip(self.variables, values, strict=True)}
@@ -93,7 +93,7 @@ class Template:
         ).encode()
 
     def parse(self, name: bytes) -> tuple[object, ...] | None:
-        """The values, in the order of ``variables``, of a name that ``render`` gives; None for any other."""
+        """Return the values of a name, in the order of ``variables``, or None if it does not match."""
         try:
             found = self._match(name.decode())
             if found is None:
@@ -103,9 +103,9 @@ class Template:
             return None
 
     def glob(self, values: Mapping[str, object] = _NO_VALUES) -> bytes:
-        """A SCAN MATCH pattern for the names in which these variables have these values.
+        """Return a SCAN MATCH pattern for the names in which these variables have these values.
 
-        It may match names of other templates as well: ``*`` knows no alphabet. Parse what it finds.
+        It may match names of other templates as well, since ``*`` matches anything: parse the names found.
         """
         if unknown := values.keys() - self.alphabets.keys():
             raise UsageError(f"{self.source!r} has no variable <{min(unknown)}>. It has {self._listing}.")
@@ -119,11 +119,11 @@ class Template:
         return "".join(pieces).encode()
 
     def collision(self, other: Template) -> bytes | None:
-        """A shortest name that both templates could give; None proves that there is none."""
+        """Return a shortest name that both templates match; None proves that there is none."""
         return automaton.shortest_common(concatenation(self.segments), concatenation(other.segments))
 
     def two_readings(self) -> tuple[bytes, dict[str, str], dict[str, str]] | None:
-        """A name that reads in two ways, and what the variables are in each; None proves there is none."""
+        """Return an ambiguous name with both readings of its variables; None proves that there is none."""
         found = automaton.ambiguity(self.segments)
         if found is None:
             return None
@@ -131,7 +131,7 @@ class Template:
         return name, self._reading(first), self._reading(second)
 
     def same_slot_as(self, other: Template, shared: Mapping[str, str]) -> bool:
-        """Whether keys of both templates provably share a slot when the ``shared`` variables agree.
+        """Return whether keys of both templates provably share a slot when the ``shared`` variables agree.
 
         ``shared`` maps variables of this template to those of the other. What is hashed is compared: the tag,
         or the whole name without one. A bound prefix is part of a whole name, but never of a tag, so a

@@ -23,7 +23,7 @@ Reply: TypeAlias = Any
 
 
 class Effect(enum.Enum):
-    """What sending a command twice would do; decides whether a lost connection may be retried."""
+    """The effect of sending a command twice; decides whether it is retried after a lost connection."""
 
     READ = "reads"
     REPEATABLE = "writes, and writing again leaves the same state"
@@ -31,7 +31,7 @@ class Effect(enum.Enum):
 
 
 class Operation(NamedTuple):
-    """One verb as the engine needs to know it; `blocking` is how many seconds the server may wait."""
+    """One verb with its effect; `blocking` is how many seconds the server may wait."""
 
     name: str
     verb: bytes
@@ -79,18 +79,18 @@ class Transacted(list[Reply]):
 
 
 class Sound(list[Reply]):
-    """Replies among which there is neither an error nor a transaction."""
+    """Replies without errors and transactions."""
 
 
 def patient(wire: Wire) -> Wire:
-    """A wire that says so when its operation waits."""
+    """Return the wire, as a `Waiting` one if its operation blocks."""
     if not wire.operation.blocking:
         return wire
     return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
 
 
 def inside(wire: Wire) -> list[Arguments]:
-    """The commands a wire stands for: several for a transaction, with scripts sent whole."""
+    """Return the commands of a wire: several for a transaction, with scripts sent whole."""
     if isinstance(wire, Transaction):
         return list(wire.arguments)
     if wire.operation.script is not None:

@@ -1,4 +1,4 @@
-"""What every alphabet is: values, their texts, and a language for proofs."""
+"""The base of alphabets: values, their texts, and a language for proofs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Alphabet(ABC, Generic[T_co]):
     @property
     @abstractmethod
     def expected(self) -> str:
-        """What a value must be, in words that follow "must be"."""
+        """The valid values, in words that follow "must be"."""
 
     @property
     @abstractmethod
@@ -49,30 +49,30 @@ class Alphabet(ABC, Generic[T_co]):
 
     @abstractmethod
     def render(self, value: object) -> str:
-        """The text of ``value``; ValueError when it is outside the alphabet."""
+        """Return the text of ``value``. Raise ValueError if it is outside the alphabet."""
 
     @abstractmethod
     def read(self, text: str) -> T_co:
-        """The value of a text known to match ``pattern``; ValueError when it is refused all the same."""
+        """Return the value of a text that matches ``pattern``. Raise ValueError if it is still invalid."""
 
     def parse(self, text: str) -> T_co:
-        """The value of ``text``; ValueError unless it is the text that ``render`` gives that value."""
+        """Return the value of ``text``. Raise ValueError unless ``render`` gives that text for the value."""
         if self.matcher(text) is None:
             raise self._refusal(text)
         return self.read(text)
 
     def render_all(self, values: Sequence[object]) -> list[bytes]:
-        """The texts of many values, encoded; ValueError when one is outside the alphabet."""
+        """Return the encoded texts of many values. Raise ValueError if one is outside the alphabet."""
         render = self.render
         return [render(value).encode() for value in values]
 
     def read_all(self, texts: Sequence[bytes]) -> list[T_co]:
-        """The values of many encoded texts; ValueError when one is not of the alphabet."""
+        """Return the values of many encoded texts. Raise ValueError if one is outside the alphabet."""
         parse = self.parse
         return [parse(text.decode()) for text in texts]
 
     def inline(self, var: str, const: str) -> str | None:
-        """Source of a Python expression: ``var`` holds a valid value, and its text is ``f"{var}"``.
+        """Return the source of an expression that is true if ``var`` is valid and ``f"{var}"`` is its text.
 
         ``const`` is the global name of ``matcher`` in the generated code. None: call ``render`` instead.
         """

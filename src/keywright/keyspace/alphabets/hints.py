@@ -48,12 +48,12 @@ class Derived:
 
 
 def sha256_hex(text: str) -> str:
-    """The SHA-256 of ``text`` in UTF-8, as 64 lower-case hexadecimal digits."""
+    """Return the SHA-256 of ``text`` in UTF-8, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def before_first(separator: str) -> Callable[[str], str]:
-    """A function that gives the text before the first ``separator``, or all of it when there is none."""
+    """Return a function that gives the text before the first ``separator``, or all of it."""
 
     def before(text: str) -> str:
         return text.partition(separator)[0]
@@ -64,7 +64,7 @@ def before_first(separator: str) -> Callable[[str], str]:
 
 
 def alphabet_of(hint: object) -> tuple[Alphabet[object], Derived | None]:
-    """The alphabet a hint stands for, and how the variable is derived, if it is.
+    """Return the alphabet of a hint, and how the variable is derived, if it is.
 
     Of several alphabets in nested ``Annotated`` the outermost counts. Without any, ``int`` is Signed64,
     ``str`` is Plain, and an Enum class or a ``Literal`` of strings is a Choice. TypeError for anything else.
@@ -83,7 +83,7 @@ def alphabet_of(hint: object) -> tuple[Alphabet[object], Derived | None]:
 
 
 def _unwrapped(hint: object) -> tuple[object, list[object]]:
-    """What is left of a hint without its wrappers, and the marks they carried, outermost first."""
+    """Return a hint without its wrappers, and their marks, outermost first."""
     marks: list[object] = []
     while True:
         if get_origin(hint) is Annotated:
@@ -117,6 +117,6 @@ def _default(base: object) -> Alphabet[object]:
             return Choice(*texts)
     name = base.__name__ if isinstance(base, type) else repr(base)
     raise TypeError(
-        f"{name} is no type of a key variable. Use int, str, an Enum class, a Literal of strings, "
+        f"{name} is not a type of a key variable. Use int, str, an Enum class, a Literal of strings, "
         f"or Annotated[…] with an alphabet such as Plain(), Snowflake() or Text()."
     )

@@ -16,7 +16,7 @@ _REST = characters("|~", (0x20, 0x7A), (0xA0, 0xD7FF), (0xE000, 0x10FFFF)).repea
 
 @dataclass(frozen=True)
 class Rest(Verbatim):
-    """All that remains of the name: free text, colons included, without braces and control characters.
+    """The rest of the name: free text, colons included, without braces and control characters.
 
     Written as it is, so only the last thing of a template can have this alphabet.
     """
@@ -36,7 +36,7 @@ class Rest(Verbatim):
 
 @dataclass(frozen=True)
 class TagText(Verbatim):
-    """What Redis hashes of another key name, for a key that must live in its slot; alone in braces."""
+    """The hashed part of another key name, for a key that must live in its slot; alone in braces."""
 
     @property
     def expected(self) -> str:

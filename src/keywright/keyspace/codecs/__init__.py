@@ -1,4 +1,4 @@
-"""How values become bytes and back: one class a form, `codec_of` from a type hint to one of them."""
+"""Codecs: one class per stored form, and `codec_of` from a type hint to a codec."""
 
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
 from keywright.keyspace.codecs.confidential import Sealed, SealedIfBound, SecretOf

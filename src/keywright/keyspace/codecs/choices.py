@@ -41,7 +41,7 @@ class Boolean(Codec[bool]):
 
 
 class Flag(Codec[bool]):
-    """A word that is there or not: true is the word, false is absence."""
+    """A word that is present or absent: true is the word, false is absence."""
 
     python_type = bool
     samples = (True,)

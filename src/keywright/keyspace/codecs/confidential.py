@@ -1,4 +1,4 @@
-"""Values that must not be seen: kept from view by SecretOf, encrypted at rest by Sealed.
+"""Confidential values: hidden from view by SecretOf, encrypted at rest by Sealed.
 
 Where an inner codec fails, its error quotes the plaintext. It is replaced here, outside the handler, so that
 it is not even chained.
@@ -58,8 +58,8 @@ class Sealed(Codec[T]):
 
     The codec only marks the bytes as `Plaintext`; they are sealed on their way to the server and opened on
     their way back, with the keyring that was bound when the database was opened. `allow_plaintext` reads
-    unsealed values while a keyspace is being sealed; until it is removed, whoever can write to Redis can
-    plant plaintext.
+    unsealed values while a keyspace is being sealed; until it is removed, anyone who can write to
+    Redis can plant plaintext.
     """
 
     secret = True
@@ -86,8 +86,8 @@ class Sealed(Codec[T]):
 class SealedIfBound(Sealed[T]):
     """Encrypted at rest in a database that was opened with a keyring, in clear in one that was not.
 
-    Both are read, so a keyring can be introduced while values are stored in clear. Whoever can write to Redis
-    can plant plaintext: where that matters, use `Sealed`.
+    Both are read, so a keyring can be introduced while values are stored in clear. Anyone who can write to
+    Redis can plant plaintext: where that matters, use `Sealed`.
     """
 
     def __init__(self, inner: Codec[T]) -> None:

@@ -1,4 +1,4 @@
-"""What every codec promises: bytes from a value, the value from the bytes, and one error for both.
+"""The base of codecs: bytes from a value, the value from the bytes, and one error for both.
 
 Codecs know nothing of keys. A kind catches `CodecError` and adds the key's name.
 A codec declared wrongly (an enum of floats, say) raises TypeError when it is made.
@@ -53,23 +53,23 @@ class Codec(ABC, Generic[T]):
 
     @abstractmethod
     def encode(self, value: T) -> bytes:
-        """The bytes to store; CodecError if the value is not of the declared type."""
+        """Return the bytes to store. Raise CodecError if the value is not of the declared type."""
 
     @abstractmethod
     def decode(self, data: bytes) -> T:
-        """The value; CodecError, and nothing else, if the bytes are not of the declared form."""
+        """Return the value. Raise CodecError, and nothing else, if the bytes are malformed."""
 
     def decode_many(self, replies: Sequence[bytes | None]) -> list[T | None]:
         decode = self.decode
         return [None if data is None else decode(data) for data in replies]
 
     def encode_many(self, values: Sequence[T]) -> list[bytes]:
-        """The bytes of many values at once; it may raise anything when `encode` would refuse one."""
+        """Return the bytes of many values. Raise any error if `encode` would refuse one of them."""
         encode = self.quick_encode or self.encode
         return [encode(value) for value in values]
 
     def refusal(self, found: object, reason: object = "") -> CodecError:
-        """The error to raise; it shows nothing of a secret."""
+        """Return the error to raise; it shows nothing of a secret."""
         if self.secret:
             return CodecError(self.expected, "<secret>")
         detail = f" ({_shortened(str(reason))})" if reason else ""
@@ -80,7 +80,7 @@ class Codec(ABC, Generic[T]):
 
 
 def _excerpt(found: object) -> str:
-    """Short, and never through a foreign __repr__, which may raise, recurse or tell too much."""
+    """Return a short form without a foreign __repr__, which may raise, recurse or reveal too much."""
     if isinstance(found, bytes):
         return _shortened(repr(found[:_EXCERPT]), cut=len(found) > _EXCERPT)
     if type(found) is str:

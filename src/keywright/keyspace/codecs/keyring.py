@@ -33,7 +33,7 @@ _LONGEST_ID = 32
 _ENTRY_FORM = "Write it as id:base64,id2:base64 with the sealing key first."
 
 SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
-"""The environment variable that keyrings are read from, unless told otherwise."""
+"""The default environment variable of a keyring."""
 
 
 class Plaintext(bytes):
@@ -85,12 +85,12 @@ class Keyring:
 
     @classmethod
     def from_env_if_set(cls, name: str = SEAL_KEYS) -> Keyring | None:
-        """The same, or none where there is no such variable, or it is empty."""
+        """Return the keyring of an environment variable, or None if it is not set or empty."""
         return cls.from_env(name) if os.environ.get(name) else None
 
     @classmethod
     def from_env(cls, name: str = SEAL_KEYS) -> Keyring:
-        """The keyring written in an environment variable; the first key is the primary."""
+        """Return the keyring of an environment variable; the first key is the primary."""
         text = os.environ.get(name, "").strip()
         if not text:
             raise _unsound(f"the environment variable {name} is not set", _ENTRY_FORM)
@@ -103,7 +103,7 @@ class Keyring:
         return cls(next(iter(keys)), keys)
 
     def export(self) -> str:
-        """The form `from_env` reads. It holds the keys in clear: keep it where secrets are kept."""
+        """Return the text that `from_env` reads. It holds the keys in clear: store it as a secret."""
         ordered = [self.primary, *(key_id for key_id in self._keys if key_id != self.primary)]
         return ",".join(
             f"{key_id}:{base64.b64encode(self._keys[key_id].reveal()).decode()}" for key_id in ordered
@@ -129,7 +129,7 @@ class Keyring:
         return b"%b%c%b%b%b" % (_MAGIC, len(key_id), key_id, nonce, sealed)
 
     def open(self, data: bytes, template: bytes) -> Plaintext:
-        """Decrypt with whichever key sealed it; SealRefused for an unknown key or a broken seal."""
+        """Decrypt with the key that sealed it. Raise SealRefused for an unknown key or a broken seal."""
         seal = _parse_seal(data)
         if seal is None:
             raise SealRefused("a sealed value", "a damaged seal" if data.startswith(_MAGIC) else "plaintext")
@@ -143,7 +143,7 @@ class Keyring:
             raise SealRefused("a sealed value", found) from exc
 
     def needs_resealing(self, data: bytes) -> bool:
-        """Whether a stored value is in clear, or sealed by another key than the primary."""
+        """Return whether a stored value is in clear, or sealed by another key than the primary."""
         seal = _parse_seal(data)
         return seal is None or seal.key_id != self.primary
 
@@ -161,7 +161,7 @@ class _Seal(NamedTuple):
 
 
 def is_sealed(data: bytes) -> bool:
-    """Whether bytes have the form of a seal; it may still not open."""
+    """Return whether bytes have the form of a seal; it may still not open."""
     return _parse_seal(data) is not None
 
 

@@ -35,7 +35,7 @@ class _Integer(Codec[int]):
         return self._decode_carefully(data)
 
     def _decode_carefully(self, data: bytes) -> int:
-        """Zero, negatives, and everything that is no number."""
+        """Decode zero and negative numbers. Raise CodecError for everything else."""
         if data == b"0":
             return 0
         try:
@@ -80,7 +80,7 @@ class Float(Codec[float]):
         raise self.refusal(value)
 
     def _encode_converted(self, value: float) -> bytes:
-        """An int stands for a float, as in the type system, if no digit is lost."""
+        """Encode an int as a float, as in the type system, if no digit is lost."""
         try:
             converted = float(value)
         except OverflowError as exc:

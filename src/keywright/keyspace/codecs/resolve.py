@@ -41,7 +41,7 @@ _AROUND_A_TYPE = (Json, MessagePack, EnumOf)
 
 
 def codec_of(hint: Any) -> Codec[Any]:
-    """The codec a hint stands for; TypeError if it stands for none.
+    """Return the codec of a type hint. Raise TypeError if it has none.
 
     In `Annotated` a codec, a codec class or a partial of one says how to write the type, and an alphabet says
     that it is an id. Several codecs apply from left to right, each around the one before:

@@ -29,11 +29,11 @@ _LEAVES: dict[type[inspect.Type], Any] = {
 
 
 class _NoSample(Exception):  # noqa: N818 - an answer, not a fault
-    """The type is beyond what is simple to build."""
+    """No sample can be built simply for this type."""
 
 
 def samples_of(hint: Any) -> tuple[Any, ...]:
-    """One value of the type, or none where constraints or custom types make that a guess.
+    """Return one value of the type, or none where constraints or custom types make that a guess.
 
     A sample is only worth proving if it is a valid value, so it is built through msgspec's own validation.
     """
@@ -44,7 +44,7 @@ def samples_of(hint: Any) -> tuple[Any, ...]:
 
 
 def _plain(kind: inspect.Type, depth: int) -> Any:
-    """The sample as plain JSON data."""
+    """Return the sample as plain JSON data."""
     if depth > _DEEPEST:
         raise _NoSample
     if type(kind) in _LEAVES:

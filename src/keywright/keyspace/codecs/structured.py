@@ -78,7 +78,7 @@ class MessagePack(_Structured):
 
 
 def _accepted_classes(hint: Any) -> tuple[type, ...]:
-    """The classes a value of the hint may have; object where the hint does not say."""
+    """Return the classes that a value of the hint may have; object if it does not say."""
     if get_origin(hint) in (Union, types.UnionType):
         return tuple(found for arm in get_args(hint) for found in _accepted_classes(arm))
     if get_origin(hint) is Annotated:

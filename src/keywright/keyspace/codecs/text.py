@@ -95,7 +95,7 @@ class IdOf(Codec[Any]):
 
 
 def _quick_encoder(alphabet: Alphabet[Any]) -> Callable[[Any], bytes] | None:
-    """The encoder of an alphabet that writes its values as they are, with its check in line."""
+    """Return an encoder with the check in line, for an alphabet that writes values verbatim."""
     condition = alphabet.inline("value", "match")
     if condition is None:
         return None

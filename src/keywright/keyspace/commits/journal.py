@@ -178,7 +178,7 @@ def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
     try:
         prepared: list[Outcome] = yield gather_list(_prepare(part, intent, context) for part in parts)
     except (ConnectionLostError, DeadlineError):
-        raise  # a node is away, so undoing would fail too: whoever meets the markers does it
+        raise  # a node is away, so undoing would fail too: the next commit that meets the markers does it
     except KeywrightError as error:
         yield from _undo(parts, intent, context)
         if isinstance(error, OutcomeUnknownError):

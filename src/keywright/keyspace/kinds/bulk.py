@@ -87,7 +87,7 @@ def mget(names: list[bytes], kind: type[Key], chunk: int) -> list[Wire]:
 
 
 def checked(reply: Reply) -> Any:
-    """A reply that is no error; raises it otherwise."""
+    """Return a reply. Raise it if it is an error."""
     if isinstance(reply, KeywrightError):
         raise reply
     return reply

@@ -1,4 +1,4 @@
-"""Claim: something that is to be done once, whoever gets to it."""
+"""Claim: work that one of several processes does, once."""
 
 from __future__ import annotations
 

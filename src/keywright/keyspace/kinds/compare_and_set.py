@@ -26,8 +26,8 @@ ATTEMPTS = 24
 def replace_if(key: Value[T], expected: T | None, new: T | None) -> Call[bool]:
     """Write `new` if the key holds `expected`; whether it did. None stands for no key, on both sides.
 
-    One script. The declared expiry starts anew. What is compared are the bytes that the codec writes
-    for `expected`: a value that another program wrote in other bytes does not equal it.
+    One script. The declared expiry starts again. The comparison is by the bytes that the codec
+    writes for `expected`: a value that another program wrote in other bytes does not equal it.
     """
     if key._sealed:
         raise DeclarationError(
@@ -44,7 +44,7 @@ def modify(key: Value[T], change: Callable[[T | None], N], *, attempts: int = AT
     """Read, change and write back, again if another writer came in between; the value written.
 
     `change` gets None for a key that does not exist and returns None to delete it; it may run several
-    times, so it must do nothing else. The declared expiry starts anew. ConflictError after `attempts`;
+    times, so it must do nothing else. The declared expiry starts again. ConflictError after `attempts`;
     OutcomeUnknownError where the reply of a write was lost, as running `change` again could count twice.
     """
     context = yield bound_context()

@@ -17,7 +17,7 @@ from keywright.keyspace.kinds.value import GET
 
 
 class Lease(Key):
-    """A string that holds the token of whoever has the lease, until the hold runs out.
+    """A string that holds the token of the lease holder, until the hold runs out.
 
     The server's expiry ends a hold, so a holder that dies or stalls loses it without anyone's help. A
     holder that stalls does not notice: protect what it writes with `held_by`, or check `extend` first.

@@ -98,7 +98,7 @@ class Record(Key, Generic[S]):
         return self.get_upgraded(*self._upgrades)
 
     def get_upgraded(self, *upgrades: Upgrade) -> Call[S | None]:
-        """The same with these upgrades instead of the declared ones, for what must be told from outside."""
+        """Read with these upgrades instead of the declared ones, for those that need outside information."""
         read: Command[S | None] = Sliding(GET, self, (), self._decode)
         return upgraded(self, read, upgrades) if upgrades else read
 

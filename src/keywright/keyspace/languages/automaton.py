@@ -1,4 +1,4 @@
-"""What can be proved about languages: whether two share a word, and whether a word splits in two ways.
+"""Proofs over languages: whether two share a word, and whether a word splits in two ways.
 
 A language becomes a position automaton (Glushkov): one state for each byte position of the expression, no
 empty moves, and a 256-bit mask of the bytes that lead into a state. Both proofs search pairs of states
@@ -51,7 +51,7 @@ Split = tuple[bytes, ...]
 
 
 def accepts(language: Language, word: bytes) -> bool:
-    """Whether ``word`` belongs to the language."""
+    """Return whether ``word`` belongs to the language."""
     automaton = _compiled((language,))
     states = {0}
     for byte in word:
@@ -65,12 +65,12 @@ def accepts(language: Language, word: bytes) -> bool:
 
 
 def bytes_used(language: Language) -> int:
-    """The mask of every byte that occurs in some word of the language."""
+    """Return the mask of every byte that occurs in some word of the language."""
     return reduce(int.__or__, _compiled((language,)).masks)
 
 
 def shortest_common(a: Language, b: Language) -> bytes | None:
-    """A shortest word of both languages, as readable as possible; None proves that they are disjoint."""
+    """Return a shortest word of both languages, as readable as possible; None proves them disjoint."""
     left, right = _compiled((a,)), _compiled((b,))
 
     def moves(pair: tuple[int, int]) -> Iterator[tuple[int, tuple[int, int]]]:
@@ -86,7 +86,7 @@ def shortest_common(a: Language, b: Language) -> bytes | None:
 
 
 def ambiguity(segments: Sequence[Language]) -> tuple[bytes, Split, Split] | None:
-    """A shortest word that splits over the segments in two ways, with both splits; None proves there is none.
+    """Return a shortest word with two splits over the segments, and both splits; None proves there is none.
 
     A split is settled by the segment each byte falls in, so two runs of the automaton are two splits exactly
     when they disagree about the segment of some byte. Other ways to differ do not count.
@@ -126,7 +126,7 @@ def _shortest_path(
     moves: Callable[[State], Iterator[tuple[int, State]]],
     final: Callable[[State], bool],
 ) -> list[tuple[int, State]] | None:
-    """The moves of a shortest way from ``start`` to a final state."""
+    """Return the moves of a shortest path from ``start`` to a final state."""
     came_from: dict[State, tuple[int, State]] = {}
     seen = {start}
     queue = [start]
@@ -217,7 +217,7 @@ class _Builder:
                 return self._either([self.build(option) for option in options])
             case Repeated(body, least, most):
                 return self._repeat(body, least, most)
-        raise TypeError(f"{language!r} is no language expression")
+        raise TypeError(f"{language!r} is not a language expression")
 
     def chain(self, a: _Fragment, b: _Fragment) -> _Fragment:
         for state in a.last:

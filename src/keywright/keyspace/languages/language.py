@@ -21,7 +21,7 @@ class Language:
     """A regular set of byte strings. Immutable and hashable; made by the functions of this module."""
 
     def repeat(self, least: int, most: int | None = None) -> Language:
-        """``least`` to ``most`` words of this language in a row; without ``most``, ``least`` or more."""
+        """Return the language of ``least`` to ``most`` words in a row; no ``most`` is no limit."""
         if least < 0 or (most is not None and most < max(least, 1)):
             raise ValueError(f"cannot repeat {least} to {most} times")
         if least > LONGEST_RUN:
@@ -50,7 +50,7 @@ class OneCharacter(Language):
     spans: tuple[Span, ...]
 
     def as_bytes(self) -> Language:
-        """The same characters as UTF-8: one byte for all of ASCII, then each run of longer sequences."""
+        """Return the same characters as UTF-8: one byte for ASCII, then each run of longer sequences."""
         ascii_mask = 0
         longer: list[Language] = []
         for sequence in (sequence for span in self.spans for sequence in _utf8(*span)):
@@ -79,12 +79,12 @@ class Repeated(Language):
 
 
 def literal(word: bytes) -> Language:
-    """Exactly ``word``, which may be empty."""
+    """Return the language of exactly ``word``, which may be empty."""
     return Word(word)
 
 
 def one_of(allowed: bytes | int) -> Language:
-    """One byte out of ``allowed``: the bytes themselves, or a mask with bit ``n`` set for byte ``n``."""
+    """Return the language of one byte of ``allowed``: bytes, or a mask with bit ``n`` for byte ``n``."""
     mask = allowed if isinstance(allowed, int) else sum(1 << byte for byte in set(allowed))
     if not 0 < mask < 1 << 256:
         raise ValueError("one_of() needs at least one byte, and none above 255")
@@ -92,7 +92,7 @@ def one_of(allowed: bytes | int) -> Language:
 
 
 def characters(allowed: str, *spans: Span) -> Language:
-    """One character out of ``allowed`` or of the code point ``spans`` (both ends included)."""
+    """Return the language of one character of ``allowed`` or of the code point ``spans`` (inclusive)."""
     merged = tuple(_merged([*((ord(char), ord(char)) for char in allowed), *spans]))
     if not merged or merged[0][0] < 0 or merged[-1][1] > 0x10FFFF:
         raise ValueError("characters() needs at least one code point, and only those of Unicode")
@@ -102,14 +102,14 @@ def characters(allowed: str, *spans: Span) -> Language:
 
 
 def concatenation(parts: Iterable[Language]) -> Language:
-    """A word of each part, in order."""
+    """Return the language of a word of each part, in order."""
     return Chain(
         tuple(inner for part in parts for inner in (part.parts if isinstance(part, Chain) else (part,)))
     )
 
 
 def alternation(options: Iterable[Language]) -> Language:
-    """A word of any one of the options."""
+    """Return the language of a word of any one of the options."""
     flat = tuple(
         inner for option in options for inner in (option.options if isinstance(option, Either) else (option,))
     )
@@ -119,7 +119,7 @@ def alternation(options: Iterable[Language]) -> Language:
 
 
 def regex(language: Language) -> str:
-    """Text of a regular expression over str, without capture groups, that ``fullmatch``es the language."""
+    """Return a regular expression over str, without capture groups, for ``fullmatch``."""
     match language:
         case Word(word):
             return re.escape(word.decode())
@@ -176,7 +176,7 @@ def _merged(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _utf8(low: int, high: int) -> Iterator[tuple[Span, ...]]:
-    """Byte spans whose products are together the UTF-8 forms of ``low`` to ``high``.
+    """Yield byte spans whose products are together the UTF-8 forms of ``low`` to ``high``.
 
     A run of code points is a product of byte spans only if it is cut where the encoded length changes and
     where a continuation byte does not run over its whole range.

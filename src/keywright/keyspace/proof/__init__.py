@@ -1,1 +1,1 @@
-"""Proofs over a declaration: languages, automata, and the rules that use them."""
+"""Proofs over a declaration, without a server."""

@@ -1,4 +1,4 @@
-"""What a declaration proves about itself, without a server.
+"""The rules that a sound declaration satisfies, proved without a server.
 
 Each finding names the template, the reason and, where there is one, a counterexample.
 """
@@ -18,7 +18,7 @@ from keywright.keyspace.versions.upgrades import Recoding
 
 
 class Finding(NamedTuple):
-    """One thing that is not sound. Codes are stable; notes (severity 'note') do not fail a check."""
+    """One unsound thing. Codes are stable; notes (severity 'note') do not fail a check."""
 
     code: str
     template: str
@@ -32,7 +32,7 @@ class Finding(NamedTuple):
 
 
 def check(space: Keyspace) -> list[Finding]:
-    """Every finding of a keyspace; an empty list (or only notes) means that it is proved."""
+    """Return every finding of a keyspace; an empty list, or only notes, means that it is proved."""
     return [finding for prove in PROOFS for finding in prove(space)]
 
 
@@ -60,7 +60,7 @@ def names_parse_back(space: Keyspace) -> Iterator[Finding]:
 
 
 def former_names_are_free(space: Keyspace) -> Iterator[Finding]:
-    """A name that a key had before is no name of another key, nor of two."""
+    """A former name of a key is not a name of another key."""
     former = [(kind, old) for kind in space for old in kind._former]
     for kind, old in former:
         for other in space:
@@ -83,15 +83,15 @@ def former_names_are_free(space: Keyspace) -> Iterator[Finding]:
             )
 
 
-def former_codecs_are_told_apart(space: Keyspace) -> Iterator[Finding]:
-    """What a former codec wrote is recognised, or means the same to the present one."""
+def former_codecs_are_distinct(space: Keyspace) -> Iterator[Finding]:
+    """Bytes of a former codec are recognised, or mean the same to the present one."""
     for kind in space:
         for upgrade in getattr(kind, "_upgrades", ()):
             for recoding in upgrade.recodings:
                 for sample in recoding.former.samples:
                     problem = _mistaken(recoding, sample)
                     if problem:
-                        yield Finding("codecs-not-told-apart", kind._template.source, problem, repr(sample))
+                        yield Finding("codecs-not-distinct", kind._template.source, problem, repr(sample))
 
 
 def values_round_trip(space: Keyspace) -> Iterator[Finding]:
@@ -130,7 +130,7 @@ def parts_belong(space: Keyspace) -> Iterator[Finding]:
 
 
 def expiries_fit(space: Keyspace) -> Iterator[Finding]:
-    """Nothing outlives what it refers to without saying how it heals."""
+    """No side of a relation outlives the other."""
     for link in space.links:
         ends = _expiring_ends(link)
         if len({expiry for _, expiry in ends}) > 1:
@@ -144,7 +144,7 @@ def expiries_fit(space: Keyspace) -> Iterator[Finding]:
 
 
 def references_lead_somewhere(space: Keyspace) -> Iterator[Finding]:
-    """What a key must refer to is of its own keyspace, and no two references have one name."""
+    """The targets of required references are of the same keyspace, and reference names are unique."""
     names = [(reference.source, reference.name) for reference in space.references]
     for reference in space.references:
         if reference.required and reference.target._space is not space:
@@ -177,7 +177,7 @@ PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     names_parse_back,
     former_names_are_free,
     values_round_trip,
-    former_codecs_are_told_apart,
+    former_codecs_are_distinct,
     docstrings_are_there,
     parts_belong,
     expiries_fit,
@@ -210,13 +210,13 @@ def _mistaken(recoding: Recoding, sample: Any) -> str | None:
 
 
 def _expiring_ends(link: Link) -> list[tuple[type[Key], int | None]]:
-    """The keys of a relation with how long they live; an index heals itself, so it is left out."""
+    """Return the sides of a relation with their time to live; an index repairs itself, so it is left out."""
     keys = link.keys[:1] if isinstance(link, Index) else link.keys[:2]
     return [(kind, kind._expiry.longest_ms if kind._expiry else None) for kind in keys]
 
 
 def one_slot(link: Link) -> bool:
-    """Whether all keys of a relation provably live in one slot."""
+    """Return whether all keys of a relation provably live in one slot."""
     return (
         all(kind._template.slot_fixed for kind in link.keys) and len({_tag(kind) for kind in link.keys}) == 1
     )

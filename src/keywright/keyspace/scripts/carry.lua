@@ -4,7 +4,7 @@
 -- ARGV[1]  'take', 'copy' or 'drop'
 -- ARGV[2]  copy: the serialised value; drop: the digest it must still have
 -- ARGV[3]  copy: when it expires in ms, or 0
--- Output   take: {serialised value, digest, when it expires in ms or 0}, {} when there is no key;
+-- Output   take: {serialised value, digest, when it expires in ms or 0}, {} when the key does not exist;
 --          copy: the digest of the copy, '' when the key was there already;
 --          drop: 1 when it is gone now, 0 when it changed and was left
 

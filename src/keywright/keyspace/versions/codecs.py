@@ -1,8 +1,8 @@
-"""Former codecs: bytes that an earlier declaration wrote, told from those of the present one and rewritten.
+"""Former codecs: bytes of an earlier declaration are recognised and rewritten.
 
-Bytes are old when the former codec reads them and the present one either refuses them or would write what
-it reads of them otherwise, as where only large values are compressed. What both codecs read as different
-values, and the present one writes just so, cannot be told apart: `check` finds such pairs by their samples.
+Bytes are old when the former codec reads them and the present one either refuses them or would write the
+value differently, as where only large values are compressed. Bytes that both codecs read as different values
+cannot be distinguished: `check` finds such pairs by their samples.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _REFUSED: Any = object()
 
 
 def is_former(data: bytes, recoding: Recoding) -> bool:
-    """Whether bytes are of the former codec and not of the present one."""
+    """Return whether bytes are of the former codec and not of the present one."""
     old = _read(recoding.former, data)
     if old is _REFUSED:
         return False
@@ -31,7 +31,7 @@ def is_former(data: bytes, recoding: Recoding) -> bool:
 
 
 def recoded(present: Codec[Any], former: Codec[Any]) -> Upgrade:
-    """The upgrade of a value that another codec wrote."""
+    """Return the upgrade of a value from a former codec."""
     recoding = Recoding(present, former)
     return Upgrade(
         former.expected,
@@ -42,7 +42,7 @@ def recoded(present: Codec[Any], former: Codec[Any]) -> Upgrade:
 
 
 def members_recoded(formerly: Mapping[Member, Codec[Any]]) -> Upgrade:
-    """The upgrade of a record of which other codecs wrote some members; all of them change together."""
+    """Return the upgrade of a record whose members had former codecs; all change together."""
     recodings = {member.stored: Recoding(member.codec, former) for member, former in formerly.items()}
 
     def old(stored: Mapping[bytes, bytes]) -> list[bytes]:

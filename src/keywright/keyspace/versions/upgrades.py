@@ -37,7 +37,7 @@ Stored = bytes | Mapping[bytes, bytes]
 
 
 class Recoding(NamedTuple):
-    """A codec, and the one whose bytes it took over."""
+    """A codec and its former one."""
 
     present: Codec[Any]
     former: Codec[Any]
@@ -62,7 +62,7 @@ class Upgrade(NamedTuple):
 
 @procedure
 def upgraded(key: Key, read: Command[T | None], upgrades: tuple[Upgrade, ...]) -> Steps[T | None]:
-    """The read of a key that has upgrades: one round trip when there is nothing old, else a few."""
+    """Read a key and upgrade an older version: one round trip if there is nothing old, else a few."""
     context = yield bound_context()
     for _ in range(ATTEMPTS):
         # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
@@ -87,7 +87,7 @@ def upgraded(key: Key, read: Command[T | None], upgrades: tuple[Upgrade, ...]) -
 
 @procedure
 def older_version(key: Key) -> Steps[str | None]:
-    """The version that a key is stored in, where an upgrade in place applies to it; changes nothing."""
+    """Return the older version of a stored key if an upgrade in place applies to it. Change nothing."""
     context = yield bound_context()
     opened = _opened(key, (yield _raw(key)), context)
     upgrades: tuple[Upgrade, ...] = getattr(key, "_upgrades", ())
@@ -96,7 +96,7 @@ def older_version(key: Key) -> Steps[str | None]:
 
 @procedure
 def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Steps[bool]:
-    """Upgrade a key without reading it: no sliding expiry is renewed. Whether there was anything to do."""
+    """Upgrade a key without renewing a sliding expiry. Return whether anything was old."""
     chosen: tuple[Upgrade, ...] = getattr(key, "_upgrades", ()) if upgrades is None else upgrades
     context = yield bound_context()
     changed = False
@@ -124,7 +124,7 @@ def _reshape(
 def _move(
     key: Key, upgrades: tuple[Upgrade, ...], context: Context
 ) -> Generator[Call[Any], Any, bool | None]:
-    """None when there is nothing to move, else whether the move was written."""
+    """Move a value from an older key. Return None if there is none, else whether it was written."""
     for upgrade in upgrades:
         if upgrade.moved_from is None:
             continue
@@ -154,7 +154,7 @@ def _converted(
 
 
 class _Raw(Command[T]):
-    """What is stored to the byte, seals unopened: a check compares with it."""
+    """A read of the stored bytes, with seals unopened: a check compares with them."""
 
     def read(self, reply: Reply, context: Context) -> T:
         if isinstance(reply, KeywrightError):
@@ -163,7 +163,7 @@ class _Raw(Command[T]):
 
 
 def _opened(key: Key, stored: Any, context: Context) -> Any:
-    """What is stored, as `applies` and `convert` see it."""
+    """Return stored bytes with seals opened, as `applies` and `convert` get them."""
     if not key._sealed or stored is None:
         return stored
     if isinstance(stored, bytes):
@@ -176,7 +176,7 @@ def _opened(key: Key, stored: Any, context: Context) -> Any:
 
 
 def _sound(key: Key, opened: Any, context: Context) -> Any:
-    """What was opened; a seal that did not open is not taken for an older shape."""
+    """Return opened bytes. Raise SealError for a seal that did not open: it is not an older shape."""
     if type(opened) is Unopened:
         raise undecodable(key, context, opened.refusal) from opened.refusal
     return opened
@@ -191,13 +191,13 @@ def _unchanged(key: Key, stored: Stored) -> Check:
 
 
 def _first_write(key: Any, value: Any) -> Call[Any]:
-    """The command that writes a value where there is none, with the declared expiry."""
+    """Return the command that writes a new value with the declared expiry."""
     write: Call[Any] = key.set(value) if key.redis_type == "string" else key._written(value)
     return write
 
 
 def _rewrites(key: Any, stored: Stored, value: Any) -> list[Command[Any]]:
-    """The commands that leave exactly `value`, and the expiry as it was."""
+    """Return the commands that leave exactly `value` and keep the expiry."""
     if key.redis_type == "string":
         return [Command(SET_KEEPING, key, (key._encode(value), b"KEEPTTL"), _bytes)]
     members: dict[bytes, bytes] = key._members_of(value)

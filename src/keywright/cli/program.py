@@ -1,7 +1,7 @@
 """The commands of `keywright`, their options and exit codes.
 
-0 is success, 1 a finding or something wrong with the data, 2 a wrong invocation, 3 an unreachable server:
-each KeywrightError carries its own.
+0: success. 1: findings, or invalid data. 2: wrong usage. 3: the server is not reachable. Each KeywrightError
+carries its own.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ COMMANDS = ("acl", "audit", "diff", "docs", "explore", "migrate", "repair", "sta
 
 
 class _Commands(TyperGroup):
-    """Imports a command when it is called, so that nobody waits for the others.
-
-    Ends with the exit code an error carries, and its message instead of a traceback.
-    """
+    """Import a command when it is called. Exit with the code of an error and its message, not a traceback."""
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # as in invoke
         return [*COMMANDS, *super().list_commands(ctx), *command_names()]
@@ -106,7 +103,7 @@ def keywright(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error was raised.")] = False,
 ) -> None:
-    """The Redis data model as code: prove a keyspace, look at what it stores."""
+    """The Redis data model as code: prove, document, audit, repair, migrate and explore a keyspace."""
 
 
 @app.command()
@@ -148,7 +145,7 @@ def get(
     prefix: Annotated[str | None, typer.Option(help="What the names begin with, if not as declared.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The most entries of a collection to read.")] = LIMIT,
 ) -> None:
-    """Print what a key stores, decoded as declared, as JSON. Only reads.
+    """Print the decoded value of a key as JSON. Read only.
 
     Nothing on the server changes: no expiry is renewed, no older shape is upgraded. Secrets are printed
     as "(secret)", and sealed values as "(sealed)" unless KEYWRIGHT_SEAL_KEYS opens them; they stay hidden
@@ -160,7 +157,7 @@ def get(
     spaces = load_model(model).spaces
     server = url or os.environ.get("REDIS_URL")
     if not server:
-        raise UsageError("there is no server to read from. Give --url redis://…, or set REDIS_URL.")
+        raise UsageError("no server is given. Add --url redis://…, or set REDIS_URL.")
     found = _look(spaces, server, os.fsencode(key), prefix, limit)
     if found is None:
         typer.echo(f"{key} does not exist.", err=True)
@@ -174,7 +171,7 @@ def get(
 
 @app.command()
 def tour() -> None:
-    """Walk through Keywright on a small sample, with a server of its own that leaves nothing behind."""
+    """Walk through Keywright on a small sample, on a private server that is removed afterwards."""
     take_tour()
 
 
@@ -188,7 +185,7 @@ def _look(
 
 
 def _refused(space: str, error: DeclarationError) -> Report:
-    """A declaration that could not even be made, as a report with one finding."""
+    """Return a report with one finding for a declaration that raised an error at import."""
     finding = Finding("refused-declaration", error.subject, f"{error.reason}. {error.remedy}")
     return Report(
         space, 0, 0, (Proof("declarations hold", "Every declaration means something.", (finding,)),)
