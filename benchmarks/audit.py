@@ -223,7 +223,7 @@ def _walk(url: str, rate: int) -> None:
             return report.tally.names / report.seconds
 
     walked = asyncio.run(run())
-    # Not ru_maxrss: that of whoever started us counts there too.
+    # Not ru_maxrss: that of the parent process counts there too.
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert peak is not None
     print(json.dumps([walked, int(peak[1]) / 1024]))

@@ -328,7 +328,7 @@ class _Script:
 
     def _declare(self, name: Node) -> _Variable:
         if name.id in ("KEYS", "redis"):
-            self.opaque.append(f"{name.id} is declared anew")
+            self.opaque.append(f"{name.id} is declared again")
         variable = self.scopes[-1][name.id] = _Variable()
         self.bound[id(name)] = variable
         return variable

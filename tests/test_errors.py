@@ -89,7 +89,7 @@ def test_whatever_redis_raises_on_connecting_becomes_an_error_of_ours(kind: type
     assert str(translated).endswith(".")
 
 
-def test_a_refused_password_and_a_refused_setting_are_told_apart() -> None:
+def test_a_refused_password_and_a_refused_setting_are_distinct_errors() -> None:
     refused = unreachable(redis.exceptions.AuthenticationError("invalid username-password pair"), "here")
     assert isinstance(refused, ServerRefusedError)
     assert "Check user and password" in str(refused)

@@ -92,7 +92,7 @@ def test_any_number_of_keys_may_be_documented(body: str) -> None:
         ("local call = redis.call return call('GET', 'x')", "used as a value"),
         ("return redis['call']('GET', 'x')", "indexed by an expression"),
         ("local r = redis return r.call('GET', 'x')", "redis is used as a value"),
-        ("local KEYS = {'x'} return redis.call('GET', KEYS[1])", "KEYS is declared anew"),
+        ("local KEYS = {'x'} return redis.call('GET', KEYS[1])", "KEYS is declared again"),
         ("KEYS = {'x'} return redis.call('GET', KEYS[1])", "KEYS is written to"),
         ("KEYS[1] = 'x' return redis.call('GET', KEYS[1])", "KEYS is written to"),
         ("table.insert(KEYS, 'x')", "KEYS is used as a value"),

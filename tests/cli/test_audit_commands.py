@@ -174,7 +174,7 @@ def test_a_plan_for_another_model_is_refused(damaged: str, client: Any, tmp_path
     [("audit", "drc", "--output"), ("audit", "drc", "--resume"), ("repair", "drc", "--save")],
     ids=" ".join,
 )
-def test_a_file_that_cannot_be_written_is_told_before_the_server_is_reached(
+def test_a_file_that_cannot_be_written_is_an_error_before_the_server_is_reached(
     arguments: tuple[str, ...], tmp_path: Path
 ) -> None:
     for path in (tmp_path, tmp_path / "nowhere" / "file"):

@@ -44,7 +44,7 @@ def address_of(process: subprocess.Popen[str]) -> str:
     return line.split()[-1]
 
 
-def test_it_says_where_it_is_shows_the_map_and_ends_when_told(redis_url: str) -> None:
+def test_it_says_where_it_is_shows_the_map_and_ends_on_a_signal(redis_url: str) -> None:
     filled(redis_url, "meetup")
     with started("meetup", "drc", "--port", "0", "--url", redis_url) as process:
         address = address_of(process)

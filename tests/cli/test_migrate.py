@@ -96,7 +96,7 @@ def test_a_contract_is_refused_while_old_keys_are_left(invoke: Invoke, raw: Raw)
     assert invoke(MODEL, "--contract").code == 0
 
 
-def test_what_is_left_is_told_masked_and_ends_with_one(invoke: Invoke, raw: Raw) -> None:
+def test_refused_keys_are_listed_masked_and_exit_with_1(invoke: Invoke, raw: Raw) -> None:
     raw("SADD", "loans:ann", "older")
     raw("SADD", "reader:ann:loans", "newer")
     raw("HSET", "sheet:secret", "line", "broken")
@@ -246,7 +246,9 @@ def test_a_hundred_thousand_records_of_openmod_are_swept(invoke: Invoke, redis_u
     }
 
 
-def test_records_that_name_unknown_people_are_left_and_told(invoke: Invoke, redis_url: str, raw: Raw) -> None:
+def test_records_that_name_unknown_people_are_left_and_listed(
+    invoke: Invoke, redis_url: str, raw: Raw
+) -> None:
     _audits(redis_url, 3)
     raw("HSET", "audit:t3_9", *(word for pair in _audit("some_mod", "t2_9").items() for word in pair))
     ran = invoke("openmod", "--yes")

@@ -35,7 +35,7 @@ def test_without_any_there_is_an_embedded_server(project: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[tool.keywright]\nurl = 1\n", "[tool]\nkeywright = 1\n", "not toml"])
-def test_a_project_file_that_is_wrong_is_told(project: Path, text: str) -> None:
+def test_an_invalid_project_file_is_an_error(project: Path, text: str) -> None:
     (project / "pyproject.toml").write_text(text)
     with pytest.raises(UsageError):
         setting("url")

@@ -179,9 +179,7 @@ def test_a_missing_password_is_asked_for(open_engine: OpenEngine, locked: RedisS
     assert "Give the password in the URL" in str(error)
 
 
-def test_a_user_without_the_right_is_told_which_to_grant(
-    open_engine: OpenEngine, locked: RedisServer
-) -> None:
+def test_a_refused_user_gets_the_permission_to_grant(open_engine: OpenEngine, locked: RedisServer) -> None:
     url = _url(locked, "reader:letmein@")
     assert open_engine(url).run(Word("a").get()) is None
     for call in (Word("a").set("x"), Tally("a").get()):

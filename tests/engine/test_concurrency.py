@@ -127,7 +127,7 @@ def _forked(work: Callable[[], None]) -> int:
         return child
     try:
         work()
-    except BaseException:  # noqa: BLE001  # told to the parent by the exit code
+    except BaseException:  # noqa: BLE001  # the parent sees it by the exit code
         os._exit(1)
     os._exit(0)
 

@@ -56,7 +56,7 @@ def _toured(run: Run) -> dict[str, object]:
     return {step.title: run(step.call) for step in bookshop.tour()}
 
 
-def _assert_told(found: dict[str, object]) -> None:
+def _assert_toured(found: dict[str, object]) -> None:
     assert {title: found[title] for title in TOLD} == TOLD
     assert "token" not in repr(found)
     assert "4711" not in repr(found)
@@ -73,18 +73,18 @@ def test_no_two_steps_have_one_title() -> None:
 
 
 def test_the_tour_runs_on_a_single_server(open_run: OpenRun, redis_url: str) -> None:
-    _assert_told(_toured(open_run(redis_url, *bookshop.bindings(Keyring.generate("k1")))))
+    _assert_toured(_toured(open_run(redis_url, *bookshop.bindings(Keyring.generate("k1")))))
 
 
 def test_the_tour_runs_on_a_cluster(open_run: OpenRun, cluster_url: str) -> None:
-    _assert_told(_toured(open_run(cluster_url, *bookshop.bindings(Keyring.generate("k1")))))
+    _assert_toured(_toured(open_run(cluster_url, *bookshop.bindings(Keyring.generate("k1")))))
 
 
 def test_the_tour_runs_in_one_slot_of_a_cluster(
     open_run: OpenRun, cluster_url: str, raw_cluster: Raw
 ) -> None:
     run = open_run(cluster_url, *bookshop.bindings(Keyring.generate("k1"), prefix="{shop}"))
-    _assert_told(_toured(run))
+    _assert_toured(_toured(run))
     names = {name for name in raw_cluster.names() if not name.startswith(b"keywright:")}
     assert {slot_of(name) for name in names} == {slot_of(b"shop")}
 
@@ -113,7 +113,7 @@ def test_the_tour_leaves_the_expiries_it_says(open_run: OpenRun, redis_url: str,
 
 def test_the_example_runs_as_a_script() -> None:
     environment = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-W", "error", str(SCRIPT)],
         env=environment,
         capture_output=True,
@@ -121,8 +121,8 @@ def test_the_example_runs_as_a_script() -> None:
         timeout=60,
         check=False,
     )
-    assert told.returncode == 0, told.stderr
-    assert told.stderr == ""
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     for step in bookshop.tour():
-        assert step.title in told.stdout
-    assert "Secret(…)" in told.stdout
+        assert step.title in done.stdout
+    assert "Secret(…)" in done.stdout

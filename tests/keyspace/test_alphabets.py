@@ -277,7 +277,7 @@ def test_a_hint_names_its_alphabet(hint: object, alphabet: Alphabet[object]) -> 
 
 
 @pytest.mark.parametrize("hint", [bool, float, bytes, None, int | str, list[str], Literal[1], object()])
-def test_a_hint_that_is_no_key_variable_is_refused_with_advice(hint: object) -> None:
+def test_a_hint_that_is_not_a_key_variable_is_refused_with_advice(hint: object) -> None:
     with pytest.raises(TypeError, match=r"Use int, str, an Enum class"):
         alphabet_of(hint)
 

@@ -107,7 +107,7 @@ def test_its_samples_round_trip(codec: Codec[Any]) -> None:
 @every_codec
 def test_any_bytes_are_a_value_or_a_codec_error(codec: Codec[Any]) -> None:
     written = [codec.encode(sample) for sample in codec.samples]
-    told: list[str] = []
+    messages: list[str] = []
 
     @settings(max_examples=50)
     @given(
@@ -119,10 +119,10 @@ def test_any_bytes_are_a_value_or_a_codec_error(codec: Codec[Any]) -> None:
         try:
             codec.decode(data)
         except CodecError as error:
-            told.append(error.found)
+            messages.append(error.found)
 
     check()
-    assert all(len(found) < 200 for found in told)
+    assert all(len(found) < 200 for found in messages)
 
 
 @every_codec

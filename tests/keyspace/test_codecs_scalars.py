@@ -78,7 +78,7 @@ def test_integers_end_where_64_bits_end() -> None:
 
 
 @pytest.mark.parametrize("value", ["5", True, 5.0, None])
-def test_integers_refuse_what_is_no_integer(value: object) -> None:
+def test_integers_refuse_other_values(value: object) -> None:
     assert refuses_to_write(Int64(), value)
 
 
@@ -173,7 +173,7 @@ def test_enums_refuse_plain_values_and_unknown_ones() -> None:
     assert refuses_to_read(EnumOf(Colour), b"green")
 
 
-def test_enums_that_cannot_be_told_apart_are_refused_when_declared() -> None:
+def test_enums_with_equal_stored_forms_are_refused_when_declared() -> None:
     with pytest.raises(TypeError, match="written alike"):
         EnumOf(Mixed)
     with pytest.raises(TypeError, match="neither a string nor an integer"):

@@ -88,7 +88,7 @@ class Animals(
 ):
     """One animal.
 
-    Kept for ever.
+    Kept without expiry.
     """
 
     animal: Id
@@ -177,7 +177,7 @@ def test_names_have_the_declared_prefix_and_version(described: SpaceDescription)
 
 def test_docstrings_are_one_line_a_paragraph(described: SpaceDescription) -> None:
     assert described.description == "Animals and where they live."
-    assert described.key("Animals").doc == "One animal.\n\nKept for ever."
+    assert described.key("Animals").doc == "One animal.\n\nKept without expiry."
 
 
 def test_members_tell_type_default_confidence_and_their_docstring(described: SpaceDescription) -> None:
@@ -206,7 +206,7 @@ def test_a_structured_value_lists_its_fields(described: SpaceDescription) -> Non
     assert small.words == "JSON: object from text to array of integer"
 
 
-def test_expiries_are_told_in_words_and_numbers(described: SpaceDescription) -> None:
+def test_expiries_are_described_in_words_and_numbers(described: SpaceDescription) -> None:
     sliding, fixed = described.key("Photo").expiry, described.key("PathOf").expiry
     assert sliding is not None
     assert fixed is not None
@@ -289,7 +289,7 @@ def test_no_word_needs_python() -> None:
     assert [member.type for member in order.members][1] == "`red`"
 
 
-def test_shapes_of_a_union_tell_how_they_are_told_apart() -> None:
+def test_shapes_of_a_union_say_how_they_are_distinguished() -> None:
     pets = describe(cli_spaces.kinds).key("Pets")
     assert [(shape.name, shape.when) for shape in pets.shapes] == [
         ("Cat", "`kind` is `cat`"),
@@ -344,7 +344,7 @@ def test_durations_take_the_largest_whole_unit(milliseconds: int, words: str) ->
     assert duration(milliseconds) == words
 
 
-def test_defaults_are_told_as_they_are_stored() -> None:
+def test_defaults_are_described_as_they_are_stored() -> None:
     values = (None, False, "", "a", 3, list, cli_spaces.Colour.RED)
     assert [default_words(value) for value in values] == [None, None, "the empty text", "a", "3", "[]", "red"]
 

@@ -162,7 +162,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("k:<v>", {}, "<v> has no type", "Annotate 'v' in the class"),
     ("k", {"v": Id}, "<v> is not in the template", "Add it, or drop the annotation"),
     ("k:<v>:<v>", {"v": Id}, "<v> stands there twice", "Give each place its own variable"),
-    ("k:<v>", {"v": float}, "float is no type of a key variable", "Use int, str, an Enum class"),
+    ("k:<v>", {"v": float}, "float is not a type of a key variable", "Use int, str, an Enum class"),
     ("k:<v>", {"v": Annotated[str, Hex]}, "Hex is a class", r"Write Hex\(\)"),
     ("k:<v>", {"v": Annotated[int, Hex(2)]}, "Hex.* makes str, but the hint says int", "Write Annotated"),
     ("k:<delete>", {"delete": Id}, "cannot be called 'delete'", "Give the variable another name"),
@@ -216,7 +216,7 @@ def test_a_keyspace_has_a_name() -> None:
         Keyspace("", "d")
 
 
-def test_a_class_without_key_is_no_declaration() -> None:
+def test_a_class_without_key_is_not_a_declaration() -> None:
     before = len(space.keys)
 
     class Shared(Value[int]):

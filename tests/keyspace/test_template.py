@@ -192,7 +192,7 @@ def test_an_event_id_with_a_colon_would_collide_and_the_colliding_name_is_shown(
     assert event.collision(series) == b"meetup_event:a:event_series"
 
 
-def test_two_variables_side_by_side_are_told_apart_by_their_alphabets() -> None:
+def test_two_variables_side_by_side_are_separated_by_their_alphabets() -> None:
     assert Template("<a><b>", {"a": Unsigned64(), "b": Prefixed("t3_")}).two_readings() is None
     found = Template("<a>-<b>", {"a": Plain(), "b": Plain()}).two_readings()
     assert found is not None

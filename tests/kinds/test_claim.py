@@ -1,4 +1,4 @@
-"""Claims: something is done once, whoever gets to it and whoever dies."""
+"""Claims: work is done once, by one of several processes, through deaths."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Seen(Claim, key="event:{<event>}", space=space, expiry=expires_in(timedelt
 
 
 class Welcomed(Claim, key="welcomed:<user>", space=space):
-    """Whether a user was welcomed, for ever."""
+    """Whether a user was welcomed, without expiry."""
 
     user: Id
 

@@ -79,7 +79,7 @@ def test_a_number_beyond_64_bits_is_not_sent() -> None:
         Visitors("north").add(2**63)
 
 
-def test_a_stored_text_is_no_number(run: Run, raw: Raw) -> None:
+def test_a_stored_text_is_not_a_number(run: Run, raw: Raw) -> None:
     raw("SET", "visitors:north", "many")
     with pytest.raises(StoredDataError) as wrong:
         run(Visitors("north").get())

@@ -137,7 +137,7 @@ def test_a_key_without_derived_variables_has_no_source() -> None:
         Label.of("a")
 
 
-def test_an_unknown_name_is_no_key() -> None:
+def test_an_unknown_name_is_not_a_key() -> None:
     assert space.find(b"nothing:1") is None
     assert Label.parse(b"label:x:y") is None
     with pytest.raises(UnknownKeyError) as unknown:

@@ -197,7 +197,7 @@ def test_the_keyspace_of_these_tests_is_proved() -> None:
 def test_what_an_older_program_writes_while_a_key_is_carried_is_carried_too(
     cluster_run: Run, raw_cluster: Raw
 ) -> None:
-    """The write comes between the copy and the removal: the copy is taken back and made anew."""
+    """The write comes between the copy and the removal: the copy is taken back and made again."""
     raw_cluster("SADD", "loans:ann", "dune")
 
     def late() -> Generator[Call[Any], Any, None]:

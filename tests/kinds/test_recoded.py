@@ -1,4 +1,4 @@
-"""Values of a former codec: read, told apart, and rewritten by the read that meets them."""
+"""Values of a former codec: read, distinguished, and rewritten by the read that meets them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from migrating import Book, BookOf, Card, CardOf, Review, Token, vault
 
 LONG = "as it was typed, and long enough to be worth compressing, which takes sixty-four bytes"
 
-ambiguous = Keyspace("ambiguous", "What cannot be told apart.")
+ambiguous = Keyspace("ambiguous", "Codecs that cannot be distinguished.")
 
 
 class Amount(Value[Annotated[int, MessagePack]], key="amount:<each>", space=ambiguous, formerly=[int]):

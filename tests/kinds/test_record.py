@@ -1,4 +1,4 @@
-"""Record: fixed members in one hash, optional ones left out, unions told apart."""
+"""Record: fixed members in one hash, optional ones left out, unions distinguished."""
 
 from __future__ import annotations
 
@@ -322,7 +322,7 @@ def test_a_flag_is_absent_when_false_even_without_a_default(run: Run, raw: Raw) 
     assert raw("HGET", "switch:a", "on") == b"on"
 
 
-def test_a_value_that_is_no_such_record_is_not_sent() -> None:
+def test_a_value_of_another_type_is_not_sent() -> None:
     with pytest.raises(ValueRefusedError) as refused:
         CarOf("a").put(Bus(5))  # type: ignore[arg-type]  # what the checker refuses, we refuse too
     assert (refused.value.expected, refused.value.found) == ("a Car", "a Bus")

@@ -1,4 +1,4 @@
-"""Sealed and secret values: unreadable in Redis and in messages, opened by whoever has the key."""
+"""Sealed and secret values: unreadable in Redis and in messages, opened with the key."""
 
 from __future__ import annotations
 

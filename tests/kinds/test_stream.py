@@ -128,7 +128,7 @@ def test_a_group_hands_each_entry_to_one_consumer(run: Run) -> None:
     assert run(reports.consume("archive", "bob", again_from="2-0")) == [Entry("3-0", HOT)]
 
 
-def test_a_late_group_starts_where_it_is_told(run: Run) -> None:
+def test_a_late_group_starts_at_the_given_entry(run: Run) -> None:
     reports = _filled(run)
     run(reports.create_group("late", start="2-0"))
     assert run(reports.consume("late", "ann")) == [Entry("3-0", HOT)]

@@ -18,12 +18,12 @@ class Basket(Set[Id], key="basket:<owner>", space=space):
     owner: Id
 
 
-def test_a_command_on_several_keys_is_no_part_of_a_commit() -> None:
+def test_a_command_on_several_keys_cannot_be_part_of_a_commit() -> None:
     with pytest.raises(UsageError, match="several keys"):
         bind(Context(), [], [Basket("a").move("apple", Basket("b"))])
 
 
-def test_a_call_that_reads_before_it_writes_is_no_part_of_a_commit() -> None:
+def test_a_call_that_reads_before_it_writes_cannot_be_part_of_a_commit() -> None:
     with pytest.raises(UsageError, match="reads before it writes"):
         bind(Context(), [], [erase(Basket("a"))])
 

@@ -339,8 +339,8 @@ def test_each_type_has_its_own_commands_on_redis_7(server: RedisServer) -> None:
         (("HGET", "keywright:held:{kinds:total}", "x"), True),
         (("HGET", "keywright:held:{other}", "x"), False),
     ]
-    told = [(words, server.call("ACL", "DRYRUN", rules.user, *words) in (b"OK", "OK")) for words, _ in dry]
-    assert told == dry
+    allowed = [(words, server.call("ACL", "DRYRUN", rules.user, *words) in (b"OK", "OK")) for words, _ in dry]
+    assert allowed == dry
 
 
 def test_patterns_follow_the_prefix_and_take_literal_stars_for_stars(server: RedisServer) -> None:

@@ -1,4 +1,4 @@
-"""The manual clock moves only when told."""
+"""The manual clock moves only when a test moves it."""
 
 from __future__ import annotations
 
