@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from keywright.keyspace.alphabets import Alphabet
+from keywright.keyspace.alphabets import Alphabet, Derived
 from keywright.keyspace.context import Binding
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Member, Shape, Union
@@ -298,8 +298,14 @@ def _variable(kind: type[Key], name: str) -> VariableDescription:
         type=alphabet_words(alphabet),
         pattern=alphabet.pattern,
         derived_from=derived.source if derived else None,
-        derived_by=(own_doc(derived.by) or derived.by.__name__) if derived else None,
+        derived_by=_derivation(derived) if derived else None,
     )
+
+
+def _derivation(derived: Derived) -> str:
+    """Return the docstring of the function without its verb, as a noun phrase for a table."""
+    words = own_doc(derived.by).removeprefix("Return ")
+    return words[:1].upper() + words[1:] if words else derived.by.__name__
 
 
 def _expiry(expiry: Expiry) -> ExpiryDescription:
