@@ -23,7 +23,21 @@ shipped systems use nothing else. The guide is docs/operations.md.
 - `Command` is one Redis command on one key; `Script` is one Lua file with every key declared.
 """
 
-from keywright.keyspace.call import Command, Ready, Refreshing, Sliding, as_is, nothing, undecodable
+from keywright.keyspace.call import (
+    Command,
+    Pause,
+    Procedure,
+    Ready,
+    Refreshing,
+    Sliding,
+    Steps,
+    as_is,
+    bound_context,
+    nothing,
+    patient,
+    procedure,
+    undecodable,
+)
 from keywright.keyspace.commits.checks import Check, Outcome, absent, exists, owned
 from keywright.keyspace.commits.checks import equals as stored_equals
 from keywright.keyspace.commits.checks import field_equals as stored_field_equals
@@ -35,10 +49,9 @@ from keywright.keyspace.commits.retry import Also, Writes, optimistic
 from keywright.keyspace.conditions import equals, field_equals, has_member, members_are, record_equals
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.hold import acquire, extend, release
-from keywright.keyspace.procedures import Pause, Procedure, Steps, bound_context, procedure
 from keywright.keyspace.script import Script
 from keywright.keyspace.slots import slot_of
-from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire, patient
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 __all__ = [
     "ATTEMPTS",

@@ -33,7 +33,8 @@ from keywright.errors import (
     UsageError,
     WrongTypeError,
 )
-from keywright.keyspace.wires import Transacted, inside
+from keywright.keyspace.call import inside
+from keywright.keyspace.wires import Transacted
 from keywright.operations import Effect, Pause, Procedure, Ready, Reply, Steps, Wire, bound_context, procedure
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from rich.text import Text
 from keywright.engine import Database, EmbeddedServer, connect
 from keywright.errors import KeywrightError
 from keywright.keyspace import Call, Id, Keyspace, Record, Set, Value, gather, many_to_one, preview
-from keywright.keyspace.wires import inside
+from keywright.keyspace.call import inside
 from keywright.tools.check import prove
 
 __all__ = ["take_tour"]

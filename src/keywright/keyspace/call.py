@@ -8,22 +8,28 @@ one round; `gather` merges the rounds of several calls, `atomic` makes one trans
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+import functools
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeAlias, TypeVar
 
 import msgspec
 
 from keywright.errors import KeywrightError, SealError, StoredDataError
 from keywright.keyspace.codecs import CodecError, Plaintext, SealRefused
 from keywright.keyspace.wires import (
+    PAUSE,
+    TRANSACTION,
+    TRANSACTION_ONCE,
     Arguments,
+    Effect,
     Operation,
     Reply,
+    Resting,
     Rounds,
     Transacted,
+    Transaction,
+    Waiting,
     Wire,
-    patient,
-    transaction,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 U = TypeVar("U")
+P = ParamSpec("P")
 
 
 class Call(Generic[T_co]):
@@ -252,3 +259,118 @@ def _shown(operand: object) -> str:
         return "…"
     text = operand.decode("utf-8", "backslashreplace") if isinstance(operand, bytes) else str(operand)
     return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def inside(wire: Wire) -> list[Arguments]:
+    """Return the commands of a wire: several for a transaction, with scripts sent whole."""
+    if isinstance(wire, Transaction):
+        return list(wire.arguments)
+    if wire.operation.script is not None:
+        # NOSCRIPT inside EXEC could not be repaired without running the rest twice.
+        return [(b"EVAL", wire.operation.script.source, *wire.arguments[2:])]
+    return [wire.arguments]
+
+
+def transaction(
+    commands: list[Arguments], name: bytes, operation: Operation, source: type[Key] | None
+) -> Wire:
+    outer = TRANSACTION_ONCE if operation.effect is Effect.ONCE else TRANSACTION
+    return Transaction(tuple(commands), name, outer._replace(name=operation.name), source)
+
+
+def patient(wire: Wire) -> Wire:
+    """Return the wire, as a `Waiting` one if its operation blocks."""
+    if not wire.operation.blocking:
+        return wire
+    return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
+
+
+Steps: TypeAlias = Generator[Call[Any], Any, T]
+"""The body of a procedure: yields calls, receives their values, returns the value of the procedure."""
+
+
+class Procedure(Call[T]):
+    """A generator of calls: each is run, and its value sent back in. Errors are thrown in."""
+
+    __slots__ = ("begin", "label")
+
+    def __init__(self, begin: Callable[[], Steps[T]], label: str) -> None:
+        self.begin = begin
+        self.label = label
+
+    @property
+    def one_round(self) -> bool:
+        return False
+
+    def rounds(self, context: Context) -> Rounds[T]:
+        track = self.begin()
+        try:
+            call = next(track)
+            while True:
+                try:
+                    value = yield from call.rounds(context)
+                except KeywrightError as error:
+                    call = track.throw(error)
+                else:
+                    call = track.send(value)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    def __repr__(self) -> str:
+        return f"<{self.label}>"
+
+
+def procedure(steps: Callable[P, Steps[T]]) -> Callable[P, Call[T]]:
+    """Make an operation of a generator function.
+
+    The generator yields calls and receives their values; its return value is that of the operation. An error
+    of a call is raised at its `yield`. Every run starts the generator from the beginning, so an operation can
+    be run several times, also by a retry. Between two yields other clients may write: check what was read in
+    the `commit` that depends on it.
+
+        @procedure
+        def promote(order: Order) -> Steps[bool]:
+            details = yield order.get()
+            if details is None:
+                return False
+            yield Queue().push(order.order)
+            return True
+    """
+    label = steps.__name__.strip("_").replace("_", " ")
+
+    @functools.wraps(steps)
+    def build(*args: P.args, **kwargs: P.kwargs) -> Call[T]:
+        return Procedure(functools.partial(steps, *args, **kwargs), label)
+
+    return build
+
+
+class _BoundContext(Call["Context"]):
+    """The context of the database that runs the procedure; no round trip."""
+
+    __slots__ = ()
+
+    def rounds(self, context: Context) -> Rounds[Context]:
+        return context
+        yield  # the rounds of a call are a generator, here of no round
+
+
+_BOUND = _BoundContext()
+
+
+def bound_context() -> Call[Context]:
+    """Return a call whose value is the context: prefixes, clock, random numbers, whether there are slots."""
+    return _BOUND
+
+
+class Pause(Call[None]):
+    """Lets time pass between two calls of a procedure; the engine decides how."""
+
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def rounds(self, context: Context) -> Rounds[None]:
+        yield [Resting((self.seconds,), b"", PAUSE, None)]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from keywright.errors import CrossSlotError, KeywrightError, UsageError
-from keywright.keyspace.call import Attempt, Call, Command, Mapped, Prepared
+from keywright.keyspace.call import Attempt, Call, Command, Mapped, Prepared, inside
 from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import (
@@ -22,7 +22,6 @@ from keywright.keyspace.wires import (
     Transacted,
     Transaction,
     Wire,
-    inside,
 )
 
 if TYPE_CHECKING:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError, OutcomeUnknownError
-from keywright.keyspace.call import Call, nothing
+from keywright.keyspace.call import Call, Steps, nothing, procedure
 from keywright.keyspace.commits.checks import Outcome, absent, owned
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet
-from keywright.keyspace.procedures import Steps, procedure
 from keywright.keyspace.relations import same_ids
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from keywright.errors import DeclarationError, TakenError
-from keywright.keyspace.call import Call, Ready, nothing
+from keywright.keyspace.call import Call, Ready, Steps, nothing, procedure
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.commits.checks import Check, equals, has_member, owned
 from keywright.keyspace.commits.journal import commit, settled
@@ -20,7 +20,6 @@ from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.value import Value
-from keywright.keyspace.procedures import Steps, procedure
 
 if TYPE_CHECKING:
     pass

@@ -21,9 +21,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import ConflictError
-from keywright.keyspace.call import Call, Plain, Prepared
+from keywright.keyspace.call import Call, Plain, Prepared, Steps, bound_context, procedure
 from keywright.keyspace.composition import gather_list
-from keywright.keyspace.procedures import Steps, bound_context, procedure
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.wires import Effect, Operation
 

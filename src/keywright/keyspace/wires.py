@@ -80,27 +80,3 @@ class Transacted(list[Reply]):
 
 class Sound(list[Reply]):
     """Replies without errors and transactions."""
-
-
-def patient(wire: Wire) -> Wire:
-    """Return the wire, as a `Waiting` one if its operation blocks."""
-    if not wire.operation.blocking:
-        return wire
-    return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
-
-
-def inside(wire: Wire) -> list[Arguments]:
-    """Return the commands of a wire: several for a transaction, with scripts sent whole."""
-    if isinstance(wire, Transaction):
-        return list(wire.arguments)
-    if wire.operation.script is not None:
-        # NOSCRIPT inside EXEC could not be repaired without running the rest twice.
-        return [(b"EVAL", wire.operation.script.source, *wire.arguments[2:])]
-    return [wire.arguments]
-
-
-def transaction(
-    commands: list[Arguments], name: bytes, operation: Operation, source: type[Key] | None
-) -> Wire:
-    outer = TRANSACTION_ONCE if operation.effect is Effect.ONCE else TRANSACTION
-    return Transaction(tuple(commands), name, outer._replace(name=operation.name), source)

@@ -11,8 +11,7 @@ from datetime import timedelta
 
 from keywright.engine import AsyncDatabase, Database
 from keywright.keyspace import Call, Context, Keyspace, gather_list
-from keywright.keyspace.call import Plain
-from keywright.keyspace.procedures import Pause
+from keywright.keyspace.call import Pause, Plain
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Effect, Operation
 

@@ -11,10 +11,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import UsageError, WrongTypeError
-from keywright.keyspace.call import Call, Command, Mapped, Prepared, Ready
+from keywright.keyspace.call import Call, Command, Mapped, Prepared, Ready, inside
 from keywright.keyspace.composition import Atomic, Gather
 from keywright.keyspace.script import BoundScript, Script
-from keywright.keyspace.wires import Effect, Wire, inside
+from keywright.keyspace.wires import Effect, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

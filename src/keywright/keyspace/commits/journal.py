@@ -32,7 +32,7 @@ from keywright.errors import (
     OutcomeUnknownError,
 )
 from keywright.keyspace.alphabets import Hex, TagText
-from keywright.keyspace.call import Call, Command, as_is
+from keywright.keyspace.call import Call, Command, Pause, Steps, as_is, bound_context, procedure
 from keywright.keyspace.codecs import Codec, Raw
 from keywright.keyspace.commits.checks import (
     COMMIT,
@@ -46,7 +46,6 @@ from keywright.keyspace.commits.checks import (
 )
 from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
-from keywright.keyspace.procedures import Pause, Steps, bound_context, procedure
 from keywright.keyspace.renames import moved
 from keywright.keyspace.script import Script
 from keywright.keyspace.slots import hash_tag

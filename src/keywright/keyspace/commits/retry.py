@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from keywright.errors import ConflictError, OutcomeUnknownError
-from keywright.keyspace.call import Call
+from keywright.keyspace.call import Call, Steps, bound_context, procedure
 from keywright.keyspace.commits.checks import repeatable
 from keywright.keyspace.commits.journal import ATTEMPTS
-from keywright.keyspace.procedures import Steps, bound_context, procedure
 
 __all__ = ["Also", "Writes", "optimistic"]
 

@@ -8,14 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Command, nothing
+from keywright.keyspace.call import Call, Command, Steps, bound_context, nothing, procedure
 from keywright.keyspace.codecs import Codec, Text
 from keywright.keyspace.commits.checks import Check, bind, equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.value import GET, SET, Expiring
-from keywright.keyspace.procedures import Steps, bound_context, procedure
 
 if TYPE_CHECKING:
     pass

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError
-from keywright.keyspace.call import Call, Command, as_is
+from keywright.keyspace.call import Call, Command, Pause, Steps, as_is, bound_context, procedure
 from keywright.keyspace.commits.checks import Check, Outcome, equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.kinds.value import GET, Value
-from keywright.keyspace.procedures import Pause, Steps, bound_context, procedure
 from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from keywright.errors import DeclarationError, UsageError
-from keywright.keyspace.call import Call
+from keywright.keyspace.call import Call, Steps, bound_context, procedure
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.kinds.hold import hold_ms
 from keywright.keyspace.kinds.sorted_set import SortedSet
-from keywright.keyspace.procedures import Steps, bound_context, procedure
 from keywright.keyspace.script import Script
 from keywright.keyspace.wires import Effect, Reply
 

@@ -51,7 +51,9 @@ class Set(Key, Generic[M]):
         return (cls._codec,)
 
     def add(self, *members: M) -> Call[int]:
-        """Add members in one command; how many are new. No members: nothing is sent."""
+        """Add members in one command. Return how many are new. Without members nothing is sent."""
+        if len(members) == 1:
+            return Refreshing(ADD, self, (self._encode(members[0]),), int)
         return Refreshing(ADD, self, tuple(self._encode_many(members)), int) if members else Ready(0)
 
     def remove(self, *members: M) -> Call[int]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from keywright.keyspace.call import Command
-from keywright.keyspace.wires import Reply, Transacted, Wire, transaction
+from keywright.keyspace.call import Command, transaction
+from keywright.keyspace.wires import Reply, Transacted, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from keywright.errors import ValueRefusedError
-from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding
+from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, patient
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.kinds.encoders import each
-from keywright.keyspace.wires import Effect, Operation, Reply, patient
+from keywright.keyspace.wires import Effect, Operation, Reply
 
 E = TypeVar("E")
 MILLISECOND = timedelta(milliseconds=1)

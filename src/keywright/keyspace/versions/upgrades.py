@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from keywright.errors import ConflictError, KeywrightError, StoredDataError
-from keywright.keyspace.call import Call, Command, undecodable
+from keywright.keyspace.call import Call, Command, Steps, bound_context, procedure, undecodable
 from keywright.keyspace.codecs import Codec, Unopened
 from keywright.keyspace.commits.checks import Check, absent, equals, hash_is
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
-from keywright.keyspace.procedures import Steps, bound_context, procedure
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import KeywrightError, WrongTypeError
-from keywright.keyspace.call import Command, as_is, undecodable
+from keywright.keyspace.call import Command, Steps, as_is, bound_context, procedure, undecodable
 from keywright.keyspace.codecs import Codec, CodecError, Int64
 from keywright.keyspace.composition import gather
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.kinds import Counter, Entry, List, Map, Record, Set, SortedSet, Stream, Value
-from keywright.keyspace.procedures import Steps, bound_context, procedure
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
