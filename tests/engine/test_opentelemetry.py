@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Any
 
@@ -147,8 +146,9 @@ async def _one_visit(url: str, telemetry: Telemetry) -> None:
         await db.run(Visits("a").add())
 
 
-def test_the_asyncio_engine_tells_the_same(redis_url: str, telemetry: Telemetry) -> None:
-    asyncio.run(_one_visit(redis_url, telemetry))
+@pytest.mark.anyio
+async def test_the_asyncio_engine_tells_the_same(redis_url: str, telemetry: Telemetry) -> None:
+    await _one_visit(redis_url, telemetry)
     counts = _by_operation(telemetry.points("keywright.operations"), "value")
     assert counts == {("visits:<page>", "add"): 1}
 

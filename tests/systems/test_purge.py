@@ -88,14 +88,13 @@ def test_without_a_version_only_declared_names_are_removed(
     assert raw.names() == {lead + name for name in others} | {b"else"}
 
 
-def test_names_are_those_of_the_bound_prefix(redis_url: str, raw: Raw) -> None:
+@pytest.mark.anyio
+async def test_names_are_those_of_the_bound_prefix(redis_url: str, raw: Raw) -> None:
     put(raw, OWN | INDEX | OTHERS)
 
-    async def names() -> set[bytes]:
-        async with aconnect(redis_url, *bind("bot")) as db:
-            return {name async for name in db.names(drc)}
-
-    assert asyncio.run(names()) == OWN
+    async with aconnect(redis_url, *bind("bot")) as db:
+        found = {name async for name in db.names(drc)}
+    assert found == OWN
     with connect(redis_url, *bind("bot")) as db:
         assert set(db.names(private)) == INDEX
         assert set(db.names(spectacles)) == OWN | INDEX | OTHERS, "without a prefix it is every name"
