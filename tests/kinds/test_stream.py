@@ -54,6 +54,13 @@ def test_add_returns_the_id_and_leaves_out_absent_members(run: Run, raw: Raw) ->
     assert members == {b"station": b"9007199254740993", b"degrees": b"-4.5"}
 
 
+def test_the_declaration_encodes_an_entry_and_decodes_it_again() -> None:
+    reports = Reports("alps")
+    stored = Reports.declaration.encode_members(reports, COLD)
+    assert stored == {b"station": b"9007199254740993", b"degrees": b"-4.5"}
+    assert Reports.declaration.decode_members(reports, stored) == COLD
+
+
 def test_an_entry_with_its_own_id_is_refused_the_second_time(run: Run) -> None:
     assert run(Reports("alps").add(COLD, entry_id="5-1")) == "5-1"
     with pytest.raises(ServerRefusedError):

@@ -112,13 +112,16 @@ class Declaration:
         return codec.decode(data)
 
     def encode_members(self, key: Key, value: object) -> dict[bytes, bytes]:
-        """Return the stored members of the value of a Record."""
-        members: dict[bytes, bytes] = key._members_of(value)  # type: ignore[attr-defined]  # records have it
+        """Return the stored members of the value of a Record, or of an entry of a Stream."""
+        members: dict[bytes, bytes] = key._members_of(value)  # type: ignore[attr-defined]  # both have it
         return members
 
     def decode_members(self, key: Key, stored: Mapping[bytes, bytes]) -> Any:
-        """Return the value of a Record from its stored members. Raise CodecError if they are malformed."""
-        return key._own_fields().read(stored)  # type: ignore[attr-defined]  # records have it
+        """Return the value of a Record or the entry of a Stream from its stored members.
+
+        Raise CodecError if they are malformed.
+        """
+        return key._own_fields().read(stored)  # type: ignore[attr-defined]  # both have it
 
     def __repr__(self) -> str:
         return f"Declaration({self._key.__name__}: {self.template.source})"

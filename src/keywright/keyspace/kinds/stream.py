@@ -170,6 +170,12 @@ class Stream(Key, Generic[E]):
     def groups(self) -> Call[list[Group]]:
         return _Placed(INFO, self, ((b"GROUPS",), ()), each(_group))
 
+    def _members_of(self, entry: E) -> dict[bytes, bytes]:
+        return self._fields.write(entry)
+
+    def _own_fields(self) -> FieldSet[Any]:
+        return self._fields
+
     @property
     def _decode_entries(self) -> Callable[[Reply], list[Entry[E]]]:
         unflatten = self._fields.unflatten
