@@ -29,10 +29,18 @@ if TYPE_CHECKING:
     from keywright.testing.requirements import require
     from keywright.testing.runs import OpenRun, Raw, Run
     from keywright.testing.sentinel import RedisSentinel
-    from keywright.testing.servers import RedisServer
+    from keywright.testing.servers import (
+        LOOPBACK,
+        PORT_PAIR_OFFSET,
+        RedisServer,
+        free_port,
+        start_on_free_port,
+    )
     from keywright.testing.wire import Wire
 
 __all__ = [
+    "LOOPBACK",
+    "PORT_PAIR_OFFSET",
     "START_SECONDS",
     "STOP_SECONDS",
     "ManualClock",
@@ -49,16 +57,20 @@ __all__ = [
     "assert_none_left",
     "death_with_parent",
     "descendants",
+    "free_port",
     "is_running",
     "make_run_folder",
     "quoted",
     "remove_run_folder",
     "require",
+    "start_on_free_port",
     "started_pids",
     "wait_until",
 ]
 
 _HOMES = {
+    "LOOPBACK": "servers",
+    "PORT_PAIR_OFFSET": "servers",
     "START_SECONDS": "processes",
     "STOP_SECONDS": "processes",
     "ManualClock": "clock",
@@ -75,11 +87,13 @@ _HOMES = {
     "assert_none_left": "leftovers",
     "death_with_parent": "processes",
     "descendants": "processes",
+    "free_port": "servers",
     "is_running": "processes",
     "make_run_folder": "processes",
     "quoted": "processes",
     "remove_run_folder": "processes",
     "require": "requirements",
+    "start_on_free_port": "servers",
     "started_pids": "leftovers",
     "wait_until": "conditions",
 }
