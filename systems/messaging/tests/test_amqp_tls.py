@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keywright.testing.servers import LOOPBACK, free_port
+from keywright.testing import LOOPBACK, free_port
 from keywright_messaging import open_broker
 from keywright_messaging.errors import BrokerUnreachableError
 from keywright_messaging.testing.rabbitmq import RabbitServer

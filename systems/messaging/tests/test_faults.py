@@ -20,8 +20,7 @@ from typing import Any
 
 import pytest
 
-from keywright.testing import Proxy, RedisServer
-from keywright.testing.conditions import wait_until
+from keywright.testing import Proxy, RedisServer, wait_until
 from keywright_messaging import Broker, Consumer
 from keywright_messaging.testing.rabbitmq import RabbitServer
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from keywright.testing.conditions import wait_until
+from keywright.testing import wait_until
 from keywright_messaging.json_lines import JsonLines
 
 

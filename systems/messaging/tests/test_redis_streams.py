@@ -16,8 +16,7 @@ import pytest
 from keywright import check
 from keywright.errors import KeywrightError, UsageError, WrongTypeError
 from keywright.operations import slot_of
-from keywright.testing import RedisServer, wait_until
-from keywright.testing.runs import Raw
+from keywright.testing import Raw, RedisServer, wait_until
 from keywright_messaging import BrokerSettings
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError, CallTimeoutError
 from keywright_messaging.redis_streams import RedisStreamsBroker
@@ -270,26 +269,21 @@ async def test_a_call_is_published_only_when_the_server_has_confirmed_the_subscr
 
 
 @story
-async def test_a_reply_that_is_faster_than_the_id_of_its_message_is_not_missed(redis_url: str) -> None:
+async def test_a_reply_that_is_faster_than_the_id_of_its_message_is_not_missed(
+    redis_url: str, raw: Raw
+) -> None:
     async with opened(redis_url) as broker:
         caller = broker._caller
 
         async def publish() -> str:
             identity = await broker.publish("A", 1)
             for reply in (f"A:{identity}", "A:7-7"):
-                await broker._reach.database.run(_said(reply))
+                raw("PUBLISH", reply, b"early")
             await asyncio.to_thread(wait_until, lambda: len(kept(caller)) == 2, "both replies arrived")
             return identity
 
         assert await caller.call("A", publish, timedelta(seconds=20)) == b"early"
         assert (kept(caller), caller._waiting) == ([], {})
-
-
-def _said(channel: str) -> Any:
-    from keywright.keyspace.call import Plain
-    from keywright.operations import Effect, Operation
-
-    return Plain(Operation("publish", b"PUBLISH", Effect.ONCE), (channel, b"early"))
 
 
 @story

@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from keywright import Settings, aconnect
 from keywright.errors import EngineError, KeywrightError, UsageError
-from keywright.keyspace.kinds.stream import ADD
-from keywright.operations import Command
 from keywright_messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, encode_body
 from keywright_messaging.encodings import decode
 from keywright_messaging.redis_streams import commands
@@ -79,7 +77,7 @@ class RedisStreamsBroker(Broker):
         stream, body = self._stream(event), encode_body(data, self.settings)
         self._begin()
         try:
-            return await self._reach.run(Command(ADD, stream, (b"*", b"data", body), bytes.decode))
+            return await self._reach.run(commands.publish(stream, body))
         finally:
             self._end()
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 from keywright import Call, Context, gather_list
 from keywright.errors import KeywrightError, ServerRefusedError
-from keywright.keyspace.kinds.stream import ACKNOWLEDGE, ADD, CONSUME, MILLISECOND, PENDING
 from keywright.operations import (
     Command,
     Effect,
@@ -40,14 +40,22 @@ __all__ = [
     "claim",
     "create_groups",
     "is_missing_group",
+    "milliseconds",
     "oldest_pending",
     "pending",
+    "publish",
     "restamp",
 ]
 
 RawEntry: TypeAlias = tuple[bytes, list[bytes]]
 """The id, then fields and values in turn."""
 
+_MILLISECOND = timedelta(milliseconds=1)
+
+ADD = Operation("add", b"XADD", Effect.ONCE)
+CONSUME = Operation("consume", b"XREADGROUP", Effect.ONCE)
+ACKNOWLEDGE = Operation("acknowledge", b"XACK", Effect.REPEATABLE)
+PENDING = Operation("pending", b"XPENDING", Effect.READ)
 # Sent twice it would count two deliveries.
 CLAIM = Operation("claim", b"XCLAIM", Effect.ONCE)
 RESTAMP = Operation("restamp", b"XCLAIM", Effect.REPEATABLE)
@@ -62,6 +70,11 @@ class Row(NamedTuple):
     consumer: str
     idle_ms: int
     deliveries: int
+
+
+def publish(stream: EventStream, body: bytes) -> Call[str]:
+    """Append one body and return its id."""
+    return Command(ADD, stream, (b"*", b"data", body), bytes.decode)
 
 
 class Append(Call[list[Reply]]):
@@ -188,8 +201,8 @@ def bury(stream: EventStream, group: str, letter: GivenUp) -> Steps[None]:
     dead = DeadLetters(stream.event, group)
     context = yield bound_context()
     if context.one_slot([context.name(stream), context.name(dead)]):
-        fields = DeadLetters._fields.flat(letter)
-        yield BURY.call([stream, dead], (group, letter.id, *fields), as_is)
+        members = DeadLetters.declaration.encode_members(dead, letter)
+        yield BURY.call([stream, dead], (group, letter.id, *chain(*members.items())), as_is)
     else:
         yield dead.add(letter)
         yield acknowledge(stream, group, [letter.id])
@@ -211,7 +224,7 @@ def _unless_group_is_missing(outcome: KeywrightError | None) -> None:
 
 
 def milliseconds(duration: timedelta) -> int:
-    return -(-duration // MILLISECOND)
+    return -(-duration // _MILLISECOND)
 
 
 def _rows(reply: list[list[Any]]) -> list[Row]:

@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 from keywright import gather_list
-from keywright.keyspace.kinds.stream import Group
 from keywright.operations import Steps, bound_context, procedure
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.outages import Reach
@@ -30,10 +29,8 @@ SHORTEST_PAUSE = 0.1
 def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
     """Remove what is older than the retention and settled by every group; how many entries."""
     context = yield bound_context()
-    groups: list[Group] = yield stream.groups()
-    waiting: list[str | None] = yield gather_list(
-        [commands.oldest_pending(stream, group.name) for group in groups]
-    )
+    groups = yield stream.groups()
+    waiting = yield gather_list([commands.oldest_pending(stream, group.name) for group in groups])
     limits = [(context.now_ms() - commands.milliseconds(retention), 0)]
     for group, oldest in zip(groups, waiting, strict=True):
         limits.append(_parsed(oldest) if oldest else _after(_parsed(group.last_delivered)))

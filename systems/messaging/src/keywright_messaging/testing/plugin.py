@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keywright.testing.requirements import require
+from keywright.testing import require
 from keywright_messaging.testing.rabbitmq import RabbitServer, find_rabbitmq
 
 __all__ = ["amqp_url", "keywright_rabbitmq"]

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from keywright.errors import EngineError, UsageError
 from keywright.testing import (
+    LOOPBACK,
+    PORT_PAIR_OFFSET,
     START_SECONDS,
     STOP_SECONDS,
     PrivateServer,
@@ -26,9 +28,9 @@ from keywright.testing import (
     death_with_parent,
     descendants,
     is_running,
+    start_on_free_port,
     wait_until,
 )
-from keywright.testing.servers import LOOPBACK, PORT_PAIR_OFFSET, start_on_free_port
 
 __all__ = ["RabbitServer", "find_rabbitmq"]
 
