@@ -185,19 +185,22 @@ def test_a_tap_takes_its_channel_and_passes_the_rest_however_the_stream_is_cut(c
             reply,
             delivery(2, b"a body in several frames", parts=4),
             delivery(3, b""),
-            marshalled([commands.Basic.Ack(5, True), commands.Basic.Nack(6, False)]),
-            marshalled([commands.Basic.Return(312, "NO_ROUTE", "gateway", "Z")]),
-            marshalled([ContentHeader(0, 0, commands.Basic.Properties(message_id="back"))]),
+            marshalled([commands.Basic.Ack(5, True), commands.Basic.Nack(6, False)], channel=3),
+            marshalled([commands.Basic.Return(312, "NO_ROUTE", "gateway", "Z")], channel=3),
+            marshalled([ContentHeader(0, 4, commands.Basic.Properties(message_id="back"))], channel=3),
+            marshalled([ContentBody(b"back"), commands.Basic.QosOk()], channel=3),
         ]
     )
 
     async def split() -> None:
         sink, tap = Sink(), Tap()
-        tap.tap(1, sink)
+        tap.tap_deliveries(1, sink)
+        tap.tap_confirms(3, sink)
         edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
         for start, end in pairwise(edges):
             tap.feed_data(stream[start:end])
-        assert unread(tap).replace(HEARTBEAT, b"") == foreign + reply
+        for_aiormq = foreign + reply + marshalled([commands.Basic.QosOk()], channel=3)
+        assert unread(tap).replace(HEARTBEAT, b"") == for_aiormq
         assert sink.seen == [
             (b"0", 1, False, "m1", b"one"),
             (b"0", 2, True, "m2", b"a body in several frames"),
@@ -213,7 +216,7 @@ def test_a_tap_takes_its_channel_and_passes_the_rest_however_the_stream_is_cut(c
 def test_a_stream_of_deliveries_only_still_looks_alive_to_aiormq() -> None:
     async def feed() -> bytes:
         tap = Tap()
-        tap.tap(1, Sink())
+        tap.tap_deliveries(1, Sink())
         tap.feed_data(delivery(1, b"one"))
         return unread(tap)
 

@@ -15,11 +15,10 @@ import aio_pika
 import pytest
 
 from keywright_messaging import BrokerSettings
-from keywright_messaging.amqp import AmqpBroker
-from keywright_messaging.amqp import connection as connection_module
+from keywright_messaging.amqp import AmqpBroker, reconnector
 from keywright_messaging.amqp.calls import Replies
+from keywright_messaging.amqp.connection import AmqpConnection, BrokerAddress
 from keywright_messaging.amqp.frames import PERSISTENT, content, publish_method
-from keywright_messaging.amqp.link import Address, Link
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_messaging.testing.rabbitmq import RabbitServer
 
@@ -115,18 +114,18 @@ NO_TEXT = b"\xff" * 250
 
 async def publish_strange(url: str) -> None:
     """A message as other clients may write them, and ours does not: headers, correlation and message id."""
-    link = await Link.open(Address(url), "strange", 5)
-    channel = await link.open_tapped(Replies())
+    connection = await AmqpConnection.open(BrokerAddress(url), "strange", 5)
+    channel = await connection.open_consumer_channel(Replies())
     headers = struct.pack(">I", len(STRANGE_HEADERS)) + STRANGE_HEADERS
     identity = bytes([len(NO_TEXT)]) + NO_TEXT
     flags = 1 << 13 | 1 << 12 | 1 << 10 | 1 << 7
-    number = channel.number or 0
-    link.write(
+    number = channel.number
+    connection.write(
         publish_method(number, "gateway", "A", mandatory=False)
-        + content(number, flags, headers + PERSISTENT + identity * 2, b'"odd"', link.frame_body)
+        + content(number, flags, headers + PERSISTENT + identity * 2, b'"odd"', connection.frame_body)
     )
-    await link.release(channel)
-    await link.close()
+    await connection.release(channel)
+    await connection.close()
 
 
 @story
@@ -161,9 +160,9 @@ async def test_a_message_with_strange_properties_is_moved_when_its_consumer_was_
 async def test_a_broker_can_be_closed_at_any_moment_after_its_connection_was_lost(amqp_url: str) -> None:
     for turns in range(25):
         broker = await opened(amqp_url)
-        link = broker._connection._link
-        assert link is not None
-        link._transport.abort()
+        connection = broker._reconnector._connection
+        assert connection is not None
+        connection._transport.abort()
         for _ in range(turns):
             await asyncio.sleep(0)
         async with asyncio.timeout(10):
@@ -258,7 +257,7 @@ class Gate:
 async def test_a_publish_is_given_up_in_time_though_the_server_accepts_connections(
     amqp_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection_module, "_LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(reconnector, "_LONGEST_PAUSE_SECONDS", 0.2)
     gate = Gate(amqp_url)
     async with gate.open() as url:
         broker = await opened(url, connect_timeout=timedelta(seconds=2))

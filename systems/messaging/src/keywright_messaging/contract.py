@@ -1,11 +1,12 @@
-"""What every broker promises: publish, call, consume; acknowledge, reject, reply.
+"""The contract of every broker: publish, call, consume; acknowledge, reject, reply.
 
-A *group* is a service (AMQP: an exchange); an *event* names what happened (AMQP: a routing key); a *subgroup*
-reads every event of the group once more, for itself. Each event of a group or subgroup is one queue.
+A *group* is a service (AMQP: an exchange); an *event* names the kind of a message (AMQP: a routing key);
+a *subgroup* receives its own copy of every message of the group. Each event of a group or subgroup is one
+queue.
 
-Delivery is at least once: what was published and confirmed reaches some consumer of every declared queue, and
-again if that consumer dies before it acknowledged. Within one queue the order is that of publishing, until
-a redelivery. A message that failed `max_attempts` times waits in the queue's dead letters with the reason.
+Delivery is at least once: a confirmed message reaches a consumer of every declared queue, and again if that
+consumer dies before it acknowledged. Within one queue the order is that of publishing, until a redelivery.
+A message that failed `max_attempts` times is kept in the queue's dead letters with the reason.
 """
 
 from __future__ import annotations
@@ -22,51 +23,61 @@ from keywright.errors import UsageError
 from keywright_messaging.encodings import Encoding, decode, encode
 
 __all__ = [
+    "LONGEST_DELAY",
+    "NEVER_SETTLED",
     "Broker",
     "BrokerSettings",
     "Consumer",
     "DeadLetter",
     "Delivery",
+    "check_batch",
+    "check_consume",
+    "closed_error",
     "encode_body",
     "is_name",
+    "mark_settled",
     "name_refusal",
     "queue_name",
+    "retry_delay",
 ]
 
 T = TypeVar("T")
 
+LONGEST_DELAY = timedelta(minutes=1)
+NEVER_SETTLED = "every consumer that received it ended without settling it"
+
 
 class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process takes part in a group. The URL says which broker; this says the rest."""
+    """How a process takes part in a group. The URL chooses the broker."""
 
     group: str = "gateway"
-    """The service whose events these are."""
+    """The service that publishes the events."""
     encoding: Encoding = Encoding.JSON
-    """How bodies are written. Reading recognises every encoding."""
+    """The encoding of published bodies. Received bodies may have any encoding."""
     client: str | None = None
-    """This process's name among the consumers, the same after a restart. None: host name and process slot."""
+    """The name of this process among the consumers, constant across restarts. None: host name and slot."""
     max_attempts: int = 5
-    """How often a message is delivered before it goes to the dead letters."""
+    """The number of deliveries after which a message goes to the dead letters."""
     retry_after: timedelta = timedelta(seconds=1)
-    """How long a message rejected for a retry waits; it doubles with each attempt, up to a minute."""
+    """The delay before the first retry of a rejected message; doubles with each attempt, up to a minute."""
     claim_after: timedelta = timedelta(minutes=2)
-    """Redis: how long a delivery may stay unsettled before another consumer takes it over."""
+    """Redis: the time after which another consumer takes over an unsettled delivery."""
     retention: timedelta | None = timedelta(hours=1)
-    """Redis: how long a stream keeps what everybody had time to read. None keeps everything."""
+    """Redis: the age at which a stream drops entries that every group has settled. None keeps all."""
     call_timeout: timedelta = timedelta(seconds=5)
-    """How long a call waits for its reply unless it says otherwise."""
+    """The default timeout of a call."""
     connect_timeout: timedelta = timedelta(seconds=30)
-    """How long the first connection, and an operation during a reconnect, may take."""
+    """The timeout of the first connection, and of an operation during a reconnect."""
     prefix: str = ""
-    """Redis: put before every stream, so that two bots can share one server. Spectacles has none."""
+    """Redis: the prefix of every stream name, so that two bots can share one server. Spectacles has none."""
     quorum: bool = False
     """AMQP: declare quorum queues. They replicate, and differ from the published clients' queues."""
     max_body_bytes: int = 16 * 1024 * 1024
-    """A larger body is refused before it is sent."""
+    """The largest body that may be published."""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that was given up."""
+    """A message that failed for the last time."""
 
     event: str
     body: bytes
@@ -76,17 +87,17 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def queue_name(group: str, event: str, subgroup: str | None = None) -> str:
-    """`<group>:[<subgroup>:]<event>`, as the Spectacles document writes it."""
+    """Return `<group>:[<subgroup>:]<event>`, the queue name of the Spectacles document."""
     return f"{group}:{subgroup}:{event}" if subgroup else f"{group}:{event}"
 
 
 def is_name(text: str) -> bool:
-    """Whether a group, subgroup or event may be called so: colons separate them. A broker may allow less."""
+    """Return whether text can name a group, subgroup or event: colons separate them. Brokers allow less."""
     return bool(text) and ":" not in text
 
 
 def encode_body(data: object, settings: BrokerSettings) -> bytes:
-    """The body of a message or an answer. Raises UsageError for what is too large or has no encoding."""
+    """Return the body of a message or a reply. Raise UsageError if it is too large or cannot be encoded."""
     body = encode(data, settings.encoding)
     if len(body) > settings.max_body_bytes:
         raise UsageError(
@@ -96,15 +107,49 @@ def encode_body(data: object, settings: BrokerSettings) -> bytes:
     return body
 
 
+def retry_delay(settings: BrokerSettings, attempt: int) -> timedelta:
+    """Return the delay before the retry of a message whose attempt of this number failed."""
+    doubled = min(settings.retry_after, LONGEST_DELAY) * (1 << min(attempt - 1, 30))
+    return min(doubled, LONGEST_DELAY)
+
+
 def name_refusal(kind: str, name: str, expected: str) -> UsageError:
-    """What a broker raises that cannot use a name for a group, a subgroup, an event."""
+    """Return the error for an invalid name of a group, subgroup or event."""
     return UsageError(f"{name!r} cannot name {kind}: give {expected}.")
 
 
-class Delivery(ABC):
-    """One message handed to one consumer, until it is settled: acknowledged or rejected, once."""
+def mark_settled(deliveries: Sequence[Delivery]) -> None:
+    """Mark deliveries as settled. Raise UsageError, and mark none, if one was settled before."""
+    for number, delivery in enumerate(deliveries):
+        if delivery.settled:
+            for marked in deliveries[:number]:
+                marked.settled = False
+            raise UsageError(f"the delivery {delivery.id} is settled already. Acknowledge or reject it once.")
+        delivery.settled = True
 
-    __slots__ = ("attempt", "body", "content_type", "event", "id")
+
+def closed_error() -> UsageError:
+    return UsageError("the broker is closed. Open another with open_broker().")
+
+
+def check_consume(events: Sequence[str], prefetch: int) -> None:
+    """Raise UsageError unless a consumer can receive these events with this prefetch."""
+    if not events:
+        raise UsageError("a consumer needs at least one event. Name the events to consume.")
+    if prefetch < 1:
+        raise UsageError(f"prefetch must be 1 or more, got {prefetch}.")
+
+
+def check_batch(at_most: int) -> None:
+    """Raise UsageError unless a batch can have this size."""
+    if at_most < 1:
+        raise UsageError(f"the size of a batch must be 1 or more, got {at_most}.")
+
+
+class Delivery(ABC):
+    """One message handed to one consumer. Settle it once: acknowledge or reject it."""
+
+    __slots__ = ("attempt", "body", "content_type", "event", "id", "settled")
 
     def __init__(
         self, event: str, body: bytes, identity: str, attempt: int, content_type: str | None
@@ -113,45 +158,51 @@ class Delivery(ABC):
         self.body = body
         self.id = identity
         self.attempt = attempt
-        """1 when it is delivered for the first time, as far as the broker can tell."""
+        """1 for the first delivery, as far as the broker knows."""
         self.content_type = content_type
+        self.settled = False
+        """Whether it was acknowledged or rejected."""
 
     @property
     def data(self) -> Any:
-        """The body as plain data, whatever encoding it came in. Raises UndecodableError."""
+        """The body as plain data, from any encoding. Raises UndecodableError."""
         return decode(self.body, content_type=self.content_type)
 
     def convert(self, to: type[T]) -> T:
-        """The body as any type msgspec knows, such as a struct or a dataclass. Raises UndecodableError."""
+        """Return the body as any type msgspec knows, such as a struct or a dataclass.
+
+        Raise UndecodableError.
+        """
         return decode(self.body, to, content_type=self.content_type)
 
     @property
     @abstractmethod
     def wants_reply(self) -> bool:
-        """Whether a caller may be waiting."""
+        """Whether a caller may be waiting for a reply."""
 
     @abstractmethod
     async def acknowledge(self) -> None:
-        """It is done: never deliver it again. Should the connection be lost first, it is delivered again."""
+        """Settle the message as done. If the connection is lost first, it is delivered again."""
 
     @abstractmethod
     async def reject(self, reason: str, *, retry: bool = False) -> None:
-        """It failed. With `retry` it comes again later while attempts are left; else it is a dead letter.
+        """Settle the message as failed: deliver it again later with `retry`, while attempts are left.
 
-        The message is written to its next place before it leaves this one: a crash between duplicates it.
+        Otherwise it becomes a dead letter. The message is written to its next queue before it leaves this
+        one: a crash in between duplicates it.
         """
 
     @abstractmethod
     async def reply(self, data: object) -> None:
-        """Answer the caller. Does not acknowledge. Without a waiting caller the answer is dropped."""
+        """Reply to the caller, without acknowledging. Drop the reply if no caller is waiting."""
 
 
 class Consumer(ABC):
     """The deliveries of some events, as an async iterator. Use it with `async with`.
 
-    At most `prefetch` deliveries are unsettled at a time. Leaving gives the unsettled ones back. A lost
-    connection is restored; what was unsettled then is delivered again, and settling the old delivery does
-    nothing.
+    At most `prefetch` deliveries are unsettled at a time. Leaving returns the unsettled ones to their queues.
+    A lost connection is restored; messages that were unsettled are delivered again, and settling their former
+    delivery does nothing.
     """
 
     def __aiter__(self) -> Self:
@@ -162,14 +213,17 @@ class Consumer(ABC):
 
     @abstractmethod
     async def batch(self, at_most: int) -> Sequence[Delivery]:
-        """Wait for one delivery, and take what is there besides it, up to `at_most`.
+        """Wait for one delivery and return it with all others that have arrived, up to `at_most`.
 
-        Raises StopAsyncIteration when the consumer was closed.
+        Raise StopAsyncIteration when the consumer was closed.
         """
 
     @abstractmethod
     async def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
-        """Acknowledge deliveries of this consumer together: one write to the broker."""
+        """Acknowledge deliveries of this consumer together, with one write to the broker.
+
+        Raise UsageError, and acknowledge none, if one was settled before.
+        """
 
     @abstractmethod
     async def open(self) -> None:
@@ -177,7 +231,7 @@ class Consumer(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Stop receiving; unsettled deliveries go back to their queues. A waiting batch() ends."""
+        """Stop receiving; unsettled deliveries return to their queues. A waiting batch() ends."""
 
     async def __aenter__(self) -> Self:
         await self.open()
@@ -200,20 +254,21 @@ class Broker(ABC):
 
     @abstractmethod
     async def declare(self, *events: str, subgroup: str | None = None) -> None:
-        """Make the queues of these events exist, so that what is published from now on waits there."""
+        """Create the queues of these events, so that messages published from now on wait there."""
 
     @abstractmethod
     async def publish(self, event: str, data: object) -> str:
-        """Publish, and return its id once the broker has it safe. Concurrent publishes share round trips.
+        """Publish a message and return its id when the broker has confirmed it.
 
-        `data` is anything msgspec encodes; `msgspec.Raw` is JSON already encoded. AMQP without a queue
-        for the event: UnroutableError. A lost connection: published again after the reconnect, within
-        `connect_timeout`, so a message may arrive twice but is not lost; else BrokerUnreachableError.
+        Concurrent publishes share round trips. `data` is anything msgspec encodes; `msgspec.Raw` is JSON
+        already encoded. Raise UnroutableError if an AMQP broker has no queue for the event. If the connection
+        is lost, publish again after the reconnect, within `connect_timeout`, so a message may arrive twice
+        but is not lost; then raise BrokerUnreachableError.
         """
 
     @abstractmethod
     async def publish_many(self, event: str, items: Iterable[object]) -> list[str]:
-        """Publish in order, pipelined; the ids once the broker has all of them safe."""
+        """Publish in order, pipelined; return the ids when the broker has confirmed all of them."""
 
     @overload
     async def call(self, event: str, data: object, *, within: timedelta | None = None) -> Any: ...
@@ -225,21 +280,21 @@ class Broker(ABC):
     async def call(
         self, event: str, data: object, *, reply: Any = Any, within: timedelta | None = None
     ) -> Any:
-        """Publish and wait for the one reply, decoded as `reply`. Raises CallTimeoutError."""
+        """Publish a message and return the one reply, decoded as `reply`. Raise CallTimeoutError."""
 
     @abstractmethod
     def consume(self, *events: str, subgroup: str | None = None, prefetch: int = 100) -> Consumer:
-        """A consumer of these events; nothing happens before it is entered."""
+        """Return a consumer of these events; it does nothing until it is entered."""
 
     @abstractmethod
     async def dead_letters(
         self, event: str, *, subgroup: str | None = None, limit: int = 100
     ) -> list[DeadLetter]:
-        """The oldest dead letters of an event, left where they are."""
+        """Return the oldest dead letters of an event without removing them."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Close consumers, wait for running publishes, end the connection. Twice is fine."""
+        """Close consumers, wait for running publishes, end the connection. May be called twice."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""The broker within one process: for unit tests, and for programs that want no server.
+"""The broker in memory: for unit tests, and for programs without a server.
 
-It keeps every promise of the contract but durability: messages live while a broker of their name is open.
-Bodies are encoded and decoded like those of the other brokers. One event loop at a time may use a name.
+It fulfils the contract except for durability: messages exist while a broker of their name is open. Bodies are
+encoded and decoded as by the other brokers. One event loop at a time may use a name.
 """
 
 from __future__ import annotations
@@ -13,27 +13,31 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
-from typing import Any, Self
+from operator import attrgetter
+from typing import Any, Self, cast
 from urllib.parse import urlsplit
 
-from keywright.errors import UsageError
 from keywright_messaging.contract import (
+    NEVER_SETTLED,
     Broker,
     BrokerSettings,
     Consumer,
     DeadLetter,
     Delivery,
+    check_batch,
+    check_consume,
+    closed_error,
     encode_body,
     is_name,
+    mark_settled,
     name_refusal,
     queue_name,
+    retry_delay,
 )
 from keywright_messaging.encodings import decode
 from keywright_messaging.errors import CallTimeoutError, UnroutableError
 
 __all__ = ["MemoryBroker"]
-
-_LONGEST_RETRY_SECONDS = 60.0
 
 
 class _Message:
@@ -50,7 +54,7 @@ class _Message:
 
 
 class _Queue:
-    """What waits, what waits for its retry, and what was given up."""
+    """Messages that are ready, messages that wait for a retry, and dead letters."""
 
     def __init__(self) -> None:
         self.dead: list[DeadLetter] = []
@@ -64,12 +68,12 @@ class _Queue:
         self._wake()
 
     def put_back(self, messages: Iterable[_Message], most_attempts: int) -> None:
-        """To the front, in the order in which they were taken; what had all its attempts is given up."""
-        for message in sorted(messages, key=_age, reverse=True):
+        """Return messages to the front in their order; bury those without attempts left."""
+        for message in sorted(messages, key=attrgetter("id"), reverse=True):
             if message.attempts < most_attempts:
                 self._ready.appendleft(message)
             else:
-                self.bury(message, "no consumer that received it lived to settle it")
+                self.bury(message, NEVER_SETTLED)
         self._wake()
 
     def put_later(self, message: _Message, seconds: float) -> None:
@@ -103,7 +107,7 @@ class _Queue:
 class _Hub:
     """The queues that brokers of one name share."""
 
-    _named: dict[str, _Hub] = {}  # noqa: RUF012  # shared by name is the point
+    _named: dict[str, _Hub] = {}  # noqa: RUF012  # brokers share it by name
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -142,15 +146,14 @@ class _Hub:
 class MemoryDelivery(Delivery):
     """A message taken from a queue of this process."""
 
-    __slots__ = ("_consumer", "_message", "_queue", "_settled")
+    __slots__ = ("_message", "_queue", "consumer")
 
     def __init__(self, message: _Message, queue: _Queue, consumer: MemoryConsumer) -> None:
         message.attempts += 1
         super().__init__(message.event, message.body, message.id, message.attempts, None)
         self._message = message
         self._queue = queue
-        self._consumer = consumer
-        self._settled = False
+        self.consumer = consumer
 
     @property
     def wants_reply(self) -> bool:
@@ -160,34 +163,28 @@ class MemoryDelivery(Delivery):
         self.settle()
 
     async def reject(self, reason: str, *, retry: bool = False) -> None:
-        settings = self._consumer.broker.settings
+        settings = self.consumer.broker.settings
         if not self.settle():
             return
         if retry and self.attempt < settings.max_attempts:
-            doubled = settings.retry_after.total_seconds() * 2.0 ** (self.attempt - 1)
-            self._queue.put_later(self._message, min(doubled, _LONGEST_RETRY_SECONDS))
+            self._queue.put_later(self._message, retry_delay(settings, self.attempt).total_seconds())
         else:
             self._queue.bury(self._message, reason)
 
     async def reply(self, data: object) -> None:
-        body = encode_body(data, self._consumer.broker.settings)
+        body = encode_body(data, self.consumer.broker.settings)
         waiting = self._message.reply
         if waiting is not None and not waiting.done():
             waiting.set_result(body)
 
     def settle(self) -> bool:
-        """Whether it was still this consumer's to settle: not so after the consumer gave it back."""
-        if self._settled:
-            raise UsageError(f"the delivery {self.id} is settled already. Acknowledge or reject it once.")
-        self._settled = True
-        return self._consumer.forget(self)
-
-    def give_back(self) -> tuple[_Queue, _Message]:
-        return self._queue, self._message
+        """Settle it and return whether the consumer still had it: a closed one has returned it."""
+        mark_settled((self,))
+        return self.consumer.forget(self)
 
 
 class MemoryConsumer(Consumer):
-    """Takes turns over the queues of its events."""
+    """Takes messages from the queues of its events in turns."""
 
     def __init__(
         self, broker: MemoryBroker, events: Iterable[str], subgroup: str | None, prefetch: int
@@ -197,7 +194,7 @@ class MemoryConsumer(Consumer):
         self._subgroup = subgroup
         self._queues: deque[_Queue] = deque()
         self._prefetch = prefetch
-        self._unsettled: dict[MemoryDelivery, None] = {}
+        self._unsettled: dict[MemoryDelivery, tuple[_Queue, _Message]] = {}
         self._something = asyncio.Event()
         self._open = False
 
@@ -208,9 +205,8 @@ class MemoryConsumer(Consumer):
             queue.consumers.add(self)
 
     async def batch(self, at_most: int) -> Sequence[Delivery]:
-        if at_most < 1:
-            raise UsageError(f"a batch of {at_most} cannot be waited for. Ask for 1 or more.")
-        # What is there is taken without waiting, so a busy consumer must let others run by itself.
+        check_batch(at_most)
+        # Messages that are ready are taken without waiting, so a busy consumer must let other tasks run.
         await asyncio.sleep(0)
         while self._open:
             self._something.clear()
@@ -220,8 +216,9 @@ class MemoryConsumer(Consumer):
         raise StopAsyncIteration
 
     async def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
-        for delivery in deliveries:
-            await delivery.acknowledge()
+        mark_settled(deliveries)
+        for delivery in cast("Sequence[MemoryDelivery]", deliveries):
+            delivery.consumer.forget(delivery)
 
     async def close(self) -> None:
         if not self._open:
@@ -231,8 +228,7 @@ class MemoryConsumer(Consumer):
         unsettled, self._unsettled = self._unsettled, {}
         for queue in self._queues:
             queue.consumers.discard(self)
-            returned = (each.give_back() for each in unsettled)
-            messages = [message for owner, message in returned if owner is queue]
+            messages = [message for owner, message in unsettled.values() if owner is queue]
             queue.put_back(messages, self.broker.settings.max_attempts)
         self.wake()
 
@@ -257,8 +253,9 @@ class MemoryConsumer(Consumer):
                 empty += 1
                 continue
             empty = 0
-            taken.append(MemoryDelivery(message, queue, self))
-        self._unsettled.update(dict.fromkeys(taken))
+            delivery = MemoryDelivery(message, queue, self)
+            self._unsettled[delivery] = queue, message
+            taken.append(delivery)
         return taken
 
     async def _wait(self) -> None:
@@ -273,9 +270,9 @@ class MemoryConsumer(Consumer):
 
 
 class MemoryBroker(Broker):
-    """A broker in this process. `memory://` is private, `memory://name` is shared by that name.
+    """A broker in memory. `memory://` is private, `memory://name` is shared by that name.
 
-    A name's queues and messages go with the last broker of that name.
+    The queues and messages of a name are deleted with the last broker of that name.
     """
 
     def __init__(self, hub: _Hub, settings: BrokerSettings) -> None:
@@ -318,10 +315,7 @@ class MemoryBroker(Broker):
             self._calls.discard(waiting)
 
     def consume(self, *events: str, subgroup: str | None = None, prefetch: int = 100) -> Consumer:
-        if not events:
-            raise UsageError("a consumer of no events never receives. Name one or more.")
-        if prefetch < 1:
-            raise UsageError(f"a prefetch of {prefetch} receives nothing. Make it 1 or more.")
+        check_consume(events, prefetch)
         self._check(events, subgroup)
         return MemoryConsumer(self, events, subgroup, prefetch)
 
@@ -339,7 +333,7 @@ class MemoryBroker(Broker):
             await consumer.close()
         for waiting in self._calls:
             if not waiting.done():
-                waiting.set_exception(self._closed_error())
+                waiting.set_exception(closed_error())
         self._open = False
         self._hub.leave()
 
@@ -371,16 +365,9 @@ class MemoryBroker(Broker):
 
     def _require_open(self) -> None:
         if not self._open:
-            raise self._closed_error()
-
-    def _closed_error(self) -> UsageError:
-        return UsageError("this broker is closed. Open another one.")
+            raise closed_error()
 
 
 def _check_name(kind: str, name: str) -> None:
     if not is_name(name):
         raise name_refusal(kind, name, "text without colons")
-
-
-def _age(message: _Message) -> str:
-    return message.id

@@ -1,4 +1,4 @@
-"""RabbitMQ as a broker, laid out as the Spectacles document says."""
+"""The broker on RabbitMQ, with the exchanges and queues of the Spectacles document."""
 
 from keywright_messaging.amqp.broker import AmqpBroker
 

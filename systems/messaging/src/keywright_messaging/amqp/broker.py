@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import socket
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from itertools import count
 from typing import Any, Self
 
 from aiormq.exceptions import ChannelNotFoundEntity
 from pamqp.commands import Basic
 
-from keywright.errors import UsageError
 from keywright_messaging.amqp.calls import Replies
-from keywright_messaging.amqp.connection import Connection
+from keywright_messaging.amqp.connection import AmqpConnection, BrokerAddress
 from keywright_messaging.amqp.consumer import AmqpConsumer
-from keywright_messaging.amqp.dead_letters import Rerouting, dead_letter
 from keywright_messaging.amqp.frames import PERSISTENT, Properties, identified
-from keywright_messaging.amqp.link import Address, Link
-from keywright_messaging.amqp.publisher import Identities, Outgoing, Publisher
-from keywright_messaging.amqp.topology import Queue, Topology, check_name
-from keywright_messaging.contract import Broker, BrokerSettings, DeadLetter, encode_body
+from keywright_messaging.amqp.publisher import AmqpPublisher, OutgoingMessage
+from keywright_messaging.amqp.reconnector import Reconnector
+from keywright_messaging.amqp.rerouter import Rerouter, dead_letter
+from keywright_messaging.amqp.topology import AmqpQueue, AmqpTopology, check_name
+from keywright_messaging.contract import (
+    Broker,
+    BrokerSettings,
+    DeadLetter,
+    check_consume,
+    closed_error,
+    encode_body,
+)
 from keywright_messaging.encodings import CONTENT_TYPES
 from keywright_messaging.errors import CallTimeoutError
 
@@ -32,36 +40,37 @@ __all__ = ["AmqpBroker"]
 class AmqpBroker(Broker):
     """A group on RabbitMQ: a durable direct exchange, and a durable queue for each event and subgroup."""
 
-    def __init__(self, address: Address, settings: BrokerSettings) -> None:
+    def __init__(self, address: BrokerAddress, settings: BrokerSettings) -> None:
         check_name("a group", settings.group)
         self.settings = settings
         seconds = settings.connect_timeout.total_seconds()
         self._content_type = CONTENT_TYPES[settings.encoding]
         self._label = Properties(content_type=self._content_type).pack(PERSISTENT)
         self._seconds = seconds
-        self._ids = Identities()
-        self._connection = Connection(
+        # Unique among all processes; without a Python function for each message.
+        self._ids = map(f"{secrets.token_hex(8)}-{{}}".format, count(1))
+        self._reconnector = Reconnector(
             address, settings.client or f"{socket.gethostname()}-{os.getpid()}", seconds
         )
-        self._publisher = Publisher(self._connection, seconds)
-        self._topology = Topology(self._connection, settings)
+        self._publisher = AmqpPublisher(self._reconnector, seconds)
+        self._topology = AmqpTopology(self._reconnector, settings)
         self._replies = Replies()
-        self._rerouting = Rerouting(self._publisher, self._topology, settings, self._ids)
+        self._rerouter = Rerouter(self._publisher, self._topology, settings, self._ids)
         self._consumers: list[AmqpConsumer] = []
         self._closed = False
 
     @classmethod
     async def open(cls, url: str, settings: BrokerSettings) -> Self:
-        """Connect, declare the exchange. Raises BrokerUnreachableError at once, QueueMismatchError."""
-        broker = cls(Address(url), settings)
-        # In this order they are set up again after an outage: what was published waits for the queues.
-        for part in (broker._topology, broker._replies, broker._publisher):
-            broker._connection.add(part)
-        await broker._connection.open()
+        """Connect once and declare the exchange. Raise BrokerUnreachableError, QueueMismatchError."""
+        broker = cls(BrokerAddress(url), settings)
+        # They are restored in this order after an outage: published messages need the queues.
+        for attachment in (broker._topology, broker._replies, broker._publisher):
+            broker._reconnector.add(attachment)
+        await broker._reconnector.open()
         return broker
 
     def __repr__(self) -> str:
-        return f"<AmqpBroker of {self.group!r} at {self._connection.address}>"
+        return f"<AmqpBroker of {self.group!r} at {self._reconnector.address}>"
 
     async def declare(self, *events: str, subgroup: str | None = None) -> None:
         self._check_open()
@@ -77,7 +86,7 @@ class AmqpBroker(Broker):
         self._check_open()
         identities: list[str] = []
 
-        def messages() -> Iterator[Outgoing]:
+        def messages() -> Iterator[OutgoingMessage]:
             for item in items:
                 message = self._outgoing(event, item)
                 identities.append(message.identity)
@@ -100,12 +109,11 @@ class AmqpBroker(Broker):
 
     def consume(self, *events: str, subgroup: str | None = None, prefetch: int = 100) -> AmqpConsumer:
         self._check_open()
-        if not events or prefetch < 1:
-            raise UsageError("a consumer needs an event and a prefetch of one or more. Name what to consume.")
+        check_consume(events, prefetch)
         consumer = AmqpConsumer(
-            self._connection,
+            self._reconnector,
             self._topology,
-            self._rerouting,
+            self._rerouter,
             self._queues(events, subgroup),
             prefetch,
             shared_limit=not self.settings.quorum,
@@ -118,7 +126,7 @@ class AmqpBroker(Broker):
     ) -> list[DeadLetter]:
         self._check_open()
         (queue,) = self._queues((event,), subgroup)
-        return await self._connection.run(lambda link: _peek(link, queue, limit))
+        return await self._reconnector.run(lambda connection: _peek(connection, queue, limit))
 
     async def close(self) -> None:
         if self._closed:
@@ -132,28 +140,28 @@ class AmqpBroker(Broker):
                     await self._publisher.drain()
         finally:
             self._publisher.close()
-            await self._connection.close()
+            await self._reconnector.close()
 
     def _check_open(self) -> None:
         if self._closed:
-            raise UsageError("this broker is closed. Open another one.")
+            raise closed_error()
 
-    def _queues(self, events: Iterable[str], subgroup: str | None) -> list[Queue]:
-        return [Queue(self.group, event, subgroup) for event in dict.fromkeys(events)]
+    def _queues(self, events: Iterable[str], subgroup: str | None) -> list[AmqpQueue]:
+        return [AmqpQueue(self.group, event, subgroup) for event in dict.fromkeys(events)]
 
-    def _outgoing(self, event: str, data: object) -> Outgoing:
+    def _outgoing(self, event: str, data: object) -> OutgoingMessage:
         check_name("an event", event)
         identity = next(self._ids)
         body = encode_body(data, self.settings)
-        return Outgoing(self.group, event, identity, identified(self._label, identity), body)
+        return OutgoingMessage(self.settings.group, event, identity, identified(self._label, identity), body)
 
 
-async def _peek(link: Link, queue: Queue, limit: int) -> list[DeadLetter]:
-    """Get up to `limit` messages, then give all of them back: they return to where they were."""
+async def _peek(connection: AmqpConnection, queue: AmqpQueue, limit: int) -> list[DeadLetter]:
+    """Get up to `limit` messages and requeue all of them: they return to their places."""
     letters: list[DeadLetter] = []
     last = 0
     with suppress(ChannelNotFoundEntity):
-        async with link.scratch() as channel:
+        async with connection.scratch() as channel:
             while len(letters) < limit:
                 message = await channel.basic_get(queue.dead)
                 if not isinstance(message.delivery, Basic.GetOk):

@@ -1,46 +1,43 @@
-"""Calling: a question with a queue to answer to, and waiting for the answer."""
+"""Calls: publish a question with a queue to reply to, and wait for the reply."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, TypeVar
+from typing import Any
 
-from aiormq.abc import DeliveredMessage
-
+from keywright_messaging.amqp.connection import AmqpConnection
 from keywright_messaging.amqp.frames import PERSISTENT, Properties, read_properties
-from keywright_messaging.amqp.link import Link
-from keywright_messaging.amqp.publisher import Outgoing, Publisher
+from keywright_messaging.amqp.publisher import AmqpPublisher, OutgoingMessage
 from keywright_messaging.encodings import decode
 from keywright_messaging.errors import BrokerError
 
 __all__ = ["Replies"]
 
-T = TypeVar("T")
-
 
 class Replies:
-    """One reply queue a link, named by the server and gone with the link; answers find their calls by id.
+    """One reply queue for each connection, named by the server and deleted with the connection.
 
-    A call whose question was confirmed before an outage does not get its answer: that went to the old queue.
+    Replies find their calls by id. A call whose question was confirmed before an outage gets no reply: that
+    went to the former queue.
     """
 
     def __init__(self) -> None:
-        self._link: Link | None = None
+        self._connection: AmqpConnection | None = None
         self._queue = ""
         self._calls: dict[str, asyncio.Future[tuple[Properties, bytes]]] = {}
 
-    async def attach(self, link: Link) -> None:
-        if self._link is link:
+    async def attach(self, connection: AmqpConnection) -> None:
+        if self._connection is connection:
             return
-        channel = await link.open_tapped(self)
+        channel = await connection.open_consumer_channel(self)
         declared = await channel.queue_declare(exclusive=True, auto_delete=True)
         self._queue = declared.queue or ""
-        await channel.basic_consume(self._queue, _never, no_ack=True)
-        link.watch(channel)
-        self._link = link
+        await connection.consume(channel, self._queue, no_ack=True)
+        connection.watch(channel)
+        self._connection = connection
 
     def detach(self) -> None:
-        self._link = None
+        self._connection = None
 
     def fail(self, error: BrokerError) -> None:
         for call in self._calls.values():
@@ -53,14 +50,10 @@ class Replies:
         if call is not None and not call.done():
             call.set_result((properties, body))
 
-    def returned(self, header: bytes) -> None:
-        raise AssertionError("nothing is published on the replies' channel")
-
-    def confirmed(self, tag: int, multiple: bool, accepted: bool) -> None:
-        raise AssertionError("nothing is published on the replies' channel")
-
-    async def ask(self, publisher: Publisher, question: Outgoing, content_type: str, reply: Any) -> Any:
-        """Publish the question and return its answer, whenever that comes."""
+    async def ask(
+        self, publisher: AmqpPublisher, question: OutgoingMessage, content_type: str, reply: Any
+    ) -> Any:
+        """Publish the question and return its reply, decoded as `reply`, whenever that comes."""
         identity = question.identity
 
         def pack() -> tuple[int, bytes]:
@@ -77,8 +70,3 @@ class Replies:
         finally:
             del self._calls[identity]
         return decode(body, reply, content_type=properties.content_type)
-
-
-async def _never(message: DeliveredMessage) -> None:
-    """aiormq wants a callback; the tap takes the deliveries before it sees them."""
-    raise AssertionError(f"an answer to {message.routing_key!r} passed the tap")

@@ -1,183 +1,213 @@
-"""Keeps one link to the broker, and brings back what depended on a lost one.
-
-aio-pika's robust connection is not used: it restores declarations and consumers, but a publish that waits for
-its confirm when the connection dies fails, and a mismatch met while restoring is retried for ever without
-anybody learning of it. Here every part says how it is attached to a new link.
-"""
+"""One connection to RabbitMQ, from the login until it is lost."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import random
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager, suppress
+from typing import Any, TypeVar
 
-from aiormq.exceptions import AMQPChannelError
+import aiormq
+from aiormq.abc import AbstractChannel, DeliveredMessage
+from aiormq.exceptions import AMQPChannelError, AMQPError, ChannelInvalidStateError
+from yarl import URL
 
 from keywright.errors import UsageError
-from keywright_messaging.amqp.link import Address, Link, LinkLostError
-from keywright_messaging.errors import BrokerError, BrokerUnreachableError
+from keywright_messaging.amqp.frames import CONTENT_OVERHEAD
+from keywright_messaging.amqp.tap import ConfirmSink, DeliverySink, TappedTransport
+from keywright_messaging.errors import BrokerUnreachableError
 
-__all__ = ["Connection", "Part"]
+__all__ = ["AmqpConnection", "AmqpConnectionLostError", "BrokerAddress"]
 
 T = TypeVar("T")
 
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 5.0
-
-_log = logging.getLogger(__name__)
+_HEARTBEAT_SECONDS = 15
+_CLOSE_SECONDS = 5.0
 
 
-class Part(Protocol):
-    """Something that lives on a link, and on the next one when that is lost."""
-
-    async def attach(self, link: Link) -> None:
-        """Set itself up on a link; harmless when it is attached to it already."""
-
-    def detach(self) -> None:
-        """The link is gone; the next attach brings another."""
-
-    def fail(self, error: BrokerError) -> None:
-        """There will be no other link."""
+class AmqpConnectionLostError(Exception):
+    """The connection ended before an operation did, so it may have happened. Stays inside this package."""
 
 
-class Connection:
-    """The broker's one link at a time. Parts are attached in the order in which they were added."""
+class BrokerAddress:
+    """The host, port and virtual host of a broker. Prints without credentials and options."""
 
-    def __init__(self, address: Address, name: str, seconds: float) -> None:
-        self.address = address
-        self._name = name
-        self.seconds = seconds
-        self._parts: list[Part] = []
-        self._link: Link | None = None
-        self._connected = asyncio.Event()
-        self._failure: BrokerError | None = None
-        self._supervisor: asyncio.Task[None] | None = None
-        self._closed = False
-
-    async def open(self) -> None:
-        """Connect once, without retrying. Raises BrokerUnreachableError, or what a part raises."""
-        link = await Link.open(self.address, self._name, self.seconds)
+    def __init__(self, url: str) -> None:
         try:
-            async with asyncio.timeout(self.seconds):
-                await self._attach_all(link)
-        except LinkLostError as exc:
-            raise BrokerUnreachableError(str(self.address), str(exc)) from exc
+            self.url = URL(url)
+        except ValueError:
+            # The parser's own message may quote the password.
+            raise UsageError(
+                "the broker's URL is malformed. Write amqp://user:password@host/vhost."
+            ) from None
+        if not self.url.host:
+            raise UsageError("the broker's URL names no host. Write amqp://user:password@host/vhost.")
+        if "heartbeat" not in self.url.query:
+            self.url = self.url.update_query(heartbeat=_HEARTBEAT_SECONDS)
+
+    def __str__(self) -> str:
+        port = self.url.explicit_port or {"amqps": 5671}.get(self.url.scheme, 5672)
+        return f"{self.url.host}:{port}{self.url.path.rstrip('/')}"
+
+    def __repr__(self) -> str:
+        return f"BrokerAddress({str(self)!r})"
+
+
+class AmqpConnection:
+    """A live connection. The future `lost` completes with the reason when the connection is unusable.
+
+    A channel that the server closes, or a consumer that it cancels, ends the whole connection: everything
+    that depends on it is restored in one way, by the reconnect.
+    """
+
+    def __init__(self, opened: aiormq.Connection, stream: TappedTransport) -> None:
+        assert stream.tap is not None
+        assert stream.transport is not None
+        self._aiormq = opened
+        self._tap = stream.tap
+        self._transport = stream.transport
+        self._watched: set[int] = set()
+        self._scratch: AbstractChannel | None = None
+        self._scratching = asyncio.Lock()
+        self.lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.frame_body = opened.connection_tune.frame_max - CONTENT_OVERHEAD
+
+    @classmethod
+    async def open(cls, address: BrokerAddress, name: str, seconds: float) -> AmqpConnection:
+        """Connect and log in. Raise BrokerUnreachableError."""
+        stream = TappedTransport()
+        opened = aiormq.Connection(
+            address.url, transport_factory=stream, client_properties={"connection_name": name}
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                await opened.connect()
         except TimeoutError as exc:
-            raise BrokerUnreachableError(str(self.address), "it stopped answering") from exc
+            if stream.transport is not None:
+                stream.transport.abort()
+            raise BrokerUnreachableError(str(address), f"no answer within {seconds:g} s") from exc
+        except (AMQPError, OSError, RuntimeError) as exc:
+            raise BrokerUnreachableError(str(address), _reason(exc)) from exc
+        connection = cls(opened, stream)
+        stream.when_ended(lambda: connection.lose("the connection was lost"))
+        opened.closing.add_done_callback(lambda done: connection.lose(_reason_of(done)))
+        return connection
+
+    @property
+    def writes_waiting(self) -> int:
+        """The number of bytes that the socket has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    def write(self, frames: bytes) -> None:
+        """Send whole frames; drop them if the connection is lost."""
+        if not self.lost.done():
+            self._transport.write(frames)
+
+    def lose(self, reason: str) -> None:
+        """Declare the connection lost."""
+        if not self.lost.done():
+            self.lost.set_result(reason)
+
+    async def open_consumer_channel(self, sink: DeliverySink) -> AbstractChannel:
+        """Open a channel whose deliveries go to `sink`. Call `watch` when it is set up."""
+        channel = await self._aiormq.channel(publisher_confirms=False)
+        self._tap.tap_deliveries(channel.number, sink)
+        return channel
+
+    async def open_publisher_channel(self, sink: ConfirmSink) -> AbstractChannel:
+        """Open a channel whose confirms and returns go to `sink`. Call `watch` when it is set up."""
+        channel = await self._aiormq.channel(publisher_confirms=True)
+        self._tap.tap_confirms(channel.number, sink)
+        return channel
+
+    async def consume(
+        self, channel: AbstractChannel, queue: str, *, tag: str | None = None, no_ack: bool = False
+    ) -> None:
+        """Start a consumer on a consumer channel."""
+
+        async def bypassed(_message: DeliveredMessage) -> None:
+            # aiormq requires a callback, though the tap takes every delivery before. One that was missed
+            # is delivered again on the next connection.
+            self.lose("a delivery bypassed the tap")
+
+        await channel.basic_consume(queue, bypassed, consumer_tag=tag, no_ack=no_ack)
+
+    def watch(self, channel: AbstractChannel) -> None:
+        """Declare the connection lost when the server closes the channel or cancels a consumer on it."""
+        number = channel.number
+        self._watched.add(number)
+        channel.closing.add_done_callback(
+            lambda done: self.lose(_reason_of(done)) if number in self._watched else None
+        )
+        channel.on_consumer_cancel_callbacks.add(lambda _frame: self.lose("a queue was deleted"))
+
+    async def release(self, channel: AbstractChannel) -> None:
+        """Close a tapped channel. The server takes back its unsettled deliveries."""
+        self._watched.discard(channel.number)
+        with suppress(AmqpConnectionLostError, AMQPError):
+            await self.during(channel.close())
+        self._tap.untap(channel.number)
+
+    @asynccontextmanager
+    async def scratch(self) -> AsyncIterator[AbstractChannel]:
+        """Lend the channel for operations that the server may answer by closing it, one at a time."""
+        async with self._scratching:
+            if self._scratch is None or self._scratch.is_closed:
+                self._scratch = await self._aiormq.channel(publisher_confirms=False)
+            yield self._scratch
+
+    async def during(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of `work`. Raise AmqpConnectionLostError as soon as the connection is lost.
+
+        Channel errors pass through.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait((task, self.lost), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            if self._link is None:
-                await link.close()
-        self._supervisor = asyncio.create_task(self._supervise(link), name="keywright amqp")
-
-    def add(self, part: Part) -> None:
-        """Have a part attached to every link from the next one on."""
-        if part not in self._parts:
-            self._parts.append(part)
-
-    def remove(self, part: Part) -> None:
-        with suppress(ValueError):
-            self._parts.remove(part)
-
-    async def run(self, operation: Callable[[Link], Coroutine[Any, Any, T]]) -> T:
-        """The result of an operation that may be repeated: on the next link, if this one is lost."""
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task})
         try:
-            async with asyncio.timeout(self.seconds):
-                while True:
-                    link = await self._current()
-                    with suppress(LinkLostError):
-                        return await link.during(operation(link))
-                    await asyncio.sleep(0)
-        except TimeoutError as exc:
-            raise self.unreachable() from exc
-
-    def unreachable(self) -> BrokerUnreachableError:
-        """The error of an operation that waited long enough."""
-        return BrokerUnreachableError(str(self.address), f"no connection within {self.seconds:g} s")
+            return task.result()
+        except asyncio.CancelledError:
+            raise self._lost_because("an operation was cancelled") from None
+        except AMQPChannelError:
+            if self.lost.done():
+                raise AmqpConnectionLostError(self.lost.result()) from None
+            raise
+        except (AMQPError, OSError) as exc:
+            raise self._lost_because(_reason(exc)) from exc
+        except RuntimeError as exc:  # aiormq reports a closed connection or channel by it
+            if not self._aiormq.is_closed and not isinstance(exc, ChannelInvalidStateError):
+                raise
+            raise self._lost_because(_reason(exc)) from exc
 
     async def close(self) -> None:
-        """End the link for good."""
-        self._closed = True
-        if self._supervisor is not None:
-            self._supervisor.cancel()
-            await asyncio.wait({self._supervisor})
-        if self._link is not None:
-            await self._link.close()
-            self._link = None
-        self._connected.set()
-
-    async def _current(self) -> Link:
-        while True:
-            await self._connected.wait()
-            if self._closed:
-                raise UsageError("this broker is closed. Open another one.")
-            if self._failure is not None:
-                raise self._failure
-            if self._link is not None and not self._link.lost.done():
-                return self._link
-            self._connected.clear()
-
-    async def _attach_all(self, link: Link) -> None:
+        """End the connection; drop a lost one immediately."""
+        if self.lost.done():
+            self._transport.abort()
+        self._watched.clear()
+        self.lose("closed")
         try:
-            for part in tuple(self._parts):
-                await link.during(part.attach(link))
-        except AMQPChannelError as exc:
-            raise BrokerError(f"{self.address} refused: {exc}. Grant this user what it names.") from exc
-        self._link = link
-        self._connected.set()
-
-    async def _supervise(self, link: Link) -> None:
-        try:
-            await self._keep_linked(link)
-        except BrokerError as exc:
-            self._give_up(exc)
-        except Exception as exc:
-            # Whoever waits for the broker must not wait for ever.
-            self._give_up(BrokerError(f"reconnecting to {self.address} failed: {exc!r}. Report it."))
-            raise
-
-    async def _keep_linked(self, link: Link) -> None:
-        while True:
-            reason = await asyncio.shield(link.lost)
-            _log.warning("the connection to %s was lost (%s); reconnecting", self.address, reason)
-            self._connected.clear()
-            self._link = None
-            for part in tuple(self._parts):
-                part.detach()
-            await link.close()
-            link = await self._reconnect()
-
-    async def _reconnect(self) -> Link:
-        pause = _FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                link = await Link.open(self.address, self._name, self.seconds)
-            except BrokerUnreachableError as exc:
-                _log.debug("%s", exc)
-            else:
-                if await self._restored(link):
-                    return link
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-
-    async def _restored(self, link: Link) -> bool:
-        """Whether all parts are attached. A link that dies meanwhile is no reason to give up."""
-        try:
-            async with asyncio.timeout(self.seconds):
-                await self._attach_all(link)
-        except (LinkLostError, TimeoutError) as exc:
-            _log.debug("the new connection to %s did not last: %s", self.address, exc)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    # aiormq may end with a cancellation of its own, which is not one of ours.
+                    await asyncio.gather(self._aiormq.close(), return_exceptions=True)
         finally:
-            if self._link is None:
-                for part in tuple(self._parts):
-                    part.detach()
-                await link.close()
-        return self._link is not None
+            self._transport.abort()
 
-    def _give_up(self, error: BrokerError) -> None:
-        self._failure = error
-        self._connected.set()
-        for part in tuple(self._parts):
-            part.fail(error)
+    def _lost_because(self, reason: str) -> AmqpConnectionLostError:
+        self.lose(reason)
+        return AmqpConnectionLostError(self.lost.result())
+
+
+def _reason_of(done: asyncio.Future[Any]) -> str:
+    if done.cancelled():
+        return "closed"
+    error = done.exception()
+    return _reason(error) if error is not None else "closed"
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Receiving: two channels a consumer, one for its queues and one for their suspects."""
+"""Receiving: two channels for each consumer, one for its queues and one for their suspects."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from aiormq.abc import AbstractChannel, DeliveredMessage
+from aiormq.abc import AbstractChannel
 from aiormq.exceptions import AMQPChannelError, AMQPError
 
 from keywright.errors import UsageError
-from keywright_messaging.amqp.connection import Connection
-from keywright_messaging.amqp.dead_letters import Rerouting
-from keywright_messaging.amqp.delivery import AmqpDelivery, Inlet
-from keywright_messaging.amqp.link import Link, LinkLostError
-from keywright_messaging.amqp.topology import Queue, Topology, refusal
-from keywright_messaging.contract import Consumer, Delivery
+from keywright_messaging.amqp.connection import AmqpConnection, AmqpConnectionLostError
+from keywright_messaging.amqp.delivery import AmqpDelivery, ConsumerChannel
+from keywright_messaging.amqp.reconnector import Reconnector
+from keywright_messaging.amqp.rerouter import Rerouter
+from keywright_messaging.amqp.topology import AmqpQueue, AmqpTopology, refusal
+from keywright_messaging.contract import Consumer, Delivery, check_batch, mark_settled
 from keywright_messaging.errors import BrokerError
 
 __all__ = ["AmqpConsumer"]
@@ -27,36 +27,35 @@ _log = logging.getLogger(__name__)
 
 
 class AmqpConsumer(Consumer):
-    """The deliveries of some queues, in the order of their arrival; suspects come first, each alone.
+    """The deliveries of some queues, in the order of their arrival; suspects come first, one at a time.
 
-    The server holds at most `prefetch` deliveries of all its classic queues together unsettled. Quorum queues
-    know no common limit: there it is `prefetch` for each queue, of which at most `prefetch` are handed out.
+    The server limits the unsettled deliveries of all its classic queues together to `prefetch`. Quorum queues
+    have no shared limit: there it is `prefetch` for each queue, of which at most `prefetch` are handed out.
     """
 
     def __init__(
         self,
-        connection: Connection,
-        topology: Topology,
-        rerouting: Rerouting,
-        queues: Sequence[Queue],
+        reconnector: Reconnector,
+        topology: AmqpTopology,
+        rerouter: Rerouter,
+        queues: Sequence[AmqpQueue],
         prefetch: int,
         *,
         shared_limit: bool,
     ) -> None:
-        self._connection = connection
+        self._reconnector = reconnector
         self._topology = topology
-        self._rerouting = rerouting
+        self._rerouter = rerouter
         self._queues = tuple(queues)
         self._prefetch = prefetch
         self._shared_limit = shared_limit
         self._attaching = asyncio.Lock()
-        self._link: Link | None = None
-        self._channels: list[AbstractChannel] = []
-        self._news = asyncio.Event()
+        self._connection: AmqpConnection | None = None
+        self._opened: list[AbstractChannel] = []
+        self._changed = asyncio.Event()
         self._arrived: deque[AmqpDelivery] = deque()
         self._suspects: deque[AmqpDelivery] = deque()
-        self._crowd = self._make_inlet(alone=False)
-        self._loners = self._make_inlet(alone=True)
+        self._make_channels()
         self._moves: set[asyncio.Task[None]] = set()
         self._failure: BrokerError | None = None
         self.closed = False
@@ -64,9 +63,9 @@ class AmqpConsumer(Consumer):
     async def open(self) -> None:
         if self.closed:
             raise UsageError("this consumer was closed. Make another one with consume().")
-        self._connection.add(self)
+        self._reconnector.add(self)
         try:
-            await self._connection.run(self.attach)
+            await self._reconnector.run(self.attach)
         except BaseException:
             await self.close()
             raise
@@ -75,142 +74,131 @@ class AmqpConsumer(Consumer):
             raise self._failure
 
     async def batch(self, at_most: int) -> Sequence[AmqpDelivery]:
-        if at_most < 1:
-            raise UsageError(f"a batch of {at_most} cannot be waited for. Ask for one or more.")
+        check_batch(at_most)
         while True:
             if self.closed:
                 raise StopAsyncIteration
             if self._suspects:
-                self._loners.handed_out += 1
+                self._suspect_channel.handed_out += 1
                 return [self._suspects.popleft()]
-            if taken := self._take(at_most):
-                return taken
+            arrived, channel = self._arrived, self._channel
+            count = min(at_most, len(arrived), self._prefetch - channel.handed_out)
+            if count > 0:
+                channel.handed_out += count
+                return [arrived.popleft() for _ in range(count)]
             if self._failure is not None:
                 raise self._failure
-            self._news.clear()
-            await self._news.wait()
+            self._changed.clear()
+            await self._changed.wait()
 
     async def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
         own = [delivery for delivery in deliveries if isinstance(delivery, AmqpDelivery)]
         if len(own) < len(deliveries):
             raise UsageError(
-                "these deliveries came from different brokers. Acknowledge each where it came from."
+                "these deliveries came from different brokers. Acknowledge each with its own consumer."
             )
-        tags: dict[Inlet, list[int]] = {}
+        mark_settled(own)
+        tags: dict[ConsumerChannel, list[int]] = {}
         for delivery in own:
-            delivery.check_unsettled()
-            tags.setdefault(delivery.inlet, []).append(delivery.tag)
-        for delivery in own:
-            delivery.mark_settled()
-        for inlet, settled in tags.items():
-            inlet.release(settled)
-            inlet.flush()
+            tags.setdefault(delivery.channel, []).append(delivery.tag)
+        for channel, settled in tags.items():
+            channel.release(settled)
+            channel.flush()
 
     async def close(self) -> None:
         if self.closed:
             return
         self.closed = True
-        self._news.set()
-        self._connection.remove(self)
+        self._changed.set()
+        self._reconnector.remove(self)
         async with self._attaching:
-            link, channels = self._link, self._channels
-            if link is not None:
-                await self._finish_moves(link, channels)
-            self._void()
-            if link is not None:
-                for channel in channels:
-                    await link.release(channel)
+            connection, opened = self._connection, self._opened
+            if connection is not None:
+                await self._finish_moves(connection, opened)
+            self.detach()
+            if connection is not None:
+                for channel in opened:
+                    await connection.release(channel)
 
-    async def attach(self, link: Link) -> None:
+    async def attach(self, connection: AmqpConnection) -> None:
         async with self._attaching:
-            if self._link is not link and not self.closed:
-                await self._set_up(link)
+            if self._connection is connection or self.closed:
+                return
+            self._connection, self._opened = connection, []
+            try:
+                await self._set_up(connection)
+            except BrokerError as exc:
+                self.fail(exc)
 
     def detach(self) -> None:
-        self._void()
-
-    def fail(self, error: BrokerError) -> None:
-        self._failure = error
-        self._news.set()
-
-    async def _finish_moves(self, link: Link, channels: Sequence[AbstractChannel]) -> None:
-        """Receive no more, and let what is being moved arrive: cut short, it would be in two places."""
-        with suppress(LinkLostError, AMQPError):
-            for channel in channels:
-                for number in range(len(self._queues)):
-                    await link.during(channel.basic_cancel(str(number), nowait=True))
-        # Not for ever: a server that is short of memory takes no messages.
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._connection.seconds):
-                while self._moves and not link.lost.done():
-                    waited: list[asyncio.Future[Any]] = [link.lost, *self._moves]
-                    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-        for move in tuple(self._moves):
-            move.cancel()
-
-    def _make_inlet(self, *, alone: bool) -> Inlet:
-        arrive = self._suspect_arrives if alone else self._arrives
-        return Inlet(self._queues, self._rerouting, arrive, self._news.set)
-
-    def _void(self) -> None:
-        for inlet in (self._crowd, self._loners):
-            inlet.flush()
-            inlet.disconnect()
-        self._link, self._channels = None, []
+        """Forget the connection; its unsettled deliveries are void."""
+        for channel in (self._channel, self._suspect_channel):
+            channel.flush()
+            channel.disconnect()
+        self._connection, self._opened = None, []
         self._arrived.clear()
         self._suspects.clear()
 
-    async def _set_up(self, link: Link) -> None:
-        self._link, self._channels = link, []
-        try:
-            await self._declare(link)
-            await self._receive(link)
-        except BrokerError as exc:
-            self.fail(exc)
+    def fail(self, error: BrokerError) -> None:
+        self._failure = error
+        self._changed.set()
 
-    async def _declare(self, link: Link) -> None:
+    async def _set_up(self, connection: AmqpConnection) -> None:
         for queue in self._queues:
-            await self._topology.declare_on(link, queue)
-            await self._topology.declare_suspects_on(link, queue)
+            await self._topology.declare_on(connection, queue)
+            await self._topology.declare_suspects_on(connection, queue)
+        self._make_channels()
+        names, suspects = [queue.name for queue in self._queues], [queue.suspects for queue in self._queues]
+        await self._consume(connection, self._channel, names, self._prefetch)
+        await self._consume(connection, self._suspect_channel, suspects, 1)
 
-    async def _receive(self, link: Link) -> None:
-        self._crowd = self._make_inlet(alone=False)
-        self._loners = self._make_inlet(alone=True)
-        await self._consume(link, self._crowd, [queue.name for queue in self._queues], self._prefetch)
-        await self._consume(link, self._loners, [queue.suspects for queue in self._queues], 1)
+    def _make_channels(self) -> None:
+        changed = self._changed.set
+        self._channel = ConsumerChannel(self._queues, self._rerouter, self._arrives, changed)
+        self._suspect_channel = ConsumerChannel(self._queues, self._rerouter, self._suspect_arrives, changed)
 
-    async def _consume(self, link: Link, inlet: Inlet, names: Sequence[str], prefetch: int) -> None:
-        channel = await link.open_tapped(inlet)
-        self._channels.append(channel)
-        inlet.connect(link, channel.number or 0)
+    async def _consume(
+        self, connection: AmqpConnection, receiver: ConsumerChannel, names: Sequence[str], prefetch: int
+    ) -> None:
+        channel = await connection.open_consumer_channel(receiver)
+        self._opened.append(channel)
+        receiver.connect(connection, channel.number)
         await channel.basic_qos(prefetch_count=prefetch, global_=self._shared_limit)
-        for tag, name in zip(inlet.consumer_tags, names, strict=True):
+        for tag, name in zip(receiver.consumer_tags, names, strict=True):
             try:
-                await channel.basic_consume(name, _never, consumer_tag=tag)
+                await connection.consume(channel, name, tag=tag)
             except AMQPChannelError as exc:
                 raise refusal("queue", name, exc) from exc
-        link.watch(channel)
+        connection.watch(channel)
 
-    def _take(self, at_most: int) -> list[AmqpDelivery]:
-        room = min(at_most, len(self._arrived), self._prefetch - self._crowd.handed_out)
-        if room <= 0:
-            return []
-        self._crowd.handed_out += room
-        return [self._arrived.popleft() for _ in range(room)]
+    async def _finish_moves(self, connection: AmqpConnection, opened: Sequence[AbstractChannel]) -> None:
+        """Stop receiving and wait for moves in progress: an interrupted one duplicates its message."""
+        with suppress(AmqpConnectionLostError, AMQPError):
+            for channel in opened:
+                for tag in self._channel.consumer_tags:
+                    await connection.during(channel.basic_cancel(tag, nowait=True))
+        # With a limit: a server that is short of memory takes no messages.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._reconnector.seconds):
+                while self._moves and not connection.lost.done():
+                    waited: list[asyncio.Future[Any]] = [connection.lost, *self._moves]
+                    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+        for move in tuple(self._moves):
+            move.cancel()
 
     def _arrives(self, delivery: AmqpDelivery) -> None:
         if delivery.redelivered:
             self._move(delivery, alone=False)
         else:
             self._arrived.append(delivery)
-            self._news.set()
+            self._changed.set()
 
     def _suspect_arrives(self, delivery: AmqpDelivery) -> None:
         if delivery.redelivered:
             self._move(delivery, alone=True)
         else:
             self._suspects.append(delivery)
-            self._news.set()
+            self._changed.set()
 
     def _move(self, delivery: AmqpDelivery, *, alone: bool) -> None:
         if self.closed:
@@ -220,17 +208,12 @@ class AmqpConsumer(Consumer):
         move.add_done_callback(self._moves.discard)
 
     async def _recount(self, delivery: AmqpDelivery, *, alone: bool) -> None:
-        delivery.mark_settled()
+        delivery.settled = True
         try:
-            await self._rerouting.recount(delivery, alone=alone)
+            await self._rerouter.recount(delivery, alone=alone)
         except BrokerError as exc:
-            # It stays unsettled, and comes again with the next connection.
+            # It stays unsettled, so the server delivers it again on the next connection.
             _log.warning("the redelivered message %s could not be moved: %s", delivery.id, exc)
             return
-        if delivery.inlet.alive:
-            delivery.inlet.settle((delivery.tag,))
-
-
-async def _never(message: DeliveredMessage) -> None:
-    """aiormq wants a callback; the tap takes the deliveries before it sees them."""
-    raise AssertionError(f"a delivery of {message.routing_key!r} passed the tap")
+        if delivery.channel.alive:
+            delivery.channel.settle((delivery.tag,))

@@ -1,7 +1,7 @@
-"""The frames that pass by the thousand, packed and read by hand: publish, deliver, acknowledge.
+"""The frequent frames, packed and parsed by hand: publish, deliver, acknowledge, confirm.
 
-Everything rare is aiormq's and pamqp's. AMQP 0-9-1, 4.2.3: a frame is its type, channel and size, the
-payload, and the octet 206. 4.2.6: content is a method frame, a header frame and body frames, in this order.
+aiormq and pamqp handle all others. AMQP 0-9-1, 4.2.3: a frame is its type, channel and size, the payload,
+and the octet 206. 4.2.6: content is a method frame, a header frame and body frames, in this order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 METHOD_FRAME, HEADER_FRAME, BODY_FRAME = 1, 2, 3
 FRAME_END = 0xCE
 CONTENT_OVERHEAD = 8
-"""What the negotiated frame size holds besides the body."""
+"""The bytes of the negotiated frame size that are not body."""
 
 _BASIC = 60
 CONSUME_DELIVER = _BASIC << 16 | 60
@@ -60,14 +60,14 @@ _ACKNOWLEDGEMENT = Struct(">BHIIQBB")
 _TAG = Struct(">QB")
 _SIZE_AND_FLAGS = Struct(">QH")
 _LENGTH = Struct(">I")
-_BROKEN = (ValueError, IndexError, RecursionError, struct.error)
+_MALFORMED = (ValueError, IndexError, RecursionError, struct.error)
 
 _CONTENT_TYPE, _CONTENT_ENCODING, _HEADERS, _DELIVERY_MODE = 1 << 15, 1 << 14, 1 << 13, 1 << 12
 _PRIORITY, _CORRELATION_ID, _REPLY_TO, _EXPIRATION, _MESSAGE_ID = 1 << 11, 1 << 10, 1 << 9, 1 << 8, 1 << 7
 
 
 class Properties:
-    """What a message says about itself, as far as it matters here."""
+    """The properties of a message that the broker uses."""
 
     __slots__ = ("content_type", "correlation_id", "foreign", "headers", "message_id", "reply_to")
 
@@ -83,13 +83,13 @@ class Properties:
         self.content_type = content_type
         self.headers = headers
         self.foreign = b""
-        """Headers as they were written: not every client's can be read and written again without loss."""
+        """The headers as received: those of some clients cannot be decoded and encoded without loss."""
         self.correlation_id = correlation_id
         self.reply_to = reply_to
         self.message_id = message_id
 
     def pack(self, mode: bytes) -> tuple[int, bytes]:
-        """The flags and the bytes of a content header; absent properties take no room."""
+        """Return the flags and the bytes of a content header; absent properties take no bytes."""
         flags, packed = _DELIVERY_MODE, []
         if self.content_type is not None:
             flags |= _CONTENT_TYPE
@@ -111,19 +111,19 @@ class Properties:
 
 
 def identified(packed: tuple[int, bytes], identity: str) -> tuple[int, bytes]:
-    """Packed properties that had no message id, with one: it comes after all the others."""
+    """Add a message id to packed properties without one: it comes after all the others."""
     flags, properties = packed
     return flags | _MESSAGE_ID, properties + _short(identity)
 
 
 def publish_method(channel: int, exchange: str, routing_key: str, *, mandatory: bool) -> bytes:
-    """The first frame of a publish."""
+    """Return the first frame of a publish."""
     arguments = b"\x00\x00" + _short(exchange) + _short(routing_key) + bytes([mandatory])
     return _METHOD.pack(METHOD_FRAME, channel, 4 + len(arguments), _PUBLISH) + arguments + _END
 
 
 def content(channel: int, flags: int, properties: bytes, body: bytes, frame_body: int) -> bytes:
-    """The header frame and the body frames, none of them longer than `frame_body`."""
+    """Return the header frame and the body frames, none with more than `frame_body` bytes of body."""
     size = len(body)
     header = _HEADER.pack(HEADER_FRAME, channel, 14 + len(properties), _BASIC, 0, size, flags)
     if 0 < size <= frame_body:
@@ -137,18 +137,18 @@ def content(channel: int, flags: int, properties: bytes, body: bytes, frame_body
 
 
 def acknowledgement(channel: int, tag: int, *, multiple: bool) -> bytes:
-    """The frame that settles one delivery, or with `multiple` also those before it."""
+    """Return the frame that settles one delivery, or with `multiple` also all before it."""
     return _ACKNOWLEDGEMENT.pack(METHOD_FRAME, channel, 13, ACK, tag, multiple, FRAME_END)
 
 
 def read_confirm(payload: bytes, at: int) -> tuple[int, bool]:
-    """The tag of an ack or nack, and whether it covers those before it."""
+    """Return the tag of an ack or nack, and whether it covers all tags before it."""
     tag, bits = _TAG.unpack_from(payload, at + 4)
     return tag, bool(bits & 1)
 
 
 def read_delivery(payload: bytes, at: int) -> tuple[bytes, int, bool]:
-    """The consumer tag, the delivery tag, and whether it was delivered before."""
+    """Return the consumer tag, the delivery tag, and whether the message was delivered before."""
     start = at + 5
     end = start + payload[at + 4]
     tag, bits = _TAG.unpack_from(payload, end)
@@ -156,26 +156,48 @@ def read_delivery(payload: bytes, at: int) -> tuple[bytes, int, bool]:
 
 
 def read_body_size(payload: bytes, at: int) -> int:
-    """How long the body of a content header is."""
+    """Return the body size in a content header."""
     size: int = _SIZE_AND_FLAGS.unpack_from(payload, at + 4)[0]
     return size
 
 
 def read_properties(header: bytes) -> Properties:
-    """The properties in the payload of a content header; of broken ones, those before the break.
+    """Return the properties in the payload of a content header; of malformed ones, those before the fault.
 
-    A message that cannot be described must still be delivered: it would come back for ever.
+    A message with malformed properties must still be delivered: the server would redeliver it forever.
     """
     found = Properties()
-    with suppress(*_BROKEN):
-        _read_into(found, header)
+    try:
+        flags: int = _SIZE_AND_FLAGS.unpack_from(header, 4)[1]
+        at = 14
+        if flags & _CONTENT_TYPE:
+            found.content_type, at = _read_short(header, at)
+        if flags & _CONTENT_ENCODING:
+            _, at = _read_short(header, at)
+        if flags & _HEADERS:
+            end = at + _LENGTH.size + _LENGTH.unpack_from(header, at)[0]
+            found.foreign = header[at + _LENGTH.size : end]
+            with suppress(*_MALFORMED):
+                found.headers = decode.field_table(header[at:end])[1]
+            at = end
+        at += bool(flags & _DELIVERY_MODE) + bool(flags & _PRIORITY)
+        if flags & _CORRELATION_ID:
+            found.correlation_id, at = _read_short(header, at)
+        if flags & _REPLY_TO:
+            found.reply_to, at = _read_short(header, at)
+        if flags & _EXPIRATION:
+            _, at = _read_short(header, at)
+        if flags & _MESSAGE_ID:
+            found.message_id, _ = _read_short(header, at)
+    except _MALFORMED:
+        pass
     return found
 
 
 def headers_without(written: bytes, unwanted: Callable[[str], bool]) -> bytes:
-    """Headers as they were written, less those of such names; of broken ones, those before the break."""
+    """Return received headers without the unwanted names; of malformed ones, those before the fault."""
     kept, at = b"", 0
-    with suppress(*_BROKEN):
+    with suppress(*_MALFORMED):
         while at < len(written):
             name, value_at = _read_short(written, at)
             end = value_at + decode.embedded_value(written[value_at:])[0]
@@ -185,30 +207,6 @@ def headers_without(written: bytes, unwanted: Callable[[str], bool]) -> bytes:
                 kept += written[at:end]
             at = end
     return kept
-
-
-def _read_into(found: Properties, header: bytes) -> None:
-    flags: int = _SIZE_AND_FLAGS.unpack_from(header, 4)[1]
-    at = 14
-    if flags & _CONTENT_TYPE:
-        found.content_type, at = _read_short(header, at)
-    if flags & _CONTENT_ENCODING:
-        _, at = _read_short(header, at)
-    if flags & _HEADERS:
-        end = at + _LENGTH.size + _LENGTH.unpack_from(header, at)[0]
-        found.foreign = header[at + _LENGTH.size : end]
-        with suppress(*_BROKEN):
-            found.headers = decode.field_table(header[at:end])[1]
-        at = end
-    at += bool(flags & _DELIVERY_MODE) + bool(flags & _PRIORITY)
-    if flags & _CORRELATION_ID:
-        found.correlation_id, at = _read_short(header, at)
-    if flags & _REPLY_TO:
-        found.reply_to, at = _read_short(header, at)
-    if flags & _EXPIRATION:
-        _, at = _read_short(header, at)
-    if flags & _MESSAGE_ID:
-        found.message_id, at = _read_short(header, at)
 
 
 def _short(text: str) -> bytes:
@@ -221,5 +219,5 @@ def _read_short(data: bytes, at: int) -> tuple[str, int]:
     read = data[at + 1 : end]
     try:
         return read.decode(), end
-    except UnicodeDecodeError:  # as long as it was, so that it can be written again
+    except UnicodeDecodeError:  # of the same length, so that it can be encoded again
         return read.decode("ascii", errors="replace").replace("\ufffd", "?"), end

@@ -1,80 +1,59 @@
-"""Publishing: many messages in flight, each confirmed, all of them again after a lost connection."""
+"""Publishing: many messages in flight, each confirmed, all of them sent again after a lost connection."""
 
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from aiormq.exceptions import AMQPChannelError, ChannelAccessRefused, ChannelPreconditionFailed
 
-from keywright_messaging.amqp.connection import Connection
+from keywright_messaging.amqp.connection import AmqpConnection
 from keywright_messaging.amqp.frames import content, publish_method, read_properties
-from keywright_messaging.amqp.link import Link
+from keywright_messaging.amqp.reconnector import Reconnector
 from keywright_messaging.errors import BrokerError, UnroutableError
 
-__all__ = ["DEFAULT_EXCHANGE", "Identities", "Outgoing", "Publisher", "Receipt"]
+__all__ = ["DEFAULT_EXCHANGE", "AmqpPublisher", "OutgoingMessage", "Receipt"]
 
 DEFAULT_EXCHANGE = ""
-"""It delivers to the queue that the routing key names."""
+"""Delivers to the queue that the routing key names."""
 
 _WINDOW = 2048  # unconfirmed messages; more of them gain nothing and are all sent again after an outage
 _WINDOW_BYTES = 4 * 1024 * 1024
 _KNOWN_METHODS = 1024
 
 
-class Identities:
-    """Message ids that no other process makes."""
-
-    def __init__(self) -> None:
-        self._prefix = secrets.token_hex(8)
-        self._numbers = count(1)
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        return f"{self._prefix}-{next(self._numbers)}"
-
-
 class Receipt:
-    """Waits for the confirms of one or more messages."""
+    """The confirms of one or more messages. Await it to return when all are confirmed.
 
-    __slots__ = ("_error", "_missing", "_whole")
+    Awaiting raises the first error, once no confirm is outstanding.
+    """
+
+    __slots__ = ("_complete", "error", "missing")
 
     def __init__(self) -> None:
-        self._missing = 0
-        self._error: BaseException | None = None
-        self._whole: asyncio.Future[None] | None = None
+        self.missing = 0
+        self.error: BrokerError | None = None
+        self._complete: asyncio.Future[None] | None = None
 
-    @property
-    def failed(self) -> bool:
-        return self._error is not None
+    def settle(self, error: BrokerError | None) -> None:
+        """Count one message as confirmed, or as failed with an error."""
+        self.missing -= 1
+        self.error = self.error or error
+        if not self.missing and self._complete is not None and not self._complete.done():
+            self._complete.set_result(None)
 
-    def expect(self) -> None:
-        self._missing += 1
-
-    def settle(self, error: BaseException | None) -> None:
-        """One message was confirmed, or refused."""
-        self._missing -= 1
-        self._error = self._error or error
-        if not self._missing and self._whole is not None and not self._whole.done():
-            self._whole.set_result(None)
-
-    async def wait(self) -> None:
-        """Return when all are confirmed. Raises the first error, once none is outstanding."""
-        if self._missing:
-            self._whole = asyncio.get_running_loop().create_future()
-            await self._whole
-        if self._error is not None:
-            raise self._error
+    def __await__(self) -> Generator[Any, None, None]:
+        if self.missing:
+            self._complete = asyncio.get_running_loop().create_future()
+            yield from self._complete
+        if self.error is not None:
+            raise self.error
 
 
-class Outgoing:
-    """A message on its way out. `renew` packs its properties anew for a new link."""
+class OutgoingMessage:
+    """A message on its way out. `renew` packs its properties again for a new connection."""
 
     __slots__ = (
         "body",
@@ -104,20 +83,20 @@ class Outgoing:
         self.deadline = 0.0
 
 
-class Publisher:
-    """Sends what it is given in order, and keeps it until the broker has it safe.
+class AmqpPublisher:
+    """Sends messages in order, and keeps each until the broker has confirmed it.
 
-    Messages submitted in one turn of the event loop are one write. At most a window of them is unconfirmed.
+    Messages published in one turn of the event loop are one write. At most a window of them is unconfirmed.
     """
 
-    def __init__(self, connection: Connection, outage_seconds: float) -> None:
-        self._connection = connection
+    def __init__(self, reconnector: Reconnector, outage_seconds: float) -> None:
+        self._reconnector = reconnector
         self._outage_seconds = outage_seconds
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[Outgoing] = deque()
-        self._unconfirmed: dict[int, Outgoing] = {}
+        self._waiting: deque[OutgoingMessage] = deque()
+        self._unconfirmed: dict[int, OutgoingMessage] = {}
         self._lowest = self._tag = 0
-        self._link: Link | None = None
+        self._connection: AmqpConnection | None = None
         self._channel = 0
         self._methods: dict[tuple[str, str, bool], bytes] = {}
         self._flushing = False
@@ -128,46 +107,45 @@ class Publisher:
         self._one_by_one = 0
         self._failure: BrokerError | None = None
 
-    async def publish(self, message: Outgoing) -> None:
-        """Return when the broker has it safe. Raises UnroutableError, BrokerUnreachableError."""
-        self.submit(message)
-        await message.receipt.wait()
+    def publish(self, message: OutgoingMessage) -> Receipt:
+        """Send the message soon and return its receipt; await that for the confirm.
 
-    async def publish_all(self, messages: Iterable[Outgoing]) -> None:
-        """Return when the broker has all of them safe; they are taken from the iterable as there is room."""
+        The receipt raises UnroutableError, BrokerUnreachableError after an outage, or BrokerError.
+        """
+        if self._failure is not None:
+            raise self._failure
+        message.receipt.missing += 1
+        self._waiting.append(message)
+        if self._connection is None:
+            self._set_deadline(message)
+        elif not self._flushing:
+            self._plan_flush()
+        return message.receipt
+
+    async def publish_all(self, messages: Iterable[OutgoingMessage]) -> None:
+        """Publish all and wait for their confirms; take them from the iterable as there is room."""
         receipt = Receipt()
         self._series += 1
         try:
             for message in messages:
                 message.receipt = receipt
-                self.submit(message)
-                while len(self._waiting) >= _WINDOW and not receipt.failed:
+                self.publish(message)
+                while len(self._waiting) >= _WINDOW and receipt.error is None:
                     await self._wait_for_room()
-                if receipt.failed:
+                if receipt.error is not None:
                     break
-            await receipt.wait()
+            await receipt
         finally:
             self._series -= 1
             self._make_room()
 
-    def submit(self, message: Outgoing) -> None:
-        """Send it soon; its receipt tells the outcome."""
-        if self._failure is not None:
-            raise self._failure
-        message.receipt.expect()
-        self._waiting.append(message)
-        if self._link is None:
-            self._set_deadline(message)
-        elif not self._flushing:
-            self._plan_flush()
-
-    async def attach(self, link: Link) -> None:
-        if self._link is link:
+    async def attach(self, connection: AmqpConnection) -> None:
+        if self._connection is connection:
             return
-        channel = await link.open_tapped(self, confirms=True)
+        channel = await connection.open_publisher_channel(self)
         channel.closing.add_done_callback(self._note_refusal)
-        link.watch(channel)
-        self._link, self._channel = link, channel.number or 0
+        connection.watch(channel)
+        self._connection, self._channel = connection, channel.number
         self._lowest = self._tag = 0
         self._methods.clear()
         for message in self._waiting:
@@ -176,9 +154,9 @@ class Publisher:
         self._plan_flush()
 
     def detach(self) -> None:
-        if self._link is None:  # an outage that goes on gives nobody more time
+        if self._connection is None:  # the deadlines of an outage that continues stay
             return
-        self._link = None
+        self._connection = None
         self._find_refused()
         self._waiting.extendleft(reversed(self._unconfirmed.values()))
         self._unconfirmed.clear()
@@ -193,22 +171,19 @@ class Publisher:
         self._make_room()
 
     def close(self) -> None:
-        """Fail what is still on its way."""
+        """Fail all messages that are not confirmed."""
         self.detach()
         if self._overdue is not None:
             self._overdue.cancel()
         self.fail(BrokerError("the broker was closed before it confirmed a message. Publish it again."))
 
     async def drain(self) -> None:
-        """Wait until nothing is on its way; what is overdue has failed by then."""
+        """Wait until every message is confirmed or has failed."""
         while self._waiting or self._unconfirmed or self._series:
             await self._wait_for_room()
 
-    def delivered(self, consumer: bytes, tag: int, redelivered: bool, header: bytes, body: bytes) -> None:
-        raise AssertionError("nothing is consumed on the publishing channel")
-
     def returned(self, header: bytes) -> None:
-        """The broker sends a message back before it confirms it."""
+        """Mark a message as unroutable. The broker returns it before it confirms it."""
         identity = read_properties(header).message_id
         for message in self._unconfirmed.values():
             if not message.returned and message.identity == identity:
@@ -221,7 +196,8 @@ class Publisher:
             message = self._unconfirmed.pop(number, None)
             if message is not None:
                 self._one_by_one -= self._one_by_one > 0
-                message.receipt.settle(_outcome(message, accepted))
+                kept = accepted and not message.returned
+                message.receipt.settle(None if kept else _not_kept(message))
         if multiple:
             self._lowest = tag
         if self._waiting and not self._flushing:
@@ -230,13 +206,16 @@ class Publisher:
 
     def _note_refusal(self, closing: asyncio.Future[Any]) -> None:
         error = None if closing.cancelled() else closing.exception()
-        if isinstance(error, ChannelAccessRefused | ChannelPreconditionFailed) and self._link is not None:
+        if self._connection is None:
+            return
+        if isinstance(error, ChannelAccessRefused | ChannelPreconditionFailed):
             self._refusal = error
 
     def _find_refused(self) -> None:
-        """A message that the server refuses costs the channel, and it does not say which one that was.
+        """Search the message that the server refused.
 
-        So what was on its way is sent again one by one, until the refused message is alone.
+        A refusal closes the channel and does not name the message. So all unconfirmed messages are sent again
+        one by one, until the refused message is the only one in flight.
         """
         refusal, self._refusal = self._refusal, None
         if refusal is None:
@@ -253,8 +232,8 @@ class Publisher:
 
     def _flush(self) -> None:
         self._flushing = False
-        link, waiting, unconfirmed = self._link, self._waiting, self._unconfirmed
-        if link is None or (unconfirmed and link.writes_waiting > _WINDOW_BYTES):
+        connection, waiting, unconfirmed = self._connection, self._waiting, self._unconfirmed
+        if connection is None or (unconfirmed and connection.writes_waiting > _WINDOW_BYTES):
             return
         frames: list[bytes] = []
         size = 0
@@ -265,14 +244,14 @@ class Publisher:
             unconfirmed[self._tag] = message
             frames += (
                 self._method(message),
-                content(self._channel, *message.packed, message.body, link.frame_body),
+                content(self._channel, *message.packed, message.body, connection.frame_body),
             )
             size += len(message.body)
         if frames:
-            link.write(b"".join(frames))
+            connection.write(b"".join(frames))
         self._make_room()
 
-    def _method(self, message: Outgoing) -> bytes:
+    def _method(self, message: OutgoingMessage) -> bytes:
         target = (message.exchange, message.routing_key, message.mandatory)
         packed = self._methods.get(target)
         if packed is None:
@@ -282,18 +261,18 @@ class Publisher:
             self._methods[target] = packed
         return packed
 
-    def _set_deadline(self, message: Outgoing) -> None:
+    def _set_deadline(self, message: OutgoingMessage) -> None:
         message.deadline = self._loop.time() + self._outage_seconds
         if self._overdue is None:
             self._overdue = self._loop.call_later(self._outage_seconds, self._drop_overdue)
 
     def _drop_overdue(self) -> None:
         self._overdue = None
-        if self._link is not None:
+        if self._connection is not None:
             return
         now = self._loop.time()
         while self._waiting and self._waiting[0].deadline <= now:
-            self._waiting.popleft().receipt.settle(self._connection.unreachable())
+            self._waiting.popleft().receipt.settle(self._reconnector.unreachable())
         if self._waiting:
             self._overdue = self._loop.call_at(self._waiting[0].deadline, self._drop_overdue)
         self._make_room()
@@ -311,19 +290,17 @@ class Publisher:
                     waiter.set_result(None)
 
 
-def _refused(message: Outgoing, refusal: AMQPChannelError) -> BrokerError:
+def _refused(message: OutgoingMessage, refusal: AMQPChannelError) -> BrokerError:
     return BrokerError(
         f"the broker refused a message of {len(message.body)} bytes for {message.routing_key!r}: {refusal}. "
-        f"Grant this user what the reply names, or send less."
+        f"Grant this user the permission that the reply names, or send a smaller message."
     )
 
 
-def _outcome(message: Outgoing, accepted: bool) -> BrokerError | None:
+def _not_kept(message: OutgoingMessage) -> BrokerError:
     if message.returned:
         return UnroutableError(message.exchange, message.routing_key)
-    if not accepted:
-        return BrokerError(
-            f"the broker did not keep a message for {message.routing_key!r}. "
-            f"Look at the limits of its queue, and at the broker's log; then publish it again."
-        )
-    return None
+    return BrokerError(
+        f"the broker did not keep a message for {message.routing_key!r}. "
+        f"Check the limits of its queue and the broker's log, then publish it again."
+    )

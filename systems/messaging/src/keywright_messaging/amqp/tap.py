@@ -1,9 +1,9 @@
-"""Takes the frames that matter for speed out of aiormq's stream.
+"""Takes the frames of deliveries and confirms out of aiormq's stream, for throughput.
 
-aiormq owns connecting, TLS, logging in, heartbeats and every declaration. It spends several tasks and queues
-on each delivered or confirmed message, though. A channel that is tapped here hands those frames straight to
-us; aiormq, which reads from this stream reader, never sees them. Its `TransportFactory` is the place it
-offers for another stream.
+aiormq opens the connection, logs in, keeps the heartbeat and runs every declaration. It spends several tasks
+and queues on each delivered or confirmed message, though. The frames of a tapped channel go straight to a
+sink of ours; aiormq, which reads from this stream reader, does not see them. `TransportFactory` is aiormq's
+extension point for another stream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 from aiormq.connection import TransportFactory
 from aiormq.exceptions import AMQPConnectionError, InvalidFrameError
@@ -31,80 +31,96 @@ from keywright_messaging.amqp.frames import (
     read_delivery,
 )
 
-__all__ = ["Tap", "TappedChannel", "TappedTransport"]
+__all__ = ["ConfirmSink", "DeliverySink", "Tap", "TappedTransport"]
 
 _PREAMBLE = Struct(">BHI")
 _METHOD_ID = Struct(">I")
 _HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 _HEARTBEAT_SECONDS = 1.0
 _EMPTY_FRAME = 8  # preamble and frame end
-_FOREIGN = b"AMQP"  # a server that speaks another version answers with the protocol header
+_PROTOCOL_HEADER = b"AMQP"  # the answer of a server that speaks another version
+
+Taker: TypeAlias = Callable[[int, bytes, int, int], bool]
+"""Takes a frame (kind, data, start and end of its payload), or returns False to leave it to aiormq."""
 
 
-class TappedChannel(Protocol):
-    """Where the frames of one channel go, while they are being read: these methods must not wait."""
+class DeliverySink(Protocol):
+    """Receives the deliveries of a consuming channel. Called while the stream is read: must not block."""
 
     def delivered(self, consumer: bytes, tag: int, redelivered: bool, header: bytes, body: bytes) -> None: ...
 
-    def returned(self, header: bytes) -> None: ...
+
+class ConfirmSink(Protocol):
+    """Receives the confirms and returns of a publishing channel. Must not block either."""
 
     def confirmed(self, tag: int, multiple: bool, accepted: bool) -> None: ...
 
+    def returned(self, header: bytes) -> None: ...
+
 
 class Tap(asyncio.StreamReader):
-    """A stream reader that keeps the frames of tapped channels to itself."""
+    """A stream reader that withholds the frames of tapped channels from its reader."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.ended: Callable[[], None] = _nothing
-        self._assemblies: dict[int, _Assembly] = {}
+        self.on_end: Callable[[], None] | None = None
+        self._takers: dict[int, Taker] = {}
         self._rest = b""
         self._clock = asyncio.get_running_loop().time
         self._passed_at = 0.0
 
-    def tap(self, channel: int, sink: TappedChannel) -> None:
-        """From now on, deliveries, returns and confirms of this channel go to `sink`."""
-        self._assemblies[channel] = _Assembly(sink)
+    def tap_deliveries(self, channel: int, sink: DeliverySink) -> None:
+        """Send the deliveries of this channel to `sink` from now on."""
+        self._takers[channel] = _DeliveryAssembly(sink).takes
+
+    def tap_confirms(self, channel: int, sink: ConfirmSink) -> None:
+        """Send the confirms and returns of this channel to `sink` from now on."""
+
+        def takes(kind: int, data: bytes, start: int, end: int) -> bool:
+            # Content on a publishing channel belongs to a returned message, of which the header is enough.
+            if kind == HEADER_FRAME:
+                sink.returned(data[start:end])
+            elif kind == METHOD_FRAME:
+                method = _METHOD_ID.unpack_from(data, start)[0]
+                if method in (ACK, NACK):
+                    sink.confirmed(*read_confirm(data, start), method == ACK)
+                elif method != RETURN:
+                    return False
+            return True
+
+        self._takers[channel] = takes
 
     def untap(self, channel: int) -> None:
-        self._assemblies.pop(channel, None)
+        self._takers.pop(channel, None)
 
     def feed_data(self, data: Iterable[SupportsIndex]) -> None:
         received = self._rest + bytes(data)
-        if received.startswith(_FOREIGN):
+        if received.startswith(_PROTOCOL_HEADER):
             return super().feed_data(received)
-        try:
-            at, passed = self._split(received)
-        except InvalidFrameError as exc:
-            return self.set_exception(exc)
-        self._rest = received[at:]
-        return self._pass_on(passed)
-
-    def _split(self, data: bytes) -> tuple[int, list[bytes]]:
-        """Where the whole frames end, and those of them that are not for us."""
         passed: list[bytes] = []
-        at, end = 0, len(data)
+        at, end = 0, len(received)
         while end - at >= _EMPTY_FRAME:
-            kind, channel, size = _PREAMBLE.unpack_from(data, at)
+            kind, channel, size = _PREAMBLE.unpack_from(received, at)
             stop = at + _EMPTY_FRAME + size
             if stop > end:
                 break
-            if data[stop - 1] != FRAME_END:
-                raise InvalidFrameError("a frame does not end where it should")
-            assembly = self._assemblies.get(channel)
-            if assembly is None or not assembly.takes(kind, data, at + 7, stop - 1):
-                passed.append(data[at:stop])
+            if received[stop - 1] != FRAME_END:
+                return self.set_exception(InvalidFrameError("a frame does not end where it should"))
+            takes = self._takers.get(channel)
+            if takes is None or not takes(kind, received, at + 7, stop - 1):
+                passed.append(received[at:stop])
             at = stop
-        return at, passed
+        self._rest = received[at:]
+        return self._pass_on(passed)
 
     def feed_eof(self) -> None:
         super().feed_eof()
-        self.ended()
+        self._ended()
 
     def set_exception(self, exc: BaseException) -> None:
-        # The type stub wants an Exception's base; asyncio hands over what broke the transport.
+        # The type stub wants an Exception's base; asyncio passes whatever broke the transport.
         super().set_exception(exc)  # type: ignore[arg-type]
-        self.ended()
+        self._ended()
 
     def _pass_on(self, passed: list[bytes]) -> None:
         now = self._clock()
@@ -117,22 +133,28 @@ class Tap(asyncio.StreamReader):
             return
         self._passed_at = now
 
+    def _ended(self) -> None:
+        if self.on_end is not None:
+            self.on_end()
 
-class _Assembly:
-    """Puts the frames of one channel together to messages."""
 
-    def __init__(self, sink: TappedChannel) -> None:
+class _DeliveryAssembly:
+    """Joins the method, header and body frames of each delivery of one channel."""
+
+    def __init__(self, sink: DeliverySink) -> None:
         self._sink = sink
-        self._complete: Callable[[bytes, bytes], None] | None = None
+        self._method: tuple[bytes, int, bool] | None = None
         self._header = b""
         self._missing = 0
         self._parts: list[bytes] = []
 
     def takes(self, kind: int, data: bytes, start: int, end: int) -> bool:
-        """Whether the frame was for us."""
         if kind == METHOD_FRAME:
-            return self._takes_method(data, start)
-        if self._complete is None:
+            if _METHOD_ID.unpack_from(data, start)[0] != CONSUME_DELIVER:
+                return False
+            self._method = read_delivery(data, start)
+            return True
+        if self._method is None:
             return False
         if kind == HEADER_FRAME:
             self._header = data[start:end]
@@ -141,27 +163,10 @@ class _Assembly:
             self._parts.append(data[start:end])
             self._missing -= end - start
         if self._missing <= 0:
-            self._finish(self._complete)
+            method, self._method = self._method, None
+            parts, self._parts = self._parts, []
+            self._sink.delivered(*method, self._header, parts[0] if len(parts) == 1 else b"".join(parts))
         return True
-
-    def _takes_method(self, data: bytes, start: int) -> bool:
-        method = _METHOD_ID.unpack_from(data, start)[0]
-        if method == CONSUME_DELIVER:
-            consumer, tag, redelivered = read_delivery(data, start)
-            deliver = self._sink.delivered
-            self._complete = lambda header, body: deliver(consumer, tag, redelivered, header, body)
-        elif method in (ACK, NACK):
-            self._sink.confirmed(*read_confirm(data, start), method == ACK)
-        elif method == RETURN:
-            self._complete = lambda header, _body: self._sink.returned(header)
-        else:
-            return False
-        return True
-
-    def _finish(self, complete: Callable[[bytes, bytes], None]) -> None:
-        parts, self._parts = self._parts, []
-        self._complete = None
-        complete(self._header, parts[0] if len(parts) == 1 else b"".join(parts))
 
 
 class TappedTransport(TransportFactory):
@@ -172,9 +177,9 @@ class TappedTransport(TransportFactory):
         self.transport: asyncio.Transport | None = None
 
     def when_ended(self, then: Callable[[], None]) -> None:
-        """Call `then` when the stream ends; at once, if it has."""
+        """Call `then` when the stream ends; immediately if it has ended."""
         assert self.tap is not None
-        self.tap.ended = then
+        self.tap.on_end = then
         if self.tap.at_eof() or self.tap.exception() is not None:
             then()
 
@@ -192,7 +197,3 @@ class TappedTransport(TransportFactory):
             raise AMQPConnectionError(*exc.args) from exc
         self.tap, self.transport = tap, transport
         return tap, asyncio.StreamWriter(transport, protocol, tap, loop)
-
-
-def _nothing() -> None:
-    pass

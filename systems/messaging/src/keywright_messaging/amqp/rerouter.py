@@ -1,50 +1,49 @@
-"""Where a message goes that was not simply acknowledged: back to a queue, to the dead letters, to a caller.
+"""Publishes a message that was not acknowledged to its next queue, and replies to their callers.
 
-The order is always the same: publish the message to its next place, wait for the confirm, only then take it
-off its queue. A crash between duplicates it.
+The order is always the same: publish the message to its next queue, wait for the confirm, only then take it
+off its queue. A crash in between duplicates it.
 
-Messages that were unsettled when a consumer was lost come back flagged as redelivered, and the flag is all a
-classic queue tells. Most of them were only prefetched; after a crash of the server itself the flag is on
-everything in the queue. So a flag alone never makes a dead letter:
+Messages that were unsettled when a consumer was lost are redelivered with a flag, and a classic queue reports
+nothing else. Most of them were only prefetched; after a crash of the server itself every message in the queue
+has the flag. So a flag alone does not make a dead letter:
 
 - the first time, the message is published again to the end of its queue, with its attempts counted;
 - the next time it goes to the queue's suspects, of which a consumer receives one at a time. A message that
-  kills its consumer does so alone from then on, and those around it leave that queue in good health;
-- only a suspect that comes back flagged until its attempts are used up is a dead letter.
+  kills its consumer does so alone from then on, and its neighbours leave that queue normally;
+- only a suspect that is redelivered until its attempts are used up becomes a dead letter.
 
-The price: a backlog that lived through two crashes of the server is received one message at a time.
+The price: a backlog that survived two crashes of the server is received one message at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from keywright_messaging.amqp.delivery import ATTEMPTS, AmqpDelivery, attempts_before
 from keywright_messaging.amqp.frames import PERSISTENT, TRANSIENT, Properties, headers_without
-from keywright_messaging.amqp.publisher import DEFAULT_EXCHANGE, Identities, Outgoing, Publisher
-from keywright_messaging.amqp.topology import Topology
-from keywright_messaging.contract import BrokerSettings, DeadLetter, encode_body
+from keywright_messaging.amqp.publisher import DEFAULT_EXCHANGE, AmqpPublisher, OutgoingMessage
+from keywright_messaging.amqp.topology import AmqpTopology
+from keywright_messaging.contract import NEVER_SETTLED, BrokerSettings, DeadLetter, encode_body, retry_delay
 from keywright_messaging.encodings import CONTENT_TYPES
 from keywright_messaging.errors import UnroutableError
 
-__all__ = ["Rerouting", "dead_letter"]
+__all__ = ["Rerouter", "dead_letter"]
 
 _REASON = "x-keywright-reason"
 _EVENT = "x-keywright-event"
 _AT = "x-keywright-at"
 _HISTORY = ("x-death", "x-first-death", "x-last-death")
 _LONGEST_REASON = 4000
-_LONGEST_DELAY = timedelta(minutes=1)
 
 
-class Rerouting:
-    """Publishes messages to their next place."""
+class Rerouter:
+    """Publishes retries, redeliveries, dead letters and replies."""
 
     def __init__(
-        self, publisher: Publisher, topology: Topology, settings: BrokerSettings, ids: Identities
+        self, publisher: AmqpPublisher, topology: AmqpTopology, settings: BrokerSettings, ids: Iterator[str]
     ) -> None:
         self.identities = ids
         self._publisher = publisher
@@ -52,11 +51,11 @@ class Rerouting:
         self._settings = settings
 
     async def reject(self, delivery: AmqpDelivery, reason: str, *, retry: bool) -> None:
-        """To its queue again after a while, or to the dead letters."""
+        """Publish a rejected message to its queue again after a delay, or to the dead letters."""
         if not retry or delivery.attempt >= self._settings.max_attempts:
             await self._bury(delivery, reason, delivery.attempt)
             return
-        delay = min(self._settings.retry_after * 2 ** min(delivery.attempt - 1, 16), _LONGEST_DELAY)
+        delay = retry_delay(self._settings, delivery.attempt)
         notes = {ATTEMPTS: delivery.attempt}
         if delay:
             ensure = partial(self._topology.ensure_retries, delivery.queue, delay)
@@ -65,18 +64,18 @@ class Rerouting:
             await self._publish(delivery, delivery.queue.name, notes)
 
     async def recount(self, delivery: AmqpDelivery, *, alone: bool) -> None:
-        """What came back flagged: to the end of its queue, to the suspects, or to the dead letters."""
+        """Publish a redelivered message to the end of its queue, to the suspects or to the dead letters."""
         most, made = self._settings.max_attempts, delivery.attempt - 1
         if alone and made >= most:
-            await self._bury(delivery, "no consumer that received it lived to settle it", made)
+            await self._bury(delivery, NEVER_SETTLED, made)
             return
         first_time = not alone and made == 1 and most > 2
         target = delivery.queue.name if first_time else delivery.queue.suspects
-        # At least one delivery alone is left to it: what happened until now need not be its fault.
+        # At least one delivery alone is left to it: the failures until now need not be its own.
         await self._publish(delivery, target, {ATTEMPTS: made if alone else min(made, most - 1)})
 
     async def reply(self, delivery: AmqpDelivery, data: object) -> None:
-        """To the queue where the caller waits; nobody minds if that is gone."""
+        """Publish to the reply queue of the caller, which may be gone."""
         body = encode_body(data, self._settings)
         asked = delivery.properties
         if asked.reply_to is None:
@@ -87,7 +86,7 @@ class Rerouting:
             correlation_id=asked.correlation_id,
             message_id=identity,
         )
-        answer = Outgoing(DEFAULT_EXCHANGE, asked.reply_to, identity, properties.pack(TRANSIENT), body)
+        answer = OutgoingMessage(DEFAULT_EXCHANGE, asked.reply_to, identity, properties.pack(TRANSIENT), body)
         answer.mandatory = False
         await self._publisher.publish(answer)
 
@@ -103,11 +102,11 @@ class Rerouting:
     async def _publish_behind(
         self, delivery: AmqpDelivery, ensure: Callable[[], Awaitable[str]], notes: dict[str, Any]
     ) -> None:
-        """To a queue that is made when it is first needed, and again when somebody has deleted it."""
+        """Publish to a queue that is declared on first use, and again if it was deleted."""
         try:
             await self._publish(delivery, await ensure(), notes)
         except UnroutableError:
-            self._topology.ensure_anew()
+            self._topology.forget_ensured()
             await self._publish(delivery, await ensure(), notes)
 
     async def _publish(self, delivery: AmqpDelivery, target: str, notes: dict[str, Any]) -> None:
@@ -119,16 +118,18 @@ class Rerouting:
             reply_to=found.reply_to,
             message_id=delivery.id,
         )
-        # Without the server's own history, which makes it take a second retry for an endless one.
+        # Without the server's own history, because of which it takes a second retry for an endless cycle.
         properties.foreign = headers_without(
             found.foreign, lambda name: name in notes or name.startswith(_HISTORY)
         )
         packed = properties.pack(PERSISTENT)
-        await self._publisher.publish(Outgoing(DEFAULT_EXCHANGE, target, delivery.id, packed, delivery.body))
+        await self._publisher.publish(
+            OutgoingMessage(DEFAULT_EXCHANGE, target, delivery.id, packed, delivery.body)
+        )
 
 
 def dead_letter(event: str, headers: Mapping[str, Any], body: bytes) -> DeadLetter:
-    """A dead letter as it lies in its queue; one that somebody else put there has no notes."""
+    """Return a stored dead letter; one that another client published has no notes."""
     at = headers.get(_AT)
     return DeadLetter(
         event=str(headers.get(_EVENT, event)),
