@@ -165,6 +165,23 @@ async def test_settling_twice_is_an_error(bench: Bench) -> None:
 
 
 @story
+async def test_acknowledging_a_settled_delivery_among_others_acknowledges_none(bench: Bench) -> None:
+    async with bench.declared() as broker:
+        async with broker.consume(EVENT) as consumer:
+            await broker.publish_many(EVENT, range(3))
+            settled, other, doubled = await take(consumer, 3)
+            await settled.acknowledge()
+            with pytest.raises(UsageError, match=settled.id):
+                await consumer.acknowledge_all([other, settled])
+            with pytest.raises(UsageError, match=doubled.id):
+                await consumer.acknowledge_all([doubled, doubled])
+            await other.acknowledge()
+        async with broker.consume(EVENT) as consumer:
+            assert await receive(consumer, 1) == [2]
+        assert await has_nothing(broker, EVENT)
+
+
+@story
 async def test_a_rejected_message_is_a_dead_letter_that_says_why(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish(EVENT, {"bad": 1})

@@ -235,7 +235,7 @@ async def test_a_reply_goes_to_the_channel_of_event_colon_id(redis_url: str) -> 
     async with opened(redis_url) as broker, broker.consume("A") as consumer:
         identity = await broker.publish("A", 1)
         channel = f"A:{identity}".encode()
-        async with broker._reach.database.subscribe(channel) as messages:
+        async with broker._database.engine.subscribe(channel) as messages:
             delivery = await next_one(consumer)
             await delivery.reply({"x": 2})
             assert await anext(messages) == (channel, b'{"x":2}')
@@ -328,7 +328,7 @@ async def test_a_stream_is_cut_where_its_slowest_group_stands(redis_url: str, ra
     async with opened(redis_url, retention=None) as broker:
 
         async def cut(retention: timedelta) -> tuple[int, str]:
-            removed = await broker._reach.database.run(trim(EventStream("A"), retention))
+            removed = await broker._database.engine.run(trim(EventStream("A"), retention))
             return removed, raw("XRANGE", "A", "-", "+", "COUNT", 1)[0][0].decode()
 
         age = timedelta(milliseconds=time.time_ns() // 1_000_000)

@@ -15,11 +15,11 @@ from keywright import Retry, Settings
 from keywright.errors import UsageError
 from keywright.testing import RedisServer, wait_until
 from keywright_messaging import BrokerSettings, decode
+from keywright_messaging.contract import retry_delay
 from keywright_messaging.errors import BrokerUnreachableError
 from keywright_messaging.redis_streams import RedisStreamsBroker, commands
 from keywright_messaging.redis_streams import broker as broker_module
 from keywright_messaging.redis_streams import consumer_names as naming
-from keywright_messaging.redis_streams.acknowledgements import retry_delay
 from keywright_messaging.redis_streams.schema import EventStream, GivenUp
 
 from .broker_bench import next_one, receive, story, take
@@ -401,10 +401,10 @@ async def test_giving_up_twice_leaves_one_dead_letter(redis_url: str, raw: Raw) 
         identity = await broker.publish("A", 1)
         left_by(raw, "dead", "A")
         letter = GivenUp(
-            data=b"1", reason="no", attempts=1, id=identity, at=broker._reach.database.context.now()
+            data=b"1", reason="no", attempts=1, id=identity, at=broker._database.engine.context.now()
         )
         for _ in range(2):
-            await broker._reach.run(commands.bury(EventStream("A"), "gateway", letter))
+            await broker._database.run(commands.bury(EventStream("A"), "gateway", letter))
         assert len(await broker.dead_letters("A")) == 1
 
 

@@ -14,14 +14,22 @@ from itertools import islice
 from typing import Any, Self
 
 from keywright import Settings, aconnect
-from keywright.errors import EngineError, KeywrightError, UsageError
-from keywright_messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, encode_body
+from keywright.errors import EngineError, KeywrightError
+from keywright_messaging.contract import (
+    Broker,
+    BrokerSettings,
+    Consumer,
+    DeadLetter,
+    check_consume,
+    closed_error,
+    encode_body,
+)
 from keywright_messaging.encodings import decode
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.calls import Caller
 from keywright_messaging.redis_streams.consumer import StreamConsumer
 from keywright_messaging.redis_streams.consumer_names import ProcessName
-from keywright_messaging.redis_streams.outages import Reach, closed_error, is_passing, waited_out
+from keywright_messaging.redis_streams.outages import RetryingDatabase, is_passing, waited_out
 from keywright_messaging.redis_streams.schema import (
     DeadLetters,
     EventStream,
@@ -43,12 +51,12 @@ ENGINE = Settings(most_connections=4096)
 class RedisStreamsBroker(Broker):
     """A group's events as Redis streams. Make one with `open_broker`."""
 
-    def __init__(self, reach: Reach, settings: BrokerSettings) -> None:
+    def __init__(self, database: RetryingDatabase, settings: BrokerSettings) -> None:
         self.settings = settings
-        self._reach = reach
-        self._names = ProcessName(reach, settings)
-        self._caller = Caller(reach)
-        self._trimmer = Trimmer(reach, settings.retention)
+        self._database = database
+        self._names = ProcessName(database, settings)
+        self._caller = Caller(database)
+        self._trimmer = Trimmer(database, settings.retention)
         self._streams: dict[str, EventStream] = {}
         self._consumers: weakref.WeakSet[StreamConsumer] = weakref.WeakSet()
         self._publishing = 0
@@ -64,20 +72,20 @@ class RedisStreamsBroker(Broker):
             checked_name("a client", settings.client)
         binding = streams.bind(prefix=settings.prefix or None)
 
-        async def connected() -> Reach:
-            return Reach(await aconnect(url, binding, settings=ENGINE), settings.connect_timeout)
+        async def connected() -> RetryingDatabase:
+            return RetryingDatabase(await aconnect(url, binding, settings=ENGINE), settings.connect_timeout)
 
         return cls(await waited_out(connected, _shown(url), settings.connect_timeout), settings)
 
     async def declare(self, *events: str, subgroup: str | None = None) -> None:
         declared = [self._stream(event) for event in events]
-        await self._reach.run(commands.create_groups(declared, group_name(self.group, subgroup)))
+        await self._database.run(commands.create_groups(declared, group_name(self.group, subgroup)))
 
     async def publish(self, event: str, data: object) -> str:
         stream, body = self._stream(event), encode_body(data, self.settings)
         self._begin()
         try:
-            return await self._reach.run(commands.publish(stream, body))
+            return await self._database.run(commands.publish(stream, body))
         finally:
             self._end()
 
@@ -102,11 +110,10 @@ class RedisStreamsBroker(Broker):
         return decode(answer, reply)
 
     def consume(self, *events: str, subgroup: str | None = None, prefetch: int = 100) -> Consumer:
-        if not events or prefetch < 1:
-            raise UsageError("a consumer needs an event, and a prefetch of at least 1.")
+        check_consume(events, prefetch)
         wanted = [self._stream(event) for event in dict.fromkeys(events)]
         group = group_name(self.group, subgroup)
-        consumer = StreamConsumer(self._reach, self.settings, group, wanted, prefetch, self._names)
+        consumer = StreamConsumer(self._database, self.settings, group, wanted, prefetch, self._names)
         self._consumers.add(consumer)
         return consumer
 
@@ -124,20 +131,20 @@ class RedisStreamsBroker(Broker):
                 attempts=letter.value.attempts,
                 at=letter.value.at,
             )
-            for letter in await self._reach.run(dead.range(count=limit))
+            for letter in await self._database.run(dead.range(count=limit))
         ]
 
     async def close(self) -> None:
-        if self._reach.closed:
+        if self._database.closed:
             return
         self._closing = True
         await self._quiet.wait()
         await asyncio.gather(*(consumer.close() for consumer in self._consumers))
-        self._reach.closed = True
+        self._database.closed = True
         await self._caller.close()
         await self._trimmer.close()
         await self._names.close()
-        await self._reach.database.close()
+        await self._database.engine.close()
 
     def _stream(self, event: str) -> EventStream:
         stream = self._streams.get(event)
@@ -152,7 +159,7 @@ class RedisStreamsBroker(Broker):
 
         async def attempt() -> list[str]:
             missing = [place for place, identity in enumerate(ids) if identity is None]
-            replies = await self._reach.database.run(
+            replies = await self._database.engine.run(
                 commands.Append(stream, [bodies[place] for place in missing])
             )
             trouble: KeywrightError | None = None
@@ -165,7 +172,7 @@ class RedisStreamsBroker(Broker):
                 raise trouble
             return [identity for identity in ids if identity is not None]
 
-        return await waited_out(attempt, self._reach.address, self._reach.patience)
+        return await waited_out(attempt, self._database.address, self._database.patience)
 
     def _begin(self) -> None:
         """Messages are on their way; close() waits for them."""

@@ -14,7 +14,7 @@ from datetime import timedelta
 from keywright import Subscription
 from keywright.errors import EngineError
 from keywright_messaging.errors import CallTimeoutError
-from keywright_messaging.redis_streams.outages import Reach, waited_out
+from keywright_messaging.redis_streams.outages import RetryingDatabase, waited_out
 from keywright_messaging.redis_streams.schema import REPLIES
 
 __all__ = ["Caller"]
@@ -23,9 +23,9 @@ __all__ = ["Caller"]
 class Caller:
     """Matches the replies of a broker's calls; it connects with the first of them."""
 
-    def __init__(self, reach: Reach) -> None:
-        self._reach = reach
-        self._context = reach.database.context
+    def __init__(self, database: RetryingDatabase) -> None:
+        self._database = database
+        self._context = database.engine.context
         self._subscription: Subscription | None = None
         self._opening = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
@@ -58,18 +58,18 @@ class Caller:
     async def _listen(self, event: str) -> None:
         async with self._opening:
             if self._subscription is None:
-                reach = self._reach
-                self._subscription = await waited_out(self._subscribed, reach.address, reach.patience)
+                database = self._database
+                self._subscription = await waited_out(self._subscribed, database.address, database.patience)
                 self._listener = asyncio.create_task(self._match(self._subscription))
         # Also after a reconnect: a call that nobody listens for would wait in vain.
         pattern = REPLIES.pattern(self._context, event=event)
         subscription = self._subscription
         await waited_out(
-            lambda: subscription.add(patterns=[pattern]), self._reach.address, self._reach.patience
+            lambda: subscription.add(patterns=[pattern]), self._database.address, self._database.patience
         )
 
     async def _subscribed(self) -> Subscription:
-        return await self._reach.database.subscribe().__aenter__()
+        return await self._database.engine.subscribe().__aenter__()
 
     async def _published(
         self, event: str, publish: Callable[[], Awaitable[str]]

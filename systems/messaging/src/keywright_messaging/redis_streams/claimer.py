@@ -14,12 +14,13 @@ from datetime import timedelta
 
 from keywright import Call, gather_list
 from keywright.errors import EngineError, KeywrightError
+from keywright_messaging.contract import LONGEST_DELAY
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_messaging.redis_streams import commands
-from keywright_messaging.redis_streams.acknowledgements import LONGEST_DELAY, NOW, Settlement
-from keywright_messaging.redis_streams.commands import Row
+from keywright_messaging.redis_streams.acknowledgements import NOW, Settlement
+from keywright_messaging.redis_streams.commands import PendingEntry
 from keywright_messaging.redis_streams.delivery import StreamDelivery
-from keywright_messaging.redis_streams.intake import Intake, Queue
+from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
 from keywright_messaging.redis_streams.outages import is_passing
 
 __all__ = ["Claimer"]
@@ -32,19 +33,19 @@ SHORTEST_PAUSE = 0.01
 class Claimer:
     """Watches the pending entries of a consumer's queues."""
 
-    def __init__(self, settlement: Settlement, intake: Intake) -> None:
+    def __init__(self, settlement: Settlement, buffer: DeliveryBuffer) -> None:
         self._settlement = settlement
         self._settings = settlement.settings
-        self._database = settlement.reach.database
+        self._engine = settlement.database.engine
         self._group = settlement.group
-        self._intake = intake
+        self._buffer = buffer
         self._woken = asyncio.Event()
         self._alarms: set[asyncio.TimerHandle] = set()
         quarter = self._settings.claim_after.total_seconds() / 4
         self._refresh_every = max(SHORTEST_PAUSE, quarter)
         self._look_every = min(max(SHORTEST_PAUSE, quarter), LONGEST_PAUSE)
         self._known_as = ""
-        intake.on_last_chance = self._woken.set
+        buffer.on_last_chance = self._woken.set
         settlement.on_postponed = self._look_in
 
     async def run(self) -> None:
@@ -60,11 +61,11 @@ class Claimer:
                 await self._look()
             except EngineError as error:
                 if not is_passing(error) and not commands.is_missing_group(error):
-                    self._intake.fail(BrokerError(str(error)))
+                    self._buffer.fail(BrokerError(str(error)))
                     return
             except KeywrightError as error:
                 if not isinstance(error, BrokerUnreachableError):
-                    self._intake.fail(error)
+                    self._buffer.fail(error)
                     return
             await self._rest()
 
@@ -75,12 +76,12 @@ class Claimer:
         """
         for alarm in self._alarms:
             alarm.cancel()
-        ready = self._intake.untaken()
-        for queue in self._intake.queues:
+        ready = self._buffer.untaken()
+        for queue in self._buffer.queues:
             with contextlib.suppress(KeywrightError):
                 await self._give_back(queue, ready)
 
-    async def _give_back(self, queue: Queue, ready: set[StreamDelivery]) -> None:
+    async def _give_back(self, queue: StreamQueue, ready: set[StreamDelivery]) -> None:
         stamps: dict[int, list[str]] = {}
         for row in await self._own(queue):
             if row.id in queue.postponed:
@@ -93,8 +94,8 @@ class Claimer:
 
     async def _look(self) -> None:
         """Take what was left idle, as far as there is room, and bury what had all its attempts."""
-        queues = self._intake.queues
-        found = await self._database.run(gather_list([self._left(queue).attempt() for queue in queues]))
+        queues = self._buffer.queues
+        found = await self._engine.run(gather_list([self._left(queue).attempt() for queue in queues]))
         for queue, rows in zip(queues, found, strict=True):
             if isinstance(rows, KeywrightError):
                 if isinstance(rows, EngineError) and commands.is_missing_group(rows):
@@ -102,26 +103,26 @@ class Claimer:
                 raise rows
             await self._take_pages(queue, rows)
 
-    def _left(self, queue: Queue, after: str | None = None) -> Call[list[Row]]:
+    def _left(self, queue: StreamQueue, after: str | None = None) -> Call[list[PendingEntry]]:
         idle = self._settings.claim_after
         return commands.pending(queue.stream, self._group, after=after, count=PAGE, idle=idle)
 
-    async def _take_pages(self, queue: Queue, rows: list[Row]) -> None:
+    async def _take_pages(self, queue: StreamQueue, rows: list[PendingEntry]) -> None:
         while rows:
             left = [row for row in rows if self._is_left(queue, row)]
             if left:
                 await self._take(queue, left)
             if len(rows) < PAGE:
                 return
-            rows = await self._database.run(self._left(queue, rows[-1].id))
+            rows = await self._engine.run(self._left(queue, rows[-1].id))
 
-    def _is_left(self, queue: Queue, row: Row) -> bool:
+    def _is_left(self, queue: StreamQueue, row: PendingEntry) -> bool:
         if row.id in queue.held:
             return False
         due = queue.postponed.get(row.id)
         return due is None or asyncio.get_running_loop().time() >= due
 
-    async def _take(self, queue: Queue, rows: list[Row]) -> None:
+    async def _take(self, queue: StreamQueue, rows: list[PendingEntry]) -> None:
         most = self._settings.max_attempts
         for row in rows:
             if row.deliveries >= most:
@@ -129,16 +130,16 @@ class Claimer:
         again = [row for row in rows if row.deliveries == 0 or row.deliveries + 1 < most]
         last = [row for row in rows if 0 < row.deliveries == most - 1]
         # One more than there is room for: new entries fill it at once, and these would never have their turn.
-        room = max(self._intake.free, int(self._intake.free >= 0))
+        room = max(self._buffer.free, int(self._buffer.free >= 0))
         chosen = again[:room]
-        if last and len(chosen) < room and not self._intake.has_last_chance:
+        if last and len(chosen) < room and not self._buffer.has_last_chance:
             chosen.append(last[0])
         if chosen:
             await self._claim(queue, chosen)
 
-    async def _claim(self, queue: Queue, rows: list[Row]) -> None:
+    async def _claim(self, queue: StreamQueue, rows: list[PendingEntry]) -> None:
         counts = {row.id: row.deliveries + 1 for row in rows}
-        entries = await self._database.run(
+        entries = await self._engine.run(
             commands.claim(
                 queue.stream,
                 self._group,
@@ -153,12 +154,12 @@ class Claimer:
         ]
         for delivery in deliveries:
             queue.postponed.pop(delivery.id, None)
-        self._intake.put(queue, deliveries)
+        self._buffer.put(queue, deliveries)
 
-    async def _give_up(self, queue: Queue, row: Row) -> None:
-        entries = await self._database.run(queue.stream.range(row.id, row.id))
+    async def _give_up(self, queue: StreamQueue, row: PendingEntry) -> None:
+        entries = await self._engine.run(queue.stream.range(row.id, row.id))
         if not entries:  # deleted while it was pending: there is nothing to keep
-            await self._database.run(commands.acknowledge(queue.stream, self._group, [row.id]))
+            await self._engine.run(commands.acknowledge(queue.stream, self._group, [row.id]))
             return
         reason = f"delivered {row.deliveries} times and never settled, last to {row.consumer}"
         body = entries[0].value.data
@@ -168,18 +169,18 @@ class Claimer:
         """Say that we are at what we hold; learn what others have taken over meanwhile."""
         name = self._settlement.consumer()
         renamed, self._known_as = name != self._known_as, name
-        for queue in self._intake.queues:
+        for queue in self._buffer.queues:
             held = list(queue.held)
             if not held and not queue.postponed:
                 continue
             if renamed:
                 await self._stamp(queue, held, NOW)
             own = {row.id for row in await self._own(queue)}
-            self._intake.drop(queue, [each for each in held if each not in own and each in queue.held])
+            self._buffer.drop(queue, [each for each in held if each not in own and each in queue.held])
             await self._stamp(queue, [each for each in held if each in own and each in queue.held], NOW)
             await self._put_off(queue, own)
 
-    async def _put_off(self, queue: Queue, own: set[str]) -> None:
+    async def _put_off(self, queue: StreamQueue, own: set[str]) -> None:
         """Redis keeps a delay of up to `claim_after`: what has to wait for longer is put off again."""
         now, claim_after = asyncio.get_running_loop().time(), self._settings.claim_after
         for identity, due in list(queue.postponed.items()):
@@ -189,19 +190,19 @@ class Claimer:
                 await self._stamp(queue, [identity], max(NOW, claim_after - timedelta(seconds=due - now)))
 
     async def _stamp(
-        self, queue: Queue, ids: list[str], idle: timedelta, *, deliveries: int | None = None
+        self, queue: StreamQueue, ids: list[str], idle: timedelta, *, deliveries: int | None = None
     ) -> None:
         if ids:
             consumer = self._settlement.consumer()
-            await self._database.run(
+            await self._engine.run(
                 commands.restamp(queue.stream, self._group, consumer, ids, idle=idle, deliveries=deliveries)
             )
 
-    async def _own(self, queue: Queue) -> list[Row]:
-        own: list[Row] = []
+    async def _own(self, queue: StreamQueue) -> list[PendingEntry]:
+        own: list[PendingEntry] = []
         after: str | None = None
         while True:
-            rows = await self._database.run(
+            rows = await self._engine.run(
                 commands.pending(
                     queue.stream,
                     self._group,

@@ -32,9 +32,9 @@ from keywright_messaging.redis_streams.schema import DeadLetters, EventStream, G
 
 __all__ = [
     "Append",
+    "PendingEntry",
     "RawEntry",
     "Receive",
-    "Row",
     "acknowledge",
     "bury",
     "claim",
@@ -63,7 +63,7 @@ RESTAMP = Operation("restamp", b"XCLAIM", Effect.REPEATABLE)
 BURY = Script("keywright_messaging.redis_streams", "bury", Effect.REPEATABLE)
 
 
-class Row(NamedTuple):
+class PendingEntry(NamedTuple):
     """One delivered and unsettled entry: whose it is, and how often it was delivered."""
 
     id: str
@@ -139,7 +139,7 @@ def pending(
     count: int = 100,
     idle: timedelta | None = None,
     consumer: str | None = None,
-) -> Call[list[Row]]:
+) -> Call[list[PendingEntry]]:
     """Unsettled entries, in the order of their ids: those idle for so long, those of one consumer."""
     operands: list[Any] = [group]
     if idle is not None:
@@ -227,9 +227,9 @@ def milliseconds(duration: timedelta) -> int:
     return -(-duration // _MILLISECOND)
 
 
-def _rows(reply: list[list[Any]]) -> list[Row]:
+def _rows(reply: list[list[Any]]) -> list[PendingEntry]:
     return [
-        Row(identity.decode(), consumer.decode("utf-8", "replace"), idle, deliveries)
+        PendingEntry(identity.decode(), consumer.decode("utf-8", "replace"), idle, deliveries)
         for identity, consumer, idle, deliveries in reply
     ]
 

@@ -1,4 +1,4 @@
-"""The consumer: readers and a claimer around one intake."""
+"""The consumer: readers and a claimer around one buffer."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import cast
 
 from keywright.errors import UsageError
 from keywright.operations import slot_of
-from keywright_messaging.contract import BrokerSettings, Consumer, Delivery
+from keywright_messaging.contract import BrokerSettings, Consumer, Delivery, check_batch
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import Settlement
 from keywright_messaging.redis_streams.claimer import Claimer
 from keywright_messaging.redis_streams.consumer_names import ProcessName
 from keywright_messaging.redis_streams.delivery import StreamDelivery
-from keywright_messaging.redis_streams.intake import Intake, Queue
-from keywright_messaging.redis_streams.outages import Reach
+from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
+from keywright_messaging.redis_streams.outages import RetryingDatabase
 from keywright_messaging.redis_streams.reader import Reader
 from keywright_messaging.redis_streams.schema import EventStream
 
@@ -27,23 +27,23 @@ class StreamConsumer(Consumer):
 
     def __init__(
         self,
-        reach: Reach,
+        database: RetryingDatabase,
         settings: BrokerSettings,
         group: str,
         streams: Sequence[EventStream],
         prefetch: int,
         names: ProcessName,
     ) -> None:
-        self._reach = reach
+        self._database = database
         self._group = group
         self._streams = streams
         self._names = names
         self._number: int | None = None
-        self._context = reach.database.context
-        queues = [Queue(stream, self._context.name(stream)) for stream in streams]
-        self._intake = Intake(queues, prefetch, settings.max_attempts)
-        self._settlement = Settlement(reach, settings, group, self._name, self._intake)
-        self._claimer = Claimer(self._settlement, self._intake)
+        self._context = database.engine.context
+        queues = [StreamQueue(stream, self._context.name(stream)) for stream in streams]
+        self._buffer = DeliveryBuffer(queues, prefetch, settings.max_attempts)
+        self._settlement = Settlement(database, settings, group, self._name, self._buffer)
+        self._claimer = Claimer(self._settlement, self._buffer)
         self._tasks: list[asyncio.Task[None]] = []
         self._closed = False
 
@@ -52,7 +52,7 @@ class StreamConsumer(Consumer):
             raise _entered_once()
         number = await self._names.join()
         try:
-            await self._reach.run(commands.create_groups(self._streams, self._group))
+            await self._database.run(commands.create_groups(self._streams, self._group))
             if self._closed:
                 raise _entered_once()
         except BaseException:
@@ -61,13 +61,12 @@ class StreamConsumer(Consumer):
         self._number = number
         shares = self._by_slot()
         jobs: list[Reader | Claimer] = [self._claimer]
-        jobs += [Reader(queues, self._settlement, self._intake, len(shares)) for queues in shares]
+        jobs += [Reader(queues, self._settlement, self._buffer, len(shares)) for queues in shares]
         self._tasks = [asyncio.create_task(job.run()) for job in jobs]
 
     async def batch(self, at_most: int) -> Sequence[Delivery]:
-        if at_most < 1:
-            raise UsageError(f"a batch of {at_most} holds nothing. Ask for at least 1.")
-        return await self._intake.take(at_most)
+        check_batch(at_most)
+        return await self._buffer.take(at_most)
 
     async def acknowledge_all(self, deliveries: Sequence[Delivery]) -> None:
         await self._settlement.acknowledge(cast("Sequence[StreamDelivery]", deliveries))
@@ -76,7 +75,7 @@ class StreamConsumer(Consumer):
         if self._closed:
             return
         self._closed = True
-        self._intake.close()
+        self._buffer.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -85,17 +84,17 @@ class StreamConsumer(Consumer):
         try:
             await self._claimer.give_back()
         finally:
-            self._intake.forget(self._intake.queues)
+            self._buffer.forget(self._buffer.queues)
             self._names.leave(self._number)
 
     def _name(self) -> str:
         assert self._number is not None
         return self._names.of(self._number)
 
-    def _by_slot(self) -> list[list[Queue]]:
+    def _by_slot(self) -> list[list[StreamQueue]]:
         """The queues that one command can read: all of them, but on a cluster those of one slot."""
-        shares: dict[int, list[Queue]] = {}
-        for queue in self._intake.queues:
+        shares: dict[int, list[StreamQueue]] = {}
+        for queue in self._buffer.queues:
             slot = slot_of(queue.name) if self._context.sharded else 0
             shares.setdefault(slot, []).append(queue)
         return list(shares.values())

@@ -18,7 +18,7 @@ from keywright import new_token
 from keywright.errors import EngineError
 from keywright_messaging.contract import BrokerSettings
 from keywright_messaging.errors import BrokerError
-from keywright_messaging.redis_streams.outages import Reach
+from keywright_messaging.redis_streams.outages import RetryingDatabase
 from keywright_messaging.redis_streams.schema import ProcessSlot
 
 __all__ = ["ProcessName"]
@@ -30,8 +30,8 @@ LONGEST_HOST = 150
 class ProcessName:
     """The name of this process among the consumers of its group; its consumers are numbered from there."""
 
-    def __init__(self, reach: Reach, settings: BrokerSettings) -> None:
-        self._reach = reach
+    def __init__(self, database: RetryingDatabase, settings: BrokerSettings) -> None:
+        self._database = database
         self._group = settings.group
         self._name = settings.client
         self._token = new_token()
@@ -67,13 +67,13 @@ class ProcessName:
             self._keeper.cancel()
             await asyncio.gather(self._keeper, return_exceptions=True)
         if self._slot is not None:
-            await self._reach.database.run(self._slot.release(self._token).attempt())
+            await self._database.engine.run(self._slot.release(self._token).attempt())
 
     async def _choose(self) -> None:
         host = re.sub(r"[^A-Za-z0-9._-]", "-", socket.gethostname())[:LONGEST_HOST] or "host"
         for number in count():
             slot = ProcessSlot(self._group, f"{host}-{number}")
-            if await self._reach.run(slot.acquire(self._token, HOLD)):
+            if await self._database.run(slot.acquire(self._token, HOLD)):
                 self._slot, self._name = slot, slot.consumer
                 return
 
@@ -83,7 +83,7 @@ class ProcessName:
             await asyncio.sleep(HOLD.total_seconds() / 5)
             assert self._slot is not None
             try:
-                if not await self._reach.database.run(self._slot.acquire(self._token, HOLD)):
+                if not await self._database.engine.run(self._slot.acquire(self._token, HOLD)):
                     await self._choose()
             except (EngineError, BrokerError):
                 continue  # away; what matters is whether the slot is ours when it is back

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from keywright_messaging.contract import Delivery
-from keywright_messaging.redis_streams.intake import Queue
+from keywright_messaging.redis_streams.delivery_buffer import StreamQueue
 
 if TYPE_CHECKING:
     from keywright_messaging.redis_streams.acknowledgements import Settlement
@@ -18,10 +18,15 @@ __all__ = ["StreamDelivery"]
 class StreamDelivery(Delivery):
     """One entry, until it is settled. An entry without the field `data` has an empty body."""
 
-    __slots__ = ("_deadline_ns", "_settlement", "queue", "settled")
+    __slots__ = ("_deadline_ns", "_settlement", "queue")
 
     def __init__(
-        self, settlement: Settlement, queue: Queue, identity: bytes, fields: Sequence[bytes], attempt: int
+        self,
+        settlement: Settlement,
+        queue: StreamQueue,
+        identity: bytes,
+        fields: Sequence[bytes],
+        attempt: int,
     ) -> None:
         # Not through super(): a third of the time, of which there are 100,000 a second.
         self.event = queue.event

@@ -14,11 +14,11 @@ from keywright.errors import (
     EngineError,
     OutcomeUnknownError,
     ServerRefusedError,
-    UsageError,
 )
+from keywright_messaging.contract import closed_error
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 
-__all__ = ["BACKOFF", "Reach", "closed_error", "is_passing", "waited_out"]
+__all__ = ["BACKOFF", "RetryingDatabase", "is_passing", "waited_out"]
 
 T = TypeVar("T")
 
@@ -54,11 +54,11 @@ async def waited_out(attempt: Callable[[], Awaitable[T]], address: str, patience
         await asyncio.sleep(pause)
 
 
-class Reach:
+class RetryingDatabase:
     """The database as the broker uses it."""
 
     def __init__(self, database: AsyncDatabase, patience: timedelta) -> None:
-        self.database = database
+        self.engine = database
         self.address = database.address.shown
         self.patience = patience
         self.closed = False
@@ -68,15 +68,11 @@ class Reach:
         if self.closed:
             raise closed_error()
         try:
-            return await self.database.run(call)
+            return await self.engine.run(call)
         except EngineError as error:
             if not is_passing(error):
                 raise BrokerError(str(error)) from error
-        return await waited_out(lambda: self.database.run(call), self.address, self.patience)
-
-
-def closed_error() -> UsageError:
-    return UsageError("the broker is closed. Open another with open_broker().")
+        return await waited_out(lambda: self.engine.run(call), self.address, self.patience)
 
 
 def _reason(error: EngineError) -> str:

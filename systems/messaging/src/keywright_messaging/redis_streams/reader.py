@@ -15,7 +15,7 @@ from keywright_messaging.errors import BrokerError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import Settlement
 from keywright_messaging.redis_streams.delivery import StreamDelivery
-from keywright_messaging.redis_streams.intake import Intake, Queue
+from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
 from keywright_messaging.redis_streams.outages import BACKOFF, is_passing
 
 __all__ = ["Reader"]
@@ -28,13 +28,15 @@ PAGE = 1000
 class Reader:
     """Fills an intake from queues whose streams share a slot."""
 
-    def __init__(self, queues: Sequence[Queue], settlement: Settlement, intake: Intake, share: int) -> None:
+    def __init__(
+        self, queues: Sequence[StreamQueue], settlement: Settlement, buffer: DeliveryBuffer, share: int
+    ) -> None:
         self._queues = list(queues)
         self._by_name = {queue.name: queue for queue in queues}
         self._settlement = settlement
-        self._database = settlement.reach.database
+        self._engine = settlement.database.engine
         self._group = settlement.group
-        self._intake = intake
+        self._buffer = buffer
         self._share = share
 
     async def run(self) -> None:
@@ -42,7 +44,7 @@ class Reader:
         restarted, failures = True, 0
         while True:
             try:
-                await self._database.run(
+                await self._engine.run(
                     commands.create_groups([queue.stream for queue in self._queues], self._group)
                 )
                 for queue in self._queues:
@@ -53,16 +55,16 @@ class Reader:
             except EngineError as error:
                 failures += 1
                 if is_passing(error):
-                    self._intake.forget(self._queues)
+                    self._buffer.forget(self._queues)
                 elif not commands.is_missing_group(error):
-                    self._intake.fail(_translated(error))
+                    self._buffer.fail(_translated(error))
                     return
             except KeywrightError as error:
-                self._intake.fail(error)
+                self._buffer.fail(error)
                 return
             await asyncio.sleep(BACKOFF.pause(min(failures, 16)))
 
-    async def _resume(self, queue: Queue, *, restarted: bool) -> None:
+    async def _resume(self, queue: StreamQueue, *, restarted: bool) -> None:
         """Deliver again what is ours in the server's eyes, but not in our hands.
 
         After a restart it counts as another delivery, since it may be what ended the process; what has
@@ -70,8 +72,8 @@ class Reader:
         """
         after: str | None = None
         while True:
-            room = min(PAGE, await self._intake.room(1))
-            rows = await self._database.run(
+            room = min(PAGE, await self._buffer.room(1))
+            rows = await self._engine.run(
                 commands.pending(
                     queue.stream, self._group, after=after, count=room, consumer=self._settlement.consumer()
                 )
@@ -84,49 +86,51 @@ class Reader:
             await self._leave_to_claimer(queue, suspects)
             await self._fetch(queue, [row for row in missing if row not in suspects], counted=restarted)
 
-    def _is_suspect(self, row: commands.Row) -> bool:
+    def _is_suspect(self, row: commands.PendingEntry) -> bool:
         return 0 < row.deliveries >= self._settlement.settings.max_attempts - 1
 
-    async def _leave_to_claimer(self, queue: Queue, rows: list[commands.Row]) -> None:
+    async def _leave_to_claimer(self, queue: StreamQueue, rows: list[commands.PendingEntry]) -> None:
         if rows:
             ids, idle = [row.id for row in rows], self._settlement.settings.claim_after
             consumer = self._settlement.consumer()
-            await self._database.run(commands.restamp(queue.stream, self._group, consumer, ids, idle=idle))
+            await self._engine.run(commands.restamp(queue.stream, self._group, consumer, ids, idle=idle))
 
-    async def _fetch(self, queue: Queue, rows: list[commands.Row], *, counted: bool) -> None:
+    async def _fetch(self, queue: StreamQueue, rows: list[commands.PendingEntry], *, counted: bool) -> None:
         by_count: dict[int, list[str]] = {}
         for row in rows:
             by_count.setdefault(max(1, row.deliveries + counted), []).append(row.id)
         consumer = self._settlement.consumer()
         for attempt, ids in by_count.items():
-            entries = await self._database.run(
+            entries = await self._engine.run(
                 commands.claim(queue.stream, self._group, consumer, ids, deliveries=attempt)
             )
             deliveries = [
                 StreamDelivery(self._settlement, queue, identity, fields, attempt)
                 for identity, fields in entries
             ]
-            self._intake.put(queue, deliveries)
+            self._buffer.put(queue, deliveries)
 
     async def _read(self) -> None:
         """Fetch once. The server counts per stream, so those that flow share what there is room for."""
-        room = await self._intake.room(self._share)
+        room = await self._buffer.room(self._share)
         flowing = [queue for queue in self._queues if queue.flowing]
         if not flowing:
-            self._put(await self._database.run(self._reading(self._queues, room, wait=self._patience)))
+            self._put(await self._engine.run(self._reading(self._queues, room, wait=self._patience)))
             return
         still = [queue for queue in self._queues if not queue.flowing]
         reads = [self._reading(flowing, room - len(still))]
         if still:
             reads.append(self._reading(still, 0))
-        for replies in await self._database.run(gather_list(reads)):
+        for replies in await self._engine.run(gather_list(reads)):
             self._put(replies)
 
     @property
     def _patience(self) -> timedelta:
-        return SHORT_BLOCK if self._share > self._intake.prefetch else BLOCK
+        return SHORT_BLOCK if self._share > self._buffer.prefetch else BLOCK
 
-    def _reading(self, queues: list[Queue], room: int, wait: timedelta | None = None) -> commands.Receive:
+    def _reading(
+        self, queues: list[StreamQueue], room: int, wait: timedelta | None = None
+    ) -> commands.Receive:
         count = max(1, room // len(queues))
         for queue in queues:
             queue.asked, queue.flowing = count, False
@@ -138,7 +142,7 @@ class Reader:
         for name, entries in replies:
             queue = self._by_name[name]
             queue.flowing = len(entries) >= queue.asked
-            self._intake.put(
+            self._buffer.put(
                 queue,
                 [StreamDelivery(settlement, queue, identity, fields, 1) for identity, fields in entries],
             )

@@ -16,7 +16,7 @@ from datetime import timedelta
 from keywright import gather_list
 from keywright.operations import Steps, bound_context, procedure
 from keywright_messaging.redis_streams import commands
-from keywright_messaging.redis_streams.outages import Reach
+from keywright_messaging.redis_streams.outages import RetryingDatabase
 from keywright_messaging.redis_streams.schema import EventStream
 
 __all__ = ["Trimmer", "trim"]
@@ -48,8 +48,8 @@ def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
 class Trimmer:
     """Trims the streams of one broker now and then."""
 
-    def __init__(self, reach: Reach, retention: timedelta | None) -> None:
-        self._reach = reach
+    def __init__(self, database: RetryingDatabase, retention: timedelta | None) -> None:
+        self._database = database
         self._retention = retention
         self._streams: set[EventStream] = set()
         self._task: asyncio.Task[None] | None = None
@@ -70,7 +70,7 @@ class Trimmer:
             await asyncio.sleep(pause)
             for stream in list(self._streams):
                 # Nothing hangs on one trimming: a stream that is not there, or a server that is away.
-                await self._reach.database.run(trim(stream, retention).attempt())
+                await self._database.engine.run(trim(stream, retention).attempt())
 
 
 def _parsed(identity: str) -> tuple[int, int]:

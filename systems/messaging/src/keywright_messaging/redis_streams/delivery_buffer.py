@@ -13,10 +13,10 @@ from keywright_messaging.redis_streams.schema import EventStream
 if TYPE_CHECKING:
     from keywright_messaging.redis_streams.delivery import StreamDelivery
 
-__all__ = ["Intake", "Queue"]
+__all__ = ["DeliveryBuffer", "StreamQueue"]
 
 
-class Queue:
+class StreamQueue:
     """One event as one consumer reads it."""
 
     __slots__ = ("asked", "event", "flowing", "held", "name", "postponed", "stream")
@@ -34,10 +34,10 @@ class Queue:
         """Whether the last read brought as much as was asked for, so that there is more."""
 
 
-class Intake:
+class DeliveryBuffer:
     """Hands out deliveries in order, at most `prefetch` unsettled ones at a time."""
 
-    def __init__(self, queues: Iterable[Queue], prefetch: int, last_attempt: int) -> None:
+    def __init__(self, queues: Iterable[StreamQueue], prefetch: int, last_attempt: int) -> None:
         self.queues = list(queues)
         self.prefetch = prefetch
         self._last_attempt = last_attempt
@@ -69,7 +69,7 @@ class Intake:
         """Whether something unsettled is on its last attempt, after others."""
         return any(map(self._is_last_chance, (each for queue in self.queues for each in queue.held.values())))
 
-    def put(self, queue: Queue, deliveries: list[StreamDelivery]) -> None:
+    def put(self, queue: StreamQueue, deliveries: list[StreamDelivery]) -> None:
         """Add deliveries of one queue; one that is here already, as after its group was made anew, goes."""
         before = len(queue.held)
         queue.held.update([(delivery.id, delivery) for delivery in deliveries])
@@ -96,7 +96,7 @@ class Intake:
             self._changed.clear()
             await self._changed.wait()
 
-    def release(self, delivery: StreamDelivery, queue: Queue) -> bool:
+    def release(self, delivery: StreamDelivery, queue: StreamQueue) -> bool:
         """A delivery is being settled; False when it is not ours any more, or was settled before."""
         if queue.held.get(delivery.id) is not delivery:
             return False
@@ -109,7 +109,7 @@ class Intake:
             self._changed.set()
         return True
 
-    def forget(self, queues: Iterable[Queue]) -> None:
+    def forget(self, queues: Iterable[StreamQueue]) -> None:
         """Drop what these queues hold: it will be fetched again. Settling the old deliveries does nothing."""
         dropped = set()
         for queue in queues:
@@ -119,7 +119,7 @@ class Intake:
         self._ready = deque(each for each in self._ready if each.queue not in dropped)
         self._room.set()
 
-    def drop(self, queue: Queue, ids: Iterable[str]) -> None:
+    def drop(self, queue: StreamQueue, ids: Iterable[str]) -> None:
         """Others have taken these over."""
         for identity in ids:
             delivery = queue.held[identity]
