@@ -11,14 +11,14 @@ from keywright_messaging.contract import Broker, Consumer, Delivery
 from keywright_messaging.errors import UndecodableError
 from keywright_messaging.handlers import Discard, HandedDelivery, Handler, Retry
 
-__all__ = ["Shift"]
+__all__ = ["HandlerRunner"]
 
 LONGEST_REASON = 500
 
 _log = logging.getLogger("keywright.worker")
 
 
-class Shift:
+class HandlerRunner:
     """A handler, the consumer that feeds it, and as many lanes as it may run at once."""
 
     def __init__(

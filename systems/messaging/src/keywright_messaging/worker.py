@@ -15,7 +15,7 @@ from keywright.errors import DeclarationError, UsageError
 from keywright_messaging.contract import Broker, BrokerSettings
 from keywright_messaging.encodings import Encoding, decode, encode
 from keywright_messaging.handlers import Discard, HandedDelivery, Handler, HandlerFunction, Retry, handler_of
-from keywright_messaging.runner import Shift
+from keywright_messaging.runner import HandlerRunner
 from keywright_messaging.urls import open_broker
 
 __all__ = ["Discard", "Retry", "Worker"]
@@ -94,8 +94,8 @@ class Worker:
         """
         stopping = self._start(broker)
         limit = asyncio.Semaphore(self._concurrency)
-        shifts = [
-            Shift(
+        runners = [
+            HandlerRunner(
                 handler,
                 broker,
                 broker.consume(handler.event, subgroup=self.subgroup, prefetch=handler.prefetch),
@@ -105,8 +105,8 @@ class Worker:
         ]
         try:
             async with asyncio.TaskGroup() as tasks:
-                for shift in shifts:
-                    tasks.create_task(shift.work(stopping, self._grace.total_seconds()))
+                for runner in runners:
+                    tasks.create_task(runner.work(stopping, self._grace.total_seconds()))
         except BaseExceptionGroup as errors:
             raise _first(errors) from errors
         finally:
