@@ -1,4 +1,4 @@
-"""Redis streams as a broker: wire-compatible with Spectacles, and nothing that was published is lost."""
+"""The broker on Redis streams: wire-compatible with Spectacles, and no published message is lost."""
 
 from keywright_messaging.redis_streams.broker import RedisStreamsBroker
 

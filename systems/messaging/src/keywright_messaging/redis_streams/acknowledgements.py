@@ -1,8 +1,8 @@
-"""How deliveries end: acknowledged, postponed, given up, answered.
+"""Settles deliveries: acknowledges, postpones, buries and replies.
 
-A rejected message that is to come again stays pending, and its idle time is set so that it reaches
-`claim_after` when the retry is due; whoever looks for idle entries then finds it. Redis knows no idle time
-below zero: a delay beyond `claim_after` lasts only as long as this consumer lives to say so again.
+A rejected message with a retry stays pending, and its idle time is set so that it reaches `claim_after` when
+the retry is due; the claimer of any consumer finds it then. Redis has no negative idle time: a delay beyond
+`claim_after` lasts only as long as this consumer is alive to repeat it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Settlement:
         self.consumer = consumer
         self._buffer = buffer
         self.on_postponed: Callable[[float], None] = _nothing
-        """Told in how many seconds a message comes again."""
+        """Called with the seconds until a postponed message is due."""
 
     async def acknowledge(self, deliveries: Sequence[StreamDelivery]) -> None:
         """Acknowledge the deliveries that are still ours: one XACK for each stream, all in one write."""
@@ -85,4 +85,4 @@ class Settlement:
 
 
 def _nothing(seconds: float) -> None:
-    """Nobody wants to know."""
+    """Ignore a postponed message: no claimer is attached."""

@@ -1,7 +1,7 @@
-"""The broker: Spectacles' protocol on Redis streams.
+"""The Spectacles protocol on Redis streams.
 
 `publish` is `XADD <event> * data <body>`; a group is a consumer group, `<group>` or `<group>:<subgroup>`;
-a reply is `PUBLISH <event>:<id> <body>`. Groups read from the beginning of what a stream holds.
+a reply is `PUBLISH <event>:<id> <body>`. Groups read from the first entry of a stream.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import asyncio
 import weakref
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from itertools import islice
 from typing import Any, Self
 
-from keywright import Settings, aconnect
+from keywright import AsyncDatabase, Settings, aconnect
 from keywright.errors import EngineError, KeywrightError
 from keywright_messaging.contract import (
     Broker,
@@ -29,7 +28,7 @@ from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.calls import Caller
 from keywright_messaging.redis_streams.consumer import StreamConsumer
 from keywright_messaging.redis_streams.consumer_names import ProcessName
-from keywright_messaging.redis_streams.outages import RetryingDatabase, is_passing, waited_out
+from keywright_messaging.redis_streams.outages import RetryingDatabase, is_transient, retried
 from keywright_messaging.redis_streams.schema import (
     DeadLetters,
     EventStream,
@@ -41,15 +40,15 @@ from keywright_messaging.redis_streams.trimmer import Trimmer
 
 __all__ = ["RedisStreamsBroker"]
 
-# A batch of publish_many, so that neither side buffers without end.
-MOST_AT_ONCE = 5_000
-MOST_BYTES_AT_ONCE = 4 * 1024 * 1024
+# The limits of one batch of publish_many, so that neither side buffers without bound.
+BATCH_ENTRIES = 5_000
+BATCH_BYTES = 4 * 1024 * 1024
 # Each reader waits on a connection of its own; a cluster needs one for each slot that is read.
 ENGINE = Settings(most_connections=4096)
 
 
 class RedisStreamsBroker(Broker):
-    """A group's events as Redis streams. Make one with `open_broker`."""
+    """The events of a group as Redis streams. Make one with `open_broker`."""
 
     def __init__(self, database: RetryingDatabase, settings: BrokerSettings) -> None:
         self.settings = settings
@@ -66,16 +65,18 @@ class RedisStreamsBroker(Broker):
 
     @classmethod
     async def open(cls, url: str, settings: BrokerSettings) -> Self:
-        """Connect within the settings' `connect_timeout`; else BrokerUnreachableError."""
+        """Connect. Raise BrokerUnreachableError after the settings' `connect_timeout`."""
         checked_name("a group", settings.group)
         if settings.client is not None:
             checked_name("a client", settings.client)
         binding = streams.bind(prefix=settings.prefix or None)
 
-        async def connected() -> RetryingDatabase:
-            return RetryingDatabase(await aconnect(url, binding, settings=ENGINE), settings.connect_timeout)
+        async def connected() -> AsyncDatabase:
+            return await aconnect(url, binding, settings=ENGINE)
 
-        return cls(await waited_out(connected, _shown(url), settings.connect_timeout), settings)
+        without_credentials = url.rpartition("@")[2].partition("?")[0].rpartition("://")[2]
+        engine = await retried(connected, without_credentials, settings.connect_timeout)
+        return cls(RetryingDatabase(engine, settings.connect_timeout), settings)
 
     async def declare(self, *events: str, subgroup: str | None = None) -> None:
         declared = [self._stream(event) for event in events]
@@ -94,7 +95,7 @@ class RedisStreamsBroker(Broker):
         ids: list[str] = []
         self._begin()
         try:
-            for bodies in _chunks(encode_body(item, self.settings) for item in items):
+            for bodies in _batches(encode_body(item, self.settings) for item in items):
                 ids += await self._append(stream, bodies)
         finally:
             self._end()
@@ -154,7 +155,7 @@ class RedisStreamsBroker(Broker):
         return stream
 
     async def _append(self, stream: EventStream, bodies: list[bytes]) -> list[str]:
-        """Append one chunk; what an outage left without an id is appended again, in order."""
+        """Append one batch; append bodies that an outage left without an id again, in order."""
         ids: list[str | None] = [None] * len(bodies)
 
         async def attempt() -> list[str]:
@@ -162,20 +163,21 @@ class RedisStreamsBroker(Broker):
             replies = await self._database.engine.run(
                 commands.Append(stream, [bodies[place] for place in missing])
             )
-            trouble: KeywrightError | None = None
+            failures: list[KeywrightError] = []
             for place, reply in zip(missing, replies, strict=True):
                 if isinstance(reply, KeywrightError):
-                    trouble = _worse(trouble, reply)
+                    failures.append(reply)
                 else:
                     ids[place] = str(reply, "ascii")
-            if trouble is not None:
-                raise trouble
+            if failures:
+                # A transient error is retried, so one that a retry does not help takes precedence.
+                raise next(filter(_is_permanent, failures), failures[0])
             return [identity for identity in ids if identity is not None]
 
-        return await waited_out(attempt, self._database.address, self._database.patience)
+        return await self._database.retried(attempt)
 
     def _begin(self) -> None:
-        """Messages are on their way; close() waits for them."""
+        """Count a publish in progress; close() waits for it."""
         if self._closing:
             raise closed_error()
         self._publishing += 1
@@ -187,26 +189,18 @@ class RedisStreamsBroker(Broker):
             self._quiet.set()
 
 
-def _chunks(bodies: Iterator[bytes]) -> Iterator[list[bytes]]:
-    while chunk := list(islice(_within_bytes(bodies), MOST_AT_ONCE)):
-        yield chunk
-
-
-def _within_bytes(bodies: Iterator[bytes]) -> Iterator[bytes]:
+def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
     size = 0
     for body in bodies:
-        yield body
+        batch.append(body)
         size += len(body)
-        if size >= MOST_BYTES_AT_ONCE:
-            return
+        if len(batch) == BATCH_ENTRIES or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
-def _worse(known: KeywrightError | None, found: KeywrightError) -> KeywrightError:
-    """The error to raise for a chunk: one that waiting does not mend, if there is any."""
-    if known is None or not isinstance(found, EngineError) or not is_passing(found):
-        return found
-    return known
-
-
-def _shown(url: str) -> str:
-    return url.rpartition("@")[2].partition("?")[0].rpartition("://")[2]
+def _is_permanent(error: KeywrightError) -> bool:
+    return not isinstance(error, EngineError) or not is_transient(error)

@@ -1,8 +1,8 @@
 """Calls: publish a message and wait for the reply on its channel, `<event>:<id>`.
 
-The id is known only when the message is published, and the reply may be faster than that. So all replies of
-an event are subscribed to, and the server has confirmed it, before the first call of the event is published;
-and each call keeps what comes until it has its id.
+The id is known only when the message is published, and the reply may arrive before that. So the broker
+subscribes to all replies of an event, and waits for the server to confirm that, before it publishes the first
+call of the event; and each call keeps early replies until it knows its id.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from datetime import timedelta
 from keywright import Subscription
 from keywright.errors import EngineError
 from keywright_messaging.errors import CallTimeoutError
-from keywright_messaging.redis_streams.outages import RetryingDatabase, waited_out
+from keywright_messaging.redis_streams.outages import RetryingDatabase
 from keywright_messaging.redis_streams.schema import REPLIES
 
 __all__ = ["Caller"]
 
 
 class Caller:
-    """Matches the replies of a broker's calls; it connects with the first of them."""
+    """Matches replies with the calls of a broker. Subscribes at the first call."""
 
     def __init__(self, database: RetryingDatabase) -> None:
         self._database = database
@@ -31,10 +31,10 @@ class Caller:
         self._listener: asyncio.Task[None] | None = None
         self._waiting: dict[bytes, asyncio.Future[bytes]] = {}
         self._unnamed: dict[bytes, list[dict[bytes, bytes]]] = {}
-        """By what their channels begin with: the replies that came while a call was without its id."""
+        """By the first part of their channels: replies that arrived before a call knew its id."""
 
     async def call(self, event: str, publish: Callable[[], Awaitable[str]], within: timedelta) -> bytes:
-        """The body of the reply to what `publish` publishes under the event. Raises CallTimeoutError."""
+        """Return the body of the reply to the message that `publish` publishes. Raise CallTimeoutError."""
         seconds = within.total_seconds()
         channel: bytes | None = None
         try:
@@ -58,15 +58,12 @@ class Caller:
     async def _listen(self, event: str) -> None:
         async with self._opening:
             if self._subscription is None:
-                database = self._database
-                self._subscription = await waited_out(self._subscribed, database.address, database.patience)
+                self._subscription = await self._database.retried(self._subscribed)
                 self._listener = asyncio.create_task(self._match(self._subscription))
-        # Also after a reconnect: a call that nobody listens for would wait in vain.
+        # Before each call, because a reconnect may have lost the subscription.
         pattern = REPLIES.pattern(self._context, event=event)
         subscription = self._subscription
-        await waited_out(
-            lambda: subscription.add(patterns=[pattern]), self._database.address, self._database.patience
-        )
+        await self._database.retried(lambda: subscription.add(patterns=[pattern]))
 
     async def _subscribed(self) -> Subscription:
         return await self._database.engine.subscribe().__aenter__()
@@ -99,4 +96,4 @@ class Caller:
                 elif not reply.done():
                     reply.set_result(body)
         except EngineError:
-            return  # the database was closed; calls under way run into their timeouts
+            return  # the database was closed; calls in progress run into their timeouts

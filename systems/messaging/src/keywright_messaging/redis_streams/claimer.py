@@ -1,9 +1,9 @@
-"""The claimer: takes over what others left unsettled, keeps what is ours, and gives back what is left.
+"""Takes over entries that other consumers abandoned, and renews those of this consumer.
 
-An entry is left when it was idle for `claim_after`. A consumer says again and again that it is at what it
-holds, so only the entries of one that died, stalls, or was cut off become idle. What reaches its last attempt
-is taken one at a time: a message that ends its process then ends it alone, and its neighbours do not go to
-the dead letters with it.
+An entry is abandoned when it was idle for `claim_after`. A consumer resets the idle time of the entries it
+holds periodically, so only those of a consumer that died, stalls or was cut off become idle. Entries on their
+last attempt are taken one at a time: a message that kills its process then does so alone, and its neighbours
+do not become dead letters with it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from datetime import timedelta
 from keywright import Call, gather_list
 from keywright.errors import EngineError, KeywrightError
 from keywright_messaging.contract import LONGEST_DELAY
-from keywright_messaging.errors import BrokerError, BrokerUnreachableError
+from keywright_messaging.errors import BrokerUnreachableError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import NOW, Settlement
 from keywright_messaging.redis_streams.commands import PendingEntry
 from keywright_messaging.redis_streams.delivery import StreamDelivery
 from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
-from keywright_messaging.redis_streams.outages import is_passing
+from keywright_messaging.redis_streams.outages import broker_error, is_transient
 
 __all__ = ["Claimer"]
 
@@ -43,13 +43,13 @@ class Claimer:
         self._alarms: set[asyncio.TimerHandle] = set()
         quarter = self._settings.claim_after.total_seconds() / 4
         self._refresh_every = max(SHORTEST_PAUSE, quarter)
-        self._look_every = min(max(SHORTEST_PAUSE, quarter), LONGEST_PAUSE)
+        self._search_every = min(max(SHORTEST_PAUSE, quarter), LONGEST_PAUSE)
         self._known_as = ""
         buffer.on_last_chance = self._woken.set
-        settlement.on_postponed = self._look_in
+        settlement.on_postponed = self._search_in
 
     async def run(self) -> None:
-        """Look and refresh until cancelled. An outage is left to the readers to wait out."""
+        """Search and refresh until cancelled. The readers handle outages."""
         self._known_as = self._settlement.consumer()
         loop = asyncio.get_running_loop()
         refresh_at = loop.time() + self._refresh_every
@@ -58,10 +58,10 @@ class Claimer:
                 if loop.time() >= refresh_at:
                     refresh_at = loop.time() + self._refresh_every
                     await self._refresh()
-                await self._look()
+                await self._search()
             except EngineError as error:
-                if not is_passing(error) and not commands.is_missing_group(error):
-                    self._buffer.fail(BrokerError(str(error)))
+                if not is_transient(error) and not commands.is_missing_group(error):
+                    self._buffer.fail(broker_error(error))
                     return
             except KeywrightError as error:
                 if not isinstance(error, BrokerUnreachableError):
@@ -70,9 +70,9 @@ class Claimer:
             await self._rest()
 
     async def give_back(self) -> None:
-        """Let others have at once what this consumer holds; what nobody took does not count as delivered.
+        """Release the entries of this consumer to others; those not taken do not count as delivered.
 
-        Where that fails, others have it after `claim_after`.
+        If that fails, others take them over after `claim_after`.
         """
         for alarm in self._alarms:
             alarm.cancel()
@@ -92,31 +92,31 @@ class Claimer:
         for deliveries, ids in stamps.items():
             await self._stamp(queue, ids, self._settings.claim_after, deliveries=deliveries)
 
-    async def _look(self) -> None:
-        """Take what was left idle, as far as there is room, and bury what had all its attempts."""
+    async def _search(self) -> None:
+        """Take over abandoned entries as far as there is room; bury those without attempts left."""
         queues = self._buffer.queues
-        found = await self._engine.run(gather_list([self._left(queue).attempt() for queue in queues]))
+        found = await self._engine.run(gather_list([self._abandoned(queue).attempt() for queue in queues]))
         for queue, rows in zip(queues, found, strict=True):
             if isinstance(rows, KeywrightError):
                 if isinstance(rows, EngineError) and commands.is_missing_group(rows):
-                    continue  # its reader makes it again
+                    continue  # its reader creates it again
                 raise rows
             await self._take_pages(queue, rows)
 
-    def _left(self, queue: StreamQueue, after: str | None = None) -> Call[list[PendingEntry]]:
+    def _abandoned(self, queue: StreamQueue, after: str | None = None) -> Call[list[PendingEntry]]:
         idle = self._settings.claim_after
         return commands.pending(queue.stream, self._group, after=after, count=PAGE, idle=idle)
 
     async def _take_pages(self, queue: StreamQueue, rows: list[PendingEntry]) -> None:
         while rows:
-            left = [row for row in rows if self._is_left(queue, row)]
+            left = [row for row in rows if self._is_abandoned(queue, row)]
             if left:
                 await self._take(queue, left)
             if len(rows) < PAGE:
                 return
-            rows = await self._engine.run(self._left(queue, rows[-1].id))
+            rows = await self._engine.run(self._abandoned(queue, rows[-1].id))
 
-    def _is_left(self, queue: StreamQueue, row: PendingEntry) -> bool:
+    def _is_abandoned(self, queue: StreamQueue, row: PendingEntry) -> bool:
         if row.id in queue.held:
             return False
         due = queue.postponed.get(row.id)
@@ -129,7 +129,7 @@ class Claimer:
                 await self._give_up(queue, row)
         again = [row for row in rows if row.deliveries == 0 or row.deliveries + 1 < most]
         last = [row for row in rows if 0 < row.deliveries == most - 1]
-        # One more than there is room for: new entries fill it at once, and these would never have their turn.
+        # At least one, even without room: new entries fill the room immediately, and these would starve.
         room = max(self._buffer.free, int(self._buffer.free >= 0))
         chosen = again[:room]
         if last and len(chosen) < room and not self._buffer.has_last_chance:
@@ -158,7 +158,7 @@ class Claimer:
 
     async def _give_up(self, queue: StreamQueue, row: PendingEntry) -> None:
         entries = await self._engine.run(queue.stream.range(row.id, row.id))
-        if not entries:  # deleted while it was pending: there is nothing to keep
+        if not entries:  # deleted while it was pending: there is no body to keep
             await self._engine.run(commands.acknowledge(queue.stream, self._group, [row.id]))
             return
         reason = f"delivered {row.deliveries} times and never settled, last to {row.consumer}"
@@ -166,7 +166,7 @@ class Claimer:
         await self._settlement.bury(queue.stream, row.id, body, reason, row.deliveries)
 
     async def _refresh(self) -> None:
-        """Say that we are at what we hold; learn what others have taken over meanwhile."""
+        """Reset the idle time of held entries; drop those that others have taken over."""
         name = self._settlement.consumer()
         renamed, self._known_as = name != self._known_as, name
         for queue in self._buffer.queues:
@@ -181,7 +181,7 @@ class Claimer:
             await self._put_off(queue, own)
 
     async def _put_off(self, queue: StreamQueue, own: set[str]) -> None:
-        """Redis keeps a delay of up to `claim_after`: what has to wait for longer is put off again."""
+        """Renew delays beyond `claim_after`, the longest that an idle time can express."""
         now, claim_after = asyncio.get_running_loop().time(), self._settings.claim_after
         for identity, due in list(queue.postponed.items()):
             if identity not in own:
@@ -218,14 +218,14 @@ class Claimer:
 
     async def _rest(self) -> None:
         try:
-            async with asyncio.timeout(self._look_every):
+            async with asyncio.timeout(self._search_every):
                 await self._woken.wait()
         except TimeoutError:
             return
         self._woken.clear()
 
-    def _look_in(self, seconds: float) -> None:
-        """Look when a postponed message is due, not only at the next round."""
+    def _search_in(self, seconds: float) -> None:
+        """Search when a postponed message is due, not only in the next round."""
 
         def ring() -> None:
             self._alarms.discard(alarm)

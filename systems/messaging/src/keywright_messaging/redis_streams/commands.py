@@ -1,7 +1,7 @@
-"""The stream commands of the broker as calls, shaped for throughput: replies are taken as they come.
+"""The stream commands of the broker as calls that return raw replies, for throughput.
 
-The operations of `Stream` decode each entry into its struct; a consumer of thousands a second only needs the
-id and the body.
+The operations of `Stream` decode each entry into its struct; a consumer of thousands of entries per second
+needs only the id and the body.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = [
 ]
 
 RawEntry: TypeAlias = tuple[bytes, list[bytes]]
-"""The id, then fields and values in turn."""
+"""The id, and a list of fields and values in turn."""
 
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -59,12 +59,12 @@ PENDING = Operation("pending", b"XPENDING", Effect.READ)
 # Sent twice it would count two deliveries.
 CLAIM = Operation("claim", b"XCLAIM", Effect.ONCE)
 RESTAMP = Operation("restamp", b"XCLAIM", Effect.REPEATABLE)
-# The second time the entry is not pending any more, and nothing happens.
+# Sent twice it finds the entry settled and does nothing.
 BURY = Script("keywright_messaging.redis_streams", "bury", Effect.REPEATABLE)
 
 
 class PendingEntry(NamedTuple):
-    """One delivered and unsettled entry: whose it is, and how often it was delivered."""
+    """One delivered and unsettled entry, with its consumer and the number of its deliveries."""
 
     id: str
     consumer: str
@@ -78,7 +78,7 @@ def publish(stream: EventStream, body: bytes) -> Call[str]:
 
 
 class Append(Call[list[Reply]]):
-    """Append bodies in order, in one batch. Each reply is an id, or the error that took its place."""
+    """Append bodies in order, in one batch. Each reply is an id or an error."""
 
     __slots__ = ("bodies", "stream")
 
@@ -94,7 +94,7 @@ class Append(Call[list[Reply]]):
 
 
 class Receive(Call[list[tuple[bytes, list[RawEntry]]]]):
-    """New entries of streams in one slot, at most `count` of each; with `wait` the server waits for one."""
+    """Read new entries of streams in one slot, at most `count` of each; with `wait`, block for one."""
 
     __slots__ = ("consumer", "count", "group", "streams", "wait")
 
@@ -140,7 +140,7 @@ def pending(
     idle: timedelta | None = None,
     consumer: str | None = None,
 ) -> Call[list[PendingEntry]]:
-    """Unsettled entries, in the order of their ids: those idle for so long, those of one consumer."""
+    """Return unsettled entries in the order of their ids: those idle for this long, or of one consumer."""
     operands: list[Any] = [group]
     if idle is not None:
         operands += (b"IDLE", milliseconds(idle))
@@ -151,7 +151,7 @@ def pending(
 
 
 def oldest_pending(stream: EventStream, group: str) -> Call[str | None]:
-    """The lowest id that is delivered and unsettled."""
+    """Return the lowest id that is delivered and unsettled."""
     return Command(PENDING, stream, (group,), _lowest)
 
 
@@ -164,9 +164,9 @@ def claim(
     idle: timedelta = timedelta(0),
     deliveries: int | None = None,
 ) -> Call[list[RawEntry]]:
-    """Take over entries that were idle for so long, and return them; it counts as a delivery.
+    """Take over and return entries that were idle for this long. Counts as a delivery.
 
-    With `deliveries` the count is set to that instead.
+    With `deliveries`, set the count to that instead.
     """
     counted: tuple[Any, ...] = () if deliveries is None else (b"RETRYCOUNT", deliveries)
     operands = (group, consumer, milliseconds(idle), *ids, *counted)
@@ -182,9 +182,9 @@ def restamp(
     idle: timedelta = timedelta(0),
     deliveries: int | None = None,
 ) -> Call[None]:
-    """Say that entries were idle for so long, from now on; not a delivery.
+    """Set the idle time of entries, without a delivery.
 
-    Without the group nothing happens: made anew, it delivers them by itself.
+    Do nothing if the group is missing: a group that is created again delivers all its entries.
     """
     counted: tuple[Any, ...] = () if deliveries is None else (b"RETRYCOUNT", deliveries)
     operands = (group, consumer, 0, *ids, b"IDLE", milliseconds(idle), *counted, b"JUSTID")
@@ -195,8 +195,8 @@ def restamp(
 def bury(stream: EventStream, group: str, letter: GivenUp) -> Steps[None]:
     """Move an entry to the dead letters of its group.
 
-    One step where both live in one slot. Elsewhere it is written there first and then acknowledged: a crash
-    in between leaves it pending, and it is buried once more when its turn comes.
+    Atomic if both are in one slot. Otherwise it is added to the dead letters first and then acknowledged:
+    a crash in between leaves it pending, so it is buried once more.
     """
     dead = DeadLetters(stream.event, group)
     context = yield bound_context()
@@ -209,12 +209,12 @@ def bury(stream: EventStream, group: str, letter: GivenUp) -> Steps[None]:
 
 
 def create_groups(streams: Sequence[EventStream], group: str) -> Call[list[bool]]:
-    """Make the group exist on every stream, and the streams with it, from the beginning of what is there."""
+    """Create the group on every stream, from its first entry, and the streams that do not exist."""
     return gather_list([stream.create_group(group) for stream in streams])
 
 
 def is_missing_group(error: KeywrightError) -> bool:
-    """Whether the stream or its group was deleted under a reader."""
+    """Return whether the stream or its group was deleted while it was read."""
     return isinstance(error, ServerRefusedError) and error.reply.startswith(("NOGROUP", "UNBLOCKED"))
 
 
@@ -239,5 +239,5 @@ def _lowest(reply: list[Any]) -> str | None:
 
 
 def _present(reply: list[Any]) -> list[RawEntry]:
-    # An entry that was deleted while it was pending: nothing in Redis 6.2, left out from 7.0 on.
+    # An entry that was deleted while it was pending is null in Redis 6.2, and left out from 7.0 on.
     return [entry for entry in reply if entry is not None and entry[1] is not None]

@@ -1,4 +1,4 @@
-"""The consumer: readers and a claimer around one buffer."""
+"""The consumer: readers and a claimer around one buffer of deliveries."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class StreamConsumer(Consumer):
         return self._names.of(self._number)
 
     def _by_slot(self) -> list[list[StreamQueue]]:
-        """The queues that one command can read: all of them, but on a cluster those of one slot."""
+        """Group the queues by what one command can read: all of them, or on a cluster those of one slot."""
         shares: dict[int, list[StreamQueue]] = {}
         for queue in self._buffer.queues:
             slot = slot_of(queue.name) if self._context.sharded else 0
@@ -101,4 +101,4 @@ class StreamConsumer(Consumer):
 
 
 def _entered_once() -> UsageError:
-    return UsageError("a consumer is entered once. Make another with broker.consume().")
+    return UsageError("a consumer can be entered once. Make another with broker.consume().")

@@ -1,9 +1,9 @@
-"""What consumers are called: the same after a restart, and never the same as another that lives.
+"""The names of consumers: constant across restarts, and unique among live processes.
 
-With `settings.client` that is the name, for the process that was given it to keep. Otherwise a process takes
-the first free slot of its host, `<host>-0`, `<host>-1`, …, and holds it by a lease. One that ended in good
-order frees its slot; after a crash it is free again when the lease runs out, and until then a restarted
-process takes another, so that the unsettled entries of the first wait for `claim_after`.
+`settings.client` is the name if it is set; the deployment keeps it unique then. Otherwise a process takes the
+first free slot of its host, `<host>-0`, `<host>-1`, …, and holds it by a lease. A process that ends normally
+releases its slot. After a crash the slot is free when the lease expires, and until then a restarted process
+takes another, so that the unsettled entries of the first wait for `claim_after`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LONGEST_HOST = 150
 
 
 class ProcessName:
-    """The name of this process among the consumers of its group; its consumers are numbered from there."""
+    """The name of this process among the consumers of its group. Its consumers are numbered."""
 
     def __init__(self, database: RetryingDatabase, settings: BrokerSettings) -> None:
         self._database = database
@@ -41,7 +41,7 @@ class ProcessName:
         self._numbers: set[int] = set()
 
     async def join(self) -> int:
-        """A number for one more consumer of this process, the lowest that is free."""
+        """Return the lowest free number, for one more consumer of this process."""
         number = next(each for each in count() if each not in self._numbers)
         self._numbers.add(number)
         try:
@@ -58,7 +58,7 @@ class ProcessName:
         self._numbers.discard(number)
 
     def of(self, number: int) -> str:
-        """The consumer with this number; it changes when the slot was lost to another process."""
+        """Return the name of the consumer with this number. It changes if another process took the slot."""
         assert self._name is not None
         return self._name if number == 0 else f"{self._name}.{number + 1}"
 
@@ -78,7 +78,7 @@ class ProcessName:
                 return
 
     async def _keep(self) -> None:
-        """Hold the slot; after a stall in which another process took it, choose another one."""
+        """Renew the lease of the slot; choose another slot if a process took it during a stall."""
         while True:
             await asyncio.sleep(HOLD.total_seconds() / 5)
             assert self._slot is not None
@@ -86,4 +86,4 @@ class ProcessName:
                 if not await self._database.engine.run(self._slot.acquire(self._token, HOLD)):
                     await self._choose()
             except (EngineError, BrokerError):
-                continue  # away; what matters is whether the slot is ours when it is back
+                continue  # an outage; the next round finds out whether the slot is still ours

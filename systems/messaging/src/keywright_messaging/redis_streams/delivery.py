@@ -1,4 +1,4 @@
-"""A stream entry handed to a consumer."""
+"""A stream entry as a delivery."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["StreamDelivery"]
 
 
 class StreamDelivery(Delivery):
-    """One entry, until it is settled. An entry without the field `data` has an empty body."""
+    """One entry of a stream. An entry without the field `data` has an empty body."""
 
     __slots__ = ("_deadline_ns", "_settlement", "queue")
 
@@ -28,7 +28,7 @@ class StreamDelivery(Delivery):
         fields: Sequence[bytes],
         attempt: int,
     ) -> None:
-        # Not through super(): a third of the time, of which there are 100,000 a second.
+        # Not through super(), which takes a third of the time: there are 100,000 deliveries per second.
         self.event = queue.event
         self.id = identity.decode()
         self.attempt = attempt
@@ -44,9 +44,9 @@ class StreamDelivery(Delivery):
 
     @property
     def wants_reply(self) -> bool:
-        """True unless the message says that its caller has given up (Rust's `timeout_at`).
+        """True unless the deadline of the caller is over (`timeout_at`, as Rust clients write it).
 
-        The protocol does not tell a call from a publish: whoever waits, listens on the reply's channel.
+        The protocol does not distinguish a call from a publish: a caller listens on the reply's channel.
         """
         return self._deadline_ns is None or time.time_ns() < self._deadline_ns
 

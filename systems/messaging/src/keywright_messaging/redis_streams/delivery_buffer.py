@@ -1,4 +1,4 @@
-"""What a consumer holds: deliveries that wait to be taken, and those taken and not settled. No I/O."""
+"""The deliveries that a consumer holds: those that wait to be taken, and those unsettled. No I/O."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class StreamQueue:
         self.stream = stream
         self.name = name
         self.held: dict[str, StreamDelivery] = {}
-        """By id: what is ours and unsettled."""
+        """By id: the unsettled deliveries of this consumer."""
         self.postponed: dict[str, float] = {}
-        """By id: when, on the loop's clock, what was rejected for a retry is due."""
+        """By id: the time, on the loop's clock, at which a rejected message is due for its retry."""
         self.asked = 1
         self.flowing = False
-        """Whether the last read brought as much as was asked for, so that there is more."""
+        """Whether the last read was full, so that the stream has more."""
 
 
 class DeliveryBuffer:
@@ -42,7 +42,7 @@ class DeliveryBuffer:
         self.prefetch = prefetch
         self._last_attempt = last_attempt
         self.on_last_chance: Callable[[], None] = _nothing
-        """Called when what was on its last attempt is settled."""
+        """Called when a delivery on its last attempt is settled."""
         self._ready: deque[StreamDelivery] = deque()
         self._unsettled = 0
         self._closed = False
@@ -52,25 +52,25 @@ class DeliveryBuffer:
 
     @property
     def free(self) -> int:
-        """How many more may be fetched."""
+        """The number of entries that may be fetched."""
         return self.prefetch - self._unsettled
 
     @property
     def idle(self) -> bool:
-        """Whether nothing waits to be taken."""
+        """Whether no delivery waits to be taken."""
         return not self._ready
 
     def untaken(self) -> set[StreamDelivery]:
-        """What waits to be taken."""
+        """Return the deliveries that wait to be taken."""
         return set(self._ready)
 
     @property
     def has_last_chance(self) -> bool:
-        """Whether something unsettled is on its last attempt, after others."""
+        """Whether an unsettled delivery is on its last attempt, after others."""
         return any(map(self._is_last_chance, (each for queue in self.queues for each in queue.held.values())))
 
     def put(self, queue: StreamQueue, deliveries: list[StreamDelivery]) -> None:
-        """Add deliveries of one queue; one that is here already, as after its group was made anew, goes."""
+        """Add deliveries of one queue. One replaces that of the same id: its group was created again."""
         before = len(queue.held)
         queue.held.update([(delivery.id, delivery) for delivery in deliveries])
         self._ready.extend(deliveries)
@@ -80,7 +80,10 @@ class DeliveryBuffer:
         self._changed.set()
 
     async def take(self, at_most: int) -> list[StreamDelivery]:
-        """Wait for one, and take what is there, within the prefetch. StopAsyncIteration once closed."""
+        """Wait for one delivery and take all that are ready, within the prefetch.
+
+        Raise StopAsyncIteration when closed.
+        """
         while True:
             if self._closed:
                 raise StopAsyncIteration
@@ -97,7 +100,7 @@ class DeliveryBuffer:
             await self._changed.wait()
 
     def release(self, delivery: StreamDelivery, queue: StreamQueue) -> bool:
-        """A delivery is being settled; False when it is not ours any more, or was settled before."""
+        """Remove a delivery that is being settled. Return False if another consumer has taken it over."""
         if queue.held.get(delivery.id) is not delivery:
             return False
         del queue.held[delivery.id]
@@ -110,7 +113,7 @@ class DeliveryBuffer:
         return True
 
     def forget(self, queues: Iterable[StreamQueue]) -> None:
-        """Drop what these queues hold: it will be fetched again. Settling the old deliveries does nothing."""
+        """Drop the deliveries of these queues, to be fetched again. Settling a dropped one does nothing."""
         dropped = set()
         for queue in queues:
             dropped.add(queue)
@@ -120,7 +123,7 @@ class DeliveryBuffer:
         self._room.set()
 
     def drop(self, queue: StreamQueue, ids: Iterable[str]) -> None:
-        """Others have taken these over."""
+        """Drop deliveries that other consumers have taken over."""
         for identity in ids:
             delivery = queue.held[identity]
             if delivery in self._ready:
@@ -128,7 +131,7 @@ class DeliveryBuffer:
             self.release(delivery, queue)
 
     async def room(self, share: int) -> int:
-        """Wait until it is worth fetching more; how many, for one of `share` readers."""
+        """Wait until a fetch is worthwhile; return the number of entries for one of `share` readers."""
         while self.free < (1 if self.idle else max(1, self.prefetch // 2)):
             self._room.clear()
             await self._room.wait()
@@ -147,4 +150,4 @@ class DeliveryBuffer:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """Ignore the event: no claimer is attached."""

@@ -1,4 +1,4 @@
-"""The one border where the engine's errors become the broker's, and outages are waited out."""
+"""Retries calls during an outage, and translates the errors of the engine into those of the broker."""
 
 from __future__ import annotations
 
@@ -18,25 +18,33 @@ from keywright.errors import (
 from keywright_messaging.contract import closed_error
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 
-__all__ = ["BACKOFF", "RetryingDatabase", "is_passing", "waited_out"]
+__all__ = ["BACKOFF", "RetryingDatabase", "broker_error", "is_transient", "retried"]
 
 T = TypeVar("T")
 
 BACKOFF = Retry(first_seconds=0.02, longest_seconds=1.0)
-_PASSING = ("LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS")
+_TRANSIENT = ("LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS")
 
 
-def is_passing(error: EngineError) -> bool:
-    """Whether waiting may help: the server is away, busy, or about to change its role."""
+def is_transient(error: EngineError) -> bool:
+    """Return whether a retry may help: the server is away, busy, or about to change its role."""
     if isinstance(error, ServerRefusedError):
-        return error.reply.split(" ", 1)[0] in _PASSING
+        return error.reply.split(" ", 1)[0] in _TRANSIENT
     return isinstance(error, ConnectionLostError | OutcomeUnknownError | DeadlineError)
 
 
-async def waited_out(attempt: Callable[[], Awaitable[T]], address: str, patience: timedelta) -> T:
-    """What `attempt` returns, made again while the server is away, for so long.
+def broker_error(error: EngineError) -> BrokerError:
+    """Return the broker's error for an error of the engine that a retry does not help."""
+    translated = BrokerError(str(error))
+    translated.__cause__ = error
+    return translated
 
-    Then BrokerUnreachableError; BrokerError at once for what waiting does not help.
+
+async def retried(attempt: Callable[[], Awaitable[T]], address: str, patience: timedelta) -> T:
+    """Return the result of `attempt`, repeated with back-off while the server is away.
+
+    Raise BrokerUnreachableError when the patience is over, and BrokerError immediately where a retry does not
+    help.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + patience.total_seconds()
@@ -45,35 +53,38 @@ async def waited_out(attempt: Callable[[], Awaitable[T]], address: str, patience
         try:
             return await attempt()
         except EngineError as error:
-            if not is_passing(error):
-                raise BrokerError(str(error)) from error
+            if not is_transient(error):
+                raise broker_error(error) from error
             failures += 1
             pause = BACKOFF.pause(min(failures + 1, 16))
             if loop.time() + pause > deadline:
-                raise BrokerUnreachableError(address, _reason(error)) from error
+                reason = str(error).rstrip(".")
+                if isinstance(error, ConnectionLostError):
+                    reason = error.reason  # without its address and remedy, which follow here
+                raise BrokerUnreachableError(address, reason) from error
         await asyncio.sleep(pause)
 
 
 class RetryingDatabase:
-    """The database as the broker uses it."""
+    """Runs calls, and repeats them during an outage. `engine` runs them once."""
 
-    def __init__(self, database: AsyncDatabase, patience: timedelta) -> None:
-        self.engine = database
-        self.address = database.address.shown
-        self.patience = patience
+    def __init__(self, engine: AsyncDatabase, patience: timedelta) -> None:
+        self.engine = engine
+        self.address = engine.address.shown
         self.closed = False
+        self._patience = patience
 
     async def run(self, call: Call[T]) -> T:
-        """Run a call, and again after an outage: whatever it does may then have been done twice."""
+        """Run a call, and again after an outage: its effects may then happen twice."""
         if self.closed:
             raise closed_error()
         try:
             return await self.engine.run(call)
         except EngineError as error:
-            if not is_passing(error):
-                raise BrokerError(str(error)) from error
-        return await waited_out(lambda: self.engine.run(call), self.address, self.patience)
+            if not is_transient(error):
+                raise broker_error(error) from error
+        return await self.retried(lambda: self.engine.run(call))
 
-
-def _reason(error: EngineError) -> str:
-    return error.reason if isinstance(error, ConnectionLostError) else str(error).rstrip(".")
+    async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        """Return the result of `attempt`, repeated during an outage."""
+        return await retried(attempt, self.address, self._patience)

@@ -1,6 +1,6 @@
-"""The reader of some queues: what was ours before comes first, then what is new, for as long as it runs.
+"""Reads some queues: first the pending entries of this consumer, then new ones.
 
-On a cluster a command reads streams of one slot, so there a consumer has a reader for each slot.
+On a cluster one command reads streams of one slot, so there a consumer has a reader for each slot.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from datetime import timedelta
 
 from keywright import gather_list
 from keywright.errors import EngineError, KeywrightError
-from keywright_messaging.errors import BrokerError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import Settlement
 from keywright_messaging.redis_streams.delivery import StreamDelivery
 from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
-from keywright_messaging.redis_streams.outages import BACKOFF, is_passing
+from keywright_messaging.redis_streams.outages import BACKOFF, broker_error, is_transient
 
 __all__ = ["Reader"]
 
@@ -26,7 +25,7 @@ PAGE = 1000
 
 
 class Reader:
-    """Fills an intake from queues whose streams share a slot."""
+    """Fills a buffer from queues whose streams share a slot."""
 
     def __init__(
         self, queues: Sequence[StreamQueue], settlement: Settlement, buffer: DeliveryBuffer, share: int
@@ -40,7 +39,7 @@ class Reader:
         self._share = share
 
     async def run(self) -> None:
-        """Read until cancelled; what waiting does not mend is raised by the consumer's batch()."""
+        """Read until cancelled. The consumer's batch() raises an error that a retry does not help."""
         restarted, failures = True, 0
         while True:
             try:
@@ -54,10 +53,10 @@ class Reader:
                     await self._read()
             except EngineError as error:
                 failures += 1
-                if is_passing(error):
+                if is_transient(error):
                     self._buffer.forget(self._queues)
                 elif not commands.is_missing_group(error):
-                    self._buffer.fail(_translated(error))
+                    self._buffer.fail(broker_error(error))
                     return
             except KeywrightError as error:
                 self._buffer.fail(error)
@@ -65,10 +64,10 @@ class Reader:
             await asyncio.sleep(BACKOFF.pause(min(failures, 16)))
 
     async def _resume(self, queue: StreamQueue, *, restarted: bool) -> None:
-        """Deliver again what is ours in the server's eyes, but not in our hands.
+        """Deliver the entries again that are pending for this consumer and not in its buffer.
 
-        After a restart it counts as another delivery, since it may be what ended the process; what has
-        one attempt left, or none, is then left to the claimer. After a reconnect it does not count.
+        After a restart that counts as another delivery, since an entry may have ended the process; entries
+        with at most one attempt left are left to the claimer then. After a reconnect it does not count.
         """
         after: str | None = None
         while True:
@@ -82,18 +81,15 @@ class Reader:
                 return
             after = rows[-1].id
             missing = [row for row in rows if row.id not in queue.held and row.id not in queue.postponed]
-            suspects = [row for row in missing if restarted and self._is_suspect(row)]
-            await self._leave_to_claimer(queue, suspects)
-            await self._fetch(queue, [row for row in missing if row not in suspects], counted=restarted)
+            last_attempt = self._settlement.settings.max_attempts - 1
+            suspects = {row.id for row in missing if restarted and 0 < row.deliveries >= last_attempt}
+            if suspects:
+                await self._leave_to_claimer(queue, list(suspects))
+            await self._fetch(queue, [row for row in missing if row.id not in suspects], counted=restarted)
 
-    def _is_suspect(self, row: commands.PendingEntry) -> bool:
-        return 0 < row.deliveries >= self._settlement.settings.max_attempts - 1
-
-    async def _leave_to_claimer(self, queue: StreamQueue, rows: list[commands.PendingEntry]) -> None:
-        if rows:
-            ids, idle = [row.id for row in rows], self._settlement.settings.claim_after
-            consumer = self._settlement.consumer()
-            await self._engine.run(commands.restamp(queue.stream, self._group, consumer, ids, idle=idle))
+    async def _leave_to_claimer(self, queue: StreamQueue, ids: list[str]) -> None:
+        consumer, idle = self._settlement.consumer(), self._settlement.settings.claim_after
+        await self._engine.run(commands.restamp(queue.stream, self._group, consumer, ids, idle=idle))
 
     async def _fetch(self, queue: StreamQueue, rows: list[commands.PendingEntry], *, counted: bool) -> None:
         by_count: dict[int, list[str]] = {}
@@ -111,7 +107,7 @@ class Reader:
             self._buffer.put(queue, deliveries)
 
     async def _read(self) -> None:
-        """Fetch once. The server counts per stream, so those that flow share what there is room for."""
+        """Fetch once. COUNT applies to each stream, so the flowing ones share the room of the buffer."""
         room = await self._buffer.room(self._share)
         flowing = [queue for queue in self._queues if queue.flowing]
         if not flowing:
@@ -146,9 +142,3 @@ class Reader:
                 queue,
                 [StreamDelivery(settlement, queue, identity, fields, 1) for identity, fields in entries],
             )
-
-
-def _translated(error: EngineError) -> BrokerError:
-    translated = BrokerError(str(error))
-    translated.__cause__ = error
-    return translated

@@ -1,8 +1,8 @@
-"""The keyspace of the streams broker: Spectacles' streams and reply channels, and what we keep beside them.
+"""The keyspace of the streams broker: the streams and reply channels of Spectacles, and our additions.
 
-A stream's name is its event, as Spectacles has it; a prefix keeps two bots on one server apart. Without a
-prefix an event's dead letters share the slot of its stream, so that a message moves there in one step on a
-cluster too. With a prefix they do so only when the prefix is a hash tag: `{bot}`.
+The name of a stream is its event, as in Spectacles; a prefix separates two bots on one server. Without a
+prefix the dead letters of an event share the slot of its stream, so that a message moves there in one step
+on a cluster too. With a prefix they do so only if the prefix is a hash tag: `{bot}`.
 """
 
 from __future__ import annotations
@@ -89,36 +89,42 @@ streams = Keyspace(
 
 
 class Posted(msgspec.Struct):
-    """What was published, encoded. Other fields, as Rust's `timeout_at`, may stand beside it."""
+    """A published message. Other clients may add fields, such as Rust's `timeout_at`."""
 
     data: bytes = b""
+    """The encoded body."""
 
 
 class GivenUp(msgspec.Struct):
-    """A message that was given up: what it was, why, after how many deliveries, and when."""
+    """A dead letter."""
 
     data: bytes
+    """The encoded body."""
     reason: str
+    """The error of the last attempt, or why there was none."""
     attempts: int
+    """The number of deliveries."""
     id: str
+    """The id of the entry in the stream of the event."""
     at: datetime
+    """The time at which it became a dead letter."""
 
 
 class EventStream(Stream[Posted], key="<event>", space=streams):
-    """What was published under an event, until every group has settled it and the retention is over."""
+    """The messages of an event, until every group has settled them and the retention is over."""
 
     event: EventName
 
 
 class DeadLetters(Stream[GivenUp], key="{<event>}:<group>:dead", space=streams):
-    """What a group gave up of an event. Nothing removes them by itself."""
+    """The dead letters of an event in one group. They stay until they are deleted by hand."""
 
     event: EventName
     group: Annotated[str, GroupName()]
 
 
 class ProcessSlot(Lease, key="<group>:consumer:<consumer>", space=streams):
-    """Held by the process that consumes under this name, while it lives."""
+    """The lease of the process that consumes under this name."""
 
     group: EventName
     consumer: EventName
@@ -129,7 +135,7 @@ REPLIES = Channel("<event>:<id>", streams, event=Name(), id=Plain())
 
 
 def checked_name(kind: str, name: str) -> str:
-    """The name, or UsageError."""
+    """Return the name. Raise UsageError if it is invalid."""
     alphabet = Name()
     try:
         return alphabet.render(name)
@@ -138,5 +144,5 @@ def checked_name(kind: str, name: str) -> str:
 
 
 def group_name(group: str, subgroup: str | None) -> str:
-    """The consumer group that stands for a group, or for one of its subgroups."""
+    """Return the consumer group of a group, or of one of its subgroups."""
     return group if subgroup is None else f"{group}:{checked_name('a subgroup', subgroup)}"

@@ -1,10 +1,10 @@
-"""The trimmer: streams lose what is older than the retention, once every group has settled it.
+"""Removes entries that are older than the retention and settled by every group.
 
 Acknowledging does not shrink a stream, and trimming by age alone, as the published clients do with MINID on
-every XADD, drops what a group that was down has not read. So a stream is cut where the slowest of its groups
-stands: before its oldest unsettled entry, or after the last one it was delivered. What is read for that only
-moves forward, so it may be old when the stream is cut. A stream without any group is cut by age.
-A group that nobody reads any more keeps everything: delete it with XGROUP DESTROY.
+every XADD, drops entries that a group without a live consumer has not read. So a stream is trimmed up to the
+position of its slowest group: before its oldest unsettled entry, or after the last entry delivered to it.
+Positions only move forward, so they may be outdated when the stream is trimmed. A stream without a group is
+trimmed by age. A group without consumers keeps all entries: delete it with XGROUP DESTROY.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SHORTEST_PAUSE = 0.1
 
 @procedure
 def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
-    """Remove what is older than the retention and settled by every group; how many entries."""
+    """Remove entries older than the retention and settled by every group. Return their number."""
     context = yield bound_context()
     groups = yield stream.groups()
     waiting = yield gather_list([commands.oldest_pending(stream, group.name) for group in groups])
@@ -38,7 +38,7 @@ def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
     removed = 0
     if lowest[0] > 0:
         cut = f"{lowest[0]}-{lowest[1]}"
-        # Whole nodes first, a bounded number at a time: a long backlog must not hold up the server.
+        # Whole nodes first, a bounded number at a time: a long backlog must not block the server.
         while dropped := (yield stream.trim(min_id=cut)):
             removed += dropped
         removed += yield stream.trim(min_id=cut, exact=True)
@@ -46,7 +46,7 @@ def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
 
 
 class Trimmer:
-    """Trims the streams of one broker now and then."""
+    """Trims the streams of one broker periodically."""
 
     def __init__(self, database: RetryingDatabase, retention: timedelta | None) -> None:
         self._database = database
@@ -69,7 +69,7 @@ class Trimmer:
         while True:
             await asyncio.sleep(pause)
             for stream in list(self._streams):
-                # Nothing hangs on one trimming: a stream that is not there, or a server that is away.
+                # A failure is left to the next round: the stream may not exist, or the server be away.
                 await self._database.engine.run(trim(stream, retention).attempt())
 
 

@@ -1,4 +1,4 @@
--- Move a message to the dead letters, unless it was settled already: at once, and once.
+-- Move a message to the dead letters atomically, unless it is settled already.
 --
 -- KEYS[1]  the stream
 -- KEYS[2]  the dead letters of its group
