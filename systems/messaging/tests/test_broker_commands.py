@@ -118,7 +118,7 @@ def test_a_malformed_line_is_named_and_those_before_it_are_published(bench: Benc
     assert (done.returncode, done.stdout) == (1, b"")
     told = done.stderr.decode()
     assert told.startswith("2 messages were published.\nerror: line 4 is not JSON (")
-    assert told.endswith('): {"a":. Correct it, and send it and what follows.\n')
+    assert told.endswith('): {"a":. Correct it, then publish it and the lines after it.\n')
     assert received(bench, 2) == [1, 2]
     assert nothing_left(bench)
 
@@ -200,7 +200,7 @@ def test_the_undecodable_is_told_and_goes_to_the_dead_letters(bench: Bench, shel
     assert done.returncode == 0
     assert [line["data"] for line in lines_of(done.stdout)] == [1, 3]
     assert f"{EVENT} ".encode() in done.stderr
-    assert b"goes to the dead letters: a message body should be" in done.stderr
+    assert b"becomes a dead letter: a message body must be" in done.stderr
     within(bench, lambda broker: dead_letters_of(broker, EVENT, 1))
     (letter,) = lines_of(shell.run("dead", EVENT).stdout)
     assert (letter["event"], letter["attempts"], letter["body"]) == (EVENT, 1, "e25vbnNlbnNl")
@@ -277,7 +277,7 @@ def test_a_broker_that_is_away_exits_with_3(command: str, url: str) -> None:
     [
         ((EVENT,), "Missing option '--broker'"),
         (("--broker", "memory://"), "Missing argument"),
-        ((EVENT, "--broker", "kafka://x"), "'kafka' is not a broker this understands"),
+        ((EVENT, "--broker", "kafka://x"), "'kafka' is not the scheme of a broker"),
         (("a:b", "--broker", "memory://"), "'a:b' cannot name"),
         ((EVENT, "--broker", "memory://", "--group", ""), "'' cannot name"),
         ((EVENT, "--broker", "memory://", "--nonsense"), "No such option"),

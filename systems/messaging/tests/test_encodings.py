@@ -233,7 +233,7 @@ def test_text_is_text_to_who_wants_text() -> None:
         (b"\xc1", "invalid opcode"),
         (b"\xa1\xff", "utf-8"),
         (b"\x83g\x00", "the tag 103"),
-        (b"\x83m\x00\x00\x00\x09abc", "cut off"),
+        (b"\x83m\x00\x00\x00\x09abc", "truncated"),
         (b"\x92\x01", "truncated"),
         (b"[" * 100_000, "recursion"),
         (b"\x91" * 100_000, "recursion"),
@@ -268,7 +268,7 @@ def test_a_long_reason_is_cut() -> None:
 @every_encoding
 def test_a_type_no_message_can_have_is_a_fault_of_the_caller(encoding: Encoding) -> None:
     not_a_type: Any = 5
-    with pytest.raises(UsageError, match="cannot be read as 5"):
+    with pytest.raises(UsageError, match="cannot be decoded as 5"):
         decode(encode({"a": 1}, encoding), not_a_type)
 
 
@@ -282,7 +282,7 @@ def test_a_type_that_cannot_be_hashed_is_read_all_the_same() -> None:
 @every_encoding
 @pytest.mark.parametrize("data", [object(), {"a": object()}, "\ud800", {("a", "b"): object()}])
 def test_what_cannot_be_written_is_refused(encoding: Encoding, data: object) -> None:
-    with pytest.raises(UnwritableError, match="cannot be written as") as caught:
+    with pytest.raises(UnwritableError, match="cannot be encoded as") as caught:
         encode(data, encoding)
     assert type(data).__name__ in caught.value.reason
 

@@ -46,11 +46,11 @@ async def undecodable(data: Callable[[], None]) -> None: ...
         (blocking, "is not an async function"),
         (without_payload, "not a payload"),
         (delivery_first, "not a payload"),
-        (unknown_extra, "nothing is known to pass as 'something'"),
+        (unknown_extra, "the worker has no argument for 'something'"),
         (keyword_only, "not a payload"),
         (many, "not a payload"),
         (unresolved, "cannot be resolved: name 'Nowhere'"),
-        (undecodable, "no message can be turned into"),
+        (undecodable, "a message cannot be converted to"),
     ],
 )
 def test_a_handler_that_cannot_work_is_refused_when_it_is_declared(function: Any, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Messages between processes: one contract, one module a broker."""
+"""Messages between processes: one contract, one package for each broker."""
 
 from keywright_messaging.contract import Broker, BrokerSettings, Consumer, DeadLetter, Delivery, queue_name
 from keywright_messaging.encodings import Encoding, decode, encode

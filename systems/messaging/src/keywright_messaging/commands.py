@@ -1,6 +1,6 @@
-"""`keywright broker`: publish, consume and call from a shell, and see what was given up.
+"""`keywright broker`: publish, consume and call from a shell, and print dead letters.
 
-Standard output is JSON lines and nothing else; all that is told to people goes to standard error.
+Standard output has JSON lines only; messages for people go to standard error.
 """
 
 from __future__ import annotations
@@ -30,27 +30,31 @@ from keywright_messaging.json_lines import JsonLines, not_json
 __all__ = ["broker"]
 
 broker = typer.Typer(
-    help="Messages over RabbitMQ or Redis: publish, consume, call.",
+    help="Messages over RabbitMQ or Redis: publish, consume, call, list dead letters.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
-EventArgument = Annotated[str, typer.Argument(metavar="EVENT", help="As in MESSAGE_CREATE or SEND.")]
+EventArgument = Annotated[str, typer.Argument(metavar="EVENT", help="An event, as MESSAGE_CREATE or SEND.")]
 UrlOption = Annotated[
     str,
     typer.Option(
         "--broker",
         metavar="URL",
         envvar="BROKER_URL",
-        help="As in amqp://localhost or redis://localhost.",
+        help="The broker, as amqp://localhost or redis://localhost.",
         show_default=False,
     ),
 ]
-GroupOption = Annotated[str, typer.Option(envvar="BROKER_GROUP", help="The service whose events these are.")]
-SubgroupOption = Annotated[str | None, typer.Option(help="Whose own copy of every message to read.")]
-EncodingOption = Annotated[Encoding, typer.Option(help="How the bodies are written.")]
-PrefixOption = Annotated[str, typer.Option(help="Redis: what the streams' names begin with.")]
-ConnectOption = Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How long to try to connect.")]
+GroupOption = Annotated[
+    str, typer.Option(envvar="BROKER_GROUP", help="The service that publishes the events.")
+]
+SubgroupOption = Annotated[str | None, typer.Option(help="The subgroup whose copy of the messages to read.")]
+EncodingOption = Annotated[Encoding, typer.Option(help="The encoding of the bodies.")]
+PrefixOption = Annotated[str, typer.Option(help="Redis: the prefix of the stream names.")]
+ConnectOption = Annotated[
+    float, typer.Option(min=0.1, metavar="SECONDS", help="The timeout of the connection.")
+]
 
 CONNECT_SECONDS = 10.0
 GROUP = "gateway"
@@ -67,40 +71,39 @@ def publish(
 ) -> None:
     """Publish the lines of standard input, each a JSON message.
 
-    Declares the event's queue first, so that messages wait for a consumer. Lines are published in order while
-    more are read; blank ones are skipped. Says how many were published, when the broker has them all safe.
+    Declares the event's queue first, so that messages wait for a consumer. Publishes lines in order while it
+    reads more; skips blank ones. Reports the number of published messages when the broker has confirmed all.
 
-    Exits with 0, 1 at a line that is not JSON or too large (those before it are published), 2 when it is
-    called wrongly, 3 when the broker cannot be reached.
+    Exits with 0, 1 at a line that is not JSON or too large (the lines before it are published), 2 for wrong
+    arguments, 3 if the broker is unreachable.
     """
     settings = _settings(group, prefix, connect_timeout, encoding=encoding)
     lines = JsonLines(sys.stdin.buffer, settings.max_body_bytes)
     asyncio.run(_publish_lines(url, settings, event, lines))
     if lines.fault:
-        _refuse(f"{lines.fault}. Correct it, and send it and what follows.")
+        _refuse(f"{lines.fault}. Correct it, then publish it and the lines after it.")
 
 
 @broker.command()
 def consume(
-    events: Annotated[list[str], typer.Argument(metavar="EVENT…", help="As in MESSAGE_CREATE.")],
+    events: Annotated[list[str], typer.Argument(metavar="EVENT…", help="Events, as MESSAGE_CREATE.")],
     url: UrlOption,
     group: GroupOption = GROUP,
     subgroup: SubgroupOption = None,
     count: Annotated[
-        int | None, typer.Option(min=1, help="End after so many messages.", show_default=False)
+        int | None, typer.Option(min=1, help="Stop after this number of messages.", show_default=False)
     ] = None,
-    prefetch: Annotated[int, typer.Option(min=1, help="How many may be received ahead.")] = 100,
+    prefetch: Annotated[int, typer.Option(min=1, help="The number of messages to receive ahead.")] = 100,
     prefix: PrefixOption = "",
     connect_timeout: ConnectOption = CONNECT_SECONDS,
 ) -> None:
-    """Print messages as {"event": …, "data": …}, one a line, until interrupted.
+    """Print messages as {"event": …, "data": …}, one per line, until interrupted.
 
-    A message is acknowledged after it was printed. What was not, because standard output was closed or the
-    command was interrupted, stays in the queue. A message that cannot be decoded is told and put to the dead
-    letters.
+    Acknowledges a message after it was printed. A message that was not printed, because standard output was
+    closed or the command was interrupted, stays in the queue. A message that cannot be decoded is reported
+    and becomes a dead letter.
 
-    Exits with 0, 1 when standard output was closed, 2 when it is called wrongly, 3 when the broker cannot be
-    reached.
+    Exits with 0, 1 if standard output was closed, 2 for wrong arguments, 3 if the broker is unreachable.
     """
     settings = _settings(group, prefix, connect_timeout)
     asyncio.run(_consume(url, settings, events, subgroup, min(prefetch, count or prefetch), count))
@@ -111,15 +114,15 @@ def call(
     event: EventArgument,
     url: UrlOption,
     group: GroupOption = GROUP,
-    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="How long to wait.")] = 5.0,
+    timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="The timeout of the reply.")] = 5.0,
     encoding: EncodingOption = Encoding.JSON,
     prefix: PrefixOption = "",
     connect_timeout: ConnectOption = CONNECT_SECONDS,
 ) -> None:
     """Publish the JSON on standard input, and print the reply.
 
-    Exits with 0, 1 when the input is not JSON or the reply cannot be decoded, 2 when it is called wrongly,
-    3 when no reply came in time or the broker cannot be reached.
+    Exits with 0, 1 if the input is not JSON or the reply cannot be decoded, 2 for wrong arguments, 3 if
+    there was no reply in time or the broker is unreachable.
     """
     settings = _settings(group, prefix, connect_timeout, encoding=encoding)
     text = sys.stdin.buffer.read().strip()
@@ -134,16 +137,16 @@ def dead(
     url: UrlOption,
     group: GroupOption = GROUP,
     subgroup: SubgroupOption = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most to print.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number to print.")] = 100,
     prefix: PrefixOption = "",
     connect_timeout: ConnectOption = CONNECT_SECONDS,
 ) -> None:
-    """Print an event's dead letters, the oldest first, one a line. Only reads.
+    """Print the dead letters of an event, the oldest first, one per line. Only reads.
 
-    Each has the event, the reason, the attempts, when it was given up, and its data; a body that cannot be
+    Each has the event, the reason, the attempts, the time of its failure, and its data; a body that cannot be
     decoded is printed as base64 under "body" instead.
 
-    Exits with 0, 2 when it is called wrongly, 3 when the broker cannot be reached.
+    Exits with 0, 2 for wrong arguments, 3 if the broker is unreachable.
     """
     settings = _settings(group, prefix, connect_timeout)
     for letter in asyncio.run(_dead_letters(url, settings, event, subgroup, limit)):
@@ -192,13 +195,13 @@ async def _print_deliveries(consumer: Consumer, prefetch: int, count: int | None
         if not receiving.done():
             receiving.cancel()
             return
-        # What was received is dealt with even after an interrupt: printed means acknowledged.
+        # A received batch is printed and acknowledged even after an interrupt.
         printed += await _deal_with(consumer, receiving.result())
     interrupted.cancel()
 
 
 async def _interruption() -> None:
-    """Ends with the first SIGINT or SIGTERM; a second one acts as ever."""
+    """Wait for the first SIGINT or SIGTERM; a second one has its default action."""
     loop = asyncio.get_running_loop()
     signalled = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -211,15 +214,15 @@ async def _interruption() -> None:
 
 
 async def _deal_with(consumer: Consumer, batch: Sequence[Delivery]) -> int:
-    """Print and acknowledge; tell and reject what cannot be decoded. Returns how many were printed."""
+    """Print and acknowledge a batch; report and reject what cannot be decoded. Return the number printed."""
     lines = [(delivery, _line(delivery)) for delivery in batch]
     shown = [delivery for delivery, line in lines if isinstance(line, bytes)]
-    # In a thread: a reader that pauses must not stop the connection's heartbeat.
+    # In a thread: a slow reader of standard output must not stop the connection's heartbeat.
     await asyncio.to_thread(_write, b"".join(line for _, line in lines if isinstance(line, bytes)))
     await consumer.acknowledge_all(shown)
     for delivery, line in lines:
         if isinstance(line, UndecodableError):
-            typer.echo(f"{delivery.event} {delivery.id} goes to the dead letters: {line}", err=True)
+            typer.echo(f"{delivery.event} {delivery.id} becomes a dead letter: {line}", err=True)
             await delivery.reject(str(line))
     return len(shown)
 
@@ -262,7 +265,7 @@ def _write(lines: bytes) -> None:
 
 
 def _json(data: Any) -> bytes:
-    """One line."""
+    """Return data as one line of JSON."""
     return msgspec.json.encode(data) + b"\n"
 
 

@@ -1,4 +1,4 @@
-"""How message bodies are written, and how any of them is recognised."""
+"""The encodings of message bodies, and how received ones are recognised."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _LONGEST_REASON = 200
 
 
 class Encoding(StrEnum):
-    """How a body is written."""
+    """The encoding of a body."""
 
     JSON = "json"
-    """The Spectacles document's choice."""
+    """The default of the Spectacles document."""
     ETF = "etf"
-    """Erlang's external term format, the document's other choice."""
+    """Erlang's external term format, the alternative of the document."""
     MSGPACK = "msgpack"
-    """What the published Spectacles clients of today send."""
+    """The encoding of the published Spectacles clients."""
     SPECTACLES = "spectacles"
-    """JSON text inside a MessagePack string: the Go gateway's form, and the only one its SEND reads."""
+    """JSON text inside a MessagePack string: the form of the Go gateway, and the only one its SEND takes."""
 
 
 CONTENT_TYPES: Mapping[Encoding, str] = MappingProxyType(
@@ -45,7 +45,7 @@ CONTENT_TYPES: Mapping[Encoding, str] = MappingProxyType(
         Encoding.SPECTACLES: "application/msgpack",
     }
 )
-"""What a broker that labels its messages puts on each encoding."""
+"""The content type of each encoding, for brokers that label messages."""
 
 _to_json = msgspec.json.Encoder().encode
 _to_msgpack = msgspec.msgpack.Encoder().encode
@@ -54,11 +54,11 @@ _from_msgpack = msgspec.msgpack.Decoder().decode
 
 
 def encode(data: object, encoding: Encoding) -> bytes:
-    """The body; `msgspec.Raw` is JSON text. Raises UnwritableError for what cannot be written.
+    """Return the body of a message; `msgspec.Raw` is JSON text. Raise UnwritableError if encoding fails.
 
-    JSON takes a Raw as it stands, also deep inside other data; SPECTACLES does too. For MSGPACK and ETF a Raw
-    must be all of the data: it is read and written anew. ETF holds what the JSON would, bytes as base64 too;
-    but integers stay integers as keys, and nan is refused instead of becoming null.
+    JSON and SPECTACLES copy a Raw unchanged, also inside other data. With MSGPACK and ETF a Raw must be the
+    whole data: it is decoded and encoded again. ETF has the values of the JSON, with bytes as base64; but
+    integer keys stay integers, and nan is refused instead of becoming null.
     """
     try:
         if encoding is Encoding.JSON:
@@ -93,15 +93,15 @@ def decode(body: bytes, *, content_type: str | None = None) -> Any: ...
 @overload
 def decode(body: bytes, to: type[T], *, content_type: str | None = None) -> T: ...
 def decode(body: bytes, to: Any = Any, *, content_type: str | None = None) -> Any:
-    """The data of a body in any of the encodings, told apart by its first bytes. Raises UndecodableError.
+    """Return the data of a body in any encoding, recognised by its first bytes. Raise UndecodableError.
 
-    A content type that is known decides instead. Otherwise, and where two encodings share their first byte:
+    A known content type takes precedence. Where two encodings share their first byte:
 
-    - one ASCII digit alone is JSON, though MessagePack writes 48 to 57 so;
-    - 131 opens both ETF and MessagePack's maps of three entries: what reads as ETF to its end is ETF. A map
-      whose first key is text never does.
+    - a single ASCII digit is JSON, though it is also MessagePack for 48 to 57;
+    - 131 begins both ETF and MessagePack's maps of three entries: a body that is valid ETF to its end is ETF.
+      A map whose first key is text never is.
 
-    A MessagePack string or binary that holds JSON text is what that JSON says; with other text it is itself.
+    A MessagePack string or binary with JSON text is decoded as that JSON; other text is returned as it is.
     """
     try:
         return _reader_of(body, content_type)(body, to)
@@ -135,7 +135,7 @@ def _unwrapped(text: str | bytes, to: Any) -> Any:
     try:
         return _from_json(text) if to is Any else _json_decoder(to).decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
-        # Text for who wants text, even if it begins as JSON does: "7 wonders".
+        # Not JSON, though it may begin like it: "7 wonders". It is the text itself, if text is expected.
         try:
             return msgspec.convert(text, to, builtin_types=(bytes,))
         except msgspec.ValidationError:
@@ -161,7 +161,7 @@ def _read_etf_or_map(body: bytes, to: Any) -> Any:
 
 
 def _converted(data: Any, to: Any) -> Any:
-    _json_decoder(to)  # refuses what is no type of messages
+    _json_decoder(to)  # raises UsageError for a type that messages cannot have
     return msgspec.convert(data, to)
 
 
@@ -179,7 +179,7 @@ def _decoder(kind: Callable[[Any], Any], to: Any) -> Any:
     try:
         return _kept_decoder(kind, to)
     except TypeError:
-        pass  # perhaps only unhashable, such as an Annotated with a dict
+        pass  # may be unhashable only, such as an Annotated with a dict
     try:
         return kind(to)
     except TypeError as exc:
@@ -191,7 +191,7 @@ def _kept_decoder(kind: Callable[[Any], Any], to: Any) -> Any:
     return kind(to)
 
 
-# By the first byte: the string and binary families of MessagePack, then where JSON can begin.
+# First bytes: those of MessagePack strings and binaries, and those of JSON.
 _TEXT_OPENERS = frozenset([*range(0xA0, 0xC0), 0xC4, 0xC5, 0xC6, 0xD9, 0xDA, 0xDB])
 _JSON_OPENERS = frozenset(b' \t\n\r{["-0123456789tfn')
 _BY_FIRST_BYTE: list[_Reader] = [
@@ -209,8 +209,8 @@ _BY_CONTENT_TYPE: dict[str, _Reader] = {
 
 def _unreadable(to: Any, exc: TypeError) -> UsageError:
     return UsageError(
-        f"a message cannot be read as {_name_of(to)}: {_reason(exc)}. "
-        f"Use a type msgspec knows, such as a struct or a dataclass."
+        f"a message cannot be decoded as {_name_of(to)}: {_reason(exc)}. "
+        f"Use a type that msgspec knows, such as a struct or a dataclass."
     )
 
 

@@ -1,7 +1,7 @@
-"""Erlang's external term format, as far as JSON-like data needs it: what Discord and erlpack write and read.
+"""Erlang's external term format (ETF) for JSON-like data, compatible with Discord and erlpack.
 
-Left out are terms that only mean something inside an Erlang node: processes, ports, references, functions and
-bit strings. A binary may be text or bytes and does not say which, so it is read as text where it is UTF-8.
+Not supported are terms of an Erlang node: processes, ports, references, functions and bit strings. A binary
+may be text or bytes without a mark, so it is decoded as text if it is valid UTF-8.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _new_float = struct.Struct(">Bd").pack
 
 
 class EtfError(CodecError):
-    """Data that has no external term here, or bytes that are not one."""
+    """Data that cannot be encoded, or malformed bytes."""
 
 
 def encode(data: object) -> bytes:
-    """The term of plain data; what else msgspec knows, such as structs and times, becomes plain data first.
+    """Return the term of plain data. Other types of msgspec, such as structs, are converted first.
 
     Text and bytes become binaries, lists and tuples lists; None, True and False the atoms nil, true, false.
-    Keys are text or integers. Raises EtfError for anything else, for nan and the infinities, which Erlang
+    Keys are text or integers. Raise EtfError for anything else, for nan and the infinities, which Erlang
     does not have, and for data nested more than 256 deep.
     """
     pieces = [b"\x83"]
@@ -62,11 +62,11 @@ def encode(data: object) -> bytes:
 
 
 def decode(data: bytes, *, max_unpacked: int = _LARGEST_UNPACKED) -> Any:
-    """The data of a term, numbers as they are. Raises EtfError, and nothing else, if it is not one.
+    """Return the data of a term. Raise EtfError, and no other exception, if the term is malformed.
 
-    Binaries become text, or bytes where they are not UTF-8; atoms become text, but for nil, true and false;
+    Binaries become text, or bytes if they are not UTF-8; atoms become text, except for nil, true and false;
     tuples stay tuples. Keys that are atoms become text, even nil. Refused are improper lists, lists and maps
-    as keys, nesting over 256 deep, anything after the term, and compressed terms that unpack to more than
+    as keys, nesting over 256 deep, bytes after the term, and compressed terms that unpack to more than
     `max_unpacked` bytes.
     """
     if data[:1] != b"\x83":
@@ -78,12 +78,12 @@ def decode(data: bytes, *, max_unpacked: int = _LARGEST_UNPACKED) -> Any:
     try:
         value, end = _READERS[data[at]](data, at + 1, _DEEPEST, _Names())
     except (IndexError, struct.error) as exc:
-        raise _refusal("a term that is cut off") from exc
+        raise _refusal("a truncated term") from exc
     except (UnicodeDecodeError, RecursionError) as exc:
         raise _refusal(str(exc)) from exc
-    # No reader looks whether a slice was cut short: a position beyond the end tells.
+    # Readers do not check the length of a slice: a truncated one moves the position beyond the end.
     if end != len(data):
-        raise _refusal("a term that is cut off" if end > len(data) else f"{len(data) - end} bytes after it")
+        raise _refusal("a truncated term" if end > len(data) else f"{len(data) - end} bytes after it")
     return value
 
 
@@ -93,7 +93,7 @@ def _refusal(found: str) -> EtfError:
 
 def _unpacked(data: bytes, limit: int) -> bytes:
     if len(data) < 6:
-        raise _refusal("a term that is cut off")
+        raise _refusal("a truncated term")
     size = _u32(data, 2)[0]
     if size > limit:
         raise _refusal(f"a compressed term of {size} bytes, over the limit of {limit}")
@@ -110,7 +110,7 @@ def _unpacked(data: bytes, limit: int) -> bytes:
 
 
 class _Names(dict[bytes, Any]):
-    """The keys met in one term: each is decoded once, and its text shared by all maps."""
+    """The keys of one term: each is decoded once, and its text shared by all maps."""
 
     def __missing__(self, raw: bytes) -> str | bytes:
         name = self[raw] = _text(raw)
@@ -177,7 +177,7 @@ def _read_string(data: bytes, at: int, room: int, names: _Names) -> tuple[list[i
 
 
 class _Atoms(dict[bytes, Any]):
-    """What atoms mean: three words, and else their name in the charset of their tag."""
+    """The values of atoms: three constants, otherwise their name in the charset of their tag."""
 
     def __init__(self, charset: str) -> None:
         super().__init__({b"nil": None, b"true": True, b"false": False})
@@ -212,9 +212,9 @@ def _read_atom_utf8(data: bytes, at: int, room: int, names: _Names) -> tuple[Any
 
 
 def _checked_count(count: int, least: int, data: bytes, at: int, room: int) -> int:
-    """The count of a container, if there is room for it: in the bytes left, and in depth."""
+    """Return the count of a container. Raise EtfError if the bytes left or the depth do not allow it."""
     if count * least > len(data) - at:
-        raise _refusal(f"a count of {count} at byte {at}, more than what follows can hold")
+        raise _refusal(f"a count of {count} at byte {at}, more than the following bytes can hold")
     if room <= 0:
         raise _refusal(f"nesting over {_DEEPEST} deep")
     return count
@@ -254,7 +254,7 @@ def _read_map(data: bytes, at: int, room: int, names: _Names) -> tuple[dict[Any,
     at += 4
     entries: dict[Any, Any] = {}
     for _ in range(count):
-        # Binaries are nearly every key and half of the values: they are spared a call.
+        # Binaries are nearly all keys and half of the values, so they are decoded without a call.
         if data[at] == _BINARY:
             start = at + 5
             at = start + _u32(data, at + 1)[0]
@@ -328,7 +328,7 @@ _READERS = [_BY_TAG.get(tag, _read_unknown) for tag in range(256)]
 
 
 class _Written(dict[str, bytes]):
-    """The terms of the keys met in one piece of data: each is written once."""
+    """The encoded keys of one value: each is encoded once."""
 
     def __missing__(self, name: str) -> bytes:
         raw = name.encode()

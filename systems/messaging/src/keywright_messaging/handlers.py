@@ -1,4 +1,4 @@
-"""What a worker's handlers are: declared functions, checked when they are declared."""
+"""The handlers of a worker: functions with typed payloads, checked when they are declared."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 
 class Retry(Exception):  # noqa: N818  # an outcome that a handler chooses, not an error
-    """Raised by a handler: deliver this message again later, while attempts are left."""
+    """Raise it in a handler to deliver the message again later, while attempts are left."""
 
 
 class Discard(Exception):  # noqa: N818  # the same
-    """Raised by a handler: do not try again, put this message to the dead letters now."""
+    """Raise it in a handler to make the message a dead letter without a retry."""
 
 
 class HandedDelivery(Delivery):
-    """The delivery as a handler sees it. Settling stays with the worker."""
+    """The delivery that a handler receives. Only the worker settles it."""
 
     __slots__ = ("_inner",)
 
@@ -60,13 +60,13 @@ class HandedDelivery(Delivery):
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """One function for one event, with what it wants to be called with."""
+    """One function for one event, with the types of its parameters."""
 
     event: str
     function: HandlerFunction
     payload: Any
     answers: bool | None
-    """Whether what it returns is a reply. None: it does not say, so whatever is not None is one."""
+    """Whether its result is a reply. None: it has no return annotation, so a result other than None is."""
     extras: tuple[type, ...]
     concurrency: int
     prefetch: int
@@ -80,14 +80,14 @@ class Handler:
 
 
 def handler_of(event: str, function: HandlerFunction, *, concurrency: int, prefetch: int | None) -> Handler:
-    """The handler that a function declares. Raises DeclarationError for one that cannot work."""
+    """Return the handler that a function declares. Raise DeclarationError if its signature is invalid."""
     name = f"the handler {getattr(function, '__qualname__', function)!s} of {event!r}"
     if not is_name(event):
         raise DeclarationError(name, "the event is empty or has a colon", "Choose another name.")
     if not inspect.iscoroutinefunction(function):
         raise DeclarationError(
             name,
-            "it is not an async function and would stop all others while it runs",
+            "it is not an async function and would block all others",
             "Declare it with async def, and call blocking code through asyncio.to_thread.",
         )
     if concurrency < 1 or (prefetch is not None and prefetch < concurrency):
@@ -125,8 +125,8 @@ def _parameters(name: str, signature: inspect.Signature) -> list[inspect.Paramet
     if not taken or _is_extra(taken[0]) or any(each.kind not in _POSITIONAL for each in taken):
         raise DeclarationError(
             name,
-            "its parameters are not a payload and what may follow it",
-            "Take the payload first; parameters annotated Delivery or Broker may come after it.",
+            "its parameters are not a payload, followed by a Delivery or a Broker",
+            "Take the payload first; parameters annotated Delivery or Broker may follow.",
         )
     return taken
 
@@ -139,7 +139,7 @@ def _extra(name: str, parameter: inspect.Parameter) -> type:
     if not _is_extra(parameter):
         raise DeclarationError(
             name,
-            f"nothing is known to pass as {parameter.name!r}",
+            f"the worker has no argument for {parameter.name!r}",
             "Annotate it with Delivery or Broker, or give it a default.",
         )
     found: type = parameter.annotation
@@ -156,7 +156,7 @@ def _payload_type(name: str, parameter: inspect.Parameter) -> Any:
     if not known:
         raise DeclarationError(
             name,
-            f"no message can be turned into a {parameter.annotation}",
+            f"a message cannot be converted to {parameter.annotation}",
             "Annotate a struct, a dataclass, a built-in type or Any.",
         )
     return parameter.annotation

@@ -1,4 +1,4 @@
-"""JSON lines from a stream, as they arrive: for a producer that pauses, and for one that never ends."""
+"""Reads JSON lines from a stream as they arrive, from a producer that may pause or never end."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["JsonLines", "not_json"]
 _CHUNK_BYTES = 256 * 1024
 _CHUNKS_AHEAD = 4
 _EXCERPT = 60
-_LOOK_SECONDS = 1.0
+_CHECK_SECONDS = 1.0
 
 
 class JsonLines:
-    """Messages in the order of the lines, some at a time: as many as there are, without waiting for more.
+    """Messages in the order of the lines, in batches of those that have arrived.
 
-    A thread reads ahead, by a bounded number of bytes. A line that is no message ends the iteration, after
-    all before it were handed out; `fault` says which and why.
+    A thread reads ahead a bounded number of bytes. A malformed line ends the iteration after all messages
+    before it; `fault` describes it.
     """
 
     def __init__(self, stream: BinaryIO, longest: int) -> None:
-        # A thread that waits in a buffered stream would hold its lock when the interpreter ends.
+        # A thread blocked in a buffered stream would hold its lock when the interpreter exits.
         self._stream: BinaryIO = getattr(stream, "raw", stream)
         self._longest = longest
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue(_CHUNKS_AHEAD)
@@ -55,12 +55,12 @@ class JsonLines:
             taken = self._hand_over(chunk, loop)
 
     def _hand_over(self, chunk: bytes, loop: asyncio.AbstractEventLoop) -> bool:
-        """Wait for room in the queue; False when the loop has ended, so that nobody waits for this."""
+        """Put a chunk into the queue when it has room. Return False if the event loop has ended."""
         putting = self._chunks.put(chunk)
         try:
             handed = asyncio.run_coroutine_threadsafe(putting, loop)
-            while not wait([handed], _LOOK_SECONDS).done:
-                if loop.is_closed():  # it ended before it looked at this
+            while not wait([handed], _CHECK_SECONDS).done:
+                if loop.is_closed():  # before it ran the coroutine
                     handed.cancel()
             handed.result()
         except (RuntimeError, CancelledError):
@@ -93,7 +93,7 @@ class JsonLines:
 
 
 def not_json(text: bytes) -> str | None:
-    """Why a text is not JSON, or None when it is."""
+    """Return why a text is not JSON, or None if it is."""
     try:
         msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""One handler at work: deliveries in, outcomes back to the broker, acknowledgements together."""
+"""Runs one handler: feeds it deliveries, settles them by its outcome, acknowledges them in batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("keywright.worker")
 
 
 class HandlerRunner:
-    """A handler, the consumer that feeds it, and as many lanes as it may run at once."""
+    """A handler with its consumer and as many lanes as it may run concurrently."""
 
     def __init__(
         self, handler: Handler, broker: Broker, consumer: Consumer, limit: asyncio.Semaphore
@@ -33,8 +33,8 @@ class HandlerRunner:
         self._some_done = asyncio.Event()
         self._over = False
 
-    async def work(self, stopping: asyncio.Event, grace_seconds: float) -> None:
-        """Until `stopping`; then what runs gets its grace, and what is unsettled goes back."""
+    async def run(self, stopping: asyncio.Event, grace_seconds: float) -> None:
+        """Handle messages until `stopping`; then give running calls their grace and return the rest."""
         async with self._consumer, asyncio.TaskGroup() as tasks:
             feeding = tasks.create_task(self._feed(stopping))
             lanes = [tasks.create_task(self._lane(stopping)) for _ in range(self._handler.concurrency)]
@@ -51,7 +51,7 @@ class HandlerRunner:
             while True:
                 for delivery in await self._consumer.batch(self._handler.concurrency):
                     await self._inbox.put(delivery)
-        except StopAsyncIteration:  # the broker was closed: there is nothing more to wait for
+        except StopAsyncIteration:  # the broker was closed
             stopping.set()
 
     async def _end(self, lanes: Sequence[asyncio.Task[None]], grace_seconds: float) -> None:
@@ -61,7 +61,9 @@ class HandlerRunner:
             self._inbox.put_nowait(None)
         _, late = await asyncio.wait(lanes, timeout=grace_seconds)
         for lane in late:
-            _log.warning("a handler of %s did not end in time and was cancelled", self._handler.event)
+            _log.warning(
+                "a handler of %s did not end within its grace and was cancelled", self._handler.event
+            )
             lane.cancel()
         if late:
             await asyncio.wait(late)
@@ -89,7 +91,7 @@ class HandlerRunner:
             if _is_being_cancelled():
                 raise
             return await self._try_again(delivery, error)
-        except Exception as error:  # noqa: BLE001  # whatever a handler raises is its message's fate
+        except Exception as error:  # noqa: BLE001  # any exception of a handler rejects its message
             return await self._try_again(delivery, error)
         return await self._finish(delivery, returned)
 
@@ -97,7 +99,7 @@ class HandlerRunner:
         if delivery.wants_reply and self._handler.replies_with(returned):
             try:
                 await delivery.reply(returned)
-            except UsageError as error:  # an answer that cannot be written is not better the next time
+            except UsageError as error:  # a retry would fail as well: the reply cannot be encoded
                 return await self._refuse(delivery, error)
         self._done.append(delivery)
         self._some_done.set()
@@ -108,11 +110,11 @@ class HandlerRunner:
         await delivery.reject(_reason(error), retry=True)
 
     async def _refuse(self, delivery: Delivery, error: Exception) -> None:
-        _log.warning("%s went to the dead letters: %s", delivery.event, _reason(error))
+        _log.warning("a message of %s became a dead letter: %s", delivery.event, _reason(error))
         await delivery.reject(_reason(error))
 
     async def _acknowledge(self) -> None:
-        """Write what was done together; while one write is on its way the next one gathers."""
+        """Acknowledge handled deliveries in batches; one batch collects while the last is written."""
         while not self._over or self._done:
             await self._some_done.wait()
             self._some_done.clear()
@@ -122,7 +124,7 @@ class HandlerRunner:
 
 
 def _is_being_cancelled() -> bool:
-    """Whether this task is meant; a handler may also meet a cancellation, of a task or future it awaits."""
+    """Return whether this task is cancelled, and not only a task or future that the handler awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

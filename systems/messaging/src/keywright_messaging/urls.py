@@ -1,4 +1,4 @@
-"""Which broker a URL means."""
+"""Opens the broker that a URL names."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _AMQP = frozenset({"amqp", "amqps"})
 
 
 async def open_broker(url: str, settings: BrokerSettings | None = None) -> Broker:
-    """Connect to RabbitMQ (`amqp://`), Redis (`redis://` and its kin) or a broker in this process (`memory://`).
+    """Connect to RabbitMQ (`amqp://`), Redis (`redis://` and its variants) or a broker in memory (`memory://`).
 
-    The result is an async context manager. A client library is imported when its broker is opened.
+    The result is an async context manager. The client library of a broker is imported when one is opened.
     """
     chosen = settings or BrokerSettings()
     scheme = urlsplit(url).scheme
@@ -33,5 +33,5 @@ async def open_broker(url: str, settings: BrokerSettings | None = None) -> Broke
 
         return await MemoryBroker.open(url, chosen)
     raise UsageError(
-        f"{scheme or url!r} is not a broker this understands. Use amqp://, amqps://, redis:// or memory://."
+        f"{scheme or url!r} is not the scheme of a broker. Use amqp://, amqps://, redis:// or memory://."
     )

@@ -1,4 +1,4 @@
-"""Workers: functions that handle the events of a group, at a bounded rate, until told to stop."""
+"""Workers: functions that handle the events of a group with bounded concurrency."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Worker:
     """Handlers of a group's events.
 
     A message is acknowledged when its handler returns. An exception rejects it for a retry, with the
-    exception as the reason; a payload that is not of the annotated type, and `Discard`, put it to the dead
-    letters at once. A handler whose return annotation is not None answers calls with what it returns.
+    exception as the reason; a payload that is not of the annotated type, and `Discard`, make it a dead letter
+    immediately. A handler whose return annotation is not None replies to calls with its result.
 
     Delivery is at least once: a handler may see a message again after a crash or a shutdown.
     """
@@ -44,10 +44,10 @@ class Worker:
         concurrency: int = 100,
         grace: timedelta = timedelta(seconds=30),
     ) -> None:
-        """`concurrency` bounds the handlers that run at once; `grace` is what they get to end at a stop."""
+        """`concurrency` limits the handlers that run at once; `grace` is their time to end after stop()."""
         if concurrency < 1:
             raise DeclarationError(
-                f"the worker of {group!r}", f"a concurrency of {concurrency} runs nothing", "Use 1 or more."
+                f"the worker of {group!r}", f"its concurrency is {concurrency}", "Use 1 or more."
             )
         self.group = group
         self.subgroup = subgroup
@@ -63,11 +63,11 @@ class Worker:
     def on(
         self, event: str, *, concurrency: int = DEFAULT_CONCURRENCY, prefetch: int | None = None
     ) -> Callable[[F], F]:
-        """Handle an event with the decorated function, which stays as it is.
+        """Handle an event with the decorated function, which is returned unchanged.
 
-        Its first parameter is the payload, converted to the annotated type; more may follow, annotated
-        `Delivery` or `Broker`. At most `concurrency` run at once; with 1 they run in the queue's order.
-        `prefetch` bounds what a crash can repeat; it is twice the concurrency unless given.
+        Its first parameter is the payload, converted to the annotated type; parameters annotated `Delivery`
+        or `Broker` may follow. At most `concurrency` calls run at once; with 1 they run in the queue's order.
+        `prefetch` limits the messages that a crash can repeat; the default is twice the concurrency.
         """
 
         def declare(function: F) -> F:
@@ -81,16 +81,16 @@ class Worker:
         return declare
 
     def run(self, url: str, settings: BrokerSettings | None = None) -> None:
-        """Serve until SIGINT or SIGTERM, then stop in good order. A second signal ends it at once."""
+        """Serve until SIGINT or SIGTERM, then stop gracefully. A second signal ends the process."""
         chosen = msgspec.structs.replace(settings or BrokerSettings(), group=self.group)
         asyncio.run(self._serve_until_signalled(url, chosen))
 
     async def serve(self, broker: Broker) -> None:
         """Handle messages until `stop()`, or until the broker is closed.
 
-        Stopping takes nothing new, gives running handlers their grace, and leaves the rest unsettled, so
-        that it is delivered again. Raises BrokerError when settling or answering met an outage of more than
-        `connect_timeout`; a worker without work waits for the broker to come back.
+        Stopping takes no new messages, gives running handlers their grace, and leaves the others unsettled,
+        so that they are delivered again. Raise BrokerError if settling or replying failed in an outage longer
+        than `connect_timeout`; an idle worker waits for the end of the outage.
         """
         stopping = self._start(broker)
         limit = asyncio.Semaphore(self._concurrency)
@@ -106,41 +106,41 @@ class Worker:
         try:
             async with asyncio.TaskGroup() as tasks:
                 for runner in runners:
-                    tasks.create_task(runner.work(stopping, self._grace.total_seconds()))
+                    tasks.create_task(runner.run(stopping, self._grace.total_seconds()))
         except BaseExceptionGroup as errors:
             raise _first(errors) from errors
         finally:
             self._stopping = None
 
     def stop(self) -> None:
-        """Let `serve` end in good order. Harmless when it is not serving."""
+        """Let `serve` end gracefully. Do nothing if it is not serving."""
         if self._stopping is not None:
             self._stopping.set()
 
     async def handle(self, event: str, payload: object) -> Any:
-        """Call an event's handler as if the payload had arrived, for tests; returns or raises what it does.
+        """Call the handler of an event with a payload, for tests. Return or raise what the handler does.
 
-        The payload is encoded and decoded on the way. A handler that wants a Broker needs a real one: let it
-        `serve` a `memory://` broker.
+        The payload is encoded and decoded first. To test a handler that takes a Broker, `serve` a `memory://`
+        broker.
         """
         handler = self._handlers.get(event)
         if handler is None:
-            raise UsageError(f"nothing handles {event!r}. Declare a handler with on({event!r}).")
+            raise UsageError(f"no handler for {event!r}. Declare one with on({event!r}).")
         if Broker in handler.extras:
-            raise UsageError(f"the handler of {event!r} wants a broker. Serve a memory:// broker instead.")
+            raise UsageError(f"the handler of {event!r} takes a Broker. Serve a memory:// broker instead.")
         body = encode(payload, Encoding.JSON)
         return await handler(decode(body, handler.payload), HandedDelivery(event, body, None), None)
 
     def _start(self, broker: Broker) -> asyncio.Event:
         if not self._handlers:
-            raise UsageError("a worker without handlers has nothing to serve. Declare some with on().")
+            raise UsageError("the worker has no handlers. Declare at least one with on().")
         if broker.group != self.group:
             raise UsageError(
                 f"the worker handles {self.group!r}, but the broker was opened for {broker.group!r}. "
                 f"Open it with BrokerSettings(group={self.group!r})."
             )
         if self._stopping is not None:
-            raise UsageError("this worker is serving already. Make another one for another broker.")
+            raise UsageError("the worker is serving already. Make another Worker for another broker.")
         self._stopping = asyncio.Event()
         return self._stopping
 

@@ -1,4 +1,4 @@
-"""A private RabbitMQ as fixtures. Opt in with `pytest_plugins`."""
+"""Fixtures of a private RabbitMQ. Opt in with `pytest_plugins`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["amqp_url", "keywright_rabbitmq"]
 
 @pytest.fixture(scope="session")
 def keywright_rabbitmq() -> Iterator[RabbitServer]:
-    """One private RabbitMQ for the whole run, on a loopback port."""
+    """Start one private RabbitMQ for the whole run, on a loopback port."""
     require(find_rabbitmq)
     with RabbitServer() as server:
         yield server
@@ -22,7 +22,7 @@ def keywright_rabbitmq() -> Iterator[RabbitServer]:
 
 @pytest.fixture
 def amqp_url(keywright_rabbitmq: RabbitServer) -> Iterator[str]:
-    """The URL of an empty virtual host; a server that an earlier test stopped is brought back first."""
+    """Return the URL of an empty virtual host; start the server again if an earlier test stopped it."""
     keywright_rabbitmq.resume()
     keywright_rabbitmq.start()
     vhost = keywright_rabbitmq.make_vhost()

@@ -1,7 +1,7 @@
-"""A private RabbitMQ server that a test may stop, kill, freeze and bring back.
+"""A private RabbitMQ server that a test may stop, kill, freeze and start again.
 
-The node runs without epmd and without plugins: its name and its ports are its own, so it meets neither
-a RabbitMQ of the machine nor another test run.
+The node runs without epmd and without plugins, with a name and ports of its own, so it does not conflict with
+a RabbitMQ of the machine or another test run.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ from keywright.testing import (
 
 __all__ = ["RabbitServer", "find_rabbitmq"]
 
-# Debian's script on PATH changes to the rabbitmq user; what it wraps runs as anybody.
+# Debian's script on PATH changes to the rabbitmq user; the wrapped script runs as any user.
 _SCRIPTS = (Path("/usr/lib/rabbitmq/bin/rabbitmq-server"),)
 _PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 
 def find_rabbitmq() -> Path:
-    """The script that starts a RabbitMQ node. Raises EngineError when there is none."""
+    """Return the script that starts a RabbitMQ node. Raise EngineError if it is not installed."""
     for script in _SCRIPTS:
         if os.access(script, os.X_OK):
             return script
     if found := shutil.which("rabbitmq-server"):
         return Path(found)
-    raise EngineError("no RabbitMQ was found: rabbitmq-server is not on PATH. Install rabbitmq-server.")
+    raise EngineError("RabbitMQ was not found: rabbitmq-server is not on PATH. Install rabbitmq-server.")
 
 
 class RabbitServer(PrivateServer["_Node"]):
-    """A real RabbitMQ node in a temporary folder, on a free loopback port; it takes seconds to start.
+    """A real RabbitMQ node in a temporary folder, on a free loopback port. Starting takes seconds.
 
-    Port and data survive stop() and even kill() until close(). Log in as guest, which `url` does.
+    Port and data survive stop() and kill() until close(). Log in as guest, as `url` does.
     `options` are rabbitmq.conf lines: `{"channel_max": "100"}`.
     """
 
@@ -67,11 +67,11 @@ class RabbitServer(PrivateServer["_Node"]):
 
     @property
     def url(self) -> str:
-        """The default virtual host."""
+        """The URL of the default virtual host."""
         return self.url_of("/")
 
     def url_of(self, vhost: str) -> str:
-        """The URL of a virtual host."""
+        """Return the URL of a virtual host."""
         return f"amqp://guest:guest@{LOOPBACK}:{self.port}/{vhost.replace('/', '%2F')}"
 
     @property
@@ -80,15 +80,15 @@ class RabbitServer(PrivateServer["_Node"]):
         return self._port
 
     def evaluate(self, expression: str) -> str:
-        """The value of an Erlang expression in the node's own shell, printed on one line."""
+        """Return the value of an Erlang expression in the node's shell, printed on one line."""
         process = self._started()
         self._answered += 1
         mark = f"keywright-answer-{self._answered}:"
-        process.tell(f'io:format("~n{mark} ~0p~n", [catch {expression}]).\n')
+        process.write(f'io:format("~n{mark} ~0p~n", [catch {expression}]).\n')
         return wait_until(lambda: _line_after(mark, self.log), f"the node evaluates {expression}")
 
     def make_vhost(self) -> str:
-        """A new and empty virtual host for guest; returns its name."""
+        """Create an empty virtual host for guest and return its name."""
         name = f"test-{secrets.token_hex(4)}"
         grant = f'<<"guest">>, <<"{name}">>, <<".*">>, <<".*">>, <<".*">>, <<"keywright">>'
         self._expect_ok(f'rabbit_vhost:add(<<"{name}">>, <<"keywright">>)')
@@ -96,18 +96,18 @@ class RabbitServer(PrivateServer["_Node"]):
         return name
 
     def remove_vhost(self, name: str) -> None:
-        """Remove a virtual host with all it holds; its connections are closed."""
+        """Delete a virtual host with its queues; its connections are closed."""
         self.evaluate(f'rabbit_vhost:delete(<<"{name}">>, <<"keywright">>)')
 
     def close_connections(self) -> None:
-        """Close every client connection from the server's side."""
+        """Close every client connection on the server."""
         self.evaluate(
             '[rabbit_networking:close_connection(P, "for a test") || P <- rabbit_networking:connections()]'
         )
 
     def _expect_ok(self, expression: str) -> None:
         if (found := self.evaluate(expression)) != "ok":
-            raise EngineError(f"RabbitMQ answered {expression} with {found}. Look at the node's log.")
+            raise EngineError(f"RabbitMQ answered {expression} with {found}. Check the node's log.")
 
     def _make_process(self, folder: Path) -> _Node:
         return _Node(folder, self._name)
@@ -132,7 +132,7 @@ class _Node(ServerProcess):
         self._port = 0
 
     def listen_on(self, port: int, options: Mapping[str, str]) -> None:
-        """Write the node's files for this port; its pair serves Erlang distribution."""
+        """Write the node's configuration for this port; Erlang distribution uses its pair."""
         self._port = port
         settings = {
             "listeners.tcp.1": f"{LOOPBACK}:{port}",
@@ -145,16 +145,16 @@ class _Node(ServerProcess):
         lines = [f"{name} = {value}\n" for name, value in settings.items()]
         (self._folder / "rabbitmq.conf").write_text("".join(lines), encoding="utf-8")
         (self._folder / "enabled_plugins").write_text("[].\n", encoding="utf-8")
-        # Erlang would start a helper process only to learn where localhost is.
+        # Without it Erlang starts a helper process to resolve localhost.
         (self._folder / "inetrc").write_text(
             '{lookup, [file]}.\n{host, {127,0,0,1}, ["localhost"]}.\n', encoding="utf-8"
         )
 
-    def tell(self, text: str) -> None:
-        """Type into the Erlang shell."""
+    def write(self, text: str) -> None:
+        """Write to the Erlang shell."""
         child = self._own_child()
         if child is None or child.stdin is None:
-            raise UsageError("this server is down. Call start() first.")
+            raise UsageError("the server is not running. Call start() first.")
         child.stdin.write(text.encode())
         child.stdin.flush()
 
@@ -168,7 +168,7 @@ class _Node(ServerProcess):
 
     @contextmanager
     def _until_all_ended(self) -> Iterator[None]:
-        """Erlang's own child lives in another session: it sees its parent go, and follows."""
+        """Wait for Erlang's own children, which run in another session and end after their parent."""
         child = self._own_child()
         followers = descendants(child.pid) if child else []
         yield
@@ -194,7 +194,7 @@ class _Node(ServerProcess):
             )
 
     def _command(self) -> list[str]:
-        # A node that has its name before RabbitMQ boots is not looked up in epmd.
+        # RabbitMQ does not look up a node in epmd that has its name before the boot.
         distribution = ["-sname", self._name, "-start_epmd", "false"]
         ports = ["-erl_epmd_port", str(self._port + PORT_PAIR_OFFSET)]
         loopback = ["-kernel", "inet_dist_use_interface", "{127,0,0,1}"]
@@ -220,7 +220,7 @@ class _Node(ServerProcess):
         }
         words = {
             "ERL_CRASH_DUMP_SECONDS": "0",
-            "RABBITMQ_ALLOW_INPUT": "true",  # no shell script stays around the node, and its own shell is on
+            "RABBITMQ_ALLOW_INPUT": "true",  # runs the node without a wrapping script, with its shell
             "RABBITMQ_DIST_PORT": str(self._port + PORT_PAIR_OFFSET),
             "RABBITMQ_LOGS": "-",
             "RABBITMQ_NODENAME": self._name,
