@@ -131,7 +131,8 @@ def test_a_missing_server_skips_and_fails_in_ci(tmp_path: Path, ci: str, code: i
     source = str(Path(keywright.testing.__file__).parents[2])
     environment = {**os.environ, "CI": ci, "PATH": "", "PYTHONPATH": source}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
-    options = ["-rs", "-p", "no:cacheprovider", "-p", "keywright.testing.plugin"]
+    plugins = ["keywright.testing.plugin", "keywright_registry.testing.plugin"]
+    options = ["-rs", *(word for plugin in ("no:cacheprovider", *plugins) for word in ("-p", plugin))]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, "test_user.py"],
         cwd=tmp_path,
