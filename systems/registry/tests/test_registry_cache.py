@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
 
-from keywright import Call, Context, connect, new_token
+from keywright import Call, RoundTrip, connect, new_token
 from keywright.errors import StoredDataError, UsageError
-from keywright.keyspace.wires import Transacted, Transaction
-from keywright.operations import Wire
-from keywright.testing.runs import Raw, Run
+from keywright.testing import Raw, Run
 from keywright_registry.cache import Miss, RepositoryCache
 from keywright_registry.go_encoding import GoRepository
 from keywright_registry.repository import Repository
@@ -30,8 +29,6 @@ from keywright_registry.transactions import marked
 
 from .registry_vectors import GOLDEN, repository_at
 
-T = TypeVar("T")
-
 PATH = "gitlab-org/gitlab"
 HOLD = timedelta(seconds=30)
 cache = RepositoryCache()
@@ -39,7 +36,7 @@ remembering = RepositoryCache(absence=True)
 
 
 def stored(path: str) -> bytes:
-    return b"registry:" + CachedRepository.of(path)._name
+    return b"registry:" + bytes(CachedRepository.of(path))
 
 
 def test_what_is_set_is_what_go_would_have_written(run: Run, raw: Raw) -> None:
@@ -146,62 +143,39 @@ def test_forgetting_the_size_of_rubbish_removes_it(run: Run, raw: Raw) -> None:
     assert raw.names() == set()
 
 
-def test_forgetting_a_size_never_overwrites_what_came_in_between(run: Run, raw: Raw) -> None:
+def test_forgetting_a_size_never_overwrites_what_came_in_between(redis_url: str, raw: Raw) -> None:
     raw("SET", stored("a"), GoRepository().encode(repository_at("a", size=1)))
     newer = repository_at("a", number=2)
-
-    def interfere(wires: list[Wire]) -> None:
-        if wires[0].arguments[0] == b"UNLINK" and len(rounds_seen) == 1:
-            raw("SET", stored("a"), GoRepository().encode(newer))
-
-    rounds_seen: list[list[Wire]] = []
-    assert _step_by_step(cache.invalidate_size("a"), run.context, raw, rounds_seen, interfere) is False
-    assert run(cache.get("a")) == newer
+    other_writer = Interference(lambda: raw("SET", stored("a"), GoRepository().encode(newer)), times=1)
+    with connect(redis_url, observers=[other_writer]) as redis:
+        assert redis.run(cache.invalidate_size("a")) is False
+        assert redis.run(cache.get("a")) == newer
 
 
-def test_where_others_keep_writing_the_repository_is_forgotten(run: Run, raw: Raw) -> None:
+def test_where_others_keep_writing_the_repository_is_forgotten(redis_url: str, raw: Raw) -> None:
     raw("SET", stored("a"), GoRepository().encode(repository_at("a", size=1)))
+    numbers = itertools.count(2)
 
-    def interfere(wires: list[Wire]) -> None:
-        if wires[0].arguments[0] == b"UNLINK":
-            raw(
-                "SET",
-                stored("a"),
-                GoRepository().encode(repository_at("a", number=len(seen) + 1, size=1)),
-            )
+    def write() -> None:
+        raw("SET", stored("a"), GoRepository().encode(repository_at("a", number=next(numbers), size=1)))
 
-    seen: list[list[Wire]] = []
-    assert _step_by_step(cache.invalidate_size("a"), run.context, raw, seen, interfere) is True
-    assert run(cache.get("a")) is None
+    with connect(redis_url, observers=[Interference(write)]) as redis:
+        assert redis.run(cache.invalidate_size("a")) is True
+    assert next(numbers) > 3
+    assert raw.names() == set()
 
 
-def _step_by_step(
-    call: Call[T],
-    context: Context,
-    raw: Raw,
-    seen: list[list[Wire]],
-    after: Callable[[list[Wire]], None],
-) -> T:
-    """Run a call by hand, with something in between its round trips."""
-    rounds = call.rounds(context)
-    wires = next(rounds)
-    try:
-        while True:
-            seen.append(wires)
-            replies = [_sent(raw, wire) for wire in wires]
-            after(wires)
-            wires = rounds.send(replies)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
+class Interference:
+    """Another writer that comes right after a repository was read."""
 
+    def __init__(self, write: Callable[[], object], times: int | None = None) -> None:
+        self.write = write
+        self.times = times
 
-def _sent(raw: Raw, wire: Wire) -> object:
-    if isinstance(wire, Transaction):
-        return Transacted(raw(*arguments) for arguments in wire.arguments)
-    if wire.operation.script is not None:
-        return raw("EVAL", wire.operation.script.source, *wire.arguments[2:])
-    return raw(*wire.arguments)
+    def __call__(self, trip: RoundTrip) -> None:
+        if self.times != 0 and any(operation == "get" for _, operation in trip.operations):
+            self.times = None if self.times is None else self.times - 1
+            self.write()
 
 
 def test_a_fill_is_refused_once_somebody_wrote(run: Run) -> None:

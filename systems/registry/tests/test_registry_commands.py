@@ -19,8 +19,7 @@ from typer.testing import CliRunner, Result
 from invoking import Invoke
 from keywright import connect
 from keywright.cli import app
-from keywright.testing import Proxy, RedisServer
-from keywright.testing.runs import Raw
+from keywright.testing import Proxy, Raw, RedisServer
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.counters import count
 from keywright_registry.repository import Counts, Repository

@@ -10,8 +10,7 @@ import pytest
 
 from keywright import AsyncDatabase, Retry, Settings, aconnect
 from keywright.errors import EngineError, StoredDataError
-from keywright.testing import Proxy
-from keywright.testing.runs import Raw, Run
+from keywright.testing import Proxy, Raw, Run
 from keywright_registry import counters
 from keywright_registry.counters import CountFlusher, Flushed, count, pending
 from keywright_registry.metadata.contract import Metadata
@@ -51,7 +50,7 @@ def test_counts_are_the_published_counters(run: Run, raw: Raw) -> None:
     run(count("acme/web", pulls=2))
     run(count("acme/web", pulls=1, pushes=4))
     assert run(pending("acme/web")) == Counts("acme/web", 3, 4)
-    name = b"registry:" + PullCount.of("acme/web")._name
+    name = b"registry:" + bytes(PullCount.of("acme/web"))
     assert raw("GET", name) == b"3"
     assert raw("TTL", name) == -1
     run(count("acme/web"))
@@ -184,7 +183,7 @@ def test_one_repository_that_cannot_be_flushed_does_not_stop_the_others(redis_ur
         metadata = CountingMetadata()
         for path in PATHS:
             await redis.run(count(path, pulls=1))
-        raw("SET", b"registry:" + PullCount.of(PATHS[0])._name, "many")
+        raw("SET", b"registry:" + bytes(PullCount.of(PATHS[0])), "many")
         with pytest.raises(StoredDataError):
             await CountFlusher(redis, metadata).flush()
         assert [await metadata.counts(path) for path in PATHS] == [

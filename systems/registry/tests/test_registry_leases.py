@@ -8,12 +8,12 @@ from datetime import timedelta
 import msgspec
 
 from keywright import connect, new_token
-from keywright.testing.runs import Raw, Run
+from keywright.testing import Raw, Run
 from keywright_registry.leases import RENAME_HOLD, RenameLease, blocked, project
 from keywright_registry.schema import MetricsLock, RepositoryLease
 
 LEASE = RenameLease("group/new")
-NAME = b"registry:" + RepositoryLease.of("group/new")._name
+NAME = b"registry:" + bytes(RepositoryLease.of("group/new"))
 SECONDS = timedelta(seconds=5)
 
 

@@ -9,8 +9,7 @@ from datetime import timedelta
 import pytest
 
 from keywright import AsyncDatabase, aconnect, new_token
-from keywright.testing import Proxy
-from keywright.testing.runs import Raw
+from keywright.testing import Proxy, Raw
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.go_encoding import GoRepository
 from keywright_registry.lookup import Patience
@@ -207,7 +206,7 @@ def test_what_is_cold_is_not_refreshed(redis_url: str) -> None:
 
 
 def test_a_mismatch_and_rubbish_are_misses_that_are_counted(redis_url: str, raw: Raw) -> None:
-    name = b"registry:" + CachedRepository.of(PATH)._name
+    name = b"registry:" + bytes(CachedRepository.of(PATH))
 
     async def work(redis: AsyncDatabase) -> None:
         for stored, event in (

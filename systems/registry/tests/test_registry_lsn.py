@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from keywright import connect
 from keywright.errors import StoredDataError, ValueRefusedError
-from keywright.testing.runs import OpenRun, Raw, Run
+from keywright.testing import OpenRun, Raw, Run
 from keywright_registry.lsn import advance, parse_lsn, position, show_lsn
 from keywright_registry.schema import RepositoryLsn, registry
 
-NAME = b"registry:" + RepositoryLsn.of("a/b")._name
+NAME = b"registry:" + bytes(RepositoryLsn.of("a/b"))
 lsns = st.integers(0, 2**64 - 1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from keywright import AsyncDatabase, Call, Context
 from keywright.operations import Wire, slot_of
-from keywright.testing.runs import Run
+from keywright.testing import Run
 from keywright_registry import blobs, counters
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.counters import CountFlusher, Flushed, count, pending

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from keywright import AsyncDatabase, Retry, Settings, aconnect
-from keywright.testing import Proxy
-from keywright.testing.runs import Raw
+from keywright.testing import Proxy, Raw
 from keywright_registry import counters
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.cache_updates import Publisher
@@ -31,7 +30,7 @@ from .registry_vectors import repository_at
 
 QUICK = Settings(timeout_seconds=0.5, connect_seconds=0.5, retry=Retry(attempts=1))
 PATIENT = Settings(timeout_seconds=600, connect_seconds=600, retry=Retry(attempts=1))
-CACHED = b"registry:" + CachedRepository.of("acme")._name
+CACHED = b"registry:" + bytes(CachedRepository.of("acme"))
 
 
 class Answerless(CountingMetadata):

@@ -11,8 +11,7 @@ import pytest
 
 from keywright import Database, connect
 from keywright.errors import DeclarationError, UsageError
-from keywright.testing import ManualClock
-from keywright.testing.runs import Raw, Run
+from keywright.testing import ManualClock, Raw, Run
 from keywright_registry.rate_limit import RateLimiter
 from keywright_registry.schema import RateLimit
 
@@ -110,11 +109,11 @@ def test_two_limiters_do_not_share_a_bucket(run: Run) -> None:
     assert run(pushes.take(ADDRESS)).allowed
     assert not run(default.take(ADDRESS)).allowed
     assert not run(pushes.take(ADDRESS)).allowed
-    assert pushes.key(ADDRESS)._name == default.key(ADDRESS)._name + b":push"
+    assert bytes(pushes.key(ADDRESS)) == bytes(default.key(ADDRESS)) + b":push"
 
 
 def test_what_the_registry_left_in_a_bucket_counts(run: Run, raw: Raw) -> None:
-    name = b"registry:" + ONE_A_MINUTE.key(ADDRESS)._name
+    name = b"registry:" + bytes(ONE_A_MINUTE.key(ADDRESS))
     raw("HSET", name, "tokens", "0", "last_refill", "99999999999")
     assert not run(ONE_A_MINUTE.take(ADDRESS)).allowed
 
@@ -129,7 +128,7 @@ def test_what_the_registry_left_in_a_bucket_counts(run: Run, raw: Raw) -> None:
     ],
 )
 def test_a_client_is_its_address_or_its_network(address: str, client: str) -> None:
-    assert ONE_A_MINUTE.key(address)._values[0] == base64.b64encode(client.encode()).decode()
+    assert ONE_A_MINUTE.key(address).address == base64.b64encode(client.encode()).decode()
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "192.0.2.7:80"])

@@ -80,9 +80,9 @@ ROWS = (
 def test_a_key_has_its_name_its_type_and_its_expiry(row: Row) -> None:
     kind = type(row.key)
     assert Context().name(row.key) == row.name.encode()
-    assert kind._space.parse(row.name.encode()) == row.key
+    assert kind.declaration.space.parse(row.name.encode()) == row.key
     assert kind.redis_type == row.redis_type
-    lasting = kind._expiry and kind._expiry.ttl_ms
+    lasting = kind.declaration.expiry and kind.declaration.expiry.ttl_ms
     assert lasting == (row.expiry and row.expiry / timedelta(milliseconds=1))
 
 
@@ -96,7 +96,7 @@ def test_the_keyspace_is_proved(space: Keyspace) -> None:
 
 
 def test_a_component_follows_the_prefix() -> None:
-    components = {kind._template.source.partition(":")[0] for kind in registry}
+    components = {kind.declaration.template.source.partition(":")[0] for kind in registry}
     assert registry.prefix == "registry"
     assert components <= {"api", "db", "gc", "storage"}
 
@@ -110,7 +110,7 @@ def test_a_component_follows_the_prefix() -> None:
     ],
 )
 def test_the_tag_is_the_namespace_and_the_hash_of_the_path(path: str, tag: str) -> None:
-    assert CachedRepository.of(path)._name == f"db:{{repository:{tag}}}".encode()
+    assert bytes(CachedRepository.of(path)) == f"db:{{repository:{tag}}}".encode()
 
 
 def test_the_slots_are_those_that_the_registry_has() -> None:
@@ -120,13 +120,14 @@ def test_the_slots_are_those_that_the_registry_has() -> None:
 
 def test_all_keys_of_a_repository_are_proved_to_share_a_slot() -> None:
     """The same hash tag of the same variables, which stands whatever the prefix is."""
-    assert {kind._template.marked_tag for kind in REPOSITORY_KEYS} == {CachedRepository._template.marked_tag}
-    assert CachedRepository._template.tag_variables == ("namespace", "path_hash")
-    for variable in CachedRepository._template.tag_variables:
-        alphabets = {kind._template.alphabets[variable] for kind in REPOSITORY_KEYS}
-        derived = {kind._derived[variable] for kind in REPOSITORY_KEYS}
-        assert (len(alphabets), len(derived)) == (1, 1)
-    assert set(REPOSITORY_KEYS) == {kind for kind in registry if "{repository:" in kind._template.source}
+    declared = [kind.declaration for kind in REPOSITORY_KEYS]
+    assert len({each.template.marked_tag for each in declared}) == 1
+    assert CachedRepository.declaration.template.tag_variables == ("namespace", "path_hash")
+    for variable in ("namespace", "path_hash"):
+        assert len({each.template.alphabets[variable] for each in declared}) == 1
+        assert len({each.derived[variable] for each in declared}) == 1
+    tagged = {kind for kind in registry if "{repository:" in kind.declaration.template.source}
+    assert set(REPOSITORY_KEYS) == tagged
 
 
 @given(

@@ -10,8 +10,7 @@ import pytest
 
 from keywright import RoundTrip, connect
 from keywright.errors import UsageError
-from keywright.testing import ManualClock
-from keywright.testing.runs import Raw, Run
+from keywright.testing import ManualClock, Raw, Run
 from keywright_registry import blobs
 from keywright_registry.schema import (
     BlobDescriptor,
@@ -28,7 +27,7 @@ DIGEST = "sha256:" + "a" * 64
 
 def test_a_size_that_was_measured_is_nine_bytes_for_five_minutes(run: Run, raw: Raw) -> None:
     run(remember_size("acme", 5))
-    name = b"registry:" + SizeWithDescendants.of("acme")._name
+    name = b"registry:" + bytes(SizeWithDescendants.of("acme"))
     assert raw("GET", name) == b"\xd3\0\0\0\0\0\0\0\5"
     assert 269_000 < raw("PTTL", name) < 331_000
     assert run(known_size("acme")) == 5
@@ -39,7 +38,7 @@ def test_a_time_out_is_not_hidden_by_a_size_of_nothing(run: Run, raw: Raw) -> No
     assert run(known_size("acme")) is None
     run(remember_time_out("acme"))
     assert isinstance(run(known_size("acme")), TimeoutError)
-    assert raw("GET", b"registry:" + SizeTimedOut.of("acme")._name) == b"true"
+    assert raw("GET", b"registry:" + bytes(SizeTimedOut.of("acme"))) == b"true"
     run(remember_size("acme", 0))
     assert run(known_size("acme")) == 0
 
@@ -85,7 +84,7 @@ def test_the_request_is_its_path_and_its_options_by_name_but_the_expiry() -> Non
 def test_a_url_written_by_go_is_read(run: Run, raw: Raw) -> None:
     raw(
         "SET",
-        b"registry:" + CachedUrl(request_hash("p", {}))._name,
+        b"registry:" + bytes(CachedUrl(request_hash("p", {}))),
         msgspec.msgpack.encode({"URL": "u", "New": 1}),
     )
     assert run(UrlCache().get("p")) == "u"

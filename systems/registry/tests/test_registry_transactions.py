@@ -12,8 +12,7 @@ import pytest
 
 from keywright import AsyncDatabase, Call, Retry, Settings
 from keywright.errors import UsageError
-from keywright.testing import Proxy
-from keywright.testing.runs import Raw
+from keywright.testing import Proxy, Raw
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.counters import count, pending
 from keywright_registry.metadata import Metadata, Transaction

@@ -6,8 +6,6 @@ which a reader in between misses a blob, but never finds one that its repository
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from keywright import Call, gather, gather_list
 from keywright.operations import Steps, procedure
 from keywright_registry.schema import (
@@ -17,9 +15,6 @@ from keywright_registry.schema import (
     RepositoryBlob,
     RepositoryBlobs,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["forget", "remember", "stat", "stat_in"]
 

@@ -11,18 +11,18 @@ import enum
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from keywright import Call, atomic, gather, gather_list
+from keywright import Call, CodecError, atomic, gather, gather_list
 from keywright.errors import StoredDataError
-from keywright.keyspace.kinds.value import GET
 from keywright.operations import (
     Command,
+    Effect,
+    Operation,
     Steps,
     as_is,
-    bound_context,
     commit,
     nothing,
     procedure,
@@ -38,10 +38,9 @@ from keywright_registry.schema import (
 )
 from keywright_registry.transactions import Outside
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["Miss", "RepositoryCache", "read_all"]
+
+GET = Operation("get", b"GET", Effect.READ)
 
 ATTEMPTS = 3
 REMEMBERED_KEYS = 16_384
@@ -144,15 +143,14 @@ class RepositoryCache:
 
     @procedure
     def _without_size(self, path: str) -> Steps[bool]:
-        context = yield bound_context()
         key = _key(path)
         for _ in range(ATTEMPTS):
             try:
                 _, stored = yield gather(Filling.of(path).delete(), Command(GET, key, (), as_is))
                 if stored is None:
                     return False
-                found = Command[Repository](GET, key, (), key._decode).read(stored, context)
-            except StoredDataError:
+                found = key.declaration.decode(stored)
+            except (StoredDataError, CodecError):
                 break
             if found.size is None:
                 return False

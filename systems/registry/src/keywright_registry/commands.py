@@ -12,9 +12,7 @@ import msgspec
 import typer
 
 from keywright import Database, Secret, aconnect, connect, gather_list
-from keywright.cli.logs import log_to_stderr
-from keywright.cli.output import as_json
-from keywright.cli.targets import ServerOption
+from keywright.cli import ServerOption, as_json, log_to_stderr
 from keywright.errors import UsageError
 from keywright_registry.batches import portions
 from keywright_registry.cache import RepositoryCache, read_all

@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
-from keywright import AsyncDatabase, Call, Int64, Key, atomic, gather, gather_list, new_token
+from keywright import AsyncDatabase, Call, Int64, atomic, gather, gather_list, new_token
 from keywright.errors import ConnectionLostError, DeadlineError, OutcomeUnknownError
 from keywright.operations import Effect, Ready, Reply, Script, nothing
 from keywright_registry.batches import portions
@@ -36,6 +36,9 @@ SETTLE_BATCH = Script("keywright_registry", "settle_batch", Effect.REPEATABLE)
 
 AT_ONCE = 16
 UNREACHABLE = (ConnectionLostError, DeadlineError, OutcomeUnknownError, MetadataUnreachableError)
+
+RepositoryKey: TypeAlias = CountedPath | CountBatch
+"""A key that names the repository of counters: its variables are those of all keys of the repository."""
 
 _integer = Int64()
 
@@ -57,19 +60,18 @@ def pending(path: str) -> Call[Counts]:
     return gather(PullCount.of(path).get(), PushCount.of(path).get()).map(lambda found: Counts(path, *found))
 
 
-def take(key: Key, batch: str, path: str = "") -> Call[Batch | None]:
+def take(key: RepositoryKey, batch: str, path: str = "") -> Call[Batch | None]:
     """Step 1: a batch of what was counted for the repository of a key, or the one that is under way.
 
     `path` names a repository whose counters were written by a program that does not store it.
     """
-    own = _own(key)
-    keys = [PullCount(*own), PushCount(*own), CountedPath(*own), CountBatch(*own)]
+    keys = [kind(*_variables(key)) for kind in (PullCount, PushCount, CountedPath, CountBatch)]
     return TAKE_COUNTS.call(keys, (batch, path), _batch)
 
 
-def settle(key: Key, batch: Batch) -> Call[bool]:
+def settle(key: RepositoryKey, batch: Batch) -> Call[bool]:
     """Step 3: drop a batch of the repository of a key, which the database has now."""
-    return SETTLE_BATCH.call([CountBatch(*_own(key))], (batch.id,), bool)
+    return SETTLE_BATCH.call([CountBatch(*_variables(key))], (batch.id,), bool)
 
 
 class Flushed(msgspec.Struct, frozen=True):
@@ -111,26 +113,27 @@ class CountFlusher:
         return sum((task.result() for task in tasks), Flushed())
 
     async def _begin_all(
-        self, found: AsyncGenerator[tuple[Key, str], None], tasks: list[asyncio.Task[Flushed]]
+        self, found: AsyncGenerator[tuple[RepositoryKey, str], None], tasks: list[asyncio.Task[Flushed]]
     ) -> None:
         seen: set[tuple[str, str]] = set()
         lost = asyncio.Event()
         async with aclosing(found) as keys:
             async for key, path in keys:
-                if _own(key) in seen:
+                if _variables(key) in seen:
                     continue
-                seen.add(_own(key))
+                seen.add(_variables(key))
                 await self._room.acquire()
                 tasks.append(asyncio.create_task(self._moving(key, path, lost)))
                 if lost.is_set():
                     return
 
-    async def _counted(self) -> AsyncGenerator[tuple[Key, str], None]:
-        for kind in (CountBatch, CountedPath):
+    async def _counted(self) -> AsyncGenerator[tuple[RepositoryKey, str], None]:
+        kinds: tuple[type[RepositoryKey], ...] = (CountBatch, CountedPath)
+        for kind in kinds:
             async for key in self._redis.scan(kind):
                 yield key, ""
 
-    async def _moving(self, key: Key, path: str, lost: asyncio.Event) -> Flushed:
+    async def _moving(self, key: RepositoryKey, path: str, lost: asyncio.Event) -> Flushed:
         try:
             return await self._move(key, path)
         except UNREACHABLE:
@@ -139,7 +142,7 @@ class CountFlusher:
         finally:
             self._room.release()
 
-    async def _move(self, key: Key, path: str) -> Flushed:
+    async def _move(self, key: RepositoryKey, path: str) -> Flushed:
         batch = await self._redis.run(take(key, new_token(), path))
         if batch is None:
             return Flushed()
@@ -170,15 +173,13 @@ async def _carry_once(
     return list(batches)
 
 
-async def _named(paths: Iterable[str]) -> AsyncGenerator[tuple[Key, str], None]:
+async def _named(paths: Iterable[str]) -> AsyncGenerator[tuple[RepositoryKey, str], None]:
     for path in paths:
         yield CountBatch.of(path), path
 
 
-def _own(key: Key) -> tuple[str, str]:
-    """The namespace and the path's hash, which every key of a repository has."""
-    namespace, path_hash = key._values
-    return namespace, path_hash
+def _variables(key: RepositoryKey) -> tuple[str, str]:
+    return key.namespace, key.path_hash
 
 
 def _batch(reply: Reply) -> Batch | None:

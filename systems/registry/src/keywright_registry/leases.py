@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from keywright import Call, atomic, gather_list
-from keywright import operations as holding
+from keywright.operations import acquire, extend, release
 from keywright_registry.metadata.paths import ancestry
 from keywright_registry.schema import ProjectLease, RenameGrant, RepositoryLease
 
@@ -31,15 +31,15 @@ class RenameLease:
 
     def acquire(self, granted_to: str, hold: timedelta = RENAME_HOLD) -> Call[bool]:
         """Take the path, or keep it for longer; False when it is granted to another."""
-        return holding.acquire(self.key, self._stamp(granted_to), hold)
+        return acquire(self.key, self._stamp(granted_to), hold)
 
     def extend(self, granted_to: str, hold: timedelta = RENAME_HOLD) -> Call[bool]:
         """Keep the path for longer; False when it ran out or is granted to another: stop then."""
-        return holding.extend(self.key, self._stamp(granted_to), hold)
+        return extend(self.key, self._stamp(granted_to), hold)
 
     def release(self, granted_to: str) -> Call[bool]:
         """Give the path up; False when it was not granted to this one (any more)."""
-        return holding.release(self.key, self._stamp(granted_to))
+        return release(self.key, self._stamp(granted_to))
 
     def holder(self) -> Call[str | None]:
         """Whom the path is granted to."""
@@ -52,8 +52,7 @@ class RenameLease:
         )
 
     def _stamp(self, granted_to: str) -> bytes:
-        stamp: bytes = self.key._encode(RenameGrant(granted_to, self.path))
-        return stamp
+        return self.key.declaration.encode(RenameGrant(granted_to, self.path))
 
 
 def project(path: str) -> ProjectLease:

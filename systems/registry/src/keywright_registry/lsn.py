@@ -6,15 +6,10 @@ primary then. No record means that every replica will do.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from keywright import Call, CodecError
 from keywright.operations import Effect, Script, Steps, bound_context, procedure
 from keywright_registry.go_encoding import LogPosition
 from keywright_registry.schema import RepositoryLsn
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["advance", "parse_lsn", "position", "show_lsn"]
 
@@ -41,14 +36,17 @@ def position(path: str) -> Call[int | None]:
     return RepositoryLsn.of(path).get()
 
 
-@procedure
-def advance(path: str, lsn: int) -> Steps[bool]:
+def advance(path: str, lsn: int) -> Call[bool]:
     """Remember a position if it is beyond the one remembered, for another hour then; whether it was.
 
     Exact to 64 bits. A stored text that is no position is overwritten.
     """
     key = RepositoryLsn.of(path)
-    written: bytes = key._encode(lsn)
+    return _advance(key, key.declaration.encode(lsn))
+
+
+@procedure
+def _advance(key: RepositoryLsn, written: bytes) -> Steps[bool]:
     context = yield bound_context()
     expiry = context.expiry_of(RepositoryLsn)
     lasting = b"" if expiry is None else expiry.arguments(context)[1]

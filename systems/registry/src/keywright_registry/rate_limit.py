@@ -11,16 +11,13 @@ import base64
 import ipaddress
 import math
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from keywright import Call
 from keywright.errors import DeclarationError, UsageError
 from keywright.operations import Effect, Script, Steps, bound_context, procedure
 from keywright_registry.schema import NamedRateLimit, RateLimit
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["RateLimiter", "Verdict"]
 
@@ -59,10 +56,12 @@ class RateLimiter(msgspec.Struct, frozen=True):
                 "Give a rate and a period above 0, both finite, and a burst of 1 or more.",
             )
 
-    @procedure
-    def take(self, address: str) -> Steps[Verdict]:
+    def take(self, address: str) -> Call[Verdict]:
         """Count one request of a client. One script; a request that is refused takes no token."""
-        key = self.key(address)
+        return self._take(self.key(address))
+
+    @procedure
+    def _take(self, key: RateLimit | NamedRateLimit) -> Steps[Verdict]:
         flow = repr(self.rate), repr(self.period.total_seconds())
         context = yield bound_context()
         now = repr(context.now().timestamp()) if context.injected_clock else b""

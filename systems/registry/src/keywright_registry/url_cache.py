@@ -5,16 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from keywright import Call, expires_in
 from keywright.operations import Steps, bound_context, procedure
 from keywright_registry.schema import CachedUrl, SignedUrl
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["UrlCache", "request_hash"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keywright import check, connect
-from keywright.testing.runs import Raw, Run
+from keywright.testing import Raw, Run
 from keywright_registry.counters import pending
 from keywright_registry.repository import Counts
 from keywright_registry.service.notifications import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from keywright.errors import EngineError
-from keywright.testing.requirements import require
+from keywright.testing import require
 
 if TYPE_CHECKING:
     from keywright_registry.testing.postgres import PostgresServer
