@@ -150,8 +150,8 @@ def _registry() -> list[Call[Any]]:
         lsn.advance(path, 17),
         lsn.position(path),
         RateLimiter(rate=5, period=HOUR, burst=5).take("192.0.2.1"),
-        registry.Filling.of(path).acquire("t", HOUR),
-        registry.Filling.of(path).release("t"),
+        registry.FillLease.of(path).acquire("t", HOUR),
+        registry.FillLease.of(path).release("t"),
         registry.MetricsLock("row_count_lock").acquire("t", HOUR),
         registry.RepositoryBlobs("group").add("sha256:" + "0" * 64),
     ]

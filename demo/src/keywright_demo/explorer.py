@@ -17,7 +17,6 @@ from keywright_meetup.schema import meetup
 from keywright_messaging.redis_streams.schema import streams
 from keywright_openmod.service.schema import bind as bind_openmod
 from keywright_registry import schema as registry
-from keywright_registry.service.schema import notifications
 
 __all__ = ["bindings_of"]
 
@@ -34,7 +33,7 @@ def bindings_of(models: Sequence[str]) -> list[Binding]:
             streams.bind(prefix=names.STREAMS),
         ],
         "spectacles": list(spectacles.bind(names.SPECTACLES)),
-        "registry": [registry.registry.bind(), notifications.bind()],
+        "registry": [registry.registry.bind(), registry.notifications.bind()],
         "openmod": bind_openmod(names.OPENMOD),
         "meetup": [meetup.bind(prefix=names.MEETUP)],
     }

@@ -18,10 +18,10 @@ from keywright_registry.go_encoding import GoRepository
 from keywright_registry.repository import Repository
 from keywright_registry.schema import (
     OBJECT_EXPIRY,
+    AbsentRepository,
     CachedRepository,
-    Filling,
-    KnownAbsent,
-    SizeTimedOut,
+    FillLease,
+    SizeTimeout,
     SizeWithDescendants,
 )
 from keywright_registry.sizes import remember_size, remember_time_out
@@ -90,9 +90,9 @@ def test_deleting_forgets_everything_known_of_a_repository(run: Run, raw: Raw) -
     for path in ("a", "b"):
         run(cache.set(repository_at(path)))
         run(SizeWithDescendants.of(path).set(1))
-        run(SizeTimedOut.of(path).set(value=True))
-        run(KnownAbsent.of(path).set(value=True))
-        run(Filling.of(path).acquire("someone", HOLD))
+        run(SizeTimeout.of(path).set(value=True))
+        run(AbsentRepository.of(path).set(value=True))
+        run(FillLease.of(path).acquire("someone", HOLD))
     run(cache.set(repository_at("c")))
     run(cache.delete("a", "b"))
     assert raw.names() == {stored("c")}

@@ -1,4 +1,4 @@
-"""The code of the registry's page runs as pasted."""
+"""The pages of the registry: code runs as pasted, the generated document is current."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs/registry.md"
+from invoking import Invoke
+
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def test_the_code_of_the_registry_page_runs_as_pasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("REDIS_URL", raising=False)
-    page = PAGE.read_text().partition("## The service")[0]
+    page = (DOCS / "guide.md").read_text().partition("## The service")[0]
     blocks = [block.removeprefix("python\n") for block in page.split("```")[1::2]]
     script = tmp_path / "pasted.py"
     script.write_text("\n".join(blocks))
@@ -31,3 +33,8 @@ def test_the_code_of_the_registry_page_runs_as_pasted(
         "199",
         "acme/site False",
     ]
+
+
+def test_the_generated_document_is_current(invoke: Invoke) -> None:
+    done = invoke("docs", "registry", "--check", str(DOCS / "model.md"))
+    assert done.exit_code == 0, done.stderr

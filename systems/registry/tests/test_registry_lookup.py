@@ -15,7 +15,7 @@ from keywright_registry.go_encoding import GoRepository
 from keywright_registry.lookup import Patience
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Repository
-from keywright_registry.schema import CachedRepository, Filling
+from keywright_registry.schema import CachedRepository, FillLease
 from keywright_registry.tallies import Event, PrometheusTally, TallyCounts
 
 from .registry_doubles import CountingMetadata, on_redis, two, until
@@ -113,7 +113,7 @@ def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_url: str
 def test_whoever_waited_long_enough_asks_without_filling(redis_url: str) -> None:
     async def work(redis: AsyncDatabase) -> None:
         bench = Bench(redis, Patience(sampled=0, others=timedelta(milliseconds=50)))
-        await redis.run(Filling.of(PATH).acquire("a process that hangs", HOLD))
+        await redis.run(FillLease.of(PATH).acquire("a process that hangs", HOLD))
         assert await bench.registry.find(PATH) == repository_at(PATH)
         assert bench.metadata.queries == 1
         assert await redis.run(CachedRepository.of(PATH).get()) is None
@@ -286,7 +286,7 @@ def test_a_closed_registry_leaves_no_task_behind(redis_url: str) -> None:
             with pytest.raises(asyncio.CancelledError):
                 await asking
             assert len(asyncio.all_tasks()) == 1
-            assert await redis.run(Filling.of(PATH).acquire(new_token(), HOLD))
+            assert await redis.run(FillLease.of(PATH).acquire(new_token(), HOLD))
 
     asyncio.run(work())
 
@@ -314,7 +314,7 @@ def test_a_failed_question_for_many_makes_nobody_wait(redis_url: str) -> None:
         with pytest.raises(RuntimeError, match="gone"):
             await bench.registry.find_many([PATH, "acme/api"])
         for path in (PATH, "acme/api"):
-            assert await redis.run(Filling.of(path).acquire(new_token(), HOLD))
+            assert await redis.run(FillLease.of(path).acquire(new_token(), HOLD))
 
     on_redis(redis_url, work)
 

@@ -17,7 +17,7 @@ from keywright_registry.lsn import advance, position
 from keywright_registry.rate_limit import RateLimiter
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Counts
-from keywright_registry.schema import Batch, BlobDescriptor, CountBatch, keys_of
+from keywright_registry.schema import BatchedCounts, BlobDescriptor, CountBatch, keys_of
 from keywright_registry.sizes import known_size, remember_size, remember_time_out
 
 from .registry_doubles import CountingMetadata, on_redis
@@ -46,7 +46,7 @@ def operations() -> list[Call[Any]]:
         count(PATH, pulls=1, pushes=2),
         pending(PATH),
         counters.take(key, "batch"),
-        counters.settle(key, Batch("batch", PATH, 1, 2)),
+        counters.settle(key, BatchedCounts("batch", PATH, 1, 2)),
         remember_size(PATH, 1),
         remember_time_out(PATH),
         known_size(PATH),

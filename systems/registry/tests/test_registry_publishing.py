@@ -248,7 +248,11 @@ def test_counts_follow_all_renames_of_a_transaction_to_the_last_name(redis_url: 
                 await transaction.rename("other", "acme")
                 await transaction.rename("spare", "other")
             found = [await registry.metadata.counts(path) for path in ("acme", "other", "spare")]
-            assert found == [Counts("acme", 5), Counts("other", 3), Counts("spare")]
+            assert found == [
+                Counts("acme", 5),
+                Counts("other", 3),
+                Counts("spare"),
+            ]
             assert await redis.run(pending("acme")) == Counts("acme")
 
     on_redis(redis_url, work)

@@ -48,7 +48,7 @@ ROWS = (
     Row(of(schema.CachedRepository), f"registry:db:{TAG}", expiry=timedelta(hours=6)),
     # As the code has them.
     Row(of(schema.SizeWithDescendants), f"registry:db:{TAG}:swd", expiry=timedelta(minutes=5)),
-    Row(of(schema.SizeTimedOut), f"registry:db:{TAG}:swd-timeout", expiry=timedelta(hours=24)),
+    Row(of(schema.SizeTimeout), f"registry:db:{TAG}:swd-timeout", expiry=timedelta(hours=24)),
     Row(of(schema.RepositoryLsn), f"registry:db:{TAG}:lsn", expiry=timedelta(hours=1)),
     Row(of(schema.RepositoryLease), f"registry:api:{{repository-lease:gitlab-org:{GITLAB}}}"),
     Row(of(schema.ProjectLease), f"registry:api:{{project-lease:gitlab-org:{GITLAB}}}"),
@@ -64,8 +64,8 @@ ROWS = (
     Row(schema.RepositoryBlobs("a/b"), "repository::a/b::blobs", "set"),
     Row(schema.RepositoryBlob("a/b", DIGEST), f"repository::a/b::blobs::{DIGEST}", "hash"),
     # Ours.
-    Row(of(schema.KnownAbsent), f"registry:db:{TAG}:absent", expiry=timedelta(seconds=30)),
-    Row(of(schema.Filling), f"registry:db:{TAG}:filling"),
+    Row(of(schema.AbsentRepository), f"registry:db:{TAG}:absent", expiry=timedelta(seconds=30)),
+    Row(of(schema.FillLease), f"registry:db:{TAG}:filling"),
     Row(of(schema.CountedPath), f"registry:api:{TAG}:counted"),
     Row(of(schema.CountBatch), f"registry:api:{TAG}:batch", "hash"),
     Row(

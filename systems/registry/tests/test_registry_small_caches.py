@@ -16,7 +16,7 @@ from keywright_registry.schema import (
     BlobDescriptor,
     CachedUrl,
     RepositoryBlobs,
-    SizeTimedOut,
+    SizeTimeout,
     SizeWithDescendants,
 )
 from keywright_registry.sizes import known_size, remember_size, remember_time_out
@@ -38,7 +38,7 @@ def test_a_time_out_is_not_hidden_by_a_size_of_nothing(run: Run, raw: Raw) -> No
     assert run(known_size("acme")) is None
     run(remember_time_out("acme"))
     assert isinstance(run(known_size("acme")), TimeoutError)
-    assert raw("GET", b"registry:" + bytes(SizeTimedOut.of("acme"))) == b"true"
+    assert raw("GET", b"registry:" + bytes(SizeTimeout.of("acme"))) == b"true"
     run(remember_size("acme", 0))
     assert run(known_size("acme")) == 0
 

@@ -1,5 +1,1 @@
-"""The container registry: repository cache, counters, leases, and the database behind them."""
-
-from keywright_registry import mentions
-
-__all__ = ["mentions"]
+"""The container registry: repository cache, counters, leases, and the metadata database behind them."""

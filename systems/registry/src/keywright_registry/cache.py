@@ -30,10 +30,10 @@ from keywright.operations import (
 )
 from keywright_registry.repository import Repository
 from keywright_registry.schema import (
+    AbsentRepository,
     CachedRepository,
-    Filling,
-    KnownAbsent,
-    SizeTimedOut,
+    FillLease,
+    SizeTimeout,
     SizeWithDescendants,
 )
 from keywright_registry.transactions import Outside
@@ -88,7 +88,7 @@ class RepositoryCache:
         """The same as `get`, telling why there is none; known absence too, where it is cached."""
         if not self.absence:
             return _key(path).get().map(lambda found: _looked(path, found))
-        asked = gather(_key(path).get(), KnownAbsent.of(path).exists())
+        asked = gather(_key(path).get(), AbsentRepository.of(path).exists())
         return asked.map(lambda both: _looked(path, both[0], known_absent=both[1]))
 
     def remaining(self, path: str) -> Call[timedelta | None]:
@@ -98,7 +98,7 @@ class RepositoryCache:
     def set(self, repository: Repository) -> Call[None]:
         """Cache a repository as it was committed."""
         path = repository.path
-        return Outside(_ending_fill(path, KnownAbsent.of(path).delete(), _key(path).set(repository)))
+        return Outside(_ending_fill(path, AbsentRepository.of(path).delete(), _key(path).set(repository)))
 
     def delete(self, *paths: str) -> Call[None]:
         """Forget repositories, and what is known of their sizes."""
@@ -106,7 +106,7 @@ class RepositoryCache:
 
     def appeared(self, path: str) -> Call[None]:
         """Forget that there is no repository of this path; what else is cached stays."""
-        return Outside(_ending_fill(path, KnownAbsent.of(path).delete()))
+        return Outside(_ending_fill(path, AbsentRepository.of(path).delete()))
 
     def rename(self, moved: Sequence[tuple[str, Repository]]) -> Call[None]:
         """Forget every old path and cache what it became: the path renamed, and all that was below it.
@@ -127,26 +127,26 @@ class RepositoryCache:
 
     def begin_fill(self, path: str, token: str, hold: timedelta) -> Call[bool]:
         """Be the one who asks the database; False when another is at it."""
-        return Filling.of(path).acquire(token, hold)
+        return FillLease.of(path).acquire(token, hold)
 
     def fill(self, path: str, found: Repository | None, token: str) -> Call[bool]:
         """Cache what the database said; False, and nothing is written, when the token's fill was ended."""
-        filling = Filling.of(path)
+        filling = FillLease.of(path)
         writes: list[Call[Any]] = [_key(path).delete() if found is None else _key(path).set(found)]
         if found is None and self.absence:
-            writes.append(KnownAbsent.of(path).set(value=True))
+            writes.append(AbsentRepository.of(path).set(value=True))
         return commit(f"fill {path!r}", [filling.held_by(token)], [*writes, filling.delete()]).map(bool)
 
     def abandon_fill(self, path: str, token: str) -> Call[bool]:
         """Let another ask the database."""
-        return Filling.of(path).release(token)
+        return FillLease.of(path).release(token)
 
     @procedure
     def _without_size(self, path: str) -> Steps[bool]:
         key = _key(path)
         for _ in range(ATTEMPTS):
             try:
-                _, stored = yield gather(Filling.of(path).delete(), Command(GET, key, (), as_is))
+                _, stored = yield gather(FillLease.of(path).delete(), Command(GET, key, (), as_is))
                 if stored is None:
                     return False
                 found = key.declaration.decode(stored)
@@ -178,12 +178,12 @@ def _looked(path: str, found: Repository | None, *, known_absent: bool = False) 
 
 
 def _forget(path: str) -> Call[None]:
-    gone = [kind.of(path).delete() for kind in (KnownAbsent, SizeWithDescendants, SizeTimedOut)]
+    gone = [kind.of(path).delete() for kind in (AbsentRepository, SizeWithDescendants, SizeTimeout)]
     return _ending_fill(path, _key(path).delete(), *gone)
 
 
 def _ending_fill(path: str, *writes: Call[bool]) -> Call[None]:
-    return atomic(Filling.of(path).delete(), *writes).map(nothing)
+    return atomic(FillLease.of(path).delete(), *writes).map(nothing)
 
 
 def _sizeless(repository: Repository) -> Repository:

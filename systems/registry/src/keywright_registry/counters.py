@@ -26,7 +26,7 @@ from keywright_registry.circuit_breaker import Access
 from keywright_registry.errors import MetadataUnreachableError
 from keywright_registry.metadata.contract import Metadata
 from keywright_registry.repository import Counts
-from keywright_registry.schema import Batch, CountBatch, CountedPath, PullCount, PushCount
+from keywright_registry.schema import BatchedCounts, CountBatch, CountedPath, PullCount, PushCount
 
 __all__ = ["CountFlusher", "Flushed", "carry", "count", "pending"]
 
@@ -60,7 +60,7 @@ def pending(path: str) -> Call[Counts]:
     return gather(PullCount.of(path).get(), PushCount.of(path).get()).map(lambda found: Counts(path, *found))
 
 
-def take(key: RepositoryKey, batch: str, path: str = "") -> Call[Batch | None]:
+def take(key: RepositoryKey, batch: str, path: str = "") -> Call[BatchedCounts | None]:
     """Step 1: a batch of what was counted for the repository of a key, or the one that is under way.
 
     `path` names a repository whose counters were written by a program that does not store it.
@@ -69,7 +69,7 @@ def take(key: RepositoryKey, batch: str, path: str = "") -> Call[Batch | None]:
     return TAKE_COUNTS.call(keys, (batch, path), _batch)
 
 
-def settle(key: RepositoryKey, batch: Batch) -> Call[bool]:
+def settle(key: RepositoryKey, batch: BatchedCounts) -> Call[bool]:
     """Step 3: drop a batch of the repository of a key, which the database has now."""
     return SETTLE_BATCH.call([CountBatch(*_variables(key))], (batch.id,), bool)
 
@@ -182,8 +182,8 @@ def _variables(key: RepositoryKey) -> tuple[str, str]:
     return key.namespace, key.path_hash
 
 
-def _batch(reply: Reply) -> Batch | None:
+def _batch(reply: Reply) -> BatchedCounts | None:
     if reply is None:
         return None
     identity, path, pulls, pushes = reply
-    return Batch(identity.decode(), path.decode(), _integer.decode(pulls), _integer.decode(pushes))
+    return BatchedCounts(identity.decode(), path.decode(), _integer.decode(pulls), _integer.decode(pushes))

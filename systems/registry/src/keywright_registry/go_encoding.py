@@ -1,12 +1,13 @@
-"""The registry's values as its Go program writes them, byte for byte.
+"""Codecs of the registry's values, byte for byte as its Go program writes them.
 
-It packs structs with vmihailenco/msgpack v5 and no options: a map from Go field names in their order, every
-field there, 64-bit integers always in nine bytes, times as the timestamp extension, and the zero time of
-year 1 inside a null time. Its decoder takes more than that, and so does this one: any width of integer,
-fields that are missing or unknown, nil for a zero value, a struct as an array, names as binary.
+The Go program encodes structs with vmihailenco/msgpack v5 and default options: a map keyed by the Go field
+names in declaration order, all fields present, 64-bit integers always in nine bytes, times as the timestamp
+extension, and the zero time of year 1 inside a null time. Its decoder accepts more, and so does this one: any
+width of integer, missing and unknown fields, nil for a zero value, a struct as an array, field names as
+binary (docs/resolutions.md#repository-encoding).
 
-Go counts nanoseconds, PostgreSQL and Python microseconds: a time is rounded to the nearest one, as PostgreSQL
-rounds it, so what came out of the database is exact. Years beyond 9999 are refused where the time is valid.
+Go has nanoseconds, PostgreSQL and Python microseconds: a time is rounded to the nearest microsecond, as
+PostgreSQL does, so times that came from the database are exact. Valid times after the year 9999 are refused.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from keywright_registry.repository import Repository
 __all__ = ["GoInt64", "GoRepository", "LogPosition"]
 
 ZERO_TIME = datetime(1, 1, 1, tzinfo=UTC)
-# MessagePack has integers up to 2**64 - 1, Go's fields have not; below there is nothing to check.
+# MessagePack has integers up to 2**64 - 1, Go's int64 has not; the lower bound is that of MessagePack.
 Int64 = Annotated[int, msgspec.Meta(le=2**63 - 1)]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
@@ -42,7 +43,7 @@ _NO_SIZE = b"\xa4Size\xc0"
 
 
 def encode_repository(repository: Repository) -> bytes:
-    """The bytes that Go writes; anything may be raised for fields of other types."""
+    """Return the bytes that Go writes. May raise any exception for fields of the wrong type."""
     parent, size = repository.parent_id, repository.size
     return b"".join(
         (
@@ -67,7 +68,7 @@ def encode_repository(repository: Repository) -> bytes:
 
 def _time(moment: datetime) -> bytes:
     if moment.tzinfo is None:
-        raise ValueError("a time without a zone is no moment")
+        raise ValueError("a time without a time zone is ambiguous")
     return _pack(moment)
 
 
@@ -75,14 +76,22 @@ def _null_time(moment: datetime | None) -> bytes:
     return _NO_TIME if moment is None else _TIME + _time(moment) + _VALID
 
 
-class _NullInt(msgspec.Struct, gc=False, frozen=True, rename={"number": "Int64", "valid": "Valid"}):
+class NullInt64(msgspec.Struct, gc=False, frozen=True, rename={"number": "Int64", "valid": "Valid"}):
+    """A nullable integer (`sql.NullInt64`)."""
+
     number: Int64 = 0
+    """The integer; ignored unless it is valid."""
     valid: bool = False
+    """Whether there is an integer."""
 
 
-class _NullTime(msgspec.Struct, gc=False, frozen=True, rename={"time": "Time", "valid": "Valid"}):
+class NullTime(msgspec.Struct, gc=False, frozen=True, rename={"time": "Time", "valid": "Valid"}):
+    """A nullable time (`sql.NullTime`)."""
+
     time: Moment = ZERO_TIME
+    """The time, as a MessagePack timestamp; ignored unless it is valid."""
     valid: bool = False
+    """Whether there is a time."""
 
 
 _GO_NAMES = {
@@ -99,27 +108,40 @@ _GO_NAMES = {
 }
 
 
-class _Stored(msgspec.Struct, gc=False, rename=_GO_NAMES):
-    """The struct as Go has it; msgspec reads it in one go, in C."""
+class StoredRepository(msgspec.Struct, gc=False, rename=_GO_NAMES):
+    """The Go struct `Repository`. All fields are written; a missing one is read as its zero value."""
 
     id: Int64 = 0
+    """The primary key in the metadata database."""
     namespace: Int64 = 0
+    """The id of the top-level namespace."""
     name: str = ""
+    """The last segment of the path."""
     path: str = ""
-    parent: _NullInt = _NullInt()
+    """The full path. Compare it with the requested one."""
+    parent: NullInt64 = NullInt64()
+    """The id of the repository one segment above."""
     created: Moment = ZERO_TIME
-    updated: _NullTime = _NullTime()
-    deleted: _NullTime = _NullTime()
+    """The time of creation, as a MessagePack timestamp."""
+    updated: NullTime = NullTime()
+    """The time of the last change."""
+    deleted: NullTime = NullTime()
+    """The time of deletion."""
     size: Int64 | None = None
-    published: _NullTime = _NullTime()
+    """The size in bytes; null means unknown or invalidated, 0 is a real size."""
+    published: NullTime = NullTime()
+    """The time of the last push."""
 
 
-_stored = msgspec.msgpack.Decoder(_Stored).decode
+_decode_stored = msgspec.msgpack.Decoder(StoredRepository).decode
 
 
 def decode_repository(data: bytes) -> Repository:
-    """What Go wrote, in any of its versions; anything may be raised for what only its decoder takes."""
-    stored = _stored(data)
+    """Return the repository that Go wrote, in any version of the struct.
+
+    Raise any exception for the other forms that Go's decoder accepts; `decode_leniently` reads those.
+    """
+    stored = _decode_stored(data)
     parent, updated = stored.parent, stored.updated
     deleted, published = stored.deleted, stored.published
     return Repository(
@@ -141,10 +163,11 @@ LONGEST_REMEMBERED = 1024
 
 
 class Remembered(dict[bytes | None, Repository | None]):
-    """Repositories by the bytes that they were made of, decoded when first met; a mapping costs no call.
+    """A cache of decoded repositories by their bytes; None stands for itself.
 
-    The same few repositories are read over and over, mostly unchanged, and a Repository never changes: the
-    one that was made of the same bytes before will do. What is missing stands for itself.
+    A registry reads the same few repositories over and over, mostly unchanged, and a Repository is immutable,
+    so the object of the same bytes can be returned again. A dict with `__missing__` costs no Python call for
+    a hit.
     """
 
     def __missing__(self, data: bytes | None) -> Repository | None:
@@ -172,7 +195,7 @@ _REPOSITORY = tuple(_GO_NAMES.values())
 
 
 def decode_leniently(data: bytes) -> Repository:
-    """The same for everything that Go's own decoder takes; slower, field by field."""
+    """Return the repository of any form that Go's decoder accepts. Slower: field by field."""
     given = _members(data, _REPOSITORY)
     return Repository(
         id=_number(given.get("ID")),
@@ -192,7 +215,7 @@ Field: TypeAlias = msgspec.Raw | None
 
 
 def _members(data: bytes | msgspec.Raw, names: Sequence[str]) -> Mapping[str, msgspec.Raw]:
-    """The fields of a struct that is a map, an array of all its fields, or nothing at all."""
+    """Return the fields of a struct that is a map, an array of all its fields, or nil."""
     found = _any_struct(data)
     if isinstance(found, dict):
         return {name.decode() if isinstance(name, bytes) else str(name): raw for name, raw in found.items()}
@@ -202,7 +225,7 @@ def _members(data: bytes | msgspec.Raw, names: Sequence[str]) -> Mapping[str, ms
 
 
 def _if_valid(field: Field, name: str, read: Callable[[Field], Any]) -> Any:
-    """A nullable column; what it holds is not looked at unless it is valid."""
+    """Return the content of a nullable field, which is not decoded unless it is valid."""
     if field is None:
         return None
     given = _members(field, (name, "Valid"))
@@ -231,6 +254,7 @@ class GoRepository(Codec[Repository]):
 
     expected = "MessagePack of a registry Repository"
     python_type = Repository
+    layout = StoredRepository
     quick_encode = staticmethod(encode_repository)
     quick_decode = staticmethod(_decode)
     samples = (
@@ -258,7 +282,7 @@ class GoRepository(Codec[Repository]):
     def decode(self, data: bytes) -> Repository:
         try:
             return _decode(data)
-        except Exception:  # noqa: BLE001  # rarely written so, but Go would read it
+        except Exception:  # noqa: BLE001  # another form that Go would read, or malformed
             pass
         try:
             return decode_leniently(data)
@@ -268,7 +292,7 @@ class GoRepository(Codec[Repository]):
     def decode_many(self, replies: Sequence[bytes | None]) -> list[Repository | None]:
         try:
             return list(map(remembered.__getitem__, replies))
-        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+        except Exception:  # noqa: BLE001  # one by one, the error names the malformed value
             return super().decode_many(replies)
 
 

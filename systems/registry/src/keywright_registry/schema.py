@@ -3,13 +3,12 @@
 > All keys are prefixed with `registry:` […] a second prefix is added to denote the application component […]
 > one of `api`, `db`, `gc`, or `storage`.
 
-The first prefix is the keyspace's, so a database may be opened with another one; no key of `gc` is known.
-A hash tag holds what a key is about: the top-level namespace in plain text, so that no collision of hashes
-leaks across namespaces, and the SHA-256 of the whole path. Sub-categories follow after the closing brace.
-Make keys of a repository with `of(path)`.
+The first prefix is that of the keyspace, so a database may be opened with another one; no `gc` key is known.
+A hash tag holds the subject of a key: the top-level namespace in plain text, so that a hash collision never
+leaks data across namespaces, and the SHA-256 of the whole path. Suffixes follow the closing brace. Make the
+keys of a repository with `of(path)`.
 
-What the guidelines do not name is from the registry's code; `:absent`, `:filling`, `:counted`, `:batch` and
-the names of further rate limiters are ours.
+The keys of the guidelines come first, then those that only the registry's code names, then our additions.
 """
 
 from __future__ import annotations
@@ -38,6 +37,7 @@ from keywright import (
     Value,
     before_first,
     expires_in,
+    refers,
     sha256_hex,
 )
 from keywright_registry.go_encoding import GoInt64, GoRepository, LogPosition
@@ -45,10 +45,13 @@ from keywright_registry.repository import Repository
 
 registry = Keyspace(
     "registry",
-    "What the container registry keeps in Redis: cached repositories, counters, leases, limits, URLs.",
+    "The Redis data of the container registry: cached repositories, counters, leases, rate limits, URLs.",
     prefix="registry",
 )
 legacy = Keyspace("registry-blobs", "The registry's older cache of blob descriptors, outside its prefix.")
+notifications = Keyspace(
+    "registry-notifications", "The state of the service that counts notifications.", prefix="registry"
+)
 
 Namespace = Annotated[FreeText, Derived("path", before_first("/"))]
 PathHash = Annotated[Sha256, Derived("path", sha256_hex)]
@@ -57,20 +60,22 @@ Digest = Annotated[str, OneOf(Prefixed("sha256:", "hex", 64), Prefixed("sha512:"
 
 OBJECT_EXPIRY = expires_in(timedelta(hours=6), jitter=0.1)
 SIZE_EXPIRY = expires_in(timedelta(minutes=5), jitter=0.1)
-TIMED_OUT_EXPIRY = expires_in(timedelta(hours=24))
+SIZE_TIMEOUT_EXPIRY = expires_in(timedelta(hours=24))
 LSN_EXPIRY = expires_in(timedelta(hours=1))
 ABSENT_EXPIRY = expires_in(timedelta(seconds=30), jitter=0.1)
+# The registry sends an event again until it is acknowledged, even after an outage.
+EVENT_EXPIRY = expires_in(timedelta(hours=6))
 
 
 class PullCount(Counter, key="api:{repository:<namespace>:<path_hash>}:pull", space=registry):
-    """How often a repository was pulled from since the count was last moved to the database."""
+    """The pulls of a repository that have not been moved to the database yet."""
 
     namespace: Namespace
     path_hash: PathHash
 
 
 class PushCount(Counter, key="api:{repository:<namespace>:<path_hash>}:push", space=registry):
-    """How often a repository was pushed to since the count was last moved to the database."""
+    """The pushes to a repository that have not been moved to the database yet."""
 
     namespace: Namespace
     path_hash: PathHash
@@ -82,28 +87,7 @@ class CachedRepository(
     space=registry,
     expiry=OBJECT_EXPIRY,
 ):
-    """A repository of the metadata database. Its path must be compared with the one asked for."""
-
-    namespace: Namespace
-    path_hash: PathHash
-
-
-class CountedPath(Value[str], key="api:{repository:<namespace>:<path_hash>}:counted", space=registry):
-    """The path whose pulls and pushes are being counted: its hash does not tell."""
-
-    namespace: Namespace
-    path_hash: PathHash
-
-
-class Batch(msgspec.Struct, frozen=True):
-    id: str
-    path: str
-    pulls: int
-    pushes: int
-
-
-class CountBatch(Record[Batch], key="api:{repository:<namespace>:<path_hash>}:batch", space=registry):
-    """Counts on their way to the database, which knows the batch by its id."""
+    """A repository of the metadata database. Compare its path with the requested one: hashes may collide."""
 
     namespace: Namespace
     path_hash: PathHash
@@ -115,19 +99,19 @@ class SizeWithDescendants(
     space=registry,
     expiry=SIZE_EXPIRY,
 ):
-    """Bytes of a top-level repository and all below it."""
+    """The size in bytes of a top-level repository and all repositories below it."""
 
     namespace: Namespace
     path_hash: PathHash
 
 
-class SizeTimedOut(
+class SizeTimeout(
     Value[Annotated[bool, Flag("true")]],
     key="db:{repository:<namespace>:<path_hash>}:swd-timeout",
     space=registry,
-    expiry=TIMED_OUT_EXPIRY,
+    expiry=SIZE_TIMEOUT_EXPIRY,
 ):
-    """There while measuring a repository with all below it is not worth trying: it took too long."""
+    """Present after the query for the size with descendants timed out: use an estimate meanwhile."""
 
     namespace: Namespace
     path_hash: PathHash
@@ -139,37 +123,21 @@ class RepositoryLsn(
     space=registry,
     expiry=LSN_EXPIRY,
 ):
-    """How far a replica of the database must be to know the last write to a repository."""
-
-    namespace: Namespace
-    path_hash: PathHash
-
-
-class KnownAbsent(
-    Value[Annotated[bool, Flag("true")]],
-    key="db:{repository:<namespace>:<path_hash>}:absent",
-    space=registry,
-    expiry=ABSENT_EXPIRY,
-):
-    """There while a path is known to have no repository, where absence is cached at all."""
-
-    namespace: Namespace
-    path_hash: PathHash
-
-
-class Filling(Lease, key="db:{repository:<namespace>:<path_hash>}:filling", space=registry):
-    """Held by whoever reads a repository from the database to cache it; every other write ends it."""
+    """The log position that a database replica must have reached to see the last write to a repository."""
 
     namespace: Namespace
     path_hash: PathHash
 
 
 class RenameGrant(msgspec.Struct, frozen=True, rename="pascal"):
-    """What a repository lease says, in the order in which Go writes it."""
+    """The content of a repository lease, in the field order of the Go struct."""
 
     granted_to: str
+    """The path that may be renamed; it identifies the holder."""
     path: str
+    """The new path."""
     type: str = "rename_lease"
+    """The purpose of the lease; the registry has only this one."""
 
 
 class RepositoryLease(
@@ -177,37 +145,32 @@ class RepositoryLease(
     key="api:{repository-lease:<namespace>:<path_hash>}",
     space=registry,
 ):
-    """Who may rename a repository to a path, which is the new one. Held for a minute."""
+    """The right to rename a repository to this path, the new one. Held for a minute."""
 
     namespace: Namespace
     path_hash: PathHash
 
 
 class ProjectLease(Lease, key="api:{project-lease:<namespace>:<path_hash>}", space=registry):
-    """Held while a path and all below it are renamed: nothing is written there."""
+    """Held while a path and everything below it is renamed: writes there are refused."""
 
     namespace: Namespace
     path_hash: PathHash
 
 
-class Bucket(msgspec.Struct, frozen=True):
-    """Tokens that were left when it was last filled up, which was so many seconds after 1970."""
+class TokenBucket(msgspec.Struct, frozen=True):
+    """A token bucket: its content at one moment, from which the present content follows."""
 
     tokens: float
+    """The tokens that were left at that moment."""
     last_refill: float
+    """That moment, in seconds since 1970."""
 
 
-class RateLimit(Record[Bucket], key="api:{rate-limit:ip:<address>}", space=registry):
+class RateLimit(Record[TokenBucket], key="api:{rate-limit:ip:<address>}", space=registry):
     """The token bucket of one client address, in base64. It expires when it is full again."""
 
     address: Base64
-
-
-class NamedRateLimit(Record[Bucket], key="api:{rate-limit:ip:<address>}:<limiter>", space=registry):
-    """The same for each further limiter: two limiters must not drain one bucket."""
-
-    address: Base64
-    limiter: Id
 
 
 class MetricsLock(Lease, key="db:{metrics}:<gauge>", space=registry):
@@ -217,53 +180,148 @@ class MetricsLock(Lease, key="db:{metrics}:<gauge>", space=registry):
 
 
 class SignedUrl(msgspec.Struct, frozen=True, rename={"url": "URL"}):
+    """The content of a cached URL."""
+
     url: str
+    """A pre-signed URL of the storage backend."""
 
 
 class CachedUrl(Value[Annotated[SignedUrl, MessagePack]], key="storage:urlcache:<request>", space=registry):
-    """A pre-signed URL of the storage, by the hash of its path and options, while it is worth handing out."""
+    """A pre-signed URL, by the hash of its path and options. It expires ten minutes before the URL does."""
 
     request: Sha256
 
 
+class CountedPath(Value[str], key="api:{repository:<namespace>:<path_hash>}:counted", space=registry):
+    """The path of a repository with pending counts, which cannot be recovered from its hash."""
+
+    namespace: Namespace
+    path_hash: PathHash
+
+
+class BatchedCounts(msgspec.Struct, frozen=True):
+    """Counts that were taken out of the counters together."""
+
+    id: str
+    """A random token; the database adds a batch only once by it."""
+    path: str
+    """The path whose counts these are."""
+    pulls: int
+    """The pulls in this batch."""
+    pushes: int
+    """The pushes in this batch."""
+
+
+class CountBatch(Record[BatchedCounts], key="api:{repository:<namespace>:<path_hash>}:batch", space=registry):
+    """The counts that are being moved to the database, until it has them."""
+
+    namespace: Namespace
+    path_hash: PathHash
+
+
+class AbsentRepository(
+    Value[Annotated[bool, Flag("true")]],
+    key="db:{repository:<namespace>:<path_hash>}:absent",
+    space=registry,
+    expiry=ABSENT_EXPIRY,
+):
+    """Present while a path is known to have no repository, where absence is cached."""
+
+    namespace: Namespace
+    path_hash: PathHash
+
+
+class FillLease(Lease, key="db:{repository:<namespace>:<path_hash>}:filling", space=registry):
+    """Held while a repository is read from the database to fill the cache; every other write ends it."""
+
+    namespace: Namespace
+    path_hash: PathHash
+
+
+class NamedRateLimit(Record[TokenBucket], key="api:{rate-limit:ip:<address>}:<limiter>", space=registry):
+    """The token bucket of one client address in a further limiter, so that two limiters do not share one."""
+
+    address: Base64
+    limiter: Id
+
+
 class BlobDescriptor(msgspec.Struct, frozen=True):
+    """The descriptor of a blob."""
+
     digest: str
+    """The digest of the content."""
     size: int
+    """The size in bytes."""
     mediatype: str
-
-
-class MediaTypeOverride(msgspec.Struct, frozen=True):
-    mediatype: str
+    """The media type."""
 
 
 class Blob(Record[BlobDescriptor], key="blobs::<digest>", space=legacy):
-    """A blob, whichever repository has it. The registry gives it no expiry: let the server evict."""
+    """A blob of any repository. The registry sets no expiry: let the server evict (`allkeys-lru`)."""
 
     digest: Digest
 
 
 class RepositoryBlobs(Set[Digest], key="repository::<repository>::blobs", space=legacy):
-    """The blobs that a repository has."""
+    """The blobs of a repository."""
 
     repository: FreeText
+
+
+# A cache may have lost anything, so none of these references is required.
+refers(RepositoryBlobs, Blob, lambda _, digests: digests, name="blobs", required=False)
+
+
+class MediaTypeOverride(msgspec.Struct, frozen=True):
+    """The fields of a blob that may differ between repositories."""
+
+    mediatype: str
+    """The media type in this repository."""
 
 
 class RepositoryBlob(
     Record[MediaTypeOverride], key="repository::<repository>::blobs::<digest>", space=legacy
 ):
-    """The media type of a blob in one repository, where it differs."""
+    """The media type of a blob in one repository."""
 
     repository: FreeText
     digest: Digest
 
 
+refers(RepositoryBlob, Blob, lambda key, _: [key.digest], name="blob", required=False)
+refers(
+    RepositoryBlob,
+    RepositoryBlobs,
+    lambda key, _: [(key.repository, key.digest)],
+    name="listed among the blobs",
+    required=False,
+)
+
+
+class CountedEvent(
+    Value[str],
+    key="api:{repository:<namespace>:<path_hash>}:event:<event>",
+    space=notifications,
+    expiry=EVENT_EXPIRY,
+):
+    """The action of an event that was counted, in the slot of the counters, so that both are one commit."""
+
+    namespace: Namespace
+    path_hash: PathHash
+    event: FreeText
+
+
+class FlushLease(Lease, key="api:{flush}:turn", space=notifications):
+    """Held by the process that moves counts to the database."""
+
+
 REPOSITORY_KEYS: tuple[type[Any], ...] = (
     *(PullCount, PushCount, CountedPath, CountBatch),
-    *(CachedRepository, SizeWithDescendants, SizeTimedOut, RepositoryLsn, KnownAbsent, Filling),
+    *(CachedRepository, SizeWithDescendants, SizeTimeout, RepositoryLsn, AbsentRepository, FillLease),
 )
 """All keys of one repository: they have one hash tag, so they live in one slot."""
 
 
 def keys_of(path: str) -> list[Key]:
-    """Every key of a repository."""
+    """Return every key of a repository."""
     return [kind.of(path) for kind in REPOSITORY_KEYS]

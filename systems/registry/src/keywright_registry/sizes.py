@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from keywright import Call, gather
 from keywright.errors import UsageError
-from keywright_registry.schema import SizeTimedOut, SizeWithDescendants
+from keywright_registry.schema import SizeTimeout, SizeWithDescendants
 from keywright_registry.transactions import Outside
 
 __all__ = ["KnownSize", "known_size", "remember_size", "remember_time_out"]
@@ -20,7 +20,7 @@ KnownSize = int | TimeoutError | None
 def known_size(path: str) -> Call[KnownSize]:
     """What is known of the size; a size that is there counts more than an earlier time-out."""
     _require_top_level(path)
-    asked = gather(SizeWithDescendants.of(path).get(), SizeTimedOut.of(path).exists())
+    asked = gather(SizeWithDescendants.of(path).get(), SizeTimeout.of(path).exists())
     return asked.map(lambda found: _known(path, *found))
 
 
@@ -33,7 +33,7 @@ def remember_size(path: str, size: int) -> Call[bool]:
 def remember_time_out(path: str) -> Call[bool]:
     """Remember for a day that measuring takes too long, so that an estimate is used."""
     _require_top_level(path)
-    return Outside(SizeTimedOut.of(path).set(value=True))
+    return Outside(SizeTimeout.of(path).set(value=True))
 
 
 def _known(path: str, size: int | None, timed_out: bool) -> KnownSize:

@@ -21,10 +21,10 @@ from keywright.testing import RedisServer, wait_until
 from keywright_registry.counters import CountFlusher, count, pending
 from keywright_registry.metadata import Metadata
 from keywright_registry.repository import Counts
+from keywright_registry.schema import FlushLease
 from keywright_registry.service.flusher import ScheduledFlusher
 from keywright_registry.service.metrics import Monitor
 from keywright_registry.service.process import ServiceSettings
-from keywright_registry.service.schema import FlushTurn
 from keywright_registry.service.totals import total
 from keywright_registry.testing.postgres import PostgresServer
 
@@ -74,7 +74,7 @@ def test_a_clean_end_moves_what_is_counted(redis_url: str, database_url: str) ->
     assert stored(database_url) == Counts("acme/web", 5, 0)
     with connect(redis_url) as db:
         assert db.run(pending("acme/web")) == Counts("acme/web")
-        assert db.run(FlushTurn().holder()) is None, "the next process has its turn at once"
+        assert db.run(FlushLease().holder()) is None, "the next process has its turn at once"
 
 
 def test_one_of_several_processes_flushes(redis_url: str, database_url: str) -> None:
@@ -89,7 +89,7 @@ def test_one_of_several_processes_flushes(redis_url: str, database_url: str) -> 
             aconnect(redis_url) as other,
             opened(database_url) as metadata,
         ):
-            await other.run(FlushTurn().acquire("another", timedelta(minutes=1)))
+            await other.run(FlushLease().acquire("another", timedelta(minutes=1)))
             await other.run(count("acme/web", pulls=1))
             monitor = Monitor()
             flusher = ScheduledFlusher(redis, metadata, monitor, every=SOON)
@@ -99,7 +99,7 @@ def test_one_of_several_processes_flushes(redis_url: str, database_url: str) -> 
                     await asyncio.sleep(0.01)
             assert await metadata.counts("acme/web") == Counts("acme/web")
             assert b"keywright_registry_flushing 0.0" in monitor.exposition()
-            await other.run(FlushTurn().release("another"))
+            await other.run(FlushLease().release("another"))
             await flushed_to(metadata, "acme/web", Counts("acme/web", 1, 0))
             assert b"keywright_registry_flushing 1.0" in monitor.exposition()
             flusher.stop()

@@ -11,6 +11,7 @@ from keywright import check, connect
 from keywright.testing import Raw, Run
 from keywright_registry.counters import pending
 from keywright_registry.repository import Counts
+from keywright_registry.schema import CountedEvent, notifications
 from keywright_registry.service.notifications import (
     LONGEST_ID,
     MANIFEST_TYPES,
@@ -20,7 +21,6 @@ from keywright_registry.service.notifications import (
     count_all,
     parse,
 )
-from keywright_registry.service.schema import CountedEvent, notifications
 
 from ..registry_service import LAYER, MANIFEST, envelope, event
 

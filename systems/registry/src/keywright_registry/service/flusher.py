@@ -11,8 +11,8 @@ from keywright import AsyncDatabase, new_token
 from keywright.errors import KeywrightError
 from keywright_registry.counters import CountFlusher
 from keywright_registry.metadata import Metadata
+from keywright_registry.schema import FlushLease
 from keywright_registry.service.metrics import Monitor
-from keywright_registry.service.schema import FlushTurn
 
 __all__ = ["FLUSH_EVERY", "ScheduledFlusher"]
 
@@ -40,7 +40,7 @@ class ScheduledFlusher:
         self._counts = CountFlusher(redis, metadata)
         self._monitor = monitor
         self._every = every
-        self._turn = FlushTurn()
+        self._turn = FlushLease()
         self._token = new_token()
         self._stopping = asyncio.Event()
 

@@ -19,8 +19,7 @@ from keywright.errors import KeywrightError
 from keywright.operations import absent, commit
 from keywright_registry.counters import count
 from keywright_registry.metadata.paths import check_path
-from keywright_registry.schema import CountedPath
-from keywright_registry.service.schema import CountedEvent
+from keywright_registry.schema import CountedEvent, CountedPath
 
 __all__ = ["MEDIA_TYPES", "Event", "MalformedError", "Outcome", "Verdict", "count_all", "parse"]
 

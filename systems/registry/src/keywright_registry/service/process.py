@@ -17,10 +17,10 @@ from keywright_registry.cache import RepositoryCache
 from keywright_registry.metadata import Metadata, open_metadata
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Counts, Repository
+from keywright_registry.schema import FlushLease
 from keywright_registry.service.app import LARGEST_BODY, registry_app
 from keywright_registry.service.flusher import FLUSH_EVERY, ScheduledFlusher
 from keywright_registry.service.metrics import Monitor
-from keywright_registry.service.schema import FlushTurn
 from keywright_registry.service.totals import total
 from keywright_service.addresses import LOOPBACK, is_loopback, listening
 from keywright_service.http import serving, stopped_by_signals
@@ -100,7 +100,7 @@ class RegistryService:
             return await total(redis, metadata, path)
 
         async def check() -> None:
-            await redis.run(FlushTurn().holder())
+            await redis.run(FlushLease().holder())
             if metadata:
                 await metadata.counts("health")
 

@@ -6,7 +6,7 @@ from keywright import AsyncDatabase, gather
 from keywright_registry.counters import pending
 from keywright_registry.metadata import Metadata
 from keywright_registry.repository import Counts
-from keywright_registry.schema import Batch, CountBatch
+from keywright_registry.schema import BatchedCounts, CountBatch
 
 __all__ = ["total"]
 
@@ -32,7 +32,7 @@ async def total(redis: AsyncDatabase, metadata: Metadata | None, path: str) -> C
     return found
 
 
-async def _in_redis(redis: AsyncDatabase, path: str) -> tuple[Counts, Batch | None]:
+async def _in_redis(redis: AsyncDatabase, path: str) -> tuple[Counts, BatchedCounts | None]:
     return await redis.run(gather(pending(path), CountBatch.of(path).get()))
 
 
@@ -40,7 +40,7 @@ def _is_less(now: Counts, before: Counts) -> bool:
     return now.pulls < before.pulls or now.pushes < before.pushes
 
 
-def _of(batch: Batch | None) -> Counts:
+def _of(batch: BatchedCounts | None) -> Counts:
     return Counts(batch.path, batch.pulls, batch.pushes) if batch else Counts("")
 
 
