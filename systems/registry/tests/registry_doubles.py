@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TypeVar
 
 from keywright import AsyncDatabase, Binding, Settings, aconnect
-from keywright_registry.metadata.contract import Transaction
+from keywright_registry.metadata.contract import MetadataTransaction
 from keywright_registry.repository import Counts, Repository
 
 T = TypeVar("T")
@@ -50,7 +50,7 @@ class CountingMetadata:
     async def counts_with(self, path: str, batch: str) -> tuple[Counts, bool]:
         return await self.counts(path), batch in self.batches
 
-    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self) -> AbstractAsyncContextManager[MetadataTransaction]:
         raise NotImplementedError("use SQLite")
 
     async def migrate(self) -> list[str]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -11,9 +13,8 @@ import pytest
 from keywright.errors import UsageError
 from keywright.testing import ManualClock
 from keywright_registry.errors import MetadataError, RepositoryPathError
-from keywright_registry.metadata import Metadata, Transaction
-from keywright_registry.metadata.migrations import steps
-from keywright_registry.metadata.statements import BATCH_MEMORY
+from keywright_registry.metadata import Metadata, MetadataTransaction
+from keywright_registry.metadata.sql import BATCH_MEMORY
 from keywright_registry.repository import Counts, Repository
 
 from .registry_databases import create, on, opened
@@ -334,7 +335,7 @@ def test_what_is_no_text_for_a_database_is_never_there(database_url: str, path: 
         assert await metadata.counts_with(path, "b1") == (Counts(path), False)
         async with metadata.transaction() as transaction:
             assert not await transaction.delete(path)
-        with pytest.raises(RepositoryPathError, match="no text that can be stored"):
+        with pytest.raises(RepositoryPathError, match="not text that a database can store"):
             await metadata.add_counts("b1", [Counts("fine", 1), Counts(path, 1)])
         assert await metadata.add_counts("b1", [Counts("fine", 1)]), "nothing of it was added"
 
@@ -443,14 +444,59 @@ def test_without_tables_the_error_says_to_migrate(database_url: str) -> None:
     asyncio.run(run())
 
 
-def test_both_databases_have_the_same_steps() -> None:
-    assert [step.name for step in steps("postgresql")] == [step.name for step in steps("sqlite")]
+FORMER_SQLITE = """
+CREATE TABLE schema_migrations (name text PRIMARY KEY, applied_at INTEGER NOT NULL);
+INSERT INTO schema_migrations VALUES ('v01_repositories', 0), ('v02_counts', 0);
+CREATE TABLE namespaces (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, created_at INTEGER NOT NULL
+);
+CREATE TABLE repositories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, namespace_id INTEGER NOT NULL REFERENCES namespaces (id),
+    name TEXT NOT NULL, path TEXT NOT NULL CHECK (length(path) <= 255),
+    parent_id INTEGER REFERENCES repositories (id), created_at INTEGER NOT NULL, updated_at INTEGER,
+    deleted_at INTEGER, size INTEGER CHECK (size >= 0), last_published_at INTEGER
+);
+CREATE UNIQUE INDEX repositories_living_path ON repositories (path) WHERE deleted_at IS NULL;
+CREATE INDEX repositories_parent ON repositories (parent_id) WHERE deleted_at IS NULL;
+CREATE TABLE repository_counts (
+    path TEXT PRIMARY KEY, pulls INTEGER NOT NULL DEFAULT 0, pushes INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE count_batches (batch TEXT PRIMARY KEY, added_at INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX count_batches_age ON count_batches (added_at);
+INSERT INTO namespaces VALUES (5, 'acme', 1767323045678901);
+INSERT INTO repositories VALUES (9, 5, 'acme', 'acme', NULL, 1767323045678901, NULL, NULL, 7, 0);
+INSERT INTO repository_counts VALUES ('acme', 1, 2);
+"""
+
+
+def test_a_file_that_an_earlier_version_created_is_used_as_it_is(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "registry.db") as file:
+        file.executescript(FORMER_SQLITE)
+    file.close()
+
+    async def work(metadata: Metadata) -> None:
+        assert await metadata.migrate() == []
+        found = await metadata.find("acme")
+        assert found == Repository(
+            id=9,
+            namespace_id=5,
+            name="acme",
+            path="acme",
+            created_at=datetime(2026, 1, 2, 3, 4, 5, 678_901, UTC),
+            size=7,
+            last_published_at=datetime(1970, 1, 1, tzinfo=UTC),
+        )
+        await create(metadata, "acme/web")
+        assert await metadata.add_counts("b1", [Counts("acme", 10, 20)])
+        assert await metadata.counts("acme") == Counts("acme", 11, 22)
+
+    on(f"sqlite:///{tmp_path}/registry.db", work)
 
 
 def test_the_protocols_are_what_is_opened(database_url: str) -> None:
     async def work(metadata: Metadata) -> None:
         async with metadata.transaction() as opened_transaction:
-            transaction: Transaction = opened_transaction
+            transaction: MetadataTransaction = opened_transaction
             assert await transaction.find("acme") is None
 
     on(database_url, work)

@@ -16,7 +16,7 @@ import pytest
 
 from keywright.errors import UsageError
 from keywright_registry.errors import MetadataError, RepositoryPathError
-from keywright_registry.metadata import Metadata, Transaction, sqlite
+from keywright_registry.metadata import Metadata, MetadataTransaction, sqlite
 from keywright_registry.repository import Repository
 
 from .registry_databases import create, on
@@ -207,7 +207,7 @@ def test_a_statement_that_fails_after_its_caller_was_cancelled_troubles_nobody(
     on(f"sqlite:///{path}", work)
 
 
-Change = Callable[[Transaction], Awaitable[object]]
+Change = Callable[[MetadataTransaction], Awaitable[object]]
 
 
 @pytest.mark.parametrize(

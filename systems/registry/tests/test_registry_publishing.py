@@ -18,7 +18,7 @@ from keywright_registry.cache_updates import Publisher
 from keywright_registry.circuit_breaker import Access
 from keywright_registry.counters import CountFlusher, count, pending
 from keywright_registry.errors import MetadataUnreachableError
-from keywright_registry.metadata import Metadata, Transaction
+from keywright_registry.metadata import Metadata, MetadataTransaction
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.schema import CachedRepository, CountBatch
@@ -48,7 +48,7 @@ class Answerless(CountingMetadata):
         return await self.inner.find(path)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Transaction]:
+    async def transaction(self) -> AsyncIterator[MetadataTransaction]:
         async with self.inner.transaction() as transaction:
             yield transaction
         loss, self.loss = self.loss, None

@@ -15,7 +15,7 @@ from keywright.errors import UsageError
 from keywright.testing import Proxy, Raw
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.counters import count, pending
-from keywright_registry.metadata import Metadata, Transaction
+from keywright_registry.metadata import Metadata, MetadataTransaction
 from keywright_registry.registry import Registry, RegistryTransaction
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.tallies import Event, TallyCounts
@@ -158,7 +158,7 @@ class Held(CountingMetadata):
         await self._answer()
         return found
 
-    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+    def transaction(self) -> AbstractAsyncContextManager[MetadataTransaction]:
         return self.inner.transaction()
 
 

@@ -1,20 +1,21 @@
-"""Much, a little at a time: no statement is too long, and no operation on Redis misses its deadline."""
+"""`itertools.batched`, which Python 3.11 does not have, with the batch size of this system."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-__all__ = ["portions"]
+__all__ = ["BATCH_SIZE", "batched"]
 
 T = TypeVar("T")
 
-PORTION = 300
+BATCH_SIZE = 300
+"""Few enough for one SQL statement and for the deadline of one Redis call."""
 
 
-def portions(items: Collection[T]) -> Iterator[list[T]]:
-    """All items in their order, as many at a time as are well done at once; a copy, so they may change."""
+def batched(items: Iterable[T]) -> Iterator[list[T]]:
+    """Yield the items in order, at most BATCH_SIZE at a time. The source may change meanwhile."""
     rest = iter(list(items))
-    while portion := list(islice(rest, PORTION)):
-        yield portion
+    while batch := list(islice(rest, BATCH_SIZE)):
+        yield batch

@@ -9,7 +9,7 @@ from typing import Any
 
 from keywright import Call, gather_list
 from keywright.errors import EngineError
-from keywright_registry.batches import portions
+from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.circuit_breaker import Access
 from keywright_registry.tallies import Event, Tally
@@ -34,7 +34,7 @@ class Publisher:
     async def publish(self, writes: Mapping[str, Call[Any]]) -> bool:
         """Tell the cache what became of each path; whether it arrived. Whoever is cancelled here owes it."""
         try:
-            for some in portions(writes.values()):
+            for some in batched(writes.values()):
                 await self._access.run(gather_list(some))
         except EngineError:
             self._tally(Event.WRITE_FAILED, len(writes))
@@ -66,7 +66,7 @@ class Publisher:
                 await self._pay()
 
     async def _pay(self) -> None:
-        for some in portions(self.owed.items()):
+        for some in batched(self.owed.items()):
             await self._access.run(self._cache.delete(*(path for path, _ in some)))
             for path, debt in some:
                 if self.owed.get(path) is debt:  # not owed anew meanwhile

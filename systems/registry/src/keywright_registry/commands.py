@@ -14,9 +14,9 @@ import typer
 from keywright import Database, Secret, aconnect, connect, gather_list
 from keywright.cli import ServerOption, as_json, log_to_stderr
 from keywright.errors import UsageError
-from keywright_registry.batches import portions
+from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache, read_all
-from keywright_registry.metadata.paths import is_storable
+from keywright_registry.paths import is_storable
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.schema import CachedRepository
 
@@ -215,7 +215,7 @@ def _check_times(repository: Repository) -> None:
 def _below(db: Database, path: str) -> list[str]:
     """The cached repositories below a path. Their names are hashed, so each of the namespace is looked at."""
     keys = list(db.scan(CachedRepository, namespace=path.partition("/")[0]))
-    cached = [each for some in portions(keys) for each in db.run(read_all(some))]
+    cached = [each for some in batched(keys) for each in db.run(read_all(some))]
     return [each.path for each in cached if each is not None and each.path.startswith(f"{path}/")]
 
 

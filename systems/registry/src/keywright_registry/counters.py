@@ -21,7 +21,7 @@ import msgspec
 from keywright import AsyncDatabase, Call, Int64, atomic, gather, gather_list, new_token
 from keywright.errors import ConnectionLostError, DeadlineError, OutcomeUnknownError
 from keywright.operations import Effect, Ready, Reply, Script, nothing
-from keywright_registry.batches import portions
+from keywright_registry.batches import batched
 from keywright_registry.circuit_breaker import Access
 from keywright_registry.errors import MetadataUnreachableError
 from keywright_registry.metadata.contract import Metadata
@@ -156,7 +156,7 @@ async def carry(redis: Access, metadata: Metadata, moved: Mapping[str, str]) -> 
 
     A batch that is taken here names the new path, so whoever finishes it adds it there.
     """
-    for some in portions(moved.items()):
+    for some in batched(moved.items()):
         if carried := await _carry_once(redis, metadata, some):
             await _carry_once(redis, metadata, carried)
 

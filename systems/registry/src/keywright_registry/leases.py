@@ -11,7 +11,7 @@ from datetime import timedelta
 
 from keywright import Call, atomic, gather_list
 from keywright.operations import acquire, extend, release
-from keywright_registry.metadata.paths import ancestry
+from keywright_registry.paths import ancestry
 from keywright_registry.schema import ProjectLease, RenameGrant, RepositoryLease
 
 __all__ = ["RENAME_HOLD", "RenameLease", "blocked", "project"]

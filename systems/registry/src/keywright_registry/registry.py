@@ -8,14 +8,14 @@ from typing import Any
 
 from keywright import AsyncDatabase, Call
 from keywright.errors import KeywrightError
-from keywright_registry.batches import portions
+from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.cache_updates import Publisher
 from keywright_registry.circuit_breaker import Access
 from keywright_registry.counters import CountFlusher, Flushed, carry, count
 from keywright_registry.lookup import Lookup, Patience
-from keywright_registry.metadata.contract import Metadata, Transaction
-from keywright_registry.metadata.paths import ancestry
+from keywright_registry.metadata.contract import Metadata, MetadataTransaction
+from keywright_registry.paths import ancestry
 from keywright_registry.repository import Repository
 from keywright_registry.tallies import Event, Tally, TallyCounts
 from keywright_registry.transactions import marked
@@ -30,7 +30,7 @@ class RegistryTransaction:
     transactions the one that was committed first may well come last to the cache.
     """
 
-    def __init__(self, transaction: Transaction, cache: RepositoryCache) -> None:
+    def __init__(self, transaction: MetadataTransaction, cache: RepositoryCache) -> None:
         self.writes: dict[str, Call[Any]] = {}
         self.there: set[str] = set()
         self.moved: dict[str, str] = {}
@@ -183,7 +183,7 @@ class Registry:
     async def _warm(self, paths: Collection[str]) -> None:
         """Cache what was just written, as it is now. What fails here is filled by whoever asks for it."""
         try:
-            for some in portions(paths):
+            for some in batched(paths):
                 await self._lookup.find_many(some)
         except KeywrightError:
             self.tally(Event.WRITE_FAILED)

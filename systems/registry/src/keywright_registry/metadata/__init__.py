@@ -1,6 +1,6 @@
-"""The registry's metadata database: one contract, PostgreSQL and SQLite."""
+"""The metadata database of the registry: one contract, one implementation for PostgreSQL and SQLite."""
 
-from keywright_registry.metadata.contract import Metadata, Transaction
+from keywright_registry.metadata.contract import Metadata, MetadataTransaction
 from keywright_registry.metadata.urls import open_metadata
 
-__all__ = ["Metadata", "Transaction", "open_metadata"]
+__all__ = ["Metadata", "MetadataTransaction", "open_metadata"]

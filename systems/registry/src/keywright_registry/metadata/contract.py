@@ -1,4 +1,4 @@
-"""What the registry needs of its metadata database, whichever it is."""
+"""The contract between the registry and its metadata database."""
 
 from __future__ import annotations
 
@@ -8,56 +8,58 @@ from typing import Protocol
 
 from keywright_registry.repository import Counts, Repository
 
-__all__ = ["Metadata", "Transaction"]
+__all__ = ["Metadata", "MetadataTransaction"]
 
 
-class Transaction(Protocol):
+class MetadataTransaction(Protocol):
     """Reads and writes that are committed together, or not at all."""
 
     async def find(self, path: str) -> Repository | None:
-        """The repository of a path, as this transaction sees it."""
+        """Return the repository of a path as this transaction sees it."""
         ...
 
     async def create_or_find(self, path: str) -> Repository:
-        """The repository of a path; it and its missing parents are created."""
+        """Return the repository of a path; create it and its missing parents."""
         ...
 
     async def update(self, repository: Repository) -> Repository:
-        """Write size and last push of a repository that lives, by its id; `updated_at` is now."""
+        """Write size and last push of a repository that is not deleted, by its id; set `updated_at`."""
         ...
 
     async def rename(self, old: str, new: str) -> list[tuple[str, Repository]]:
-        """Give a path and everything below it another name; each old path with what it became."""
+        """Rename a path and everything below it; return each old path with the renamed repository."""
         ...
 
     async def delete(self, path: str) -> bool:
-        """Remove one repository; whether it was there. One with repositories below it is refused."""
+        """Delete one repository; return whether it existed. Refuse one with repositories below it."""
         ...
 
 
 class Metadata(Protocol):
-    """The `repositories` table."""
+    """Repositories and their counts, in a database of their own."""
 
     async def migrate(self) -> list[str]:
-        """Bring the tables to the newest form; the names of the steps that were taken."""
+        """Create the tables or upgrade them; return the names of the applied migrations."""
         ...
 
     async def find(self, path: str) -> Repository | None: ...
 
-    async def find_many(self, paths: Sequence[str]) -> dict[str, Repository]: ...
+    async def find_many(self, paths: Sequence[str]) -> dict[str, Repository]:
+        """Return the repositories that exist, by path."""
+        ...
 
-    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """Committed when left without an error; after an operation that failed that raises MetadataError."""
+    def transaction(self) -> AbstractAsyncContextManager[MetadataTransaction]:
+        """Commit when the block ends without an error. Raise MetadataError there if an operation failed."""
         ...
 
     async def add_counts(self, batch: str, counts: Sequence[Counts]) -> bool:
-        """Add pulls and pushes; a batch that was added before changes nothing. Whether it was new."""
+        """Add pulls and pushes; return whether the batch is new. A known batch changes nothing."""
         ...
 
     async def counts(self, path: str) -> Counts: ...
 
     async def counts_with(self, path: str, batch: str) -> tuple[Counts, bool]:
-        """The counts of a path and whether this batch was added, as of one moment."""
+        """Return the counts of a path and whether they include a batch, as of one moment."""
         ...
 
     async def close(self) -> None: ...

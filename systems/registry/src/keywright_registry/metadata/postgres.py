@@ -1,13 +1,11 @@
-"""PostgreSQL through psycopg: a pool of connections, their timeouts, and its errors in our words."""
+"""PostgreSQL through psycopg: a connection pool with timeouts, and the translation of its errors."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime, timedelta
-from functools import lru_cache
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any
 
 import psycopg
 from psycopg import IsolationLevel
@@ -16,38 +14,17 @@ from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from keywright.errors import KeywrightError, UsageError
 from keywright_registry.errors import MetadataError, MetadataUnreachableError
-from keywright_registry.metadata.dialect import Dialect, Operation, Run
-from keywright_registry.metadata.guarded import Running
+from keywright_registry.metadata.sql import Execute, Row
 
-__all__ = ["POSTGRESQL", "PostgresConnections"]
-
-T = TypeVar("T")
+__all__ = ["PostgresConnections"]
 
 MOST_CONNECTIONS = 10
 CONNECT_SECONDS = 5
 STATEMENT_TIMEOUT = timedelta(seconds=30)
-_MIGRATION_LOCK = 0x6B77_7265_6769  # "kwregi": any number that nobody else locks
-
-
-def _read_time(stored: datetime | None) -> datetime | None:
-    return stored.astimezone(UTC) if stored else None
-
-
-POSTGRESQL = Dialect(
-    name="postgresql",
-    queue=f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})",
-    lock=" FOR UPDATE",
-    keep=" FOR KEY SHARE",
-    time_type="timestamptz",
-    write_time=lambda time: time,
-    read_time=_read_time,
-)
 
 
 class PostgresConnections:
-    """Connections to one PostgreSQL database; one that a restarted server closed is replaced."""
-
-    dialect = POSTGRESQL
+    """A pool of connections to one PostgreSQL database; connections that a restart closed are replaced."""
 
     def __init__(self, url: str) -> None:
         self.shown = _shown(url)
@@ -58,7 +35,7 @@ class PostgresConnections:
             min_size=0,
             max_size=MOST_CONNECTIONS,
             timeout=CONNECT_SECONDS,
-            # It would try on, ever more rarely, and not notice that the server is back.
+            # Longer, the pool's growing back-off would not notice that the server is back.
             reconnect_timeout=CONNECT_SECONDS,
             configure=_configure,
             check=AsyncConnectionPool.check_connection,
@@ -66,32 +43,27 @@ class PostgresConnections:
         )
 
     async def open(self) -> None:
-        """Connect once: the pool would only say that it took too long."""
+        # Connect once outside the pool, whose only error is that it took too long.
         with translating(self.shown):
             connection = await psycopg.AsyncConnection.connect(self._url, connect_timeout=CONNECT_SECONDS)
             await connection.close()
             await self._pool.open()
 
-    async def read(self, operation: Operation[T]) -> T:
+    async def read(self, statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
         with translating(self.shown):
             async with self._pool.connection() as connection:
-                return await _drive(connection, operation)
+                return await _execute(connection, statement, values)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Run]:
+    async def transaction(self) -> AsyncIterator[Execute]:
         with translating(self.shown):
             async with self._pool.connection() as connection, connection.transaction():
 
-                async def run(operation: Operation[T]) -> T:
+                async def execute(statement: str, values: Mapping[str, object] | None = None) -> list[Row]:
                     with translating(self.shown):
-                        return await _drive(connection, operation)
+                        return await _execute(connection, statement, values)
 
-                running = Running(run, self.shown)
-                try:
-                    yield running
-                    running.require_success()
-                finally:
-                    running.end()
+                yield execute
 
     async def close(self) -> None:
         await self._pool.close()
@@ -106,7 +78,7 @@ def translating(shown: str) -> Iterator[None]:
 
 
 def translated(error: psycopg.Error, shown: str) -> KeywrightError:
-    """The error of ours that says the same; PostgreSQL's codes tell them apart."""
+    """Return the error of this system for one of psycopg, by the SQLSTATE code."""
     reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
     code = error.sqlstate or ""
     if isinstance(error, (PoolTimeout, PoolClosed)) or (
@@ -129,41 +101,30 @@ def _remedy(code: str) -> str:
     return "Look the message up in the PostgreSQL documentation."
 
 
-async def _drive(connection: psycopg.AsyncConnection[Any], operation: Operation[T]) -> T:
-    try:
-        statement, values = next(operation)
-        while True:
-            cursor = await connection.execute(_as_psycopg(statement), dict(values) or None)
-            rows = await cursor.fetchall() if cursor.description else []
-            statement, values = operation.send(rows)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
+async def _execute(
+    connection: psycopg.AsyncConnection[Any], statement: str, values: Mapping[str, object] | None
+) -> list[Row]:
+    cursor = await connection.execute(statement.encode(), values)  # psycopg takes text from literals only
+    return await cursor.fetchall() if cursor.description else []
 
 
 async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
     await connection.set_isolation_level(IsolationLevel.READ_COMMITTED)
-    limit = str(round(STATEMENT_TIMEOUT / timedelta(milliseconds=1)))
     await connection.execute(
         "SELECT set_config('statement_timeout', %(limit)s, false), "
-        "set_config('idle_in_transaction_session_timeout', %(limit)s, false)",
-        {"limit": limit},
+        "set_config('idle_in_transaction_session_timeout', %(limit)s, false), "
+        "set_config('timezone', 'UTC', false)",
+        {"limit": str(round(STATEMENT_TIMEOUT / timedelta(milliseconds=1)))},
     )
-
-
-@lru_cache(maxsize=256)
-def _as_psycopg(statement: str) -> bytes:
-    """With psycopg's `%(name)s` for our `:name`; as bytes, since the text is not a literal."""
-    return re.sub(r":(\w+)", r"%(\1)s", statement).encode()
 
 
 def _shown(url: str) -> str:
     try:
         parts = conninfo_to_dict(url)
     except psycopg.Error:
-        # What libpq says of it quotes the URL, password and all.
+        # The message of libpq quotes the URL with its password.
         raise UsageError(
-            "the database URL cannot be read. Write postgresql://user:password@host:5432/name, with what "
-            "is special in them %-encoded."
+            "the database URL is malformed. Write postgresql://user:password@host:5432/name, with special "
+            "characters percent-encoded."
         ) from None
     return f"{parts.get('host') or 'localhost'}:{parts.get('port') or 5432}/{parts.get('dbname') or ''}"

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 from keywright import Clock
 from keywright.errors import UsageError
 from keywright_registry.metadata.contract import Metadata
+from keywright_registry.metadata.sql import SqlMetadata
 from keywright_registry.metadata.sqlite import SqliteConnections
-from keywright_registry.metadata.tables import Tables
 
 if TYPE_CHECKING:
     from keywright_registry.metadata.postgres import PostgresConnections
@@ -31,7 +31,7 @@ async def open_metadata(url: str, *, clock: Clock | None = None) -> Metadata:
     except BaseException:
         await connections.close()
         raise
-    return Tables(connections, clock or _now)
+    return SqlMetadata(connections, clock or _now)
 
 
 def _connections(url: str) -> PostgresConnections | SqliteConnections:

@@ -18,7 +18,7 @@ from keywright import Call, gather_list
 from keywright.errors import KeywrightError
 from keywright.operations import absent, commit
 from keywright_registry.counters import count
-from keywright_registry.metadata.paths import check_path
+from keywright_registry.paths import check_path
 from keywright_registry.schema import CountedEvent, CountedPath
 
 __all__ = ["MEDIA_TYPES", "Event", "MalformedError", "Outcome", "Verdict", "count_all", "parse"]
