@@ -24,8 +24,8 @@ from keywright_registry.schema import (
     SizeTimeout,
     SizeWithDescendants,
 )
-from keywright_registry.sizes import remember_size, remember_time_out
-from keywright_registry.transactions import marked
+from keywright_registry.sizes import remember_size, remember_timeout
+from keywright_registry.transactions import transaction_scope
 
 from .registry_vectors import GOLDEN, repository_at
 
@@ -225,7 +225,7 @@ def writes() -> list[Call[Any]]:
         cache.rename([("b", a)]),
         cache.invalidate_size("a"),
         remember_size("a", 5),
-        remember_time_out("a"),
+        remember_timeout("a"),
     ]
 
 
@@ -234,7 +234,7 @@ def test_a_cache_write_inside_a_transaction_is_refused_and_sends_nothing(
     redis_url: str, raw: Raw, number: int
 ) -> None:
     raw("SET", stored("a"), GOLDEN.stored)
-    with connect(redis_url) as redis, marked():
+    with connect(redis_url) as redis, transaction_scope():
         with pytest.raises(UsageError, match=r"not committed yet.*after the commit"):
             redis.run(writes()[number])
         assert redis.run(cache.get("b")) is None  # reading is harmless
@@ -243,7 +243,7 @@ def test_a_cache_write_inside_a_transaction_is_refused_and_sends_nothing(
 
 
 def test_a_write_that_was_made_inside_may_run_afterwards(run: Run) -> None:
-    with marked():
+    with transaction_scope():
         write = cache.set(repository_at("a"))
     run(write)
     assert run(cache.get("a")) == repository_at("a")

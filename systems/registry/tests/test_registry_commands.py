@@ -89,8 +89,8 @@ def test_one_object_may_be_spread_over_lines(redis_url: str) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        ("", "nothing on standard input"),
-        ("{", "no repository"),
+        ("", "standard input is empty"),
+        ("{", "not a repository"),
         ("[]", "Expected `object`"),
         ({key: value for key, value in WEB.items() if key != "path"}, "`path`"),
         ({**WEB, "id": "1"}, "$.id"),

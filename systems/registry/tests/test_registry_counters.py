@@ -114,7 +114,7 @@ def test_a_flush_that_is_cut_at_any_command_loses_and_doubles_nothing(
 async def _cut_flush(proxy: Proxy, fault: str, step: int, metadata: Metadata) -> bool:
     """Flush over a connection that breaks for good at one command; whether it got through before."""
     async with aconnect(proxy.url, settings=IMPATIENT) as redis:
-        flusher = CountFlusher(redis, metadata, at_once=1)
+        flusher = CountFlusher(redis, metadata, concurrency=1)
         proxy.refuse()
         getattr(proxy, fault)(step + (fault == "cut_before_reply"))
         try:

@@ -11,38 +11,44 @@ import pytest
 from keywright import AsyncDatabase, aconnect, new_token
 from keywright.testing import Proxy, Raw
 from keywright_registry.cache import RepositoryCache
+from keywright_registry.cache_metrics import CacheEvent, CacheEventCounter, PrometheusCacheMetrics
 from keywright_registry.go_encoding import GoRepository
-from keywright_registry.lookup import Patience
+from keywright_registry.lookup import LookupTimings
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Repository
 from keywright_registry.schema import CachedRepository, FillLease
-from keywright_registry.tallies import Event, PrometheusTally, TallyCounts
 
 from .registry_doubles import CountingMetadata, on_redis, two, until
 from .registry_vectors import repository_at
 
 PATH = "acme/web"
 WAITERS = 500
-NEVER_SAMPLED = Patience(sampled=0)
-ALWAYS_SAMPLED = Patience(sampled=1)
+NEVER_SAMPLED = LookupTimings(refresh_sample=0)
+ALWAYS_SAMPLED = LookupTimings(refresh_sample=1)
 HOLD = timedelta(seconds=30)
 
 
 class Bench:
-    """A registry on Redis with a counting database, and its tally."""
+    """A registry on Redis with a counting database, and its metrics."""
 
     def __init__(
-        self, redis: AsyncDatabase, patience: Patience = NEVER_SAMPLED, *, absence: bool = False
+        self,
+        redis: AsyncDatabase,
+        timings: LookupTimings = NEVER_SAMPLED,
+        *,
+        absence: bool = False,
+        reset_seconds: float = 0.25,
     ) -> None:
         self.redis = redis
         self.metadata = CountingMetadata([repository_at(PATH)])
-        self.tally = TallyCounts()
+        self.metrics = CacheEventCounter()
         self.registry = Registry(
             redis,
             self.metadata,
             cache=RepositoryCache(absence=absence),
-            tally=self.tally,
-            patience=patience,
+            metrics=self.metrics,
+            timings=timings,
+            reset_seconds=reset_seconds,
         )
 
 
@@ -52,12 +58,12 @@ def test_a_miss_asks_the_database_and_the_next_one_does_not(redis_url: str) -> N
         for _ in range(3):
             assert await bench.registry.find(PATH) == repository_at(PATH)
         assert bench.metadata.queries == 1
-        assert bench.tally == {
-            Event.MISS: 1,
-            Event.QUERIED: 1,
-            Event.FILLED: 1,
-            Event.FILL_REFUSED: 0,
-            Event.HIT: 2,
+        assert bench.metrics == {
+            CacheEvent.MISS: 1,
+            CacheEvent.QUERIED: 1,
+            CacheEvent.FILLED: 1,
+            CacheEvent.FILL_REFUSED: 0,
+            CacheEvent.HIT: 2,
         }
 
     on_redis(redis_url, work)
@@ -105,14 +111,14 @@ def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_url: str
             with pytest.raises(RuntimeError, match="gone"):
                 await first
             assert await second == repository_at(PATH)
-            assert waiting.tally[Event.FILLED] == 1
+            assert waiting.metrics[CacheEvent.FILLED] == 1
 
     asyncio.run(work())
 
 
 def test_whoever_waited_long_enough_asks_without_filling(redis_url: str) -> None:
     async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis, Patience(sampled=0, others=timedelta(milliseconds=50)))
+        bench = Bench(redis, LookupTimings(refresh_sample=0, wait_for_fill=timedelta(milliseconds=50)))
         await redis.run(FillLease.of(PATH).acquire("a process that hangs", HOLD))
         assert await bench.registry.find(PATH) == repository_at(PATH)
         assert bench.metadata.queries == 1
@@ -159,7 +165,7 @@ def test_what_was_read_before_a_change_is_not_cached_after_it(redis_url: str) ->
         await redis.run(bench.registry.cache.set(newer))
         bench.metadata.gate.set()
         assert await reading == repository_at(PATH)
-        assert bench.tally[Event.FILL_REFUSED] == 1
+        assert bench.metrics[CacheEvent.FILL_REFUSED] == 1
         assert await bench.registry.find(PATH) == newer
 
     on_redis(redis_url, work)
@@ -172,7 +178,7 @@ def test_absence_is_cached_when_asked_for(redis_url: str) -> None:
             for _ in range(3):
                 assert await bench.registry.find("no/such") is None
             assert bench.metadata.queries == queries
-            assert bench.tally[Event.KNOWN_ABSENT] == 3 - queries
+            assert bench.metrics[CacheEvent.KNOWN_ABSENT] == 3 - queries
 
     on_redis(redis_url, work)
 
@@ -186,7 +192,7 @@ def test_a_hot_repository_is_read_anew_before_it_expires(redis_url: str, raw: Ra
         newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
         await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
         assert await bench.registry.find(PATH) == repository_at(PATH)  # answered by the old one
-        assert bench.tally[Event.REFRESHED] == 1
+        assert bench.metrics[CacheEvent.REFRESHED] == 1
         await until(lambda: _found(bench, newer))
         assert bench.metadata.queries == 2
         assert (await redis.run(CachedRepository.of(PATH).ttl()) or HOLD) > timedelta(hours=5)
@@ -200,7 +206,7 @@ def test_what_is_cold_is_not_refreshed(redis_url: str) -> None:
         await bench.registry.find(PATH)
         await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
         await bench.registry.find(PATH)
-        assert bench.tally[Event.REFRESHED] == 0
+        assert bench.metrics[CacheEvent.REFRESHED] == 0
 
     on_redis(redis_url, work)
 
@@ -210,13 +216,13 @@ def test_a_mismatch_and_rubbish_are_misses_that_are_counted(redis_url: str, raw:
 
     async def work(redis: AsyncDatabase) -> None:
         for stored, event in (
-            (GoRepository().encode(repository_at("other/web")), Event.MISMATCH),
-            (b"rubbish", Event.UNDECODABLE),
+            (GoRepository().encode(repository_at("other/web")), CacheEvent.MISMATCH),
+            (b"rubbish", CacheEvent.UNDECODABLE),
         ):
             raw("SET", name, stored)
             bench = Bench(redis)
             assert await bench.registry.find(PATH) == repository_at(PATH)
-            assert bench.tally[event] == bench.metadata.queries == 1
+            assert bench.metrics[event] == bench.metadata.queries == 1
             assert await bench.registry.find(PATH) == repository_at(PATH)
             assert bench.metadata.queries == 1
 
@@ -254,10 +260,10 @@ def test_a_silent_redis_costs_one_deadline_then_the_database_answers_at_once(
         assert await bench.registry.find(PATH) == repository_at(PATH)
         waited = clock() - start
         assert waited >= 0.4  # it was waited for, and not for long: 30 seconds would end the test
-        assert bench.tally[Event.UNREACHABLE] == 1
+        assert bench.metrics[CacheEvent.UNREACHABLE] == 1
         for _ in range(20):
             assert await bench.registry.find(PATH) == repository_at(PATH)
-        assert bench.tally[Event.SKIPPED] > 0
+        assert bench.metrics[CacheEvent.SKIPPED] > 0
         proxy.heal()
         await until(lambda: _hits_again(bench))
         await bench.registry.close()
@@ -268,9 +274,9 @@ def test_a_silent_redis_costs_one_deadline_then_the_database_answers_at_once(
 def test_events_are_counted_for_prometheus() -> None:
     prometheus = pytest.importorskip("prometheus_client")
     collected = prometheus.CollectorRegistry()
-    tally = PrometheusTally(collected)
-    tally(Event.HIT)
-    tally(Event.UNREACHABLE, 3)
+    metrics = PrometheusCacheMetrics(collected)
+    metrics(CacheEvent.HIT)
+    metrics(CacheEvent.UNREACHABLE, 3)
     assert collected.get_sample_value("registry_cache_events_total", {"event": "hit"}) == 1
     assert collected.get_sample_value("registry_cache_events_total", {"event": "unreachable"}) == 3
 
@@ -325,14 +331,14 @@ def test_asking_for_nothing_does_not_take_redis_for_well(
     proxy = make_proxy(redis_url)
 
     async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis)
-        bench.registry._access.rest_seconds = 0
+        bench = Bench(redis, reset_seconds=0)
         proxy.refuse()
         proxy.cut()
         assert await bench.registry.find(PATH) == repository_at(PATH)
         assert await bench.registry.find_many([]) == {}
         await asyncio.gather(*(bench.registry.find(f"acme/{number}") for number in range(10)))
-        assert (bench.tally[Event.UNREACHABLE], bench.tally[Event.SKIPPED]) == (2, 9)  # one tries for all
+        assert bench.metrics[CacheEvent.UNREACHABLE] == 2
+        assert bench.metrics[CacheEvent.SKIPPED] == 9  # the trial of one is enough
 
     on_redis(proxy.url, work)
 
@@ -342,10 +348,10 @@ async def _found(bench: Bench, wanted: Repository) -> bool:
 
 
 async def _hits_again(bench: Bench) -> bool:
-    before = bench.tally[Event.HIT]
+    before = bench.metrics[CacheEvent.HIT]
     await bench.registry.find(PATH)
-    return bench.tally[Event.HIT] > before
+    return bench.metrics[CacheEvent.HIT] > before
 
 
 async def _missed(bench: Bench, times: int) -> bool:
-    return bench.tally[Event.MISS] >= times
+    return bench.metrics[CacheEvent.MISS] >= times

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from keywright import connect
 from keywright.errors import StoredDataError, ValueRefusedError
 from keywright.testing import OpenRun, Raw, Run
-from keywright_registry.lsn import advance, parse_lsn, position, show_lsn
+from keywright_registry.lsn import advance, format_lsn, parse_lsn, position
 from keywright_registry.schema import RepositoryLsn, registry
 
 NAME = b"registry:" + bytes(RepositoryLsn.of("a/b"))
@@ -52,7 +52,7 @@ def test_positions_are_compared_exactly(run: Run, lower: str, higher: str) -> No
     assert run(advance("a/b", parse_lsn(lower)))
     assert run(advance("a/b", parse_lsn(higher)))
     assert not run(advance("a/b", parse_lsn(lower)))
-    assert show_lsn(run(position("a/b")) or 0) == higher
+    assert format_lsn(run(position("a/b")) or 0) == higher
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

@@ -18,7 +18,7 @@ from keywright_registry.rate_limit import RateLimiter
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Counts
 from keywright_registry.schema import BatchedCounts, BlobDescriptor, CountBatch, keys_of
-from keywright_registry.sizes import known_size, remember_size, remember_time_out
+from keywright_registry.sizes import known_size, remember_size, remember_timeout
 
 from .registry_doubles import CountingMetadata, on_redis
 from .registry_vectors import repository_at
@@ -48,7 +48,7 @@ def operations() -> list[Call[Any]]:
         counters.take(key, "batch"),
         counters.settle(key, BatchedCounts("batch", PATH, 1, 2)),
         remember_size(PATH, 1),
-        remember_time_out(PATH),
+        remember_timeout(PATH),
         known_size(PATH),
         advance(PATH, 5),
         RenameLease(PATH).acquire("old"),

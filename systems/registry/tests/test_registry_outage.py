@@ -7,9 +7,9 @@ from pathlib import Path
 
 from keywright import AsyncDatabase
 from keywright.testing import RedisServer
+from keywright_registry.cache_metrics import CacheEvent, CacheEventCounter
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Repository
-from keywright_registry.tallies import Event, TallyCounts
 
 from .registry_databases import create, opened
 from .registry_doubles import on_redis, until
@@ -25,19 +25,19 @@ def test_lookups_go_on_without_redis_and_hit_again_when_it_is_back(
         async with opened(f"sqlite:///{tmp_path}/registry.db") as metadata:
             await create(metadata, *PATHS)
             expected = await metadata.find_many(PATHS)
-            tally = TallyCounts()
-            registry = Registry(redis, metadata, tally=tally)
+            metrics = CacheEventCounter()
+            registry = Registry(redis, metadata, metrics=metrics)
             load = Load(registry, expected)
             clients = [asyncio.create_task(load.look_up()) for _ in range(CLIENTS)]
             await load.answered(200)
-            assert tally[Event.HIT] > 0
+            assert metrics[CacheEvent.HIT] > 0
             keywright_server.kill()
             await load.answered(200)
-            assert tally[Event.UNREACHABLE] > 0
-            assert tally[Event.SKIPPED] > 0
+            assert metrics[CacheEvent.UNREACHABLE] > 0
+            assert metrics[CacheEvent.SKIPPED] > 0
             keywright_server.start()
-            before = tally[Event.HIT]
-            while tally[Event.HIT] < before + 100:
+            before = metrics[CacheEvent.HIT]
+            while metrics[CacheEvent.HIT] < before + 100:
                 await load.answered(50)
             load.over = True
             await asyncio.gather(*clients)

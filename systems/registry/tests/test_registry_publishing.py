@@ -14,15 +14,15 @@ from keywright import AsyncDatabase, Retry, Settings, aconnect
 from keywright.testing import Proxy, Raw
 from keywright_registry import counters
 from keywright_registry.cache import RepositoryCache
-from keywright_registry.cache_updates import Publisher
-from keywright_registry.circuit_breaker import Access
+from keywright_registry.cache_metrics import CacheEvent, CacheEventCounter
+from keywright_registry.cache_updates import CacheUpdater
+from keywright_registry.circuit_breaker import CircuitBreaker
 from keywright_registry.counters import CountFlusher, count, pending
 from keywright_registry.errors import MetadataUnreachableError
 from keywright_registry.metadata import Metadata, MetadataTransaction
 from keywright_registry.registry import Registry
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.schema import CachedRepository, CountBatch
-from keywright_registry.tallies import Event, TallyCounts
 
 from .registry_databases import opened
 from .registry_doubles import CountingMetadata, on_redis, until
@@ -161,22 +161,22 @@ def test_what_is_owed_anew_while_it_is_paid_stays_owed(
     proxy = make_proxy(redis_url)
 
     async def work(redis: AsyncDatabase) -> None:
-        access = Access(redis, deadline_seconds=60, rest_seconds=0)
-        publisher = Publisher(access, RepositoryCache(), TallyCounts())
+        breaker = CircuitBreaker(redis, deadline_seconds=60, reset_seconds=0)
+        updater = CacheUpdater(breaker, RepositoryCache(), CacheEventCounter())
         raw("SET", CACHED, "old")
         proxy.delay(60)
-        publisher.owe(["acme"])
+        updater.delete_later(["acme"])
 
         async def is_forgotten() -> bool:
             return not raw("EXISTS", CACHED)
 
         await until(is_forgotten)  # though nobody was told yet
         raw("SET", CACHED, "older than the next change")
-        publisher.owe(["acme"])
+        updater.delete_later(["acme"])
         proxy.heal()
         await until(is_forgotten)
-        await publisher.close()
-        assert not publisher.owed
+        await updater.close()
+        assert not updater.stale
 
     async def connected(redis: AsyncDatabase) -> None:
         await redis.run(RepositoryCache().get("acme"))
@@ -190,17 +190,19 @@ def test_many_changes_are_told_a_few_at_a_time_so_that_each_is_in_time(redis_url
 
     async def work(redis: AsyncDatabase) -> None:
         cache = RepositoryCache()
-        publisher = Publisher(Access(redis, deadline_seconds=0.2, rest_seconds=0.01), cache, TallyCounts())
+        updater = CacheUpdater(
+            CircuitBreaker(redis, deadline_seconds=0.2, reset_seconds=0.01), cache, CacheEventCounter()
+        )
         paths = [f"acme/{number}" for number in range(5000)]
         await redis.run(cache.set(repository_at(paths[-1])))
-        await publisher.publish({path: cache.delete(path) for path in paths})
+        await updater.apply({path: cache.delete(path) for path in paths})
 
         async def is_told() -> bool:
-            return not publisher.owed
+            return not updater.stale
 
         await until(is_told)
         assert await redis.run(cache.get(paths[-1])) is None
-        await publisher.close()
+        await updater.close()
 
     on_redis(redis_url, work)
 
@@ -290,8 +292,8 @@ def test_a_rename_does_not_wait_for_a_silent_redis_longer_than_its_deadline(
                 async with registry.transaction() as transaction:
                     await transaction.rename("acme", "new")
             assert await registry.find("acme") is None
-            assert isinstance(registry.tally, TallyCounts)
-            assert registry.tally[Event.WRITE_FAILED] > 0
+            assert isinstance(registry.metrics, CacheEventCounter)
+            assert registry.metrics[CacheEvent.WRITE_FAILED] > 0
             proxy.heal()
 
     asyncio.run(work())
@@ -304,7 +306,7 @@ def test_a_flush_that_cannot_reach_the_database_does_not_try_every_repository(
         for number in range(200):
             await redis.run(count(f"acme/{number}", pulls=1))
         with pytest.raises(MetadataUnreachableError):
-            await CountFlusher(redis, Answerless(CountingMetadata()), at_once=4).flush()
+            await CountFlusher(redis, Answerless(CountingMetadata()), concurrency=4).flush()
         begun = [key async for key in redis.scan(CountBatch)]
         assert 0 < len(begun) < 20
         async with opened(f"sqlite:///{tmp_path}/registry.db") as metadata:

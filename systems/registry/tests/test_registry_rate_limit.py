@@ -133,7 +133,7 @@ def test_a_client_is_its_address_or_its_network(address: str, client: str) -> No
 
 @pytest.mark.parametrize("address", ["", "localhost", "192.0.2.7:80"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(UsageError, match="no IP address"):
+    with pytest.raises(UsageError, match="not an IP address"):
         ONE_A_MINUTE.take(address)
 
 
@@ -146,5 +146,5 @@ def test_what_is_no_address_is_refused(address: str) -> None:
     ],
 )
 def test_a_limiter_that_is_no_limit_is_refused(rate: float, period: timedelta, burst: int) -> None:
-    with pytest.raises(DeclarationError, match="is no limit"):
+    with pytest.raises(DeclarationError, match="is not a rate limit"):
         RateLimiter(rate, period, burst)

@@ -19,7 +19,7 @@ from keywright_registry.schema import (
     SizeTimeout,
     SizeWithDescendants,
 )
-from keywright_registry.sizes import known_size, remember_size, remember_time_out
+from keywright_registry.sizes import known_size, remember_size, remember_timeout
 from keywright_registry.url_cache import UrlCache, request_hash
 
 DIGEST = "sha256:" + "a" * 64
@@ -36,7 +36,7 @@ def test_a_size_that_was_measured_is_nine_bytes_for_five_minutes(run: Run, raw: 
 def test_a_time_out_is_not_hidden_by_a_size_of_nothing(run: Run, raw: Raw) -> None:
     """The registry caches 0 bytes after a query that failed."""
     assert run(known_size("acme")) is None
-    run(remember_time_out("acme"))
+    run(remember_timeout("acme"))
     assert isinstance(run(known_size("acme")), TimeoutError)
     assert raw("GET", b"registry:" + bytes(SizeTimeout.of("acme"))) == b"true"
     run(remember_size("acme", 0))
@@ -44,7 +44,7 @@ def test_a_time_out_is_not_hidden_by_a_size_of_nothing(run: Run, raw: Raw) -> No
 
 
 def test_only_top_level_repositories_have_such_a_size() -> None:
-    for call in (known_size, remember_time_out):
+    for call in (known_size, remember_timeout):
         with pytest.raises(UsageError, match="Ask for 'acme'"):
             call("acme/web")
     with pytest.raises(UsageError):

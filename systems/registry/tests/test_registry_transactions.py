@@ -14,11 +14,11 @@ from keywright import AsyncDatabase, Call, Retry, Settings
 from keywright.errors import UsageError
 from keywright.testing import Proxy, Raw
 from keywright_registry.cache import RepositoryCache
+from keywright_registry.cache_metrics import CacheEvent, CacheEventCounter
 from keywright_registry.counters import count, pending
 from keywright_registry.metadata import Metadata, MetadataTransaction
 from keywright_registry.registry import Registry, RegistryTransaction
 from keywright_registry.repository import Counts, Repository
-from keywright_registry.tallies import Event, TallyCounts
 
 from .registry_databases import opened
 from .registry_doubles import CountingMetadata, on_redis
@@ -253,9 +253,9 @@ def test_a_change_that_did_not_reach_the_cache_is_owed_until_it_does(
             proxy.cut()
             async with registry.transaction() as transaction:
                 updated = await transaction.update(msgspec.structs.replace(made, size=9))
-            tally = registry.tally
-            assert isinstance(tally, TallyCounts)
-            assert tally[Event.WRITE_FAILED] == 1
+            metrics = registry.metrics
+            assert isinstance(metrics, CacheEventCounter)
+            assert metrics[CacheEvent.WRITE_FAILED] == 1
             assert raw.names() == outdated  # Redis still has the old one
             assert await registry.find("acme") == updated
             proxy.heal()

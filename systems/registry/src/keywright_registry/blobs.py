@@ -1,7 +1,7 @@
-"""The registry's older cache of blob descriptors: what a blob is, and which repositories have it.
+"""The registry's older cache of blob descriptors: blobs, and which repositories have them.
 
-Its keys have no hash tag, so on a cluster the steps of one call are taken apart. They are in an order in
-which a reader in between misses a blob, but never finds one that its repository does not have.
+Its keys have no hash tag, so on a cluster the steps of one call are separate. Their order is such that a
+reader in between may miss a blob, but never finds one that its repository does not have.
 """
 
 from __future__ import annotations
@@ -20,23 +20,32 @@ __all__ = ["forget", "remember", "stat", "stat_in"]
 
 
 def stat(digest: str) -> Call[BlobDescriptor | None]:
-    """A blob, whichever repository has it."""
+    """Return the descriptor of a blob of any repository."""
     return Blob(digest).get()
 
 
 def stat_in(repository: str, digest: str) -> Call[BlobDescriptor | None]:
-    """A blob as a repository has it, with its own media type; None unless it is known to have it."""
+    """Return the descriptor of a blob with its media type in a repository; None unless that has the blob."""
+
+    def in_repository(
+        found: tuple[bool, BlobDescriptor | None, MediaTypeOverride | None],
+    ) -> BlobDescriptor | None:
+        has, descriptor, override = found
+        if not has or descriptor is None or override is None:
+            return descriptor if has else None
+        return BlobDescriptor(descriptor.digest, descriptor.size, override.mediatype)
+
     asked = gather(
         RepositoryBlobs(repository).has(digest),
         Blob(digest).get(),
         RepositoryBlob(repository, digest).get(),
     )
-    return asked.map(lambda found: _as_there(*found))
+    return asked.map(in_repository)
 
 
 @procedure
 def remember(repository: str, descriptor: BlobDescriptor) -> Steps[None]:
-    """Say that a repository has a blob; the repository comes last, so it never names an unknown one."""
+    """Cache that a repository has a blob. The set comes last, so it never lists an unknown blob."""
     override = RepositoryBlob(repository, descriptor.digest).put(MediaTypeOverride(descriptor.mediatype))
     yield gather(Blob(descriptor.digest).put(descriptor), override)
     yield RepositoryBlobs(repository).add(descriptor.digest)
@@ -44,19 +53,12 @@ def remember(repository: str, descriptor: BlobDescriptor) -> Steps[None]:
 
 @procedure
 def forget(digest: str, *repositories: str) -> Steps[None]:
-    """Forget a deleted blob, and first that these repositories had it.
+    """Delete a blob, after removing it from these repositories.
 
-    The registry's own cache only drops the fields and leaves the blob in the sets: pushed again, it counts
-    as there. Its garbage collector does not clean the cache at all; call this from yours.
+    The registry's own cache deletes the fields and leaves the blob in the sets, so that it counts as present
+    when it is pushed again, and its garbage collector does not clean the cache at all
+    (docs/resolutions.md#mistake-10). Call this from yours.
     """
     yield gather_list(RepositoryBlobs(repository).remove(digest) for repository in repositories)
     overrides = [RepositoryBlob(repository, digest).delete() for repository in repositories]
     yield gather_list([*overrides, Blob(digest).delete()])
-
-
-def _as_there(
-    has: bool, descriptor: BlobDescriptor | None, override: MediaTypeOverride | None
-) -> BlobDescriptor | None:
-    if not has or descriptor is None or override is None:
-        return descriptor if has else None
-    return BlobDescriptor(descriptor.digest, descriptor.size, override.mediatype)

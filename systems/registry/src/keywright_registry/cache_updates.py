@@ -1,4 +1,4 @@
-"""Writing committed changes to the cache, and owing it those that did not arrive."""
+"""Writes committed changes to the cache, and retries those that did not arrive."""
 
 from __future__ import annotations
 
@@ -11,63 +11,63 @@ from keywright import Call, gather_list
 from keywright.errors import EngineError
 from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache
-from keywright_registry.circuit_breaker import Access
-from keywright_registry.tallies import Event, Tally
+from keywright_registry.cache_metrics import CacheEvent, CacheMetrics
+from keywright_registry.circuit_breaker import CircuitBreaker
 
-__all__ = ["Publisher"]
+__all__ = ["CacheUpdater"]
 
 
-class Publisher:
+class CacheUpdater:
     """Runs cache writes after a commit. They never fail the caller, whose change is committed already.
 
-    A write that did not arrive is owed: this process no longer reads those paths from the cache, and forgets
-    them there as soon as Redis answers. Other processes may read what is outdated until then.
+    A path whose write did not arrive is stale: this process no longer reads it from the cache, and deletes it
+    there as soon as Redis answers. Other processes may read the outdated value until then.
     """
 
-    def __init__(self, access: Access, cache: RepositoryCache, tally: Tally) -> None:
-        self.owed: dict[str, object] = {}
-        self._access = access
+    def __init__(self, breaker: CircuitBreaker, cache: RepositoryCache, metrics: CacheMetrics) -> None:
+        self.stale: dict[str, object] = {}
+        self._breaker = breaker
         self._cache = cache
-        self._tally = tally
-        self._settling: asyncio.Task[None] | None = None
+        self._metrics = metrics
+        self._retrying: asyncio.Task[None] | None = None
 
-    async def publish(self, writes: Mapping[str, Call[Any]]) -> bool:
-        """Tell the cache what became of each path; whether it arrived. Whoever is cancelled here owes it."""
+    async def apply(self, writes: Mapping[str, Call[Any]]) -> bool:
+        """Run the write of each path; return whether all arrived. If cancelled, the paths are stale."""
         try:
             for some in batched(writes.values()):
-                await self._access.run(gather_list(some))
+                await self._breaker.run(gather_list(some))
         except EngineError:
-            self._tally(Event.WRITE_FAILED, len(writes))
-            self.owe(writes)
+            self._metrics(CacheEvent.WRITE_FAILED, len(writes))
+            self.delete_later(writes)
             return False
         except asyncio.CancelledError:
-            self.owe(writes)
+            self.delete_later(writes)
             raise
         return True
 
-    def owe(self, paths: Iterable[str]) -> None:
-        """Do not read these from the cache, and forget them there in a moment."""
-        self.owed.update((path, object()) for path in paths)
-        if self._settling is None or self._settling.done():
-            self._settling = asyncio.get_running_loop().create_task(self._settle())
+    def delete_later(self, paths: Iterable[str]) -> None:
+        """Do not read these paths from the cache, and delete them there in the background."""
+        self.stale.update((path, object()) for path in paths)
+        if self._retrying is None or self._retrying.done():
+            self._retrying = asyncio.get_running_loop().create_task(self._retry())
 
     async def close(self) -> None:
-        """Try for the last time; what is still owed then stays cached until it expires."""
-        if self._settling is not None:
-            self._settling.cancel()
-            await asyncio.gather(self._settling, return_exceptions=True)
+        """Try for the last time; paths that are still stale then stay cached until they expire."""
+        if self._retrying is not None:
+            self._retrying.cancel()
+            await asyncio.gather(self._retrying, return_exceptions=True)
         with suppress(EngineError):
-            await self._pay()
+            await self._delete_stale()
 
-    async def _settle(self) -> None:
-        while self.owed:
-            await asyncio.sleep(self._access.rest_seconds)
+    async def _retry(self) -> None:
+        while self.stale:
+            await asyncio.sleep(self._breaker.reset_seconds)
             with suppress(EngineError):
-                await self._pay()
+                await self._delete_stale()
 
-    async def _pay(self) -> None:
-        for some in batched(self.owed.items()):
-            await self._access.run(self._cache.delete(*(path for path, _ in some)))
-            for path, debt in some:
-                if self.owed.get(path) is debt:  # not owed anew meanwhile
-                    del self.owed[path]
+    async def _delete_stale(self) -> None:
+        for some in batched(self.stale.items()):
+            await self._breaker.run(self._cache.delete(*(path for path, _ in some)))
+            for path, mark in some:
+                if self.stale.get(path) is mark:  # else it became stale again meanwhile
+                    del self.stale[path]

@@ -1,4 +1,4 @@
-"""`keywright registry`: the container registry's cached repositories and counts, and the service for them."""
+"""`keywright registry`: cached repositories, pull and push counts, and the service that counts them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ DatabaseOption = Annotated[
 
 def _text(path: str) -> str:
     if not is_storable(path):
-        raise typer.BadParameter("a path is text in UTF-8")
+        raise typer.BadParameter("a path must be UTF-8 text")
     return path
 
 
@@ -59,11 +59,11 @@ PathArgument = Annotated[
 def put(url: ServerOption = None) -> None:
     """Cache repositories, read as JSON from standard input.
 
-    One object, or one a line, with id, namespace_id, name, path and created_at, and where they are known
+    Write one object, or one on each line, with id, namespace_id, name, path and created_at, and optionally
     parent_id, updated_at, deleted_at, size and last_published_at; times are RFC 3339. Other fields are
-    ignored. Stored as the registry itself does, for six hours.
+    ignored. They are stored in the format of the registry, for six hours.
 
-    Exits with 2, and nothing is cached, when the input is not that; with 3 when the server cannot be reached.
+    Exits with 2, without caching anything, if the input is malformed; with 3 if the server is unreachable.
     """
     repositories = _read(sys.stdin.buffer.read())
     cached = gather_list([RepositoryCache().set(repository) for repository in repositories])
@@ -78,8 +78,7 @@ def put(url: ServerOption = None) -> None:
 def get(path: PathArgument, url: ServerOption = None) -> None:
     """Print a cached repository as JSON.
 
-    Exits with 1 when it is not cached, or what is there cannot be decoded, 3 when the server cannot be
-    reached.
+    Exits with 1 if it is not cached or cannot be decoded, 3 if the server is unreachable.
     """
     with _connected(url) as db:
         found = db.run(RepositoryCache().get(path))
@@ -97,9 +96,9 @@ def drop(
     ] = False,
     url: ServerOption = None,
 ) -> None:
-    """Forget a cached repository, and what is cached of its size. Counts stay.
+    """Delete a repository from the cache, with its cached size. Counts stay.
 
-    Exits with 0 whether it was cached or not, 3 when the server cannot be reached.
+    Exits with 0 whether it was cached or not, 3 if the server is unreachable.
     """
     with _connected(url) as db:
         paths = [path, *(_below(db, path) if recursive else ())]
@@ -113,11 +112,11 @@ def drop(
 
 @registry.command()
 def counts(path: PathArgument, url: ServerOption = None, database: DatabaseOption = None) -> None:
-    """Print how often a repository was pulled from and pushed to, as JSON.
+    """Print the number of pulls from and pushes to a repository, as JSON.
 
-    What Redis has counted, and what was moved to the database, when one is given.
+    The sum of the counts in Redis and, with --database, of those that were moved to the database.
 
-    Exits with 2 when the database's URL cannot be read, 3 when a server cannot be reached.
+    Exits with 2 if the URL of the database is malformed, 3 if a server is unreachable.
     """
     typer.echo(as_json(msgspec.to_builtins(asyncio.run(_counts(path, url, database)))))
 
@@ -180,20 +179,25 @@ async def _counts(path: str, url: str | None, database: str | None) -> Counts:
 def _read(data: bytes) -> list[Repository]:
     lines = [line for line in data.splitlines() if line.strip()]
     if not lines:
-        raise UsageError("there is nothing on standard input. Write a repository as JSON to it.")
+        raise UsageError("standard input is empty. Write a repository as JSON to it.")
     try:
         found = _decoded(lines)
     except msgspec.DecodeError as error:
         raise UsageError(
-            f"the input is no repository: {error}. See `keywright registry put --help`."
+            f"the input is not a repository: {error}. See `keywright registry put --help`."
         ) from error
     for repository in found:
-        _check_times(repository)
+        for name in ("created_at", "updated_at", "deleted_at", "last_published_at"):
+            time = getattr(repository, name)
+            if time is not None and time.tzinfo is None:
+                raise UsageError(
+                    f"{name} of {repository.path!r} has no time zone. Write it as in 2026-01-02T03:04:05Z."
+                )
     return found
 
 
 def _decoded(lines: list[bytes]) -> list[Repository]:
-    """One object over all lines, else one a line."""
+    """Decode one object over all lines, or one on each line."""
     decode = msgspec.json.Decoder(Repository).decode
     try:
         return [decode(b"\n".join(lines))]
@@ -203,17 +207,8 @@ def _decoded(lines: list[bytes]) -> list[Repository]:
     return [decode(line) for line in lines]
 
 
-def _check_times(repository: Repository) -> None:
-    for name in ("created_at", "updated_at", "deleted_at", "last_published_at"):
-        time = getattr(repository, name)
-        if time is not None and time.tzinfo is None:
-            raise UsageError(
-                f"{name} of {repository.path!r} has no time zone. Write it as in 2026-01-02T03:04:05Z."
-            )
-
-
 def _below(db: Database, path: str) -> list[str]:
-    """The cached repositories below a path. Their names are hashed, so each of the namespace is looked at."""
+    """Return the cached paths below a path. Paths are hashed, so every key of the namespace is read."""
     keys = list(db.scan(CachedRepository, namespace=path.partition("/")[0]))
     cached = [each for some in batched(keys) for each in db.run(read_all(some))]
     return [each.path for each in cached if each is not None and each.path.startswith(f"{path}/")]
@@ -221,7 +216,9 @@ def _below(db: Database, path: str) -> list[str]:
 
 def _connected(url: str | None) -> Database:
     if not (url or os.environ.get("REDIS_URL")):
-        typer.echo("there is no --url and no REDIS_URL: an embedded server, which keeps nothing.", err=True)
+        typer.echo(
+            "neither --url nor REDIS_URL is set: using an embedded server, which keeps nothing.", err=True
+        )
     return connect(url)
 
 

@@ -1,12 +1,12 @@
 """Pulls and pushes: counted in Redis, moved to the database without losing or doubling any.
 
-1. one script moves both counters of a repository into a batch with an id of its own;
-2. the database adds the batch, unless it knows the id;
-3. the batch is dropped, if it is still that one.
+1. One script moves both counters of a repository into a batch with an id of its own.
+2. The database adds the batch, unless it knows the id.
+3. The batch is deleted, if it is still the same.
 
-Whoever dies leaves counters (before 1) or a batch (before 3), and the next one to come goes on from there:
-with a batch under way step 1 returns that instead of a new one, and step 2 adds it once. All keys of a
-repository live in one slot, so this holds on a cluster. Counters never expire.
+A process that dies leaves counters (before 1) or a batch (before 3), and the next flush continues there: with
+a batch under way step 1 returns that one instead of a new one, and step 2 adds it once. All keys of a
+repository live in one slot, so this holds on a cluster. Counters have no expiry.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from keywright import AsyncDatabase, Call, Int64, atomic, gather, gather_list, n
 from keywright.errors import ConnectionLostError, DeadlineError, OutcomeUnknownError
 from keywright.operations import Effect, Ready, Reply, Script, nothing
 from keywright_registry.batches import batched
-from keywright_registry.circuit_breaker import Access
+from keywright_registry.circuit_breaker import CircuitBreaker
 from keywright_registry.errors import MetadataUnreachableError
 from keywright_registry.metadata.contract import Metadata
 from keywright_registry.repository import Counts
 from keywright_registry.schema import BatchedCounts, CountBatch, CountedPath, PullCount, PushCount
 
-__all__ = ["CountFlusher", "Flushed", "carry", "count", "pending"]
+__all__ = ["CountFlusher", "Flushed", "count", "move_counts", "pending"]
 
-# Sent again it returns the batch that the first one made: it is there until someone settles it.
+# Sent again it returns the batch of the first time, which stays until it is settled.
 TAKE_COUNTS = Script("keywright_registry", "take_counts", Effect.REPEATABLE)
 SETTLE_BATCH = Script("keywright_registry", "settle_batch", Effect.REPEATABLE)
 
-AT_ONCE = 16
+CONCURRENCY = 16
 UNREACHABLE = (ConnectionLostError, DeadlineError, OutcomeUnknownError, MetadataUnreachableError)
 
 RepositoryKey: TypeAlias = CountedPath | CountBatch
-"""A key that names the repository of counters: its variables are those of all keys of the repository."""
+"""A key that a flush finds; its variables are those of all keys of the repository."""
 
 _integer = Int64()
 
@@ -56,26 +56,26 @@ def count(path: str, *, pulls: int = 0, pushes: int = 0) -> Call[None]:
 
 
 def pending(path: str) -> Call[Counts]:
-    """What is counted and not in a batch yet."""
+    """Return the counts that are not in a batch yet."""
     return gather(PullCount.of(path).get(), PushCount.of(path).get()).map(lambda found: Counts(path, *found))
 
 
 def take(key: RepositoryKey, batch: str, path: str = "") -> Call[BatchedCounts | None]:
-    """Step 1: a batch of what was counted for the repository of a key, or the one that is under way.
+    """Step 1: return a batch of the pending counts of a repository, or the batch that is under way.
 
-    `path` names a repository whose counters were written by a program that does not store it.
+    `path` names a repository whose counters were written by a program that does not store the path.
     """
     keys = [kind(*_variables(key)) for kind in (PullCount, PushCount, CountedPath, CountBatch)]
     return TAKE_COUNTS.call(keys, (batch, path), _batch)
 
 
 def settle(key: RepositoryKey, batch: BatchedCounts) -> Call[bool]:
-    """Step 3: drop a batch of the repository of a key, which the database has now."""
+    """Step 3: delete a batch of a repository, which the database has now."""
     return SETTLE_BATCH.call([CountBatch(*_variables(key))], (batch.id,), bool)
 
 
 class Flushed(msgspec.Struct, frozen=True):
-    """What one flush moved: batches, how many of them the database knew, and the counts of the others."""
+    """The result of a flush: batches, how many of them the database knew, and the counts of the others."""
 
     batches: int = 0
     known: int = 0
@@ -92,39 +92,39 @@ class Flushed(msgspec.Struct, frozen=True):
 
 
 class CountFlusher:
-    """Moves counts to the database. Any number may run at once: they only repeat each other's work."""
+    """Moves counts to the database. Several may run at once: they only repeat each other's work."""
 
-    def __init__(self, redis: AsyncDatabase, metadata: Metadata, *, at_once: int = AT_ONCE) -> None:
+    def __init__(self, redis: AsyncDatabase, metadata: Metadata, *, concurrency: int = CONCURRENCY) -> None:
         self._redis = redis
         self._metadata = metadata
-        self._room = asyncio.Semaphore(at_once)
+        self._slots = asyncio.Semaphore(concurrency)
 
     async def flush(self, paths: Iterable[str] | None = None) -> Flushed:
-        """Move the counts of these repositories, or of all that are found by SCAN.
+        """Move the counts of these repositories, or of all that SCAN finds.
 
-        All are tried, until a server cannot be reached; the first error is raised then. What was not moved
-        stays for the next flush.
+        Continue after an error unless a server is unreachable, then raise the first error. Counts that were
+        not moved stay for the next flush.
         """
         tasks: list[asyncio.Task[Flushed]] = []
         try:
-            await self._begin_all(self._counted() if paths is None else _named(paths), tasks)
+            await self._start_all(self._counted() if paths is None else _named(paths), tasks)
         finally:
             await asyncio.gather(*tasks, return_exceptions=True)
         return sum((task.result() for task in tasks), Flushed())
 
-    async def _begin_all(
+    async def _start_all(
         self, found: AsyncGenerator[tuple[RepositoryKey, str], None], tasks: list[asyncio.Task[Flushed]]
     ) -> None:
         seen: set[tuple[str, str]] = set()
-        lost = asyncio.Event()
+        unreachable = asyncio.Event()
         async with aclosing(found) as keys:
             async for key, path in keys:
                 if _variables(key) in seen:
                     continue
                 seen.add(_variables(key))
-                await self._room.acquire()
-                tasks.append(asyncio.create_task(self._moving(key, path, lost)))
-                if lost.is_set():
+                await self._slots.acquire()
+                tasks.append(asyncio.create_task(self._move(key, path, unreachable)))
+                if unreachable.is_set():
                     return
 
     async def _counted(self) -> AsyncGenerator[tuple[RepositoryKey, str], None]:
@@ -133,40 +133,37 @@ class CountFlusher:
             async for key in self._redis.scan(kind):
                 yield key, ""
 
-    async def _moving(self, key: RepositoryKey, path: str, lost: asyncio.Event) -> Flushed:
+    async def _move(self, key: RepositoryKey, path: str, unreachable: asyncio.Event) -> Flushed:
         try:
-            return await self._move(key, path)
+            batch = await self._redis.run(take(key, new_token(), path))
+            if batch is None:
+                return Flushed()
+            new = await self._metadata.add_counts(batch.id, [Counts(batch.path, batch.pulls, batch.pushes)])
+            await self._redis.run(settle(key, batch))
+            return Flushed(1, 0, batch.pulls, batch.pushes) if new else Flushed(1, 1)
         except UNREACHABLE:
-            lost.set()
+            unreachable.set()
             raise
         finally:
-            self._room.release()
-
-    async def _move(self, key: RepositoryKey, path: str) -> Flushed:
-        batch = await self._redis.run(take(key, new_token(), path))
-        if batch is None:
-            return Flushed()
-        new = await self._metadata.add_counts(batch.id, [Counts(batch.path, batch.pulls, batch.pushes)])
-        await self._redis.run(settle(key, batch))
-        return Flushed(1, 0, batch.pulls, batch.pushes) if new else Flushed(1, 1)
+            self._slots.release()
 
 
-async def carry(redis: Access, metadata: Metadata, moved: Mapping[str, str]) -> None:
-    """Move what was counted under old paths to the new ones: batches under way, and then what came since.
+async def move_counts(redis: CircuitBreaker, metadata: Metadata, renamed: Mapping[str, str]) -> None:
+    """Move the counts of renamed paths to the new paths: batches under way, then counts that came since.
 
-    A batch that is taken here names the new path, so whoever finishes it adds it there.
+    A batch that is taken here names the new path, so any process that finishes it adds it there.
     """
-    for some in batched(moved.items()):
-        if carried := await _carry_once(redis, metadata, some):
-            await _carry_once(redis, metadata, carried)
+    for some in batched(renamed.items()):
+        if moved := await _move_batches(redis, metadata, some):
+            await _move_batches(redis, metadata, moved)
 
 
-async def _carry_once(
-    redis: Access, metadata: Metadata, moved: Sequence[tuple[str, str]]
+async def _move_batches(
+    redis: CircuitBreaker, metadata: Metadata, renamed: Sequence[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Move a batch of each; those that had one."""
-    taken = await redis.run(gather_list([take(CountBatch.of(old), new_token(), new) for old, new in moved]))
-    batches = {move: batch for move, batch in zip(moved, taken, strict=True) if batch}
+    """Move one batch of each path; return the renames that had one."""
+    taken = await redis.run(gather_list([take(CountBatch.of(old), new_token(), new) for old, new in renamed]))
+    batches = {rename: batch for rename, batch in zip(renamed, taken, strict=True) if batch}
     for (_, new), batch in batches.items():
         await metadata.add_counts(batch.id, [Counts(new, batch.pulls, batch.pushes)])
     await redis.run(gather_list([settle(CountBatch.of(old), batch) for (old, _), batch in batches.items()]))

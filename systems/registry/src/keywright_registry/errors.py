@@ -15,7 +15,7 @@ __all__ = ["MetadataError", "MetadataUnreachableError", "RepositoryPathError"]
 
 
 class RepositoryPathError(UsageError):
-    """A repository path that cannot be used so; nothing was changed."""
+    """A repository path that is malformed, taken, missing or in use; nothing was changed."""
 
     def __init__(self, path: str, reason: str, remedy: str) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class RepositoryPathError(UsageError):
 
 
 class MetadataError(KeywrightError):
-    """The metadata database refused; the transaction was rolled back."""
+    """The metadata database refused an operation; the transaction was rolled back."""
 
     exit_code = 3
 
@@ -37,7 +37,7 @@ class MetadataError(KeywrightError):
 
 
 class MetadataUnreachableError(MetadataError):
-    """No connection, or it was lost: a transaction that was being committed may have been applied."""
+    """No connection, or a lost one: a commit under way may have been applied."""
 
     def __init__(self, database: str, reason: str) -> None:
         super().__init__(database, reason, "Check that it runs, then call again.")

@@ -1,4 +1,4 @@
-"""Repository paths: what the registry takes for a name, and which path is above which."""
+"""Repository paths: the grammar of names, and the hierarchy."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ _PART = re.compile(r"[a-z0-9]+(?:(?:\.|__?|-+)[a-z0-9]+)*")
 
 
 def check_path(path: str) -> str:
-    """The path itself when the registry takes it for a repository's name; else RepositoryPathError."""
+    """Return the path. Raise RepositoryPathError if it is not a valid repository name."""
     check_length(path)
     for part in path.split("/"):
         if not _PART.fullmatch(part):
-            raise RepositoryPathError(path, *_trouble(part))
+            raise RepositoryPathError(path, *_problem(part))
     return path
 
 
 def check_length(path: str) -> None:
     if len(path) > LONGEST_PATH:
         raise RepositoryPathError(
-            path, f"has {len(path)} characters, {LONGEST_PATH} are the most", "Shorten it."
+            path, f"has {len(path)} characters, more than {LONGEST_PATH}", "Shorten it."
         )
 
 
 def is_storable(path: str) -> bool:
-    """Whether it is text as databases know it: without NUL, and without halves of surrogate pairs."""
+    """Return whether a database can store it as text: no NUL, no lone surrogates."""
     return "\0" not in path and not any("\ud800" <= character <= "\udfff" for character in path)
 
 
 def ancestry(path: str) -> list[str]:
-    """The path's ancestors and itself, the top one first."""
+    """Return the ancestors of a path and the path itself, the top one first."""
     parts = path.split("/")
     return ["/".join(parts[:depth]) for depth in range(1, len(parts) + 1)]
 
@@ -62,14 +62,14 @@ def namespace_of(path: str) -> str:
     return path.partition("/")[0]
 
 
-def _trouble(part: str) -> tuple[str, str]:
+def _problem(part: str) -> tuple[str, str]:
     if not part:
         return "is empty, or has an empty part", "Write parts with one slash between them, none around them."
     if stray := re.search(r"[^a-z0-9._-]", part):
         reason = f"has {stray.group()!r} in it"
         return reason, "Use lower-case letters a to z, digits, and . _ - between them."
     return (
-        f"has {part!r} as a part, with separators in a wrong place",
+        f"has the part {part!r}, with separators in the wrong place",
         (
             "Begin and end each part with a letter or digit, and separate with one dot, one or two "
             "underscores, or dashes."

@@ -1,4 +1,4 @@
-"""The registry's repositories: found through the cache, changed in transactions that the cache follows."""
+"""The repositories of a registry: found through the cache, changed in transactions that the cache follows."""
 
 from __future__ import annotations
 
@@ -10,89 +10,90 @@ from keywright import AsyncDatabase, Call
 from keywright.errors import KeywrightError
 from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache
-from keywright_registry.cache_updates import Publisher
-from keywright_registry.circuit_breaker import Access
-from keywright_registry.counters import CountFlusher, Flushed, carry, count
-from keywright_registry.lookup import Lookup, Patience
+from keywright_registry.cache_metrics import CacheEvent, CacheEventCounter, CacheMetrics
+from keywright_registry.cache_updates import CacheUpdater
+from keywright_registry.circuit_breaker import CircuitBreaker
+from keywright_registry.counters import CountFlusher, Flushed, count, move_counts
+from keywright_registry.lookup import LookupTimings, RepositoryLookup
 from keywright_registry.metadata.contract import Metadata, MetadataTransaction
 from keywright_registry.paths import ancestry
 from keywright_registry.repository import Repository
-from keywright_registry.tallies import Event, Tally, TallyCounts
-from keywright_registry.transactions import marked
+from keywright_registry.transactions import transaction_scope
 
 __all__ = ["Registry", "RegistryTransaction"]
 
 
 class RegistryTransaction:
-    """A database transaction that remembers what the cache must be told once it is committed.
+    """A database transaction that collects the cache writes to run after its commit.
 
-    Changed paths are forgotten and then filled from the database, not set to what was written here: of two
-    transactions the one that was committed first may well come last to the cache.
+    Changed paths are deleted from the cache and then filled from the database, not set to the values written
+    here: of two transactions the one that was committed first may reach the cache last.
     """
 
     def __init__(self, transaction: MetadataTransaction, cache: RepositoryCache) -> None:
-        self.writes: dict[str, Call[Any]] = {}
-        self.there: set[str] = set()
-        self.moved: dict[str, str] = {}
-        """From the path under which Redis counts to the one that it has in the end."""
+        self.cache_writes: dict[str, Call[Any]] = {}
+        self.existing: set[str] = set()
+        """The paths to warm in the cache after the commit."""
+        self.renamed: dict[str, str] = {}
+        """From the path under which Redis has counts to the final path."""
         self._transaction = transaction
         self._cache = cache
 
     async def find(self, path: str) -> Repository | None:
-        """The repository of a path, as this transaction sees it; the cache is not asked."""
+        """Return the repository of a path as this transaction sees it; the cache is not read."""
         return await self._transaction.find(path)
 
     async def create_or_find(self, path: str) -> Repository:
-        """The repository of a path; it and its missing parents are created."""
+        """Return the repository of a path; create it and its missing parents."""
         repository = await self._transaction.create_or_find(path)
-        self._appeared(path)
-        self.there.add(path)
+        self._may_be_new(path)
+        self.existing.add(path)
         return repository
 
     async def update(self, repository: Repository) -> Repository:
-        """Write size and last push of a repository that lives, by its id; `updated_at` is now."""
+        """Write size and last push of a repository that is not deleted, by its id; set `updated_at`."""
         updated = await self._transaction.update(repository)
         self._changed(updated.path)
-        self.there.add(updated.path)
+        self.existing.add(updated.path)
         return updated
 
     async def rename(self, old: str, new: str) -> list[tuple[str, Repository]]:
-        """Give a path and everything below it another name; each old path with what it became."""
+        """Rename a path and everything below it; return each old path with the renamed repository."""
         moved = await self._transaction.rename(old, new)
-        self._appeared(new)
-        firsts = {last: first for first, last in self.moved.items()}
+        self._may_be_new(new)
+        origins = {last: first for first, last in self.renamed.items()}
         for path, repository in moved:
             self._changed(path)
             self._changed(repository.path)
-            if path in firsts:
-                self.moved[firsts[path]] = repository.path
+            if path in origins:
+                self.renamed[origins[path]] = repository.path
             else:
-                self.moved.setdefault(path, repository.path)
-        self.there.difference_update(path for path, _ in moved)
-        self.there.update(repository.path for _, repository in moved)
+                self.renamed.setdefault(path, repository.path)
+        self.existing.difference_update(path for path, _ in moved)
+        self.existing.update(repository.path for _, repository in moved)
         return moved
 
     async def delete(self, path: str) -> bool:
-        """Remove one repository; whether it was there. One with repositories below it is refused."""
+        """Delete one repository; return whether it existed. Refuse one with repositories below it."""
         deleted = await self._transaction.delete(path)
         self._changed(path)
-        self.there.discard(path)
+        self.existing.discard(path)
         return deleted
 
-    def _appeared(self, path: str) -> None:
-        """A path and its parents may be new; which of them are, the database does not say."""
+    def _may_be_new(self, path: str) -> None:
+        # The database does not report which of the parents it created.
         for each in ancestry(path):
-            self.writes.setdefault(each, self._cache.appeared(each))
+            self.cache_writes.setdefault(each, self._cache.appeared(each))
 
     def _changed(self, path: str) -> None:
-        self.writes[path] = self._cache.delete(path)
+        self.cache_writes[path] = self._cache.delete(path)
 
 
 class Registry:
-    """Repositories behind a cache. Close it; the databases stay open.
+    """Repositories behind a cache. Close it at the end; both databases stay open.
 
-    Every operation on Redis has half a second, and no answer waits for one that failed: reads are answered
-    by the database, writes of the cache are owed. `tally` is told of all that.
+    Each call to Redis has `deadline_seconds`, and no lookup fails because of Redis: reads are answered by the
+    database, cache writes are retried in the background. `metrics` receives every such event.
     """
 
     def __init__(
@@ -101,89 +102,90 @@ class Registry:
         metadata: Metadata,
         *,
         cache: RepositoryCache | None = None,
-        tally: Tally | None = None,
-        patience: Patience | None = None,
+        metrics: CacheMetrics | None = None,
+        timings: LookupTimings | None = None,
         deadline_seconds: float = 0.5,
+        reset_seconds: float = 0.25,
     ) -> None:
         self.redis = redis
         self.metadata = metadata
         self.cache = cache or RepositoryCache()
-        self.tally: Tally = TallyCounts() if tally is None else tally
-        self._access = Access(redis, deadline_seconds=deadline_seconds)
-        self._publisher = Publisher(self._access, self.cache, self.tally)
+        self.metrics: CacheMetrics = CacheEventCounter() if metrics is None else metrics
+        self._breaker = CircuitBreaker(redis, deadline_seconds=deadline_seconds, reset_seconds=reset_seconds)
+        self._updater = CacheUpdater(self._breaker, self.cache, self.metrics)
         self._flusher = CountFlusher(redis, metadata)
-        self._lookup = Lookup(
-            self._access,
+        self._lookup = RepositoryLookup(
+            self._breaker,
             metadata,
             self.cache,
-            self.tally,
-            patience or Patience(),
-            self._publisher.owed,
+            self.metrics,
+            timings or LookupTimings(),
+            self._updater.stale,
         )
 
     async def find(self, path: str) -> Repository | None:
-        """The repository of a path: cached, or as the database has it."""
+        """Return the repository of a path from the cache or the database."""
         return await self._lookup.find(path)
 
     async def find_many(self, paths: Sequence[str]) -> dict[str, Repository]:
-        """Those that exist, by path."""
+        """Return those that exist, by path."""
         return await self._lookup.find_many(paths)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[RegistryTransaction]:
         """Change repositories: `async with registry.transaction() as tx:`.
 
-        Committed when the block is left without an error; then, and only then, the cache is told. Running a
-        cache write inside the block raises UsageError, and so does opening another transaction there.
+        Commit when the block ends without an error, and write the cache after the commit. Raise UsageError
+        for a cache write inside the block, and for another transaction there.
         """
         ending: RegistryTransaction | None = None
         try:
-            with marked():
+            with transaction_scope():
                 async with self.metadata.transaction() as transaction:
                     changes = RegistryTransaction(transaction, self.cache)
                     yield changes
                     ending = changes
         except BaseException:
-            if ending is not None:  # the commit may have been applied, though its answer did not come
+            if ending is not None:  # the commit may have been applied although its reply was lost
                 self._outdate(ending)
-                self._publisher.owe(ending.writes)
+                self._updater.delete_later(ending.cache_writes)
             raise
         await self._committed(changes)
 
     async def invalidate_size(self, path: str) -> None:
-        """Forget the cached size of a repository whose content changed."""
+        """Drop the cached size of a repository whose content changed."""
         self._lookup.outdate(path)
-        await self._publisher.publish({path: self.cache.invalidate_size(path)})
+        await self._updater.apply({path: self.cache.invalidate_size(path)})
 
     async def count(self, path: str, *, pulls: int = 0, pushes: int = 0) -> None:
-        """Count pulls and pushes; raises when Redis does not answer, as then nothing may be counted."""
-        await self._access.run(count(path, pulls=pulls, pushes=pushes))
+        """Count pulls and pushes. Raise EngineError if Redis does not answer: they may be lost then."""
+        await self._breaker.run(count(path, pulls=pulls, pushes=pushes))
 
     async def flush_counts(self) -> Flushed:
-        """Move what was counted to the database."""
+        """Move all pending counts to the database."""
         return await self._flusher.flush()
 
     async def close(self) -> None:
         await self._lookup.close()
-        await self._publisher.close()
+        await self._updater.close()
 
     async def _committed(self, changes: RegistryTransaction) -> None:
         self._outdate(changes)
-        if await self._publisher.publish(changes.writes):
-            await self._warm(changes.there)
+        if await self._updater.apply(changes.cache_writes):
+            await self._warm(changes.existing)
         try:
-            await carry(self._access, self.metadata, changes.moved)
+            await move_counts(self._breaker, self.metadata, changes.renamed)
         except KeywrightError:
-            self.tally(Event.WRITE_FAILED)  # the next flush moves the counts, under the old path
+            self.metrics(CacheEvent.WRITE_FAILED)  # the next flush adds these counts to the old path
 
     def _outdate(self, changes: RegistryTransaction) -> None:
-        for path in changes.writes:
+        for path in changes.cache_writes:
             self._lookup.outdate(path)
 
     async def _warm(self, paths: Collection[str]) -> None:
-        """Cache what was just written, as it is now. What fails here is filled by whoever asks for it."""
+        """Cache the current state of changed paths. If it fails, the next lookup fills the cache."""
         try:
             for some in batched(paths):
                 await self._lookup.find_many(some)
         except KeywrightError:
-            self.tally(Event.WRITE_FAILED)
+            self.metrics(CacheEvent.WRITE_FAILED)

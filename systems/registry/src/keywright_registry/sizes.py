@@ -1,7 +1,8 @@
-"""The size of a top-level repository with all below it: cached when it was measured, and only then.
+"""The size of a top-level repository with its descendants: cached only after a successful query.
 
-The registry caches 0 after a query that failed, which hides for five minutes that it timed out. Here a
-failure caches nothing, and a time-out is remembered by itself for a day.
+The registry caches 0 after a failed query, which hides a timeout for five minutes
+(docs/resolutions.md#mistake-4). Here a failure caches nothing, and a timeout is remembered for a day in a key
+of its own.
 """
 
 from __future__ import annotations
@@ -9,37 +10,37 @@ from __future__ import annotations
 from keywright import Call, gather
 from keywright.errors import UsageError
 from keywright_registry.schema import SizeTimeout, SizeWithDescendants
-from keywright_registry.transactions import Outside
+from keywright_registry.transactions import OutsideTransaction
 
-__all__ = ["KnownSize", "known_size", "remember_size", "remember_time_out"]
+__all__ = ["KnownSize", "known_size", "remember_size", "remember_timeout"]
 
 KnownSize = int | TimeoutError | None
-"""Bytes; a TimeoutError when measuring took too long of late; None when it is to be measured."""
+"""The size in bytes; a TimeoutError if a recent query timed out; None if a query is needed."""
 
 
 def known_size(path: str) -> Call[KnownSize]:
-    """What is known of the size; a size that is there counts more than an earlier time-out."""
+    """Return the cached size; a size takes precedence over an earlier timeout."""
     _require_top_level(path)
-    asked = gather(SizeWithDescendants.of(path).get(), SizeTimeout.of(path).exists())
-    return asked.map(lambda found: _known(path, *found))
+
+    def known(found: tuple[int | None, bool]) -> KnownSize:
+        size, timed_out = found
+        if size is None and timed_out:
+            return TimeoutError(f"the size query of {path!r} timed out before. Use an estimate.")
+        return size
+
+    return gather(SizeWithDescendants.of(path).get(), SizeTimeout.of(path).exists()).map(known)
 
 
 def remember_size(path: str, size: int) -> Call[bool]:
-    """Cache a size that was measured, for five minutes."""
+    """Cache the result of a size query, for five minutes."""
     _require_top_level(path)
-    return Outside(SizeWithDescendants.of(path).set(size))
+    return OutsideTransaction(SizeWithDescendants.of(path).set(size))
 
 
-def remember_time_out(path: str) -> Call[bool]:
-    """Remember for a day that measuring takes too long, so that an estimate is used."""
+def remember_timeout(path: str) -> Call[bool]:
+    """Remember for a day that the size query timed out, so that an estimate is used."""
     _require_top_level(path)
-    return Outside(SizeTimeout.of(path).set(value=True))
-
-
-def _known(path: str, size: int | None, timed_out: bool) -> KnownSize:
-    if size is None and timed_out:
-        return TimeoutError(f"measuring {path!r} timed out before. Use an estimate.")
-    return size
+    return OutsideTransaction(SizeTimeout.of(path).set(value=True))
 
 
 def _require_top_level(path: str) -> None:

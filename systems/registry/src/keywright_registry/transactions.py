@@ -1,8 +1,7 @@
-"""Where the caller is inside a database transaction, and calls that refuse to run there.
+"""Whether the caller is inside a database transaction, and calls that refuse to run there.
 
-What a transaction has written is nobody's business before it is committed: a cache write from inside would
-hand out ids that may never exist. The mark follows the caller through awaits and into the tasks it starts,
-and ends with the transaction wherever it was copied to.
+A cache write from inside a transaction would publish ids that may never be committed. The mark follows the
+caller through awaits and into the tasks that it starts, and ends with the transaction everywhere.
 """
 
 from __future__ import annotations
@@ -19,43 +18,43 @@ from keywright.operations import Rounds
 if TYPE_CHECKING:
     from keywright import Context
 
-__all__ = ["Outside", "inside", "marked"]
+__all__ = ["OutsideTransaction", "in_transaction", "transaction_scope"]
 
 T = TypeVar("T")
 
 
-class _Mark:
-    """One transaction; shared with every task that was started inside it."""
+class _Scope:
+    """One transaction, shared with every task that was started inside it."""
 
     open = True
 
 
-_current: ContextVar[_Mark | None] = ContextVar("registry transaction", default=None)
+_current: ContextVar[_Scope | None] = ContextVar("registry transaction", default=None)
 
 
 @contextmanager
-def marked() -> Iterator[None]:
-    """Mark what runs here as inside a database transaction. Transactions do not nest."""
-    if inside():
+def transaction_scope() -> Iterator[None]:
+    """Mark the block as inside a database transaction. Raise UsageError if it is inside one already."""
+    if in_transaction():
         raise UsageError(
             "a transaction is open here already, and the cache cannot follow one inside another. "
             "Use the open one, or start this after its block."
         )
-    mark = _Mark()
-    _current.set(mark)
+    scope = _Scope()
+    _current.set(scope)
     try:
         yield
     finally:
-        mark.open = False
+        scope.open = False
 
 
-def inside() -> bool:
-    """Whether the caller is inside a transaction that is still open."""
-    mark = _current.get()
-    return mark is not None and mark.open
+def in_transaction() -> bool:
+    """Return whether the caller is inside a transaction that is still open."""
+    scope = _current.get()
+    return scope is not None and scope.open
 
 
-class Outside(Call[T]):
+class OutsideTransaction(Call[T]):
     """A call that raises UsageError, and sends nothing, when it is run inside a transaction."""
 
     __slots__ = ("call",)
@@ -68,11 +67,11 @@ class Outside(Call[T]):
         return self.call.one_round
 
     def rounds(self, context: Context) -> Rounds[T]:
-        if inside():
+        if in_transaction():
             raise UsageError(
-                f"{self.call!r} writes to the cache, but the database transaction around it is not committed "
-                f"yet: others would see what may never be. Use the methods of the transaction, which write "
-                f"the cache after the commit, or run this after the block."
+                f"{self.call!r} writes to the cache inside a database transaction that is not committed yet, "
+                f"so others could read what may be rolled back. Use the methods of the transaction, which "
+                f"write the cache after the commit, or run this after the block."
             )
         return (yield from self.call.rounds(context))
 

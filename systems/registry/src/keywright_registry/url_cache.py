@@ -1,4 +1,4 @@
-"""Pre-signed URLs of the storage, kept as long as they are worth handing out."""
+"""A cache of pre-signed storage URLs that are still valid long enough to hand out."""
 
 from __future__ import annotations
 
@@ -14,39 +14,37 @@ from keywright_registry.schema import CachedUrl, SignedUrl
 
 __all__ = ["UrlCache", "request_hash"]
 
-SHORTEST = timedelta(milliseconds=1)
+SHORTEST_EXPIRY = timedelta(milliseconds=1)
 
 
 class UrlCache(msgspec.Struct, frozen=True):
-    """URLs by storage path and options. One that is handed out is valid for `least_validity` more."""
+    """URLs by storage path and options. A returned URL is valid for at least `least_validity`."""
 
     least_validity: timedelta = timedelta(minutes=10)
 
     def get(self, path: str, options: Mapping[str, str] | None = None) -> Call[str | None]:
-        return CachedUrl(request_hash(path, options or {})).get().map(_url)
+        """Return the cached URL or None."""
+        stored = CachedUrl(request_hash(path, options or {})).get()
+        return stored.map(lambda found: None if found is None else found.url)
 
     @procedure
     def set(
         self, path: str, url: str, valid_until: datetime, options: Mapping[str, str] | None = None
     ) -> Steps[bool]:
-        """Keep a URL; False, and nothing is sent, when it would not be worth handing out again."""
-        key = CachedUrl(request_hash(path, options or {}))
+        """Cache a URL; return False, and send nothing, if its validity is too short."""
         context = yield bound_context()
-        lasting = valid_until - context.now() - self.least_validity
-        if lasting < SHORTEST:
+        ttl = valid_until - context.now() - self.least_validity
+        if ttl < SHORTEST_EXPIRY:
             return False
-        written: bool = yield key.set(SignedUrl(url), expiry=expires_in(lasting))
+        key = CachedUrl(request_hash(path, options or {}))
+        written: bool = yield key.set(SignedUrl(url), expiry=expires_in(ttl))
         return written
 
 
 def request_hash(path: str, options: Mapping[str, str]) -> str:
-    """SHA-256 of the path and then each option as `name:value`, by name; `expiry` does not count.
+    """Return the SHA-256 of the path followed by each option as `name:value`, sorted, without `expiry`.
 
-    Nothing separates one from the next, as in the registry: `a` with `b:c` has the hash of `ab:c` alone.
+    There is no separator, as in the registry: `a` with the option `b:c` has the same hash as `ab:c` alone.
     """
     parts = [f"{name}:{value}" for name, value in sorted(options.items()) if name != "expiry"]
     return hashlib.sha256("".join([path, *parts]).encode()).hexdigest()
-
-
-def _url(found: SignedUrl | None) -> str | None:
-    return None if found is None else found.url

@@ -1,4 +1,4 @@
-"""Opening a metadata database by its URL."""
+"""Open a metadata database by its URL."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["open_metadata"]
 
 
 async def open_metadata(url: str, *, clock: Clock | None = None) -> Metadata:
-    """A database that answers: `postgresql://user:password@host/name`, or `sqlite:///file.db`.
+    """Open `postgresql://user:password@host/name` or `sqlite:///file.db`. Raise MetadataError if it fails.
 
     For SQLite three slashes name a file relative to the current folder, four an absolute one. Call
     `migrate()` once before anything else, and `close()` at the end.

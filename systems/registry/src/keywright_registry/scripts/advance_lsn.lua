@@ -1,11 +1,11 @@
--- Remember a log position if it is beyond the one that is remembered.
+-- Store a log position if it is beyond the stored one.
 --
 -- KEYS[1]  the position, two halves of up to 32 bits in hexadecimal: 16/B374D848
 -- ARGV[1]  the new position in the same form
--- ARGV[2]  how long it is remembered, in ms; '' for ever
+-- ARGV[2]  its time to live in ms; '' for no expiry
 -- Output   1 when it was written, 0 when it is not beyond
 
--- 64 bits do not fit into a Lua number: each half does. What is no position is nil, and overwritten.
+-- 64 bits do not fit into a Lua number, each half does. A malformed position is nil, and overwritten.
 local function halves(position)
   local high, low = string.match(position or '', '^(%x+)/(%x+)$')
   if high and #high <= 8 and #low <= 8 then

@@ -1,12 +1,12 @@
--- Put what was counted into a batch for the database, or return the batch that is still on its way.
+-- Move both counters into a batch for the database, or return the batch that is still under way.
 --
 -- KEYS[1]  pulls
 -- KEYS[2]  pushes
--- KEYS[3]  the path that they are counted for
+-- KEYS[3]  the path of the repository
 -- KEYS[4]  the batch, a hash of id, path, pulls and pushes
 -- ARGV[1]  the id of a new batch
 -- ARGV[2]  the path, or '' to take it from KEYS[3]
--- Output   {id, path, pulls, pushes}; nothing when nothing was counted, or for an unknown path
+-- Output   {id, path, pulls, pushes}; nil if both counters are zero or the path is unknown
 
 local under_way = redis.call('HMGET', KEYS[4], 'id', 'path', 'pulls', 'pushes')
 if under_way[1] then

@@ -1,11 +1,11 @@
--- Take one token out of a bucket that fills up by itself. A refused request takes nothing.
+-- Take one token out of a token bucket. A refused request takes none.
 --
 -- KEYS[1]  the bucket, a hash of tokens and last_refill (seconds since 1970)
--- ARGV[1]  the most tokens it holds
--- ARGV[2]  tokens that flow in a period
+-- ARGV[1]  its capacity in tokens
+-- ARGV[2]  tokens added in a period
 -- ARGV[3]  the period in seconds
--- ARGV[4]  now in seconds, or '' for the server's own time
--- Output   {1 or 0 for taken, whole tokens left, ms until a token is there, ms until it is full}
+-- ARGV[4]  now in seconds since 1970, or '' for the clock of the server
+-- Output   {1 if taken else 0, whole tokens left, ms until a token is there, ms until it is full}
 
 local function server_seconds()
   local time = redis.call('TIME')
@@ -17,11 +17,11 @@ local now = tonumber(ARGV[4]) or server_seconds()
 local stored = redis.call('HMGET', KEYS[1], 'tokens', 'last_refill')
 local last = tonumber(stored[2]) or now
 
--- A clock that went back neither gives nor takes.
+-- A clock that goes back adds and removes nothing.
 local flowed = math.max(0, now - last) * rate / period
 local tokens = math.min(capacity, (tonumber(stored[1]) or capacity) + flowed)
 
--- Seconds since 1970 are exact to a millionth or so: less than that is not missing.
+-- Seconds since 1970 are exact to a microsecond or so, so a smaller deficit counts as a whole token.
 local taken = tokens > 1 - 0.000001
 if taken then
   tokens = math.max(0, tokens - 1)

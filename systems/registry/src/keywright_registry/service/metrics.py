@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
+from keywright_registry.cache_metrics import PrometheusCacheMetrics
 from keywright_registry.counters import Flushed
 from keywright_registry.service.notifications import Verdict
-from keywright_registry.tallies import PrometheusTally
 
 __all__ = ["Monitor"]
 
@@ -27,7 +27,7 @@ class Monitor:
             "1 in the process whose turn it is to move counts.",
             registry=self._registry,
         )
-        self.cache = PrometheusTally(self._registry)
+        self.cache = PrometheusCacheMetrics(self._registry)
 
     def counted(self, verdicts: Iterable[Verdict]) -> None:
         for action, outcome in verdicts:

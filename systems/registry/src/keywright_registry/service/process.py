@@ -89,7 +89,7 @@ class RegistryService:
         self, redis: AsyncDatabase, metadata: Metadata | None, opened: AsyncExitStack
     ) -> Starlette:
         cache = RepositoryCache()
-        registry = Registry(redis, metadata, cache=cache, tally=self.monitor.cache) if metadata else None
+        registry = Registry(redis, metadata, cache=cache, metrics=self.monitor.cache) if metadata else None
         if registry:
             opened.push_async_callback(registry.close)
 

@@ -29,7 +29,7 @@ def keywright_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres_url(keywright_postgres: PostgresServer) -> Iterator[str]:
-    """The URL of an empty database; a server that an earlier test stopped is brought back first."""
+    """Return the URL of an empty database, on a server that is restarted if an earlier test stopped it."""
     keywright_postgres.resume()
     keywright_postgres.start()
     name = keywright_postgres.make_database()
@@ -41,7 +41,7 @@ def postgres_url(keywright_postgres: PostgresServer) -> Iterator[str]:
 
 @pytest.fixture(params=["postgresql", "sqlite"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty metadata database of the registry, once of each kind."""
+    """Return the URL of an empty metadata database, once for each kind."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/registry.db"
     url: str = request.getfixturevalue("postgres_url")

@@ -54,7 +54,7 @@ _SETTINGS = {
 
 
 def find_postgres() -> Path:
-    """The folder of `initdb` and `postgres`. Raises EngineError when there is none."""
+    """Return the folder of `initdb` and `postgres`. Raise EngineError if there is none."""
     candidates = [Path(found).parent for name in ("initdb",) if (found := shutil.which(name))]
     versions = Path("/").glob(_DEBIAN_FOLDERS)
     candidates += sorted(versions, key=lambda folder: _as_number(folder.parent.name), reverse=True)
@@ -75,7 +75,7 @@ def _as_number(version: str) -> float:
 
 
 class PostgresServer(PrivateServer["_Postmaster"]):
-    """A real server in a temporary folder, on a unix socket; what it commits survives it, not a power cut.
+    """A real server in a temporary folder, on a unix socket. Commits survive a kill, not a power cut.
 
     Socket and data survive stop() and even kill() until close(). PostgreSQL refuses to run as root: then
     it runs as the user `postgres`, else `nobody`.
@@ -83,22 +83,22 @@ class PostgresServer(PrivateServer["_Postmaster"]):
 
     @property
     def url(self) -> str:
-        """The database that every server has."""
+        """The URL of the database that every server has."""
         return self.url_of("postgres")
 
     def url_of(self, database: str) -> str:
-        """The URL of a database."""
+        """Return the URL of a database."""
         folder = quote(str(self._started().folder), safe="")
         return f"postgresql://{_USER}@/{database}?host={folder}&port={_PORT}"
 
     def make_database(self, template: str = "template0") -> str:
-        """A new database that is a copy of another one, which nobody may be connected to; its name."""
+        """Create a copy of a database that has no connections; return its name."""
         name = f"test_{secrets.token_hex(4)}"
         self._run("CREATE DATABASE {} TEMPLATE {}", name, template)
         return name
 
     def remove_database(self, name: str) -> None:
-        """Remove a database; whoever is connected to it is thrown out."""
+        """Drop a database and close the connections to it."""
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     def _run(self, statement: Any, *names: str) -> None:
@@ -129,7 +129,7 @@ class _Postmaster(ServerProcess):
         self._identity = _identity()
 
     def initialise(self) -> None:
-        """Make the data folder."""
+        """Create the data folder."""
         user, group, groups = self._identity
         if user is not None and group is not None:
             os.chown(self.folder, user, group)
@@ -147,7 +147,7 @@ class _Postmaster(ServerProcess):
         )
         if done.returncode:
             said = done.stderr.decode(errors="replace").strip()
-            raise EngineError(f"initdb failed: {said}. Correct what it names, then start it again.")
+            raise EngineError(f"initdb failed: {said}. Correct the cause, then start it again.")
         lines = [f"{name} = '{value}'\n" for name, value in _SETTINGS.items()]
         with (self._data / "postgresql.conf").open("a", encoding="utf-8") as settings:
             settings.writelines(lines)
@@ -163,7 +163,7 @@ class _Postmaster(ServerProcess):
 
     @contextmanager
     def _until_all_ended(self) -> Iterator[None]:
-        """The postmaster's children see it go, and follow."""
+        """Wait for the children of the postmaster, which end by themselves after it."""
         followers = descendants(self.pid) if self.pid else []
         yield
         wait_until(lambda: not any(map(is_running, followers)), "the processes of the server end")
@@ -171,7 +171,7 @@ class _Postmaster(ServerProcess):
     def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         command = [find_postgres() / "postgres", "-D", self._data, "-k", self.folder, "-p", _PORT]
         user, group, groups = self._identity
-        # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
+        # Since 3.12 a preexec_fn warns when threads run; under -W error we would lose track of the child.
         with self.log.open("ab") as log, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
             return subprocess.Popen(
@@ -182,7 +182,7 @@ class _Postmaster(ServerProcess):
                 stderr=log,
                 pass_fds=held,
                 start_new_session=True,
-                # It runs after the change of user, which would undo it.
+                # It runs after the change of user, which would reset it.
                 preexec_fn=death_with_parent(signal.SIGKILL),  # noqa: PLW1509 - it takes no lock
                 user=user,
                 group=group,
@@ -203,7 +203,7 @@ class _Postmaster(ServerProcess):
 
 
 class _Identity(NamedTuple):
-    """Whom to run as; nobody in particular is ourselves."""
+    """The user to run as; without one it is the current user."""
 
     user: int | None = None
     group: int | None = None
@@ -223,7 +223,7 @@ def _identity() -> _Identity:
 
 
 def _remove_shared_memory(pid_file: Path) -> None:
-    """A killed server cannot remove the small segment that guards its data folder; line 7 names it."""
+    """Remove the segment that guards the data folder of a killed server; line 7 of the file names it."""
     try:
         line = pid_file.read_text().splitlines()[6]
         segment = int(line.split()[1])
