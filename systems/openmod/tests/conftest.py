@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 
 from .newsroom import Newsroom, newsroom
 

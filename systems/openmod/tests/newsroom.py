@@ -11,8 +11,7 @@ from typing import Any
 
 from keywright import AsyncDatabase, Call, aconnect, recover
 from keywright.errors import ConflictError
-from keywright.testing import ManualClock
-from keywright.testing.runs import Raw
+from keywright.testing import ManualClock, Raw
 from keywright_openmod.enforcement import Batch, Enforcer
 from keywright_openmod.events import Event, decode_event
 from keywright_openmod.platform import Account

@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from keywright import AsyncDatabase, Call, Key
-from keywright.operations import Reply, Wire
+from keywright import AsyncDatabase, Call, Context, Key
+from keywright.operations import Reply, Rounds, Wire
 from keywright_openmod.platform import Account, Comment, Post, Thing
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
@@ -176,6 +176,17 @@ class Session:
         return answered
 
 
+class Exchange(Call[list[Reply]]):
+    """One round trip with these commands."""
+
+    def __init__(self, wires: list[Wire]) -> None:
+        self._wires = wires
+
+    def rounds(self, context: Context) -> Rounds[list[Reply]]:
+        replies = yield self._wires
+        return list(replies)
+
+
 class MortalDatabase:
     """A database in the hands of a process that dies: commands after its death are never sent."""
 
@@ -203,7 +214,7 @@ class MortalDatabase:
                 break
             self._fate.step()
             alive += 1
-        replies = await self._database._exchange(wires[:alive]) if alive else []
+        replies = await self._database.run(Exchange(wires[:alive])) if alive else []
         if alive < len(wires):
             raise Death
         return replies

@@ -10,7 +10,7 @@ import pytest
 
 from keywright import Claim, ClaimState, DueQueue, Key, check, new_token
 from keywright.errors import StoredDataError, VariableError
-from keywright.testing.runs import OpenRun, Raw
+from keywright.testing import OpenRun, Raw
 from keywright_openmod.accounts import special_named
 from keywright_openmod.schema import (
     Audits,
@@ -97,10 +97,11 @@ def test_a_key_has_the_name_the_type_and_the_expiry_of_the_document(row: Row) ->
     kind = kind_of(row)
     key = kind.parse(name_of(row).encode())
     assert key is not None
-    assert key._name.decode() == name_of(row)
+    assert bytes(key).decode() == name_of(row)
     assert kind.redis_type == row.redis_type
     expected = None if row.expiry is None else row.expiry // timedelta(milliseconds=1)
-    assert (kind._expiry.ttl_ms if kind._expiry else None) == expected
+    expiry = kind.declaration.expiry
+    assert (expiry.ttl_ms if expiry else None) == expected
 
 
 def test_the_schema_has_no_other_keys() -> None:
@@ -114,8 +115,9 @@ def test_the_schema_is_proved() -> None:
 
 
 def test_a_cached_copy_lives_from_its_last_use_on() -> None:
-    assert Cache._expiry is not None
-    assert Cache._expiry.sliding
+    expiry = Cache.declaration.expiry
+    assert expiry is not None
+    assert expiry.sliding
 
 
 def test_the_enforcement_set_is_a_due_queue_and_the_marker_a_claim() -> None:
@@ -257,7 +259,7 @@ def test_a_hash_has_the_members_of_the_document(
 ) -> None:
     """What another program stored is read, and what we store is what it would have."""
     run = open_run(redis_url, *bind())
-    name = table.key._name
+    name = bytes(table.key)
     raw("HSET", name, *(word for pair in table.members.items() for word in pair))
     key: Any = table.key
     assert run(key.get()) == table.value
@@ -314,7 +316,7 @@ def test_the_empty_length_that_upstream_wrote_is_tolerated(run: Any, raw: Raw, w
 def test_what_the_document_does_not_allow_is_told(
     run: Any, raw: Raw, key: Any, members: dict[str, str]
 ) -> None:
-    raw("HSET", key._name, *(word for pair in members.items() for word in pair))
+    raw("HSET", bytes(key), *(word for pair in members.items() for word in pair))
     with pytest.raises(StoredDataError):
         run(key.get())
 

@@ -300,3 +300,16 @@ def test_a_cached_copy_that_cannot_be_read_is_replaced(any_room: Newsroom, event
     assert handled.outcome is Outcome.RECORDED
     assert any_room.everything()[f"cache:{post.id}"]["body"] == "body one"
     assert any_room.everything()["cache:t2_ann"] == {"type": "user", "username": "Ann"}
+
+
+def test_a_member_that_another_program_added_to_a_cached_copy_does_not_block_the_event(
+    any_room: Newsroom,
+) -> None:
+    post = any_room.reddit.write_post(any_room.reddit.join("Ann"), "one")
+    any_room.handle(submitted(post.id))
+    any_room.raw("HSET", f"cache:{post.id}", "score", "7")
+    any_room.reddit.rewrite(post.id, "two")
+    handled = any_room.handle(updated(post.id))
+    assert handled is not None
+    assert handled.outcome is Outcome.RECORDED
+    assert any_room.everything()[f"cache:{post.id}"]["body"] == "body two"

@@ -16,7 +16,7 @@ from keywright_openmod.shapes import LinkAction, LinkExtract
 from keywright_openmod.upgrade import Progress, upgrade_all
 
 from .newsroom import NOON, Newsroom, deleted, mod_action, updated
-from .reddit_double import PublicPost
+from .reddit_double import Exchange, PublicPost
 
 AT_MS = int(NOON.timestamp() * 1000)
 
@@ -134,7 +134,7 @@ def test_two_who_upgrade_at_once_agree_and_a_writer_in_between_wins(room: Newsro
     store(room, "t3_z", "removelink", "Mod", "t3_p1", "t2_ann")
     rounds = extract_as_of("t3_z", "t2_mod", "t2_ann").rounds(room.db.context)
     wires = next(rounds)
-    replies = room.wait(room.db._exchange(wires))
+    replies = room.run(Exchange(wires))
     room.raw("DEL", "audit:t3_z")
     room.raw("HSET", "audit:t3_z", "type", "banuser", "actor", "t2_new", "target", "t2_ann")
     assert _to_the_end(room, rounds, replies).actor == "t2_new"
@@ -143,7 +143,7 @@ def test_two_who_upgrade_at_once_agree_and_a_writer_in_between_wins(room: Newsro
 def _to_the_end(room: Newsroom, rounds: Rounds[Any], replies: list[Any]) -> Any:
     try:
         while True:
-            replies = room.wait(room.db._exchange(rounds.send(replies)))
+            replies = room.run(Exchange(rounds.send(replies)))
     except StopIteration as stop:
         return stop.value
 

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+import msgspec
+
 from keywright import AsyncDatabase, Call, ClaimState, new_token
 from keywright.errors import ConflictError, KeywrightError
 from keywright.operations import Check, absent, commit, owned, stored_field_equals
@@ -42,7 +44,7 @@ from keywright_openmod.platform import Account, Platform, Thing
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body, render_title
 from keywright_openmod.schema import Cache, EventMarker, Extract, ModActions, TrackingSet
 from keywright_openmod.settings import Settings
-from keywright_openmod.shapes import extract_of
+from keywright_openmod.shapes import AnyCached, extract_of
 
 __all__ = ["Handled", "Outcome", "Recorder"]
 
@@ -297,10 +299,14 @@ class Recorder:
         return [turn.claim.done(self._db.context.now_ms())]
 
 
-def _unchanged(key: Cache, value: Any) -> list[Check]:
-    """A cached copy still has the members that were read, or there is still none."""
-    stored = {} if value is None else key._members_of(value)
-    return [
-        stored_field_equals(key, member.stored, stored.get(member.stored))
-        for member in key._own_fields().members
-    ]
+def _unchanged(key: Cache, cached: AnyCached | None) -> list[Check]:
+    """Return the checks that a cached copy is as it was read.
+
+    Only declared members are compared: one that another program added is not in the value, and would fail a
+    check of the whole hash at every attempt.
+    """
+    if cached is None:
+        return [absent(key)]
+    stored = Cache.declaration.encode_members(key, cached)
+    names = [field.encode_name.encode() for field in msgspec.structs.fields(cached)]
+    return [stored_field_equals(key, name, stored.get(name)) for name in names]

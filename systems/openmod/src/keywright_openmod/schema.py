@@ -129,20 +129,20 @@ def _from_audit(members: Mapping[bytes, bytes], key: Extract) -> Generator[Call[
         cached = yield Cache(audit.thing_id).get()
         target = None if cached is None else cached.author
     if actor is None or target is None:
-        raise UnresolvedAuditError(key._name, audit)
+        raise UnresolvedAuditError(bytes(key), audit)
     return converted(audit, actor.id, target)
 
 
 def audit_of(members: Mapping[bytes, bytes], key: Extract) -> Audit:
     """A v1 audit from its stored members."""
     try:
-        audit: Audit = Audits.shapes()[0].read(members)
+        audit: Audit = Audits.declaration.decode_members(Audits(key.post), members)
     except CodecError as error:
-        raise StoredDataError(key._name, "audit:<post>", error.expected, error.found) from error
+        raise StoredDataError(bytes(key), "audit:<post>", error.expected, error.found) from error
     prefix = prefix_of(audit.action)
     if not audit.thing_id.startswith(prefix):
         expected = f"a {prefix} id as the thingId of {audit.type!r}"
-        raise StoredDataError(key._name, "audit:<post>", expected, repr(audit.thing_id))
+        raise StoredDataError(bytes(key), "audit:<post>", expected, repr(audit.thing_id))
     return audit
 
 

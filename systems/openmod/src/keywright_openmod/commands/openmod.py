@@ -14,10 +14,7 @@ import msgspec
 import typer
 
 from keywright import AsyncDatabase, aconnect
-from keywright.cli.files import open_source
-from keywright.cli.logs import log_to_stderr
-from keywright.cli.output import as_json
-from keywright.cli.targets import NamesPrefix, ServerOption
+from keywright.cli import NamesPrefix, ServerOption, as_json, log_to_stderr, open_source
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright_openmod.commands.simulate import simulate_reddit
 from keywright_openmod.events import decode_event
