@@ -23,14 +23,8 @@ from keywright_discord.traffic import Traffic
 from keywright_meetup import links
 from keywright_meetup import schema as meetup
 from keywright_openmod import schema as openmod
-from keywright_openmod.shapes import (
-    BanAction,
-    BanExtract,
-    CachedPost,
-    CachedUser,
-    LinkAction,
-    LinkExtract,
-)
+from keywright_openmod.actions import BanAction, LinkAction
+from keywright_openmod.schema import BanExtract, CachedPost, CachedUser, LinkExtract
 from keywright_registry import schema as registry
 from keywright_registry.repository import Repository
 
@@ -140,17 +134,17 @@ def openmod_sample() -> Sample:
         for n in range(60):
             user, post = f"t2_u{n}", f"t3_p{n}"
             db.run(openmod.TrackingSet(user).add(post, NOW))
-            db.run(openmod.ModActions(post).add(f"t3_x{n}", NOW))
+            db.run(openmod.ModActionSet(post).add(f"t3_x{n}", NOW))
             link = LinkExtract(LinkAction.REMOVE_LINK, "t2_mod", user, post)
             ban = BanExtract(BanAction.BAN_USER, "t2_mod", user)
-            db.run(openmod.Extract(f"t3_x{n}").put(link if n % 2 else ban))
+            db.run(openmod.ExtractHash(f"t3_x{n}").put(link if n % 2 else ban))
             db.run(
-                openmod.Cache(post).put(
+                openmod.CacheHash(post).put(
                     CachedPost(type="post", title="t", url="u", permalink="p", author=user)
                 )
             )
-            db.run(openmod.Cache(user).put(CachedUser("user", "name")))
-            db.run(openmod.ComplianceList().schedule(user, NOW))
+            db.run(openmod.CacheHash(user).put(CachedUser("user", "name")))
+            db.run(openmod.EnforcementSet().schedule(user, NOW))
             db.run(openmod.EventMarker(f"modaction:{n}").done())
 
     def aged(key: Any) -> Any:
@@ -158,7 +152,7 @@ def openmod_sample() -> Sample:
         return gather(_raw(b"UNLINK", key._name), _raw(b"HSET", key._name, *members))
 
     model = Model("openmod", (openmod.openmod,))
-    return Sample(model, tuple(openmod.bind()), fill, {openmod.Extract: aged}, 40)
+    return Sample(model, tuple(openmod.bind()), fill, {openmod.ExtractHash: aged}, 40)
 
 
 def meetup_sample() -> Sample:

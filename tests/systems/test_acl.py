@@ -34,7 +34,7 @@ from keywright_discord.layouts import LAYOUTS
 from keywright_meetup import schema as meetup
 from keywright_meetup.links import people, series_of_event
 from keywright_openmod import schema as openmod
-from keywright_openmod.shapes import CachedUser
+from keywright_openmod.schema import CachedUser
 from keywright_registry import counters, lsn
 from keywright_registry import schema as registry
 from keywright_registry.rate_limit import RateLimiter
@@ -160,14 +160,14 @@ def _registry() -> list[Call[Any]]:
 def _openmod() -> list[Call[Any]]:
     return [
         openmod.TrackingSet("t2_a").add("t3_b", NOW),
-        openmod.ComplianceList().schedule("t2_a", NOW),
-        openmod.ComplianceList().claim_due(5, HOUR),
-        openmod.ComplianceList().due_count(),
+        openmod.EnforcementSet().schedule("t2_a", NOW),
+        openmod.EnforcementSet().claim_due(5, HOUR),
+        openmod.EnforcementSet().due_count(),
         openmod.EventMarker("e").begin("t", HOUR),
         openmod.EventMarker("e").finish("t"),
-        openmod.Cache("t2_a").put(CachedUser("user", "ann")),
-        openmod.Cache("t2_a").get(),
-        openmod.Extract("t3_b").get(),
+        openmod.CacheHash("t2_a").put(CachedUser("user", "ann")),
+        openmod.CacheHash("t2_a").get(),
+        openmod.ExtractHash("t3_b").get(),
     ]
 
 
@@ -218,21 +218,24 @@ def test_a_reader_reads_and_changes_nothing(server: RedisServer) -> None:
             db.run(call)
     with logged_in(server, load_model("openmod"), Role.READER) as db:
         assert db.run(openmod.TrackingSet("t2_a").range()) != []
-        assert db.run(openmod.ComplianceList().due_count()) == 0  # a script that only reads
-        assert db.run(openmod.Cache("t2_a").get()) is not None  # renews an expiry that slides
-        assert db.run(gather(openmod.Cache("t2_a").ttl(), openmod.Extract("t3_b").exists()))[0] is not None
+        assert db.run(openmod.EnforcementSet().due_count()) == 0  # a script that only reads
+        assert db.run(openmod.CacheHash("t2_a").get()) is not None  # renews an expiry that slides
+        assert (
+            db.run(gather(openmod.CacheHash("t2_a").ttl(), openmod.ExtractHash("t3_b").exists()))[0]
+            is not None
+        )
         for call in (
             openmod.TrackingSet("t2_a").add("t3_c", NOW),
             openmod.TrackingSet("t2_a").delete(),
-            openmod.ComplianceList().schedule("t2_b", NOW),
-            openmod.Cache("t2_a").delete(),
+            openmod.EnforcementSet().schedule("t2_b", NOW),
+            openmod.CacheHash("t2_a").delete(),
             Stranger("x").get(),
         ):
             assert refused(db, call)
 
 
 def test_a_script_of_a_reader_cannot_write(server: RedisServer) -> None:
-    due = openmod.ComplianceList()
+    due = openmod.EnforcementSet()
     with connect(server.tcp_url) as db:
         db.run(due.schedule("t2_a", NOW))
     with logged_in(server, load_model("openmod"), Role.READER) as db:
@@ -243,15 +246,15 @@ def test_a_script_of_a_reader_cannot_write(server: RedisServer) -> None:
 
 def test_an_auditor_looks_at_everything_without_renewing_anything(server: RedisServer) -> None:
     with connect(server.tcp_url) as db:
-        db.run(openmod.Cache("t2_a").put(CachedUser("user", "ann")))
+        db.run(openmod.CacheHash("t2_a").put(CachedUser("user", "ann")))
         db.run(Stranger("x").set("y"))
     with logged_in(server, load_model("openmod"), Role.AUDITOR) as db:
-        assert db.run(inspect(openmod.Cache("t2_a"))) is not None
+        assert db.run(inspect(openmod.CacheHash("t2_a"))) is not None
         assert b"cache:t2_a" in list(db.names(openmod.openmod))
         assert db.run(Stranger("x").stored_type()) == "string"
-        assert refused(db, openmod.Cache("t2_a").get())  # it would renew the expiry
+        assert refused(db, openmod.CacheHash("t2_a").get())  # it would renew the expiry
         assert refused(db, Stranger("x").get())
-        assert refused(db, openmod.Cache("t2_a").delete())
+        assert refused(db, openmod.CacheHash("t2_a").delete())
 
 
 @pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])

@@ -128,7 +128,7 @@ def test_one_walks_from_a_person_to_the_extracts_about_them_and_back(
     chromium: Chromium, redis_url: str
 ) -> None:
     async def walk(page: Page) -> list[str]:
-        return [await _follow(page, kind) for kind in ("ModActions", "Extract", "TrackingSet")]
+        return [await _follow(page, kind) for kind in ("ModActionSet", "ExtractHash", "TrackingSet")]
 
     with exploring_sample(redis_url, "openmod") as explored:
         steps = walked(chromium, explored.base, key_path("user:t2_u1"), walk)

@@ -12,13 +12,13 @@ from typing import Any
 from keywright import AsyncDatabase, Call, aconnect, recover
 from keywright.errors import ConflictError
 from keywright.testing import ManualClock, Raw
+from keywright_openmod.actions import BanAction, CommentAction, LinkAction, MuteAction
 from keywright_openmod.enforcement import Batch, Enforcer
 from keywright_openmod.events import Event, decode_event
 from keywright_openmod.platform import Account
 from keywright_openmod.recorder import Handled, Outcome, Recorder
 from keywright_openmod.schema import bind
 from keywright_openmod.settings import Settings
-from keywright_openmod.shapes import BanAction, CommentAction, LinkAction, MuteAction
 from keywright_openmod.upgrade import Progress, upgrade_all
 
 from .reddit_double import Death, Fate, Reddit, mortal

@@ -9,7 +9,7 @@ import pytest
 from keywright.errors import WrongTypeError
 from keywright_openmod.enforcement import next_check
 from keywright_openmod.events import Event
-from keywright_openmod.schema import ComplianceList, ModActions, TrackingSet
+from keywright_openmod.schema import EnforcementSet, ModActionSet, TrackingSet
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
 from .newsroom import NOON, Newsroom, deleted, mod_action, submitted, updated
@@ -226,7 +226,7 @@ def test_a_worker_that_is_always_there_checks_once_a_day_without_drift(room: New
 
 def test_more_than_a_batch_is_done_in_several(room: Newsroom) -> None:
     people = {f"t2_n{number}": NOON for number in range(120)}
-    room.run(ComplianceList().schedule_many(people))
+    room.run(EnforcementSet().schedule_many(people))
     seen = [room.enforce() for _ in range(3)]
     assert [(done.erased, done.more) for done in seen if done] == [(50, True), (50, True), (20, False)]
     assert not room.everything()
@@ -239,7 +239,7 @@ def test_a_person_with_more_than_a_thousand_things_is_forgotten_whole(any_room: 
     any_room.run(TrackingSet("t2_ann").add_many(things))
     for number in range(0, 1234, 2):
         any_room.raw("HSET", f"cache:t1_{number}", "type", "comment", "body", "secret", "permalink", "/p")
-    any_room.run(ModActions("t1_1233").add("t3_last", NOON))
+    any_room.run(ModActionSet("t1_1233").add("t3_last", NOON))
     any_room.raw(
         "HSET",
         "audit:t3_last",
@@ -252,7 +252,7 @@ def test_a_person_with_more_than_a_thousand_things_is_forgotten_whole(any_room: 
         "comment",
         "t1_1233",
     )
-    any_room.run(ComplianceList().schedule("t2_ann", NOON))
+    any_room.run(EnforcementSet().schedule("t2_ann", NOON))
     any_room.reddit.delete_account("t2_ann")
     any_room.enforce()
     assert not any_room.everything()

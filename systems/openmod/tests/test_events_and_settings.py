@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from keywright.errors import UsageError
+from keywright_openmod.actions import BanAction, CommentAction, LinkAction, MuteAction
 from keywright_openmod.errors import MalformedEventError
 from keywright_openmod.events import (
     CommentDelete,
@@ -20,7 +21,6 @@ from keywright_openmod.events import (
     decode_event,
 )
 from keywright_openmod.settings import Settings
-from keywright_openmod.shapes import BanAction, CommentAction, LinkAction, MuteAction
 
 from .newsroom import EVERY_ACTION, mod_action
 from .reddit_double import Reddit

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from keywright.errors import KeywrightError
 from keywright_openmod.commands.openmod import openmod
-from keywright_openmod.schema import ComplianceList
+from keywright_openmod.schema import EnforcementSet
 from keywright_openmod.simulator import RedditSimulator
 
 from .reddit_service import ASYNCPRAW_WARNS, configured, database, environment, eventually, serving
@@ -276,7 +276,7 @@ def test_enforce_once_checks_what_is_due_and_tells(redis_url: str) -> None:
             variables = environment(reddit, redis_url)
             reddit.world.delete_account(author)
             due = dict.fromkeys([author.id, reddit.moderator.id], datetime(2020, 1, 1, tzinfo=UTC))
-            await db.run(ComplianceList().schedule_many(due))
+            await db.run(EnforcementSet().schedule_many(due))
             with reddit.faults.outage():
                 down = await asyncio.to_thread(enforce, variables)
             assert (down.returncode, down.stdout) == (3, "")
@@ -284,7 +284,7 @@ def test_enforce_once_checks_what_is_due_and_tells(redis_url: str) -> None:
             undecided = await asyncio.to_thread(enforce, variables)
             assert undecided.stdout == "1 are there, 0 forgotten, 1 undecided.\n"
             assert undecided.returncode == 3
-            await db.run(ComplianceList().schedule(author.id, datetime(2020, 1, 1, tzinfo=UTC)))
+            await db.run(EnforcementSet().schedule(author.id, datetime(2020, 1, 1, tzinfo=UTC)))
             done = await asyncio.to_thread(enforce, variables)
             assert (done.returncode, done.stdout) == (0, "0 are there, 1 forgotten, 0 undecided.\n")
             assert "jane" not in reddit.bodies[0]

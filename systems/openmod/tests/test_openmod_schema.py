@@ -12,31 +12,26 @@ from keywright import Claim, ClaimState, DueQueue, Key, check, new_token
 from keywright.errors import StoredDataError, VariableError
 from keywright.testing import OpenRun, Raw
 from keywright_openmod.accounts import special_named
+from keywright_openmod.actions import BanAction, CommentAction, LinkAction, MuteAction
 from keywright_openmod.schema import (
-    Audits,
-    Cache,
-    ComplianceList,
-    EventMarker,
-    Extract,
-    ModActions,
-    TrackingSet,
-    bind,
-    openmod,
-    openmod_v1,
-)
-from keywright_openmod.shapes import (
     Audit,
-    BanAction,
+    AuditHash,
     BanExtract,
     CachedComment,
     CachedPost,
     CachedUser,
-    CommentAction,
+    CacheHash,
     CommentExtract,
-    LinkAction,
+    EnforcementSet,
+    EventMarker,
+    ExtractHash,
     LinkExtract,
-    MuteAction,
+    ModActionSet,
     MuteExtract,
+    TrackingSet,
+    bind,
+    openmod,
+    openmod_v1,
 )
 
 CREATED = datetime(2024, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
@@ -72,17 +67,17 @@ V1_1 = (
 VALUES = {"t1": "t1_k0", "t2": "t2_u1", "t3": "t3_9z", "some_id": "mod:0a"}
 KINDS: dict[str, type[Key]] = {
     "user": TrackingSet,
-    "mod-actions": ModActions,
-    "cdpComplianceUserList": ComplianceList,
+    "mod-actions": ModActionSet,
+    "cdpComplianceUserList": EnforcementSet,
     "event": EventMarker,
-    "cache": Cache,
+    "cache": CacheHash,
 }
 
 
 def kind_of(row: Row) -> type[Key]:
     if row.title == "Audit Hash":
-        return Audits
-    return KINDS.get(row.name.split(":")[0], Extract)
+        return AuditHash
+    return KINDS.get(row.name.split(":")[0], ExtractHash)
 
 
 def name_of(row: Row) -> str:
@@ -115,13 +110,13 @@ def test_the_schema_is_proved() -> None:
 
 
 def test_a_cached_copy_lives_from_its_last_use_on() -> None:
-    expiry = Cache.declaration.expiry
+    expiry = CacheHash.declaration.expiry
     assert expiry is not None
     assert expiry.sliding
 
 
 def test_the_enforcement_set_is_a_due_queue_and_the_marker_a_claim() -> None:
-    assert issubclass(ComplianceList, DueQueue)
+    assert issubclass(EnforcementSet, DueQueue)
     assert issubclass(EventMarker, Claim)
 
 
@@ -147,7 +142,7 @@ TABLES = (
     *(
         Table(
             f"Audit Hash: {action}",
-            Audits("t3_9z"),
+            AuditHash("t3_9z"),
             {
                 "type": action,
                 "actor": "Mod",
@@ -173,7 +168,7 @@ TABLES = (
     *(
         Table(
             f"Link Extract: {word}",
-            Extract("t3_9z"),
+            ExtractHash("t3_9z"),
             {"type": word, "actor": "t2_m", "target": "t2_u1", "link": "t3_1"},
             LinkExtract(LinkAction(word), "t2_m", "t2_u1", "t3_1"),
         )
@@ -182,7 +177,7 @@ TABLES = (
     *(
         Table(
             f"Comment Extract: {word}",
-            Extract("t3_9z"),
+            ExtractHash("t3_9z"),
             {"type": word, "actor": "t2_m", "target": "t2_u1", "comment": "t1_1"},
             CommentExtract(CommentAction(word), "t2_m", "t2_u1", "t1_1"),
         )
@@ -191,7 +186,7 @@ TABLES = (
     *(
         Table(
             f"Ban Extract: {word}",
-            Extract("t3_9z"),
+            ExtractHash("t3_9z"),
             {"type": word, "actor": "t2_m", "target": "t2_u1"},
             BanExtract(BanAction(word), "t2_m", "t2_u1"),
         )
@@ -200,7 +195,7 @@ TABLES = (
     *(
         Table(
             f"Mute Extract: {word}",
-            Extract("t3_9z"),
+            ExtractHash("t3_9z"),
             {"type": word, "actor": "t2_m", "target": "t2_u1"},
             MuteExtract(MuteAction(word), "t2_m", "t2_u1"),
         )
@@ -208,13 +203,13 @@ TABLES = (
     ),
     Table(
         "Comment",
-        Cache("t1_1"),
+        CacheHash("t1_1"),
         {"type": "comment", "body": "B", "permalink": "/p", "author": "t2_u1"},
         CachedComment("comment", "B", "/p", "t2_u1"),
     ),
     Table(
         "Post",
-        Cache("t3_1"),
+        CacheHash("t3_1"),
         {
             "type": "post",
             "title": "T",
@@ -227,7 +222,7 @@ TABLES = (
     ),
     Table(
         "Post without a body",
-        Cache("t3_1"),
+        CacheHash("t3_1"),
         {
             "type": "post",
             "title": "T",
@@ -237,16 +232,16 @@ TABLES = (
         },
         msgspec.structs.replace(POST, body=None),
     ),
-    Table("User", Cache("t2_1"), {"type": "user", "username": "Ann"}, CachedUser("user", "Ann")),
+    Table("User", CacheHash("t2_1"), {"type": "user", "username": "Ann"}, CachedUser("user", "Ann")),
     Table(
         "User: admin",
-        Cache("t2_1"),
+        CacheHash("t2_1"),
         {"type": "user", "username": "Ann", "isAdmin": "admin"},
         CachedUser("user", "Ann", is_admin=True),
     ),
     Table(
         "User: app",
-        Cache("t2_1"),
+        CacheHash("t2_1"),
         {"type": "user", "username": "Ann", "isApp": "app"},
         CachedUser("user", "Ann", is_app=True),
     ),
@@ -272,8 +267,8 @@ def test_a_hash_has_the_members_of_the_document(
 
 def test_scores_are_milliseconds_since_the_epoch(run: Any, raw: Raw) -> None:
     run(TrackingSet("t2_u1").add("t1_1", CREATED))
-    run(ModActions("t1_1").add("t3_1", CREATED))
-    run(ComplianceList().schedule("t2_u1", CREATED))
+    run(ModActionSet("t1_1").add("t3_1", CREATED))
+    run(EnforcementSet().schedule("t2_u1", CREATED))
     for name, member in (
         ("user:t2_u1", "t1_1"),
         ("mod-actions:t1_1", "t3_1"),
@@ -293,23 +288,23 @@ def test_a_marker_of_any_version_says_that_the_event_was_processed(run: Any, raw
 
 def test_an_empty_flag_is_no_flag(run: Any, raw: Raw) -> None:
     raw("HSET", "cache:t2_1", "type", "user", "username", "Ann", "isAdmin", "", "isApp", "")
-    assert run(Cache("t2_1").get()) == CachedUser("user", "Ann")
+    assert run(CacheHash("t2_1").get()) == CachedUser("user", "Ann")
 
 
 @pytest.mark.parametrize("word", ["banuser", "muteuser"])
 def test_the_empty_length_that_upstream_wrote_is_tolerated(run: Any, raw: Raw, word: str) -> None:
     raw("HSET", "audit:t3_1", "type", word, "actor", "t2_m", "target", "t2_u1", "length", "")
-    assert run(Extract("t3_1").get()).target == "t2_u1"
+    assert run(ExtractHash("t3_1").get()).target == "t2_u1"
 
 
 @pytest.mark.parametrize(
     ("key", "members"),
     [
-        (Extract("t3_1"), {"type": "lock", "actor": "t2_m", "target": "t2_u1"}),
-        (Extract("t3_1"), {"type": "removelink", "actor": "Mod", "target": "t2_u1", "link": "t3_1"}),
-        (Extract("t3_1"), {"type": "removelink", "actor": "t2_m", "target": "t2_u1", "comment": "t1_1"}),
-        (Cache("t1_1"), {"type": "post", "body": "B", "permalink": "/p"}),
-        (Cache("t2_1"), {"type": "user", "username": "Ann", "isAdmin": "yes"}),
+        (ExtractHash("t3_1"), {"type": "lock", "actor": "t2_m", "target": "t2_u1"}),
+        (ExtractHash("t3_1"), {"type": "removelink", "actor": "Mod", "target": "t2_u1", "link": "t3_1"}),
+        (ExtractHash("t3_1"), {"type": "removelink", "actor": "t2_m", "target": "t2_u1", "comment": "t1_1"}),
+        (CacheHash("t1_1"), {"type": "post", "body": "B", "permalink": "/p"}),
+        (CacheHash("t2_1"), {"type": "user", "username": "Ann", "isAdmin": "yes"}),
     ],
     ids=["unknown type", "a name for an id", "a comment for a link", "a post under t1", "another flag"],
 )
@@ -347,5 +342,5 @@ def test_special_accounts_have_ids_that_fit_the_schema(name: str, user: str) -> 
 
 def test_the_keys_may_share_a_slot_by_their_prefix(open_run: OpenRun, redis_url: str, raw: Raw) -> None:
     run = open_run(redis_url, *bind("{om}"))
-    run(Cache("t2_1").put(CachedUser("user", "Ann")))
+    run(CacheHash("t2_1").put(CachedUser("user", "Ann")))
     assert raw.names() == {b"{om}:cache:t2_1"}

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright_openmod.accounts import DELETED, special_named
+from keywright_openmod.actions import BanAction, CommentAction, LinkAction, ModActionType, MuteAction
 from keywright_openmod.platform import Account
 from keywright_openmod.renderer import (
     LONGEST_CONTENT,
@@ -18,15 +19,7 @@ from keywright_openmod.renderer import (
     render_body,
     render_title,
 )
-from keywright_openmod.shapes import (
-    BanAction,
-    CachedComment,
-    CachedPost,
-    CommentAction,
-    LinkAction,
-    ModActionType,
-    MuteAction,
-)
+from keywright_openmod.schema import CachedComment, CachedPost
 
 MOD, ANN = Account("t2_m", "Mod_1"), Account("t2_a", "Ann")
 TITLES: dict[ModActionType, str] = {

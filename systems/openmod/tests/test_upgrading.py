@@ -10,9 +10,9 @@ import pytest
 from keywright import gather_list
 from keywright.errors import StoredDataError
 from keywright.operations import Rounds
+from keywright_openmod.actions import LinkAction
 from keywright_openmod.extracts import extract_as_of, read_extract
-from keywright_openmod.schema import Extract, UnresolvedAuditError
-from keywright_openmod.shapes import LinkAction, LinkExtract
+from keywright_openmod.schema import ExtractHash, LinkExtract, UnresolvedAuditError
 from keywright_openmod.upgrade import Progress, upgrade_all
 
 from .newsroom import NOON, Newsroom, deleted, mod_action, updated
@@ -93,8 +93,8 @@ def test_what_redis_alone_can_tell_needs_no_platform(room: Newsroom) -> None:
     room.raw(
         "HSET", "cache:t3_1", "type", "post", "title", "T", "url", "u", "permalink", "/p", "author", "t2_ann"
     )
-    assert room.run(Extract("t3_a").get()).actor == "t2_redacted"
-    assert room.run(Extract("t3_b").get()) == LinkExtract(
+    assert room.run(ExtractHash("t3_a").get()).actor == "t2_redacted"
+    assert room.run(ExtractHash("t3_b").get()) == LinkExtract(
         LinkAction.REMOVE_LINK, "t2_reddit", "t2_ann", "t3_1"
     )
 
@@ -103,7 +103,7 @@ def test_what_needs_the_platform_is_told_and_left_as_it_is(room: Newsroom) -> No
     store(room, "t3_a", "banuser", "Mod", "t2_ann", "t2_ann")
     before = room.everything()
     with pytest.raises(UnresolvedAuditError, match="both ask the platform"):
-        room.run(Extract("t3_a").get())
+        room.run(ExtractHash("t3_a").get())
     assert room.everything() == before
 
 
@@ -306,7 +306,7 @@ def test_many_records_are_swept_with_progress(room: Newsroom) -> None:
     done = room.upgrade(progress=told.append)
     assert (done.total, done.upgraded, done.left) == (count, count, ())
     assert len(told) > count / 500
-    sample = room.run(gather_list(Extract(f"t3_{number}").get() for number in range(0, count, 997)))
+    sample = room.run(gather_list(ExtractHash(f"t3_{number}").get() for number in range(0, count, 997)))
     assert {(each.type, each.actor) for each in sample} == {(LinkAction.REMOVE_LINK, "t2_mod")}
     assert all(each.target == f"t2_{int(each.link[3:]) % 1000}" for each in sample)
 

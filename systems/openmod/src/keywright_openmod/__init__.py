@@ -1,6 +1,5 @@
-"""Open Mod: what moderators of a subreddit do, disclosed in public extracts, and forgotten when it must."""
+"""Open Mod: a public moderation log for Reddit, with its content deletion policy."""
 
-from keywright_openmod import mentions
 from keywright_openmod.schema import openmod
 
-__all__ = ["mentions", "openmod"]
+__all__ = ["openmod"]

@@ -11,7 +11,7 @@ from keywright.errors import ConflictError, KeywrightError, StoredDataError
 from keywright_openmod.accounts import special_account
 from keywright_openmod.erasure import Eraser
 from keywright_openmod.platform import Account, Platform
-from keywright_openmod.schema import ComplianceList
+from keywright_openmod.schema import EnforcementSet
 from keywright_service.errors import PlatformError
 
 __all__ = ["Batch", "Enforcer", "enrol", "next_check"]
@@ -24,7 +24,7 @@ RETRY = timedelta(minutes=10)
 
 def enrol(user: str, now: datetime) -> Call[bool]:
     """Have an account checked, a day from now at first; one that is enrolled keeps its time."""
-    return ComplianceList().add(user, now + PERIOD, when="absent")
+    return EnforcementSet().add(user, now + PERIOD, when="absent")
 
 
 def next_check(due: datetime, now: datetime) -> datetime:
@@ -65,7 +65,7 @@ class Enforcer:
         await self._platform.me()
         # The lowest scores are those that are claimed: what they were is gone once they are.
         lowest, claimed = await self._db.run(
-            gather(ComplianceList().range(0, self._batch - 1), ComplianceList().claim_due(self._batch, HOLD))
+            gather(EnforcementSet().range(0, self._batch - 1), EnforcementSet().claim_due(self._batch, HOLD))
         )
         was_due = dict(lowest)
         answers = await asyncio.gather(*(self._lookup(each.member) for each in claimed))
@@ -73,13 +73,13 @@ class Enforcer:
         for each, answer in zip(claimed, answers, strict=True):
             trouble = await self._settled(each, answer, was_due.get(each.member))
             if trouble is not None:
-                await self._db.run(ComplianceList().reschedule(each, self._db.context.now() + RETRY))
+                await self._db.run(EnforcementSet().reschedule(each, self._db.context.now() + RETRY))
                 troubles.append(trouble)
             elif answer is None:
                 erased += 1
             else:
                 active += 1
-        more = await self._db.run(ComplianceList().due_count())
+        more = await self._db.run(EnforcementSet().due_count())
         return Batch(active, erased, tuple(troubles), more > 0)
 
     async def _settled(
@@ -110,4 +110,4 @@ class Enforcer:
     async def _keep(self, claimed: Claimed[str], was_due: datetime | None) -> None:
         await self._eraser.outlived(claimed.member)
         now = self._db.context.now()
-        await self._db.run(ComplianceList().reschedule(claimed, next_check(was_due or now, now)))
+        await self._db.run(EnforcementSet().reschedule(claimed, next_check(was_due or now, now)))

@@ -19,7 +19,7 @@ from keywright_openmod.accounts import is_special
 from keywright_openmod.extracts import PAGE, Extracts, rendering
 from keywright_openmod.platform import Platform
 from keywright_openmod.renderer import ExtractUpdateReason
-from keywright_openmod.schema import Cache, ComplianceList, Extract, ModActions, TrackingSet
+from keywright_openmod.schema import CacheHash, EnforcementSet, ExtractHash, ModActionSet, TrackingSet
 from keywright_service.errors import PlatformRefusedError
 
 __all__ = ["Eraser"]
@@ -45,17 +45,17 @@ class Eraser:
         """
         cached = await self._extracts.cached(thing)
         known = authors | {getattr(cached, "author", None) or ""}
-        await self._db.run(Cache(thing).delete())
+        await self._db.run(CacheHash(thing).delete())
         for _ in range(ATTEMPTS):
             known |= await self._redact_all(thing, ExtractUpdateReason.CONTENT_DELETED)
             tracked = [TrackingSet(user).remove(thing) for user in known if user and not is_special(user)]
-            last = [Cache(thing).delete(), *tracked, *also]
+            last = [CacheHash(thing).delete(), *tracked, *also]
             outcome = await self._db.run(
-                commit(f"forget {thing}", [*checks, absent(ModActions(thing))], last)
+                commit(f"forget {thing}", [*checks, absent(ModActionSet(thing))], last)
             )
             if outcome:
                 return True
-            if not await self._db.run(ModActions(thing).exists()):
+            if not await self._db.run(ModActionSet(thing).exists()):
                 return False
         raise ConflictError(f"forgetting {thing}", ATTEMPTS)
 
@@ -68,9 +68,9 @@ class Eraser:
         for _ in range(ATTEMPTS):
             await self._each(TrackingSet(user), lambda thing: self._tracked_thing(user, thing))
             await self._redact_all(user, ExtractUpdateReason.USER_DELETED)
-            await self._db.run(Cache(user).delete())
-            nothing_left = [absent(TrackingSet(user)), absent(ModActions(user)), absent(Cache(user))]
-            if await self._db.run(commit(f"forget {user}", nothing_left, [ComplianceList().remove(user)])):
+            await self._db.run(CacheHash(user).delete())
+            nothing_left = [absent(TrackingSet(user)), absent(ModActionSet(user)), absent(CacheHash(user))]
+            if await self._db.run(commit(f"forget {user}", nothing_left, [EnforcementSet().remove(user)])):
                 return
         raise ConflictError(f"forgetting {user}", ATTEMPTS)
 
@@ -79,7 +79,11 @@ class Eraser:
         place = 0
         while page := await self._db.run(TrackingSet(user).range(place, place + PAGE - 1)):
             for thing in await self._without_a_trace([thing for thing, _ in page]):
-                nothing_kept = [absent(Cache(thing)), absent(ModActions(thing)), owned(TrackingSet(user))]
+                nothing_kept = [
+                    absent(CacheHash(thing)),
+                    absent(ModActionSet(thing)),
+                    owned(TrackingSet(user)),
+                ]
                 gone = [TrackingSet(user).remove(thing)]
                 if await self._db.run(commit(f"untrack {thing}", nothing_kept, gone)):
                     place -= 1
@@ -87,7 +91,7 @@ class Eraser:
 
     async def _without_a_trace(self, things: list[str]) -> list[str]:
         kept = await self._db.run(
-            gather_list(gather(Cache(thing).exists(), ModActions(thing).exists()) for thing in things)
+            gather_list(gather(CacheHash(thing).exists(), ModActionSet(thing).exists()) for thing in things)
         )
         return [thing for thing, found in zip(things, kept, strict=True) if not any(found)]
 
@@ -95,8 +99,8 @@ class Eraser:
         for _ in range(ATTEMPTS):
             await self._redact_all(thing, ExtractUpdateReason.USER_DELETED)
             # Owned: on a cluster too, no event is half recorded while what it writes is removed.
-            alone = [absent(ModActions(thing)), owned(Cache(thing)), owned(TrackingSet(user))]
-            last = [Cache(thing).delete(), TrackingSet(user).remove(thing)]
+            alone = [absent(ModActionSet(thing)), owned(CacheHash(thing)), owned(TrackingSet(user))]
+            last = [CacheHash(thing).delete(), TrackingSet(user).remove(thing)]
             if await self._db.run(commit(f"forget {thing}", alone, last)):
                 return
         raise ConflictError(f"forgetting {thing}", ATTEMPTS)
@@ -107,7 +111,7 @@ class Eraser:
         Nobody renders them meanwhile, ConflictError where somebody does.
         """
         targets: set[str] = set()
-        if not await self._db.run(ModActions(thing).exists()):
+        if not await self._db.run(ModActionSet(thing).exists()):
             return targets
         ours, token = rendering(thing), new_token()
 
@@ -116,11 +120,11 @@ class Eraser:
                 raise ConflictError(f"redacting what is public about {thing}", 1)
             subject = await self._extracts.redact(post, reason)
             targets.add(subject.target if subject else "")
-            done = [Extract(post).delete(), ModActions(thing).remove(post)]
+            done = [ExtractHash(post).delete(), ModActionSet(thing).remove(post)]
             await self._db.run(commit(f"drop {post}", [ours.held_by(token)], done))
 
         try:
-            await self._each(ModActions(thing), redact)
+            await self._each(ModActionSet(thing), redact)
         finally:
             with contextlib.suppress(KeywrightError):
                 await self._db.run(ours.release(token))

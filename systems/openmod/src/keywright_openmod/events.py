@@ -15,8 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 import msgspec
 
-from keywright_openmod.errors import MalformedEventError
-from keywright_openmod.shapes import (
+from keywright_openmod.actions import (
     BanAction,
     CommentAction,
     LinkAction,
@@ -25,6 +24,7 @@ from keywright_openmod.shapes import (
     action_of,
     prefix_of,
 )
+from keywright_openmod.errors import MalformedEventError
 
 __all__ = [
     "CommentDelete",

@@ -18,26 +18,24 @@ from keywright_openmod.accounts import (
     special_account,
     special_named,
 )
+from keywright_openmod.actions import ModActionType
 from keywright_openmod.platform import Account, Platform, Post, Thing
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body
 from keywright_openmod.schema import (
-    Cache,
-    EventMarker,
-    Extract,
-    ModActions,
-    UnresolvedAuditError,
-    audit_of,
-    converted,
-    is_audit,
-)
-from keywright_openmod.shapes import (
     AnyCached,
     AnyExtract,
     Audit,
     CachedComment,
     CachedPost,
     CachedUser,
-    ModActionType,
+    CacheHash,
+    EventMarker,
+    ExtractHash,
+    ModActionSet,
+    UnresolvedAuditError,
+    audit_of,
+    extract_of,
+    is_audit,
     thing_of,
 )
 from keywright_service.errors import PlatformRefusedError
@@ -83,7 +81,7 @@ async def read_extract(db: AsyncDatabase, platform: Platform, post: str) -> AnyE
     A moderator who no longer exists becomes `t2_deleted`; so does an author. Where the submission is
     gone too, the author is `t2_unavailable`. Both readers of an audit that upgrade it at once agree.
     """
-    found = await db.run(Extract(post).get().attempt())
+    found = await db.run(ExtractHash(post).get().attempt())
     if isinstance(found, UnresolvedAuditError):
         audit = found.audit
         actor = await actor_of(platform, audit.actor)
@@ -96,10 +94,11 @@ async def read_extract(db: AsyncDatabase, platform: Platform, post: str) -> AnyE
 def extract_as_of(post: str, actor: str, target: str) -> Call[AnyExtract | None]:
     """The read of an extract that upgrades a v1 audit with these people; atomic, and once."""
 
-    def convert(members: Mapping[bytes, bytes], key: Extract) -> AnyExtract:
-        return converted(audit_of(members, key), actor, target)
+    def convert(members: Mapping[bytes, bytes], key: ExtractHash) -> AnyExtract:
+        audit = audit_of(members, key)
+        return extract_of(audit.action, actor, target, audit.thing_id)
 
-    return Extract(post).get_upgraded(Upgrade("v1", is_audit, convert))
+    return ExtractHash(post).get_upgraded(Upgrade("v1", is_audit, convert))
 
 
 async def actor_of(platform: Platform, name: str) -> str:
@@ -135,7 +134,7 @@ class Extracts:
         """
         count = 0
         refusal: PlatformRefusedError | None = None
-        while page := await self._db.run(ModActions(thing).range(count, count + PAGE - 1)):
+        while page := await self._db.run(ModActionSet(thing).range(count, count + PAGE - 1)):
             for post, _ in page:
                 try:
                     await self._render(post, reason, still_ours)
@@ -185,9 +184,9 @@ class Extracts:
 
     async def cached(self, thing: str) -> AnyCached | None:
         """A cached copy. One that cannot be read is dropped, since it is only a copy: looks keep it alive."""
-        found = await self._db.run(Cache(thing).get().attempt())
+        found = await self._db.run(CacheHash(thing).get().attempt())
         if isinstance(found, StoredDataError):
-            await self._db.run(Cache(thing).delete())
+            await self._db.run(CacheHash(thing).delete())
             return None
         if isinstance(found, KeywrightError):
             raise found
@@ -213,7 +212,7 @@ class Extracts:
 
     async def _subject(self, post: str) -> Subject | None:
         """None where nothing is stored, or nothing that can be read: then nothing can be told."""
-        found = await self._db.run(Extract(post).get().attempt())
+        found = await self._db.run(ExtractHash(post).get().attempt())
         if isinstance(found, UnresolvedAuditError):
             return _subject_of(found.audit)
         if found is None or isinstance(found, StoredDataError):

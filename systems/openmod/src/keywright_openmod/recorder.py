@@ -42,9 +42,16 @@ from keywright_openmod.events import (
 from keywright_openmod.extracts import Extracts, cached_account, cached_thing
 from keywright_openmod.platform import Account, Platform, Thing
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body, render_title
-from keywright_openmod.schema import Cache, EventMarker, Extract, ModActions, TrackingSet
+from keywright_openmod.schema import (
+    AnyCached,
+    CacheHash,
+    EventMarker,
+    ExtractHash,
+    ModActionSet,
+    TrackingSet,
+    extract_of,
+)
 from keywright_openmod.settings import Settings
-from keywright_openmod.shapes import AnyCached, extract_of
 
 __all__ = ["Handled", "Outcome", "Recorder"]
 
@@ -175,7 +182,7 @@ class Recorder:
                 await self._commit(turn, [], also)
                 return Handled(Outcome.GONE)
             checks, writes = await self._tracking(seen.author, thing, seen.thing.created_at)
-            writes.append(Cache(thing).put(cached_thing(seen.thing)))
+            writes.append(CacheHash(thing).put(cached_thing(seen.thing)))
             if await self._commit(turn, [*seen.checks, *checks], [*writes, *also]):
                 return Handled(Outcome.RECORDED)
         raise ConflictError(f"recording {thing}", ATTEMPTS)
@@ -204,7 +211,7 @@ class Recorder:
         deleted = EventMarker(f"delete:{thing}")
         cached = await self._extracts.cached(thing)
         state = await self._db.run(deleted.state())
-        checks = [absent(deleted), *_unchanged(Cache(thing), cached)]
+        checks = [absent(deleted), *_unchanged(CacheHash(thing), cached)]
         found = await self._platform.thing(thing) if state is ClaimState.FREE else None
         author = await self._platform.account(found.author) if found and found.author else None
         return _Sighting(found, author, checks if state is ClaimState.FREE else [])
@@ -249,12 +256,12 @@ class Recorder:
             checks += more_checks
             writes += more_writes
             if seen.thing is not None:
-                writes.append(Cache(event.thing).put(cached_thing(seen.thing)))
+                writes.append(CacheHash(event.thing).put(cached_thing(seen.thing)))
         assert event.known is not None  # the settings left others out
         extract = extract_of(event.known, moderator.id, (seen.author or DELETED).id, event.thing)
-        writes.append(ModActions(event.thing).add(post, self._db.context.now()))
-        writes.append(Extract(post).put(extract))
-        return [*seen.checks, *checks, owned(ModActions(event.thing))], writes
+        writes.append(ModActionSet(event.thing).add(post, self._db.context.now()))
+        writes.append(ExtractHash(post).put(extract))
+        return [*seen.checks, *checks, owned(ModActionSet(event.thing))], writes
 
     async def _tracking(
         self, author: Account, thing: str, created: Any
@@ -270,7 +277,7 @@ class Recorder:
         """Cache an account, unless that is how it is cached, and have it checked for compliance."""
         if is_special(account.id):
             return [], []
-        key, wanted = Cache(account.id), cached_account(account)
+        key, wanted = CacheHash(account.id), cached_account(account)
         enrolment = enrol(account.id, self._db.context.now())
         if await self._extracts.cached(account.id) == wanted:
             return [], [enrolment]
@@ -299,7 +306,7 @@ class Recorder:
         return [turn.claim.done(self._db.context.now_ms())]
 
 
-def _unchanged(key: Cache, cached: AnyCached | None) -> list[Check]:
+def _unchanged(key: CacheHash, cached: AnyCached | None) -> list[Check]:
     """Return the checks that a cached copy is as it was read.
 
     Only declared members are compared: one that another program added is not in the value, and would fail a
@@ -307,6 +314,6 @@ def _unchanged(key: Cache, cached: AnyCached | None) -> list[Check]:
     """
     if cached is None:
         return [absent(key)]
-    stored = Cache.declaration.encode_members(key, cached)
+    stored = CacheHash.declaration.encode_members(key, cached)
     names = [field.encode_name.encode() for field in msgspec.structs.fields(cached)]
     return [stored_field_equals(key, name, stored.get(name)) for name in names]

@@ -13,16 +13,9 @@ import re
 import msgspec
 
 from keywright_openmod.accounts import DELETED, is_special
+from keywright_openmod.actions import BanAction, CommentAction, LinkAction, ModActionType, MuteAction
 from keywright_openmod.platform import Account
-from keywright_openmod.shapes import (
-    BanAction,
-    CachedComment,
-    CachedPost,
-    CommentAction,
-    LinkAction,
-    ModActionType,
-    MuteAction,
-)
+from keywright_openmod.schema import CachedComment, CachedPost
 
 __all__ = ["Disclosure", "ExtractUpdateReason", "as_text", "render_body", "render_title"]
 

@@ -1,14 +1,17 @@
-"""Every key of the Open Mod data model, in the order of its document, and how v1 becomes v1.1.
+"""Every key of the Open Mod data model, in the order of its document, and the upgrade from v1 to v1.1.
 
-Keys have no hash tags: on a single server what belongs together is written by one script, on a
-cluster through the journal. A prefix with a hash tag (`bind(prefix="{openmod}")`) makes it one again.
+Keys have no hash tags. On a single server related keys are written together by one script; on a cluster they
+are written through the journal. A prefix with a hash tag (`bind(prefix="{openmod}")`) puts all of them into
+one slot, where one script is enough again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from keywright import (
     Binding,
@@ -16,95 +19,225 @@ from keywright import (
     Claim,
     CodecError,
     DueQueue,
+    EpochMs,
+    Flag,
     Keyspace,
+    OneOf,
     Plain,
+    Prefixed,
     Record,
     SortedSet,
     Upgrade,
     expires_in,
+    refers,
 )
 from keywright.errors import StoredDataError
 from keywright_openmod.accounts import special_named
-from keywright_openmod.shapes import (
-    AnyExtract,
-    Audit,
-    BanExtract,
-    CachedComment,
-    CachedPost,
-    CachedUser,
-    CommentExtract,
-    LinkExtract,
-    MuteExtract,
-    PostId,
-    ThingId,
-    UserId,
-    extract_of,
+from keywright_openmod.actions import (
+    ACTIONS,
+    BanAction,
+    CommentAction,
+    LinkAction,
+    ModActionType,
+    MuteAction,
     prefix_of,
 )
 
 __all__ = [
-    "Audits",
-    "Cache",
-    "ComplianceList",
+    "AnyCached",
+    "AnyExtract",
+    "Audit",
+    "AuditHash",
+    "BanExtract",
+    "CacheHash",
+    "CachedComment",
+    "CachedPost",
+    "CachedUser",
+    "CommentExtract",
+    "CommentId",
+    "EnforcementSet",
     "EventMarker",
-    "Extract",
-    "ModActions",
+    "ExtractHash",
+    "LinkExtract",
+    "ModActionSet",
+    "MuteExtract",
+    "PostId",
+    "ThingId",
     "TrackingSet",
     "UnresolvedAuditError",
+    "UserId",
     "audit_of",
     "bind",
-    "converted",
+    "extract_of",
     "is_audit",
     "openmod",
     "openmod_v1",
+    "thing_of",
 ]
 
-openmod = Keyspace("openmod", "What Open Mod knows of moderated and observed submissions, version 1.1.")
-openmod_v1 = Keyspace("openmod-v1", "The shape of Open Mod's data that version 1.1 replaced.")
+openmod = Keyspace("openmod", "Moderated and observed submissions, their extracts and authors, version 1.1.")
+openmod_v1 = Keyspace("openmod-v1", "The records of Open Mod that version 1.1 replaced.")
 
 CACHED_FOR = timedelta(days=28)
 MARKED_FOR = timedelta(days=14)
+
+CommentId = Annotated[str, Prefixed("t1_")]
+UserId = Annotated[str, Prefixed("t2_")]
+PostId = Annotated[str, Prefixed("t3_")]
+ThingId = Annotated[str, OneOf(Prefixed("t1_"), Prefixed("t2_"), Prefixed("t3_"))]
 EventId = Annotated[str, Plain(":")]
 
 
 def bind(prefix: str | None = None) -> list[Binding]:
-    """Both versions under one prefix; the document has none."""
+    """Bind both versions to one prefix; the document has none."""
     return [openmod.bind(prefix=prefix), openmod_v1.bind(prefix=prefix)]
 
 
 class TrackingSet(SortedSet[ThingId, datetime], key="user:<user>", space=openmod):
-    """What is known of a person: observed submissions by time of creation, and the person once banned.
+    """Everything stored about a user: submissions by time of creation, and the user once banned or muted.
 
-    In v1 only what was moderated, by time of the action. The way to all that a deleted account leaves.
+    v1 tracks only moderated things, by time of the action. When the account is deleted, this set leads to
+    all data that must be deleted with it.
     """
 
     user: UserId
 
 
-class ModActions(SortedSet[PostId, datetime], key="mod-actions:<thing>", space=openmod):
-    """The public extract posts about a post, a comment or a person, by time of creation."""
+class ModActionSet(SortedSet[PostId, datetime], key="mod-actions:<thing>", space=openmod):
+    """The public extract posts about a post, a comment or a user, by time of creation."""
 
     thing: ThingId
 
 
-class Audits(Record[Audit], key="audit:<post>", space=openmod_v1):
-    """v1: the data used to construct an extract."""
+refers(
+    TrackingSet,
+    ModActionSet,
+    lambda _, things: ((thing, None) for thing, _ in things),
+    name="actions",
+    required=False,  # most tracked submissions were never moderated
+)
+
+
+class Audit(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created_at": "createdAt"}):
+    """The v1 record of an extract. Later versions have no `thingId`."""
+
+    type: Literal[
+        "removelink",
+        "spamlink",
+        "approvelink",
+        "removecomment",
+        "spamcomment",
+        "approvecomment",
+        "banuser",
+        "unbanuser",
+        "muteuser",
+        "unmuteuser",
+    ]
+    """The mod action taken."""
+    actor: str
+    """Username of the moderator."""
+    thing_id: ThingId
+    """The identifier of the moderated thing."""
+    permalink: str
+    """If a comment or post, the permalink; empty for actions on users."""
+    created_at: Annotated[datetime, EpochMs]
+    """Timestamp of audit creation."""
+
+    @property
+    def action(self) -> ModActionType:
+        return ACTIONS[self.type]
+
+
+class AuditHash(Record[Audit], key="audit:<post>", space=openmod_v1):
+    """The data used to construct an extract, in v1."""
 
     post: PostId
 
 
-class ComplianceList(DueQueue[UserId], key="cdpComplianceUserList", space=openmod):
-    """Everyone about whom anything is known, by when to check next whether the account still exists."""
+class EnforcementSet(DueQueue[UserId], key="cdpComplianceUserList", space=openmod):
+    """All users with stored data, by the time of the next check whether the account still exists."""
 
 
 class EventMarker(Claim, key="event:<event>", space=openmod, expiry=expires_in(MARKED_FOR)):
-    """An event that was processed, and when; while one is at it, who. A `delete:` one bars late writers."""
+    """The time at which an event was processed, or the claim of the process that is handling it.
+
+    The marker `delete:<thing>` also keeps late writers from storing a deleted submission again.
+    """
 
     event: EventId
 
 
+class LinkExtract(msgspec.Struct, frozen=True):
+    """An action on a post."""
+
+    type: LinkAction
+    """The mod action taken."""
+    actor: UserId
+    """The `t2` of the moderator."""
+    target: UserId
+    """The `t2` of the content author."""
+    link: PostId
+    """The `t3` of the link."""
+
+
+class CommentExtract(msgspec.Struct, frozen=True):
+    """An action on a comment."""
+
+    type: CommentAction
+    """The mod action taken."""
+    actor: UserId
+    """The `t2` of the moderator."""
+    target: UserId
+    """The `t2` of the content author."""
+    comment: CommentId
+    """The `t1` of the comment."""
+
+
+class BanExtract(msgspec.Struct, frozen=True):
+    """A ban or unban. Upstream also writes an empty `length`, which is ignored."""
+
+    type: BanAction
+    """The mod action taken."""
+    actor: UserId
+    """The `t2` of the moderator."""
+    target: UserId
+    """The `t2` of the user."""
+
+
+class MuteExtract(msgspec.Struct, frozen=True):
+    """A mute or unmute. Upstream also writes an empty `length`, which is ignored."""
+
+    type: MuteAction
+    """The mod action taken."""
+    actor: UserId
+    """The `t2` of the moderator."""
+    target: UserId
+    """The `t2` of the user."""
+
+
+AnyExtract = LinkExtract | CommentExtract | BanExtract | MuteExtract
+
+
+def extract_of(action: ModActionType, actor: str, target: str, thing: str) -> AnyExtract:
+    """Return the extract of an action on a thing; for a ban or mute the thing is the user."""
+    if isinstance(action, LinkAction):
+        return LinkExtract(action, actor, target, thing)
+    if isinstance(action, CommentAction):
+        return CommentExtract(action, actor, target, thing)
+    if isinstance(action, BanAction):
+        return BanExtract(action, actor, thing)
+    return MuteExtract(action, actor, thing)
+
+
+def thing_of(extract: AnyExtract) -> str:
+    """Return the id of the moderated post, comment or user."""
+    if isinstance(extract, LinkExtract):
+        return extract.link
+    return extract.comment if isinstance(extract, CommentExtract) else extract.target
+
+
 class UnresolvedAuditError(StoredDataError):
-    """A v1 audit that names people Redis knows no ids of; it was left as it is."""
+    """A v1 audit names people whose ids are not stored. It was not changed."""
 
     def __init__(self, key: bytes, audit: Audit) -> None:
         self.audit = audit
@@ -112,31 +245,18 @@ class UnresolvedAuditError(StoredDataError):
 
     @property
     def remedy(self) -> str:
-        return "Read it with extracts.read_extract(), or sweep with upgrade_all(): both ask the platform."
+        return "Read it with extracts.read_extract(), or run upgrade_all(): both ask the platform."
 
 
 def is_audit(members: Mapping[bytes, bytes]) -> bool:
-    """The document: an earlier version is "identified by the presence of the `thingId` member"."""
+    """Return whether a hash is v1: "identified by the presence of the `thingId` member" (the document)."""
     return b"thingId" in members
 
 
-def _from_audit(members: Mapping[bytes, bytes], key: Extract) -> Generator[Call[Any], Any, AnyExtract]:
-    """The extract of an audit whose people can be told from Redis alone."""
-    audit = audit_of(members, key)
-    actor = special_named(audit.actor)
-    target: str | None = audit.thing_id
-    if not audit.thing_id.startswith("t2_"):
-        cached = yield Cache(audit.thing_id).get()
-        target = None if cached is None else cached.author
-    if actor is None or target is None:
-        raise UnresolvedAuditError(bytes(key), audit)
-    return converted(audit, actor.id, target)
-
-
-def audit_of(members: Mapping[bytes, bytes], key: Extract) -> Audit:
-    """A v1 audit from its stored members."""
+def audit_of(members: Mapping[bytes, bytes], key: ExtractHash) -> Audit:
+    """Return the v1 audit of these members. Raise StoredDataError if they are malformed."""
     try:
-        audit: Audit = Audits.declaration.decode_members(Audits(key.post), members)
+        audit: Audit = AuditHash.declaration.decode_members(AuditHash(key.post), members)
     except CodecError as error:
         raise StoredDataError(bytes(key), "audit:<post>", error.expected, error.found) from error
     prefix = prefix_of(audit.action)
@@ -146,29 +266,118 @@ def audit_of(members: Mapping[bytes, bytes], key: Extract) -> Audit:
     return audit
 
 
-def converted(audit: Audit, actor: str, target: str) -> AnyExtract:
-    """A v1 audit as v1.1 has it, given the ids of the moderator and of the person concerned."""
-    return extract_of(audit.action, actor, target, audit.thing_id)
+def _upgraded(members: Mapping[bytes, bytes], key: ExtractHash) -> Generator[Call[Any], Any, AnyExtract]:
+    """The ids of special accounts are known, and those of authors if the submission is cached; for others
+    the platform must be asked.
+    """
+    audit = audit_of(members, key)
+    actor = special_named(audit.actor)
+    target: str | None = audit.thing_id
+    if not audit.thing_id.startswith("t2_"):
+        cached = yield CacheHash(audit.thing_id).get()
+        target = None if cached is None else cached.author
+    if actor is None or target is None:
+        raise UnresolvedAuditError(bytes(key), audit)
+    return extract_of(audit.action, actor.id, target, audit.thing_id)
 
 
-class Extract(
+class ExtractHash(
     Record[LinkExtract | CommentExtract | BanExtract | MuteExtract],
     key="audit:<post>",
     space=openmod,
-    upgrades=[Upgrade("v1", is_audit, _from_audit)],
+    upgrades=[Upgrade("v1", is_audit, _upgraded)],
 ):
-    """The data used to construct an extract; `type` tells the shape. A v1 audit is upgraded when read."""
+    """The data used to construct an extract. `type` decides the shape. A v1 audit is upgraded when read."""
 
     post: PostId
 
 
-class Cache(
+refers(
+    ModActionSet,
+    ExtractHash,
+    lambda _, posts: (post for post, _ in posts),
+    name="extracts",
+    required=False,
+)
+refers(
+    ExtractHash,
+    TrackingSet,
+    lambda _, extract: [(extract.target, None)],
+    name="target user",
+    required=False,
+)
+
+
+class CachedComment(msgspec.Struct, frozen=True):
+    """The document lacks `author`, but every version writes it and the upgrade to v1.1 needs it."""
+
+    type: Literal["comment"]
+    """The cache type."""
+    body: str
+    """The comment body."""
+    permalink: str
+    """The comment permalink."""
+    author: UserId | None = None
+    """The `t2` of the author."""
+
+
+class CachedPost(msgspec.Struct, frozen=True, kw_only=True):
+    """The document lacks `author`, but every version writes it and the upgrade to v1.1 needs it."""
+
+    type: Literal["post"]
+    """The cache type."""
+    title: str
+    """The post title."""
+    url: str
+    """The post url."""
+    body: str | None = None
+    """The post body, if set."""
+    permalink: str
+    """The post permalink."""
+    author: UserId | None = None
+    """The `t2` of the author."""
+
+
+class CachedUser(msgspec.Struct, frozen=True, rename={"is_admin": "isAdmin", "is_app": "isApp"}):
+    """Upstream never writes `isApp`; it is read, and written for app accounts."""
+
+    type: Literal["user"]
+    """The cache type."""
+    username: str
+    """The username."""
+    is_admin: Annotated[bool, Flag("admin")] = False
+    """`admin` if the user is an admin, otherwise undefined."""
+    is_app: Annotated[bool, Flag("app")] = False
+    """`app` if the user is an app account, otherwise undefined."""
+
+
+AnyCached = CachedComment | CachedPost | CachedUser
+
+
+class CacheHash(
     Record[CachedComment | CachedPost | CachedUser],
     key="cache:<thing>",
     space=openmod,
     expiry=expires_in(CACHED_FOR, sliding=True),
     shape_by=("thing", {"t1_": CachedComment, "t3_": CachedPost, "t2_": CachedUser}),
 ):
-    """A copy of a comment, post or account; forgotten 28 days after it was last used."""
+    """A cached copy of a comment, post, or account, which expires 28 days after its last use."""
 
     thing: ThingId
+
+
+# Cached copies expire, so nothing requires that they exist.
+refers(
+    TrackingSet,
+    CacheHash,
+    lambda _, things: (thing for thing, _ in things),
+    name="cached copies",
+    required=False,
+)
+refers(
+    ExtractHash,
+    CacheHash,
+    lambda _, extract: [thing_of(extract)],
+    name="moderated thing",
+    required=False,
+)

@@ -9,9 +9,7 @@ import msgspec
 
 from keywright.errors import UsageError
 from keywright_openmod.accounts import special_named
-from keywright_openmod.events import ModAction
-from keywright_openmod.platform import Account
-from keywright_openmod.shapes import (
+from keywright_openmod.actions import (
     BanAction,
     CommentAction,
     LinkAction,
@@ -19,6 +17,8 @@ from keywright_openmod.shapes import (
     MuteAction,
     action_of,
 )
+from keywright_openmod.events import ModAction
+from keywright_openmod.platform import Account
 
 __all__ = ["Settings", "subreddit_name"]
 

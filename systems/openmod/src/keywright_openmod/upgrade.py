@@ -18,12 +18,12 @@ from keywright_openmod.accounts import is_special, special_named
 from keywright_openmod.extracts import actor_of, author_of, extract_as_of
 from keywright_openmod.platform import Platform
 from keywright_openmod.schema import (
-    Audits,
-    ComplianceList,
-    Extract,
+    AnyExtract,
+    AuditHash,
+    EnforcementSet,
+    ExtractHash,
     TrackingSet,
 )
-from keywright_openmod.shapes import AnyExtract
 
 __all__ = ["Progress", "upgrade_all"]
 
@@ -61,7 +61,7 @@ async def upgrade_all(
     sweep = _Sweep(db, platform, progress or _unheard, page)
     await sweep.enrol_everyone()
     await sweep.count()
-    async for posts in _pages(db.scan(Audits), page):
+    async for posts in _pages(db.scan(AuditHash), page):
         await sweep.upgrade([key.post for key in posts])
         if per_second:
             await asyncio.sleep(len(posts) / per_second)
@@ -91,18 +91,18 @@ class _Sweep:
                 if not is_special(each.user)
             }
             met += len(sets)
-            enrolled = await self._db.run(ComplianceList().add_many(times, when="absent"))
+            enrolled = await self._db.run(EnforcementSet().add_many(times, when="absent"))
             self._advance(enrolled=self.progress.enrolled + enrolled)
 
     async def count(self) -> None:
         total = 0
-        async for _ in self._db.scan(Audits):
+        async for _ in self._db.scan(AuditHash):
             total += 1
         self._advance(total=total)
 
     async def upgrade(self, posts: list[str]) -> None:
         """One page, its records together: by the people they name where these are known."""
-        asked = (Audits(post).pick("thing_id", "actor").attempt() for post in posts)
+        asked = (AuditHash(post).pick("thing_id", "actor").attempt() for post in posts)
         found = zip(posts, await self._db.run(gather_list(asked)), strict=True)
         old = [(post, each) for post, each in found if _is_old(each)]
         if old and self._owners is None:
@@ -129,10 +129,10 @@ class _Sweep:
 
     async def _upgrade(self, post: str, found: dict[str, Any] | KeywrightError) -> Call[AnyExtract | None]:
         if isinstance(found, KeywrightError) or "actor" not in found:
-            return Extract(post).get()  # which tells what is wrong with it
+            return ExtractHash(post).get()  # which tells what is wrong with it
         actor, target = await self._actor(found["actor"]), await self._target(found["thing_id"])
         if actor is None or target is None:
-            return Extract(post).get()  # a cached copy may tell, where nobody can be asked
+            return ExtractHash(post).get()  # a cached copy may tell, where nobody can be asked
         return extract_as_of(post, actor, target)
 
     async def _tried(self, reads: dict[str, Call[AnyExtract | None]]) -> dict[str, StoredDataError]:

@@ -14,7 +14,7 @@ from keywright import AsyncDatabase
 from keywright.errors import WrongTypeError
 from keywright_openmod.platform import Thing
 from keywright_openmod.recorder import Recorder
-from keywright_openmod.schema import Cache
+from keywright_openmod.schema import CacheHash
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.deletions import DeletionFinder
 from keywright_openmod.service.feeds import about
@@ -75,7 +75,7 @@ def test_what_is_recorded_while_its_last_check_ends_is_checked_again(redis_url: 
         )
         await handler.step()
         assert await db.run(PendingEvents().size()) == 0
-        assert await db.run(Cache(post.id).exists())
+        assert await db.run(CacheHash(post.id).exists())
         assert await db.run(ThingChecks().has(post.id))
 
     told(redis_url, story)

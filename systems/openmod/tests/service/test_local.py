@@ -9,7 +9,7 @@ from typing import Any
 from keywright import AsyncDatabase
 from keywright_openmod.events import decode_event
 from keywright_openmod.recorder import Handled, Outcome, Recorder
-from keywright_openmod.schema import Cache
+from keywright_openmod.schema import CacheHash
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.schema import LocalPost
 from keywright_openmod.settings import Settings
@@ -48,7 +48,7 @@ def test_a_deletion_is_dealt_with_when_nothing_tells_who_the_moderator_was(redis
     async def story(db: AsyncDatabase) -> None:
         made = (await ingested(db, REMOVAL)).post
         assert made is not None
-        await db.run(Cache("t2_mod").delete())  # as 28 days do
+        await db.run(CacheHash("t2_mod").delete())  # as 28 days do
         assert (await ingested(db, DELETION)).outcome is Outcome.RECORDED
         found = await db.run(LocalPost(made).get())
         assert found is not None

@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta
 import redis
 
 from keywright import AsyncDatabase
-from keywright_openmod.schema import Extract, ModActions, TrackingSet
+from keywright_openmod.actions import LinkAction
+from keywright_openmod.schema import ExtractHash, LinkExtract, ModActionSet, TrackingSet
 from keywright_openmod.service.queries import PAGE, extracts_about, show
-from keywright_openmod.shapes import LinkAction, LinkExtract
 
 from ..reddit_service import database
 
@@ -33,10 +33,10 @@ def test_everything_about_a_person_is_listed_however_much_it_is(redis_url: str) 
         times = {f"t3_{place}": NOON + timedelta(seconds=place) for place in range(number)}
         await db.run(TrackingSet("t2_ann").add_many(times))
         for place in range(0, number, 3):
-            await db.run(ModActions(f"t3_{place}").add(f"t3_x{place}", NOON))
+            await db.run(ModActionSet(f"t3_{place}").add(f"t3_x{place}", NOON))
             extract = LinkExtract(LinkAction.SPAM_LINK, "t2_mod", "t2_ann", f"t3_{place}")
-            await db.run(Extract(f"t3_x{place}").put(extract))
-        await db.run(ModActions("t2_ann").add("t3_ban", NOON))
+            await db.run(ExtractHash(f"t3_x{place}").put(extract))
+        await db.run(ModActionSet("t2_ann").add("t3_ban", NOON))
         listed = [each async for each in extracts_about(db, "t2_ann")]
         assert [each.post for each in listed] == ["t3_ban", *(f"t3_x{each}" for each in range(0, number, 3))]
         assert [each.thing for each in listed[1:]] == [f"t3_{each}" for each in range(0, number, 3)]

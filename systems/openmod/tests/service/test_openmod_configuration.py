@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from keywright.errors import UsageError
+from keywright_openmod.actions import LinkAction
 from keywright_openmod.service.configuration import VARIABLES, ConfigurationError, installation, load
-from keywright_openmod.shapes import LinkAction
 
 ENOUGH = {
     "OPENMOD_SUBREDDIT": "r/mysub",
@@ -112,6 +112,6 @@ def test_settings_can_be_read_without_credentials(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_the_documentation_names_every_variable_and_its_setting(variable: str) -> None:
-    document = (Path(__file__).parents[3] / "docs" / "openmod.md").read_text()
+    document = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
     rows = [line for line in document.splitlines() if line.startswith("| ") and variable in line]
     assert any(VARIABLES[variable][0] in row for row in rows)

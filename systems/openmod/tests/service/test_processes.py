@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from keywright import AsyncDatabase
-from keywright_openmod.schema import Extract, ModActions
+from keywright_openmod.schema import ExtractHash, ModActionSet
 from keywright_openmod.service.schema import PendingEvents
 from keywright_openmod.simulator import RedditSimulator, Submission
 from service_processes import launched
@@ -45,10 +45,10 @@ async def assert_each_disclosed_once(
     reddit: RedditSimulator, db: AsyncDatabase, posts: list[Submission]
 ) -> None:
     public = reddit.world.posts_in("mysub_log")
-    about = {post.id: await db.run(ModActions(post.id).members()) for post in posts}
+    about = {post.id: await db.run(ModActionSet(post.id).members()) for post in posts}
     assert Counter(map(len, about.values())) == {1: len(posts)}
     assert sorted(each.id for each in public) == sorted(found for (found,) in about.values())
-    assert all([await db.run(Extract(each.id).get()) for each in public])
+    assert all([await db.run(ExtractHash(each.id).get()) for each in public])
 
 
 def test_killed_again_and_again_no_event_is_lost_and_no_post_is_made_twice(
@@ -86,7 +86,7 @@ def test_killed_right_after_a_post_was_made_it_is_found_again(redis_url: str, tm
                 await eventually(lambda: len(reddit.extracts) == 3, "all are public")
                 process.signal(signal.SIGKILL)
                 await process.ended()
-            assert await db.run(ModActions(posts[0].id).members()) == []
+            assert await db.run(ModActionSet(posts[0].id).members()) == []
             reddit.faults.clear()
             with serving(variables=variables, log=tmp_path / "log") as process:
                 await settled(db)

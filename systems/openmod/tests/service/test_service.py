@@ -12,7 +12,7 @@ import pytest
 import redis
 
 from keywright import AsyncDatabase, DueQueue
-from keywright_openmod.schema import Cache, ComplianceList, Extract, ModActions, TrackingSet
+from keywright_openmod.schema import CacheHash, EnforcementSet, ExtractHash, ModActionSet, TrackingSet
 from keywright_openmod.service.schema import PendingEvents, ThingChecks
 from keywright_openmod.service.service import OpenModService, enforce_once
 from keywright_openmod.simulator import RedditSimulator, Submission, User
@@ -59,7 +59,7 @@ async def due(db: AsyncDatabase, queue: DueQueue[str], member: str) -> datetime:
 
 
 async def extracts_of(db: AsyncDatabase, thing: str) -> list[str]:
-    return await db.run(ModActions(thing).members())
+    return await db.run(ModActionSet(thing).members())
 
 
 def test_moderation_becomes_public_and_submissions_are_tracked(redis_url: str) -> None:
@@ -82,11 +82,11 @@ def test_moderation_becomes_public_and_submissions_are_tracked(redis_url: str) -
             "u/some_mod removed a post from r/mysub",
         ]
         assert await db.run(TrackingSet(author.id).members()) == [post.id]
-        assert await db.run(ComplianceList().has(author.id))
+        assert await db.run(EnforcementSet().has(author.id))
         assert await db.run(ThingChecks().has(comment.id))
         (extract,) = await extracts_of(db, post.id)
         assert any("the text of a title" in each for each in reddit.bodies)
-        assert await db.run(Extract(extract).get())
+        assert await db.run(ExtractHash(extract).get())
 
     told(story, redis_url)
 
@@ -184,7 +184,7 @@ def test_a_deleted_submission_is_forgotten_and_its_extract_redacted(redis_url: s
             await eventually_true(forgotten, "the deletion is dealt with")
         assert author.name not in reddit.bodies[0]
         assert await extracts_of(db, post.id) == []
-        assert await db.run(Cache(post.id).get()) is None
+        assert await db.run(CacheHash(post.id).get()) is None
         assert await db.run(TrackingSet(author.id).members()) == []
 
     told(story, redis_url)
@@ -200,18 +200,18 @@ def test_an_account_that_is_gone_is_forgotten_and_its_extracts_redacted(redis_ur
             await settled(db)
             getattr(reddit.world, end)(leaver)
             for each in (leaver, stayer):
-                await db.run(ComplianceList().schedule(each.id, LONG_AGO))
+                await db.run(EnforcementSet().schedule(each.id, LONG_AGO))
 
             async def forgotten() -> bool:
-                return not await db.run(ComplianceList().has(leaver.id))
+                return not await db.run(EnforcementSet().has(leaver.id))
 
             await eventually_true(forgotten, "the account is forgotten")
         assert not any(leaver.name in each for each in reddit.bodies)
         assert any(stayer.name in each for each in reddit.bodies)
         assert await extracts_of(db, gone.id) == []
         assert len(await extracts_of(db, there.id)) == 1
-        assert await db.run(Cache(leaver.id).get()) is None
-        assert await due(db, ComplianceList(), stayer.id) > datetime.now(UTC)
+        assert await db.run(CacheHash(leaver.id).get()) is None
+        assert await due(db, EnforcementSet(), stayer.id) > datetime.now(UTC)
 
     told(story, redis_url)
 
@@ -227,7 +227,7 @@ def test_no_failure_of_reddit_purges_anything(redis_url: str, status: int) -> No
             await settled(db)
         before = list(reddit.bodies)
         for people in (author, reddit.moderator):
-            await db.run(ComplianceList().schedule(people.id, LONG_AGO))
+            await db.run(EnforcementSet().schedule(people.id, LONG_AGO))
         await db.run(ThingChecks().schedule(post.id, LONG_AGO))
         for path in ("account_ids", "/about", "/api/info"):
             reddit.faults.fail(path, status, times=1000)
@@ -237,7 +237,7 @@ def test_no_failure_of_reddit_purges_anything(redis_url: str, status: int) -> No
         assert reddit.bodies == before
         assert await db.run(TrackingSet(author.id).members()) == [post.id]
         soon = datetime.now(UTC) + timedelta(minutes=11)
-        assert LONG_AGO < await due(db, ComplianceList(), author.id) < soon
+        assert LONG_AGO < await due(db, EnforcementSet(), author.id) < soon
         assert LONG_AGO < await due(db, ThingChecks(), post.id) < soon
 
     told(story, redis_url)
@@ -291,17 +291,17 @@ def test_a_key_of_another_program_stops_nothing_but_what_needs_it(redis_url: str
         async with serving(configured(reddit, redis_url)) as service:
             for each in (stuck, leaver):
                 reddit.world.delete_account(each)
-                await db.run(ComplianceList().schedule(each.id, LONG_AGO))
+                await db.run(EnforcementSet().schedule(each.id, LONG_AGO))
 
             async def forgotten() -> bool:
-                return not await db.run(ComplianceList().has(leaver.id))
+                return not await db.run(EnforcementSet().has(leaver.id))
 
             await eventually_true(forgotten, "the other account is forgotten")
             (accounts,) = [job for job in service.jobs if job.name == "accounts"]
             await eventually(lambda: f"user:{stuck.id}" in (accounts.health.trouble or ""), "health says why")
             removed(reddit, author)
             await published(reddit, 1)
-        assert await db.run(ComplianceList().has(stuck.id))
+        assert await db.run(EnforcementSet().has(stuck.id))
 
     told(story, redis_url)
 
@@ -319,17 +319,17 @@ def test_data_of_an_earlier_version_is_brought_up_to_date_and_watched(redis_url:
             "createdAt": "1700000000000",
         }
         await db.run(TrackingSet(author.id).add(post.id, LONG_AGO))
-        await db.run(ModActions(post.id).add(old.id, LONG_AGO))
+        await db.run(ModActionSet(post.id).add(old.id, LONG_AGO))
         store_raw(redis_url, f"audit:{old.id}", audit)
         async with serving(configured(reddit, redis_url)):
 
             async def enrolled() -> bool:
                 return await db.run(ThingChecks().has(post.id)) and await db.run(
-                    ComplianceList().has(author.id)
+                    EnforcementSet().has(author.id)
                 )
 
             await eventually_true(enrolled, "what was kept is looked at from now on")
-        found = await db.run(Extract(old.id).get())
+        found = await db.run(ExtractHash(old.id).get())
         assert found is not None
         assert (found.actor, found.target) == (reddit.moderator.id, author.id)
 
@@ -393,10 +393,10 @@ def test_on_a_cluster_it_does_the_same(cluster_url: str) -> None:
             await settled(db)
             assert len(await extracts_of(db, post.id)) == 1
             reddit.world.delete_account(author)
-            await db.run(ComplianceList().schedule(author.id, LONG_AGO))
+            await db.run(EnforcementSet().schedule(author.id, LONG_AGO))
 
             async def forgotten() -> bool:
-                return not await db.run(ComplianceList().has(author.id))
+                return not await db.run(EnforcementSet().has(author.id))
 
             await eventually_true(forgotten, "the account is forgotten")
         assert "jane" not in reddit.bodies[0]

@@ -14,7 +14,7 @@ from keywright_openmod.enforcement import PERIOD, next_check
 from keywright_openmod.events import EventSource, decode_event
 from keywright_openmod.platform import Thing
 from keywright_openmod.recorder import Outcome, Recorder
-from keywright_openmod.schema import Cache, ModActions
+from keywright_openmod.schema import CacheHash, ModActionSet
 from keywright_openmod.service.schema import ThingChecks
 from keywright_service.errors import PlatformError
 
@@ -62,10 +62,10 @@ async def survey(db: AsyncDatabase) -> int:
 
 async def _kept(db: AsyncDatabase) -> AsyncIterator[str]:
     """Every submission with extracts or a cached copy; some come twice."""
-    async for disclosed in db.scan(ModActions):
+    async for disclosed in db.scan(ModActionSet):
         if not disclosed.thing.startswith("t2_"):
             yield disclosed.thing
-    async for cached in db.scan(Cache):
+    async for cached in db.scan(CacheHash):
         if not cached.thing.startswith("t2_"):
             yield cached.thing
 
@@ -112,7 +112,7 @@ class DeletionFinder:
 
     async def _keep(self, claimed: Claimed[str], was_due: datetime | None) -> None:
         cached, disclosed = await self._db.run(
-            gather(Cache(claimed.member).exists(), ModActions(claimed.member).exists())
+            gather(CacheHash(claimed.member).exists(), ModActionSet(claimed.member).exists())
         )
         if not cached and not disclosed:
             await self._db.run(ThingChecks().finish(claimed))

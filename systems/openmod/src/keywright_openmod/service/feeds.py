@@ -10,9 +10,9 @@ from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from keywright_openmod.actions import action_of
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.reddit import moment
-from keywright_openmod.shapes import action_of
 
 __all__ = ["Entry", "Feed", "RedditFeed", "reddit_feeds"]
 

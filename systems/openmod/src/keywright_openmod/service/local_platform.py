@@ -14,9 +14,8 @@ from keywright import AsyncDatabase
 from keywright.operations import commit
 from keywright_openmod.extracts import account_of
 from keywright_openmod.platform import Account, Comment, Post, Thing
-from keywright_openmod.schema import Cache, TrackingSet
+from keywright_openmod.schema import CachedComment, CachedPost, CacheHash, TrackingSet
 from keywright_openmod.service.schema import LocalMarker, LocalPost, LocalPosts, Published
-from keywright_openmod.shapes import CachedComment, CachedPost
 from keywright_service.errors import PlatformRefusedError
 
 __all__ = ["LocalPlatform"]
@@ -52,7 +51,7 @@ class LocalPlatform:
         told = self._accounts.get(user)
         if told is not None and told.name:
             return told
-        known = account_of(user, await self._db.run(Cache(user).get()))
+        known = account_of(user, await self._db.run(CacheHash(user).get()))
         if known is None:
             raise _untold(user, "no event told who that is")
         return known
@@ -92,7 +91,7 @@ class LocalPlatform:
         return True
 
     async def _stored(self, thing: str) -> Thing | None:
-        cached = await self._db.run(Cache(thing).get())
+        cached = await self._db.run(CacheHash(thing).get())
         if not isinstance(cached, CachedPost | CachedComment):
             return None
         author = cached.author or None

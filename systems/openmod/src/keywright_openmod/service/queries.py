@@ -11,19 +11,23 @@ import msgspec
 from keywright import AsyncDatabase, gather, gather_list
 from keywright.errors import KeywrightError
 from keywright_openmod.accounts import UNAVAILABLE, account_named, special_account
+from keywright_openmod.actions import ModActionType
 from keywright_openmod.extracts import account_of
 from keywright_openmod.platform import Account
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body
-from keywright_openmod.schema import Cache, Extract, ModActions, TrackingSet, UnresolvedAuditError
-from keywright_openmod.service.schema import LocalPost
-from keywright_openmod.shapes import (
+from keywright_openmod.schema import (
     AnyCached,
     AnyExtract,
     Audit,
     CachedUser,
-    ModActionType,
+    CacheHash,
+    ExtractHash,
+    ModActionSet,
+    TrackingSet,
+    UnresolvedAuditError,
     thing_of,
 )
+from keywright_openmod.service.schema import LocalPost
 
 __all__ = ["Listed", "Shown", "extracts_about", "show"]
 
@@ -57,7 +61,7 @@ async def extracts_about(db: AsyncDatabase, thing: str) -> AsyncIterator[Listed]
         things += [each for each in await db.run(TrackingSet(thing).members()) if each != thing]
     for start in range(0, len(things), PAGE):
         page = things[start : start + PAGE]
-        disclosed = await db.run(gather_list(ModActions(each).range() for each in page))
+        disclosed = await db.run(gather_list(ModActionSet(each).range() for each in page))
         posts = [(each, post, at) for each, found in zip(page, disclosed, strict=True) for post, at in found]
         for listed in await _listed(db, posts):
             yield listed
@@ -65,7 +69,7 @@ async def extracts_about(db: AsyncDatabase, thing: str) -> AsyncIterator[Listed]
 
 async def _listed(db: AsyncDatabase, posts: Sequence[tuple[str, str, datetime]]) -> list[Listed]:
     stored = await db.run(
-        gather_list(gather(Extract(post).get().attempt(), LocalPost(post).get()) for _, post, _ in posts)
+        gather_list(gather(ExtractHash(post).get().attempt(), LocalPost(post).get()) for _, post, _ in posts)
     )
     listed = []
     for (thing, post, at), (found, kept) in zip(posts, stored, strict=True):
@@ -76,7 +80,7 @@ async def _listed(db: AsyncDatabase, posts: Sequence[tuple[str, str, datetime]])
 
 async def show(db: AsyncDatabase, post: str) -> Shown | None:
     """An extract; None where there is none. As published where the post is kept here, else rendered."""
-    found, kept = await db.run(gather(Extract(post).get().attempt(), LocalPost(post).get()))
+    found, kept = await db.run(gather(ExtractHash(post).get().attempt(), LocalPost(post).get()))
     if isinstance(found, KeywrightError) and not isinstance(found, UnresolvedAuditError):
         raise found
     if found is None:
@@ -88,7 +92,7 @@ async def show(db: AsyncDatabase, post: str) -> Shown | None:
 
 async def _rendered(db: AsyncDatabase, stored: AnyExtract | Audit) -> str:
     thing = stored.thing_id if isinstance(stored, Audit) else thing_of(stored)
-    content = await db.run(Cache(thing).get())
+    content = await db.run(CacheHash(thing).get())
     disclosure = Disclosure(
         action=stored.action if isinstance(stored, Audit) else stored.type,
         moderator=await _moderator(db, stored),
@@ -111,7 +115,7 @@ async def _author(db: AsyncDatabase, stored: AnyExtract | Audit, content: AnyCac
 
 
 async def _account(db: AsyncDatabase, user: str) -> Account:
-    return special_account(user) or account_of(user, await db.run(Cache(user).get())) or UNAVAILABLE
+    return special_account(user) or account_of(user, await db.run(CacheHash(user).get())) or UNAVAILABLE
 
 
 def _action(found: AnyExtract | KeywrightError | None) -> ModActionType | None:

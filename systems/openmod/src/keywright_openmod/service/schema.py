@@ -25,7 +25,7 @@ from keywright import (
     expires_in,
 )
 from keywright_openmod import schema as model
-from keywright_openmod.shapes import PostId, ThingId
+from keywright_openmod.schema import PostId, ThingId
 
 __all__ = [
     "FeedPosition",
