@@ -1,4 +1,4 @@
-"""An installation of Open Mod on a test's server: events in, what is stored and published out."""
+"""An installation of Open Mod on a test server: handle events, read everything stored and published."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from keywright import AsyncDatabase, Call, aconnect, recover
 from keywright.errors import ConflictError
 from keywright.testing import ManualClock, Raw
 from keywright_openmod.actions import BanAction, CommentAction, LinkAction, MuteAction
-from keywright_openmod.enforcement import Batch, Enforcer
+from keywright_openmod.enforcement import Enforcer, EnforcerBatch
 from keywright_openmod.events import Event, decode_event
 from keywright_openmod.platform import Account
-from keywright_openmod.recorder import Handled, Outcome, Recorder
+from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.schema import bind
 from keywright_openmod.settings import Settings
-from keywright_openmod.upgrade import Progress, upgrade_all
+from keywright_openmod.upgrade import UpgradeProgress, upgrade_all
 
 from .reddit_double import Death, Fate, Reddit, mortal
 
@@ -33,7 +33,7 @@ SETTINGS = Settings.read({"targetSubredit": "cats_log", "moderationActions": EVE
 def mod_action(
     action: str, moderator: str, target: Account, thing: str = "", *, at: datetime = NOON, **more: Any
 ) -> Event:
-    """A ModAction as the platform sends it: both targets are there, what is not meant is empty."""
+    """Return a ModAction as the platform sends it: with both targets, the irrelevant one empty."""
     return decode_event(
         {
             "type": "ModAction",
@@ -65,7 +65,7 @@ def deleted(thing: str, author: str = "", source: int = 1) -> Event:
 
 
 class Newsroom:
-    """One loop, one database, one Reddit; every event is handled by a process of its own."""
+    """One event loop, one database, one Reddit. A new recorder handles each event."""
 
     def __init__(
         self, url: str, runner: asyncio.Runner, db: AsyncDatabase, raw: Raw, clock: ManualClock
@@ -84,27 +84,27 @@ class Newsroom:
     def wait(self, work: Any) -> Any:
         return self._runner.run(work)
 
-    def handle(self, event: Event, fate: Fate | None = None) -> Handled | None:
-        """What became of an event; None when the process died at it."""
+    def handle(self, event: Event, fate: Fate | None = None) -> HandledEvent | None:
+        """Handle an event; None if the process died."""
         fate = fate or Fate()
         recorder = Recorder(mortal(self.db, fate), self.reddit.session(fate), self.settings)
         try:
-            handled: Handled = self._runner.run(recorder.handle(event))
+            handled: HandledEvent = self._runner.run(recorder.handle(event))
         except Death:
             return None
         return handled
 
     def meanwhile(self, event: Event) -> bool:
-        """Another process handles an event while one of ours is at a step; False: deliver it again."""
+        """Handle an event in another process during a step of ours; False if it must be delivered again."""
 
         async def handled(db: AsyncDatabase) -> bool:
             done = await Recorder(db, self.reddit.session(), self.settings).handle(event)
-            return done.outcome is not Outcome.BUSY
+            return done.outcome is not EventOutcome.BUSY
 
         return self._elsewhere(handled)
 
     def enforced_meanwhile(self) -> bool:
-        """Another process enforces the policy while one of ours is at a step; False: with trouble."""
+        """Enforce the policy in another process during a step of ours; False if there were errors."""
 
         async def enforced(db: AsyncDatabase) -> bool:
             return not (await Enforcer(db, self.reddit.session()).run_batch()).troubles
@@ -112,7 +112,7 @@ class Newsroom:
         return self._elsewhere(enforced)
 
     def _elsewhere(self, work: Callable[[AsyncDatabase], Awaitable[bool]]) -> bool:
-        """On a thread of its own. On a cluster a commit under way keeps others waiting: False."""
+        """Run it in another thread. Return False on a conflict with a commit that is under way."""
 
         async def connected() -> bool:
             async with aconnect(self.url, *bind(), clock=self.clock) as db:
@@ -124,18 +124,18 @@ class Newsroom:
             except ConflictError:
                 return False
 
-    def enforce(self, fate: Fate | None = None, *, batch: int = 50) -> Batch | None:
-        """One batch; None when the process died at it."""
+    def enforce(self, fate: Fate | None = None, *, batch: int = 50) -> EnforcerBatch | None:
+        """Run one batch; None if the process died."""
         fate = fate or Fate()
         enforcer = Enforcer(mortal(self.db, fate), self.reddit.session(fate), batch=batch)
         try:
-            done: Batch = self._runner.run(enforcer.run_batch())
+            done: EnforcerBatch = self._runner.run(enforcer.run_batch())
         except Death:
             return None
         return done
 
     def enforce_all(self) -> None:
-        """A day later, everything that is due."""
+        """Let a day pass, and check all accounts."""
         self.clock.advance(days=1, seconds=1)
         while True:
             done = self.enforce()
@@ -144,12 +144,12 @@ class Newsroom:
             if not done.more:
                 return
 
-    def upgrade(self, **options: Any) -> Progress:
-        progress: Progress = self._runner.run(upgrade_all(self.db, self.reddit.session(), **options))
+    def upgrade(self, **options: Any) -> UpgradeProgress:
+        progress: UpgradeProgress = self._runner.run(upgrade_all(self.db, self.reddit.session(), **options))
         return progress
 
     def holds_end(self) -> None:
-        """As after the longest hold: claims of the dead are free, queue entries due, commits settled."""
+        """Let every hold end: claims of dead processes expire, entries are due, commits are recovered."""
         self.clock.advance(minutes=20)
         for name in self.raw.names():
             if name.startswith(b"event:") and self.raw("GET", name).startswith(b"claim:"):
@@ -159,7 +159,7 @@ class Newsroom:
                 pass
 
     def everything(self) -> dict[str, Any]:
-        """Every key with its value, as redis-py reads it."""
+        """Return every key with its value, as redis-py reads it."""
         return {name.decode(): self._value(name) for name in sorted(self.raw.names())}
 
     def _value(self, name: bytes) -> Any:
@@ -194,8 +194,8 @@ def newsroom(url: str, raw: Raw) -> Iterator[Newsroom]:
 
 __all__ = [
     "NOON",
+    "EventOutcome",
     "Newsroom",
-    "Outcome",
     "deleted",
     "mod_action",
     "newsroom",

@@ -1,4 +1,4 @@
-"""A Reddit of its own for tests, and processes that die: before any command, or just after it."""
+"""An in-memory Reddit for tests, and processes that die before or after any command."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ME = Account("t2_openmod", "openmod-app", is_app=True)
 
 
 class Death(BaseException):
-    """The process is gone: no handler of the program runs a command after it."""
+    """The process died: it sends no further command."""
 
 
 class Fate:
-    """Counts the steps of a process, Redis commands and platform requests alike, and ends it at one."""
+    """Counts the steps of a process, Redis commands and platform requests, and ends it at one of them."""
 
     def __init__(self, steps: int | None = None) -> None:
         self.steps = steps
@@ -52,7 +52,7 @@ class PublicPost(msgspec.Struct):
 
 
 class Reddit:
-    """People, what they wrote, and what was published; the truth that every process asks."""
+    """The accounts, submissions and public posts that all processes see."""
 
     def __init__(self) -> None:
         self.accounts: dict[str, Account] = {ME.id: ME}
@@ -99,14 +99,14 @@ class Reddit:
         self.things[thing] = msgspec.structs.replace(self.things[thing], body=f"body {text}")
 
     def delete_account(self, user: str) -> None:
-        """What they wrote stays, without a name on it."""
+        """Delete an account; its submissions stay without an author."""
         self.accounts.pop(user, None)
         for thing, found in self.things.items():
             if found.author == user:
                 self.things[thing] = msgspec.structs.replace(found, author=None)
 
     def in_trouble(self) -> bool:
-        """Whether this request fails: `calm` ones are answered first, then `troubled` ones are not."""
+        """Return whether this request fails: the next `calm` ones succeed, then `troubled` ones fail."""
         if self.calm > 0:
             self.calm -= 1
             return False
@@ -120,7 +120,7 @@ class Reddit:
 
 
 class Session:
-    """The platform as one process sees it: it may be in trouble, and the process may die at it."""
+    """The platform of one process: requests may fail, and the process may die at them."""
 
     def __init__(self, reddit: Reddit, fate: Fate) -> None:
         self._reddit = reddit
@@ -165,7 +165,7 @@ class Session:
         return True
 
     async def _answer(self, asked: str, answer: Callable[[], T]) -> T:
-        """A process may die before it asks, and after that before it learns the answer."""
+        """Answer a request. The process may die before it, or before it receives the reply."""
         self._fate.step()
         self._reddit.asked.append(asked)
         if self._reddit.in_trouble():
@@ -188,7 +188,7 @@ class Exchange(Call[list[Reply]]):
 
 
 class MortalDatabase:
-    """A database in the hands of a process that dies: commands after its death are never sent."""
+    """The database of a process that dies: commands after its death are not sent."""
 
     def __init__(self, database: AsyncDatabase, fate: Fate) -> None:
         self._database = database
@@ -221,5 +221,5 @@ class MortalDatabase:
 
 
 def mortal(database: AsyncDatabase, fate: Fate) -> AsyncDatabase:
-    """As what a program takes; it uses nothing but what the double has."""
+    """Return a database for a program, which uses only what MortalDatabase has."""
     return cast("AsyncDatabase", MortalDatabase(database, fate))

@@ -1,4 +1,4 @@
-"""The content deletion policy: whom it finds, what it leaves, and that it errs on no side."""
+"""The content deletion policy: deleted accounts are found and erased completely, others never."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ms(moment: datetime) -> int:
 
 
 def moderated(room: Newsroom) -> str:
-    """Ann's post, removed; and Ann, banned."""
+    """Let Ann's post be removed and Ann be banned, and return the id of the post."""
     ann = room.reddit.join("Ann")
     room.reddit.join("Mod")
     post = room.reddit.write_post(ann, "secret")
@@ -34,12 +34,12 @@ def moderated(room: Newsroom) -> str:
 
 
 def test_everyone_who_is_cached_tracked_or_targeted_is_enrolled(room: Newsroom) -> None:
-    """Mistake 1: nobody ever was, so no account was ever checked."""
+    """Upstream enrols nobody: docs/resolutions.md#mistake-1."""
     moderated(room)
     assert set(room.everything()["cdpComplianceUserList"]) == {"t2_ann", "t2_mod"}
 
 
-def test_being_seen_again_does_not_put_off_the_check(room: Newsroom) -> None:
+def test_activity_does_not_postpone_the_check_of_an_account(room: Newsroom) -> None:
     ann = room.reddit.join("Ann")
     for text in ("one", "two"):
         room.handle(submitted(room.reddit.write_post(ann, text).id))
@@ -60,28 +60,30 @@ def test_a_deleted_account_leaves_nothing(any_room: Newsroom) -> None:
 
 
 def test_a_deleted_account_that_was_never_moderated_leaves_nothing(any_room: Newsroom) -> None:
-    """Mistake 10: its cached copy stayed, unless the person happened to be tracked as a thing."""
+    """Upstream leaves the cached user: docs/resolutions.md#mistake-10."""
     any_room.handle(submitted(any_room.reddit.write_comment(any_room.reddit.join("Ann"), "secret").id))
     any_room.reddit.delete_account("t2_ann")
     any_room.enforce_all()
     assert {name.split(":")[0] for name in any_room.everything()} == {"event"}
 
 
-def test_what_was_only_observed_is_not_tracked_longer_than_it_is_cached(any_room: Newsroom) -> None:
-    """Mistake 12: the 28 days held for cached copies alone; sets of ids grew for ever."""
+def test_a_submission_without_extract_is_untracked_when_its_cached_copy_has_expired(
+    any_room: Newsroom,
+) -> None:
+    """Upstream expires cached copies only: docs/resolutions.md#mistake-12."""
     post = moderated(any_room)
     ann = any_room.reddit.accounts["t2_ann"]
     observed = [any_room.reddit.write_comment(ann, str(number)).id for number in range(60)]
     for thing in observed:
         any_room.handle(submitted(thing))
     for thing in (*observed[:55], post):
-        any_room.raw("DEL", f"cache:{thing}")  # as 28 days do
+        any_room.raw("DEL", f"cache:{thing}")  # as if it had expired
     any_room.enforce_all()
     assert set(any_room.everything()["user:t2_ann"]) == {post, "t2_ann", *observed[55:]}
     assert "t3_x1" in any_room.everything()[f"mod-actions:{post}"]
 
 
-def test_of_a_deleted_account_the_public_content_stays_without_the_person(room: Newsroom) -> None:
+def test_after_an_account_is_deleted_its_public_content_stays_without_the_person(room: Newsroom) -> None:
     moderated(room)
     room.reddit.delete_account("t2_ann")
     room.enforce_all()
@@ -92,8 +94,8 @@ def test_of_a_deleted_account_the_public_content_stays_without_the_person(room: 
     assert "deleted their account" in ban.body
 
 
-def test_content_that_is_not_cached_any_more_is_asked_for_and_not_cached_again(room: Newsroom) -> None:
-    """Mistake 11: rendering during enforcement made a new copy of what was to be forgotten."""
+def test_content_that_is_fetched_for_a_redaction_is_not_cached(room: Newsroom) -> None:
+    """Upstream caches it again: docs/resolutions.md#mistake-11."""
     post = moderated(room)
     room.raw("DEL", f"cache:{post}")
     room.reddit.delete_account("t2_ann")
@@ -102,16 +104,16 @@ def test_content_that_is_not_cached_any_more_is_asked_for_and_not_cached_again(r
     assert "secret" not in str(room.everything())
 
 
-def test_of_a_deleted_submission_the_public_content_goes_too(room: Newsroom) -> None:
+def test_after_a_submission_is_deleted_its_public_content_is_removed_too(room: Newsroom) -> None:
     post = moderated(room)
     del room.reddit.things[post]
     room.handle(deleted(post, "t2_ann"))
     assert "secret" not in room.reddit.public["t3_x1"].body
     assert "secret" not in str(room.everything())
-    assert set(room.everything()["user:t2_ann"]) == {"t2_ann"}, "the ban stays until the account goes"
+    assert set(room.everything()["user:t2_ann"]) == {"t2_ann"}, "the ban stays until the account is deleted"
 
 
-def test_a_deletion_that_does_not_name_its_author_is_found_in_the_cache_or_the_extracts(
+def test_the_author_of_a_deletion_event_without_one_is_found_in_the_cache_or_the_extracts(
     room: Newsroom,
 ) -> None:
     post = moderated(room)
@@ -124,8 +126,8 @@ def test_a_deletion_that_does_not_name_its_author_is_found_in_the_cache_or_the_e
     assert set(room.everything()["user:t2_ann"]) == {"t2_ann"}
 
 
-def test_trouble_with_an_account_is_never_taken_for_deletion(any_room: Newsroom) -> None:
-    """Mistake 2: any error, a rate limit too, purged an account for good."""
+def test_an_error_of_the_platform_is_never_treated_as_a_deletion(any_room: Newsroom) -> None:
+    """Upstream purges the account after any error: docs/resolutions.md#mistake-2."""
     moderated(any_room)
     before = any_room.everything()
     any_room.clock.advance(days=1, minutes=1)
@@ -138,7 +140,7 @@ def test_trouble_with_an_account_is_never_taken_for_deletion(any_room: Newsroom)
     assert after == before
 
 
-def test_nobody_is_checked_while_the_platform_does_not_answer(room: Newsroom) -> None:
+def test_no_account_is_checked_while_the_platform_does_not_answer(room: Newsroom) -> None:
     moderated(room)
     before = room.everything()
     room.clock.advance(days=1, minutes=1)
@@ -148,7 +150,7 @@ def test_nobody_is_checked_while_the_platform_does_not_answer(room: Newsroom) ->
     assert room.everything() == before
 
 
-def test_an_account_nobody_could_tell_of_is_asked_about_again_soon(room: Newsroom) -> None:
+def test_an_account_without_a_certain_answer_is_retried_after_ten_minutes(room: Newsroom) -> None:
     moderated(room)
     room.clock.advance(days=1, minutes=1)
     room.reddit.calm, room.reddit.troubled = 2, 1
@@ -161,7 +163,7 @@ def test_an_account_nobody_could_tell_of_is_asked_about_again_soon(room: Newsroo
     assert (done.active, done.erased, done.troubles) == (1, 0, ())
 
 
-def test_trouble_in_the_middle_of_an_erasure_is_continued(any_room: Newsroom) -> None:
+def test_an_erasure_that_fails_in_the_middle_is_continued(any_room: Newsroom) -> None:
     for calm in range(3, 30):
         for name in any_room.raw.names():
             any_room.raw("DEL", name)
@@ -181,8 +183,8 @@ def test_trouble_in_the_middle_of_an_erasure_is_continued(any_room: Newsroom) ->
         assert "t2_ann" not in str(any_room.everything())
 
 
-def test_a_daily_run_checks_everyone_every_day(room: Newsroom) -> None:
-    """Mistake 5: checked again "a day from now", from the middle of a run, is after the next one."""
+def test_a_daily_run_checks_every_account_every_day(room: Newsroom) -> None:
+    """Upstream checks every second day: docs/resolutions.md#mistake-5."""
     for name in ("Ann", "Bob", "Cleo"):
         room.handle(submitted(room.reddit.write_post(room.reddit.join(name), name).id))
     for day in range(1, 10):
@@ -193,7 +195,7 @@ def test_a_daily_run_checks_everyone_every_day(room: Newsroom) -> None:
 
 
 class Slow(Fate):
-    """Each step takes a moment."""
+    """Each step takes 10 ms."""
 
     def __init__(self, room: Newsroom) -> None:
         super().__init__()
@@ -204,14 +206,14 @@ class Slow(Fate):
         self._room.clock.advance(milliseconds=10)
 
 
-def test_the_next_check_is_whole_days_after_the_last() -> None:
+def test_the_next_check_is_a_whole_number_of_days_after_the_last() -> None:
     for late in (timedelta(0), timedelta(seconds=7), timedelta(hours=23, minutes=59)):
         assert next_check(NOON, NOON + late) == NOON + DAY
     assert next_check(NOON, NOON + 3 * DAY + timedelta(hours=1)) == NOON + 4 * DAY
     assert next_check(NOON, NOON - timedelta(milliseconds=5)) == NOON + DAY, "clocks may disagree"
 
 
-def test_a_worker_that_is_always_there_checks_once_a_day_without_drift(room: Newsroom) -> None:
+def test_a_worker_that_runs_all_the_time_checks_once_a_day_without_drift(room: Newsroom) -> None:
     room.handle(submitted(room.reddit.write_post(room.reddit.join("Ann"), "one").id))
     checked = []
     for _ in range(5 * 24 * 6):
@@ -224,7 +226,7 @@ def test_a_worker_that_is_always_there_checks_once_a_day_without_drift(room: New
     assert checked == [ms(NOON + (day + 2) * DAY) for day in range(5)]
 
 
-def test_more_than_a_batch_is_done_in_several(room: Newsroom) -> None:
+def test_more_accounts_than_a_batch_are_checked_in_several_batches(room: Newsroom) -> None:
     people = {f"t2_n{number}": NOON for number in range(120)}
     room.run(EnforcementSet().schedule_many(people))
     seen = [room.enforce() for _ in range(3)]
@@ -232,8 +234,8 @@ def test_more_than_a_batch_is_done_in_several(room: Newsroom) -> None:
     assert not room.everything()
 
 
-def test_a_person_with_more_than_a_thousand_things_is_forgotten_whole(any_room: Newsroom) -> None:
-    """Mistake 4: a page was taken for the whole set, and the set deleted."""
+def test_an_account_with_more_than_a_thousand_submissions_is_erased_completely(any_room: Newsroom) -> None:
+    """Upstream erases only the first 1,000: docs/resolutions.md#mistake-4."""
     any_room.reddit.join("Ann")
     things = {f"t1_{number}": NOON for number in range(1234)}
     any_room.run(TrackingSet("t2_ann").add_many(things))
@@ -258,7 +260,7 @@ def test_a_person_with_more_than_a_thousand_things_is_forgotten_whole(any_room: 
     assert not any_room.everything()
 
 
-def test_an_extract_that_cannot_be_edited_does_not_keep_the_rest(room: Newsroom) -> None:
+def test_an_extract_that_cannot_be_edited_does_not_block_the_rest_of_an_erasure(room: Newsroom) -> None:
     post = moderated(room)
     other = room.reddit.write_post(room.reddit.accounts["t2_ann"], "other").id
     room.handle(submitted(other))
@@ -275,7 +277,9 @@ def test_an_extract_that_cannot_be_edited_does_not_keep_the_rest(room: Newsroom)
     assert "t2_ann" not in str(room.everything())
 
 
-def test_an_extract_that_cannot_be_edited_does_not_keep_others_about_the_same(room: Newsroom) -> None:
+def test_an_extract_that_cannot_be_edited_does_not_block_others_about_the_same_submission(
+    room: Newsroom,
+) -> None:
     post = moderated(room)
     room.handle(mod_action("spamlink", "Mod", room.reddit.accounts["t2_ann"], post))
     room.reddit.uneditable.add("t3_x1")
@@ -290,13 +294,13 @@ def test_an_extract_that_cannot_be_edited_does_not_keep_others_about_the_same(ro
 
 
 def broken(room: Newsroom, name: str, **members: str) -> None:
-    """A record that no version wrote."""
+    """Store a record that no version writes."""
     room.raw("DEL", name)
     room.raw("HSET", name, *(word for pair in members.items() for word in pair))
 
 
-def test_a_record_that_cannot_be_read_is_no_way_to_stay(any_room: Newsroom) -> None:
-    """What it was about is unknown, so the public post tells nothing any more."""
+def test_an_account_is_erased_though_its_records_are_malformed(any_room: Newsroom) -> None:
+    """The subject of the extract is unknown, so the public post keeps only the notice."""
     post = moderated(any_room)
     broken(any_room, "audit:t3_x1", type="lock", link=post)
     broken(any_room, f"cache:{post}", type="nothing")
@@ -309,7 +313,7 @@ def test_a_record_that_cannot_be_read_is_no_way_to_stay(any_room: Newsroom) -> N
         assert "deleted their account" in made.body
 
 
-def test_a_deleted_submission_is_forgotten_though_its_records_cannot_be_read(any_room: Newsroom) -> None:
+def test_a_deleted_submission_is_erased_though_its_records_are_malformed(any_room: Newsroom) -> None:
     post = moderated(any_room)
     broken(any_room, "audit:t3_x1", type="lock")
     broken(any_room, f"cache:{post}", type="nothing")
@@ -321,7 +325,7 @@ def test_a_deleted_submission_is_forgotten_though_its_records_cannot_be_read(any
     ]
 
 
-def test_an_account_that_cannot_be_erased_does_not_keep_the_others(room: Newsroom) -> None:
+def test_an_account_that_cannot_be_erased_does_not_block_the_others(room: Newsroom) -> None:
     moderated(room)
     bob = room.reddit.join("Zob")
     room.handle(submitted(room.reddit.write_post(bob, "other").id))
@@ -338,7 +342,7 @@ def test_an_account_that_cannot_be_erased_does_not_keep_the_others(room: Newsroo
     assert room.everything()["cdpComplianceUserList"]["t2_ann"] == ms(room.clock.now()) + 600_000
 
 
-def test_a_post_that_is_gone_needs_no_redaction(room: Newsroom) -> None:
+def test_a_public_post_that_no_longer_exists_needs_no_redaction(room: Newsroom) -> None:
     moderated(room)
     del room.reddit.public["t3_x1"]
     room.reddit.delete_account("t2_ann")
@@ -347,10 +351,10 @@ def test_a_post_that_is_gone_needs_no_redaction(room: Newsroom) -> None:
 
 
 @pytest.mark.parametrize("event", ["submit", "action", "update"])
-def test_what_is_recorded_while_an_account_is_forgotten_is_forgotten_too(
+def test_data_that_is_recorded_during_the_erasure_of_an_account_is_erased_too(
     any_room: Newsroom, event: str
 ) -> None:
-    """At any step of the erasure another process, which looked the account up before, records something."""
+    """At any step of the erasure another process that looked up the account before records an event."""
     for steps in range(200):
         for name in any_room.raw.names():
             any_room.raw("DEL", name)
@@ -377,12 +381,12 @@ def test_what_is_recorded_while_an_account_is_forgotten_is_forgotten_too(
         for secret in ("t2_ann", "secret", "late"):
             assert secret not in str(stored), steps
         assert not [made for made in any_room.reddit.public.values() if "Ann" in made.body], steps
-        if meanwhile.delivered:  # what is disclosed only now is about nobody, and stays
+        if meanwhile.delivered:  # an extract that is published only now names nobody, and stays
             assert not [name for name in stored if name.startswith(("audit:", "mod-actions:"))], steps
 
 
 class Meanwhile(Fate):
-    """During one step the account is there again for another process, which handles an event."""
+    """During one step another process, which still sees the account, handles an event."""
 
     def __init__(self, room: Newsroom, at: int, event: Event) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Events are decoded strictly, settings leniently where installations were; both say what is wrong."""
+"""Decoding of events and of settings, and the errors of malformed ones."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ACTION: dict[str, Any] = {
 }
 
 
-def test_each_event_is_told_by_its_type() -> None:
+def test_each_event_is_decoded_by_its_type() -> None:
     samples: list[tuple[dict[str, Any], type, str]] = [
         ({"type": "PostSubmit", "post": {"id": "t3_1"}}, PostSubmit, "submit:t3_1"),
         ({"type": "CommentSubmit", "comment": {"id": "t1_1"}}, CommentSubmit, "submit:t1_1"),
@@ -81,7 +81,7 @@ def test_each_event_is_told_by_its_type() -> None:
     ],
     ids=lambda broken: str(broken)[:60],
 )
-def test_a_malformed_event_is_refused_and_told(broken: Any) -> None:
+def test_a_malformed_event_is_refused(broken: Any) -> None:
     with pytest.raises(MalformedEventError, match="is not as the platform documents it"):
         decode_event(broken)
 
@@ -97,8 +97,8 @@ def test_a_malformed_event_is_refused_and_told(broken: Any) -> None:
     ],
     ids=str,
 )
-def test_actions_that_differ_have_other_markers(change: dict[str, Any]) -> None:
-    """Mistake 7 was a marker of action and time alone."""
+def test_different_actions_have_different_markers(change: dict[str, Any]) -> None:
+    """Upstream hashes action and time only: docs/resolutions.md#mistake-7."""
     assert decode_event({**ACTION, **change}).id != decode_event(ACTION).id
 
 
@@ -119,8 +119,8 @@ def left_out(chosen: Settings, action: str, moderator: str = "Mod", target: str 
     return chosen.leaves_out(event)
 
 
-def test_what_is_not_set_has_its_default() -> None:
-    """Mistake 9: settings that are undefined crashed."""
+def test_missing_settings_have_defaults() -> None:
+    """Upstream crashes: docs/resolutions.md#mistake-9."""
     chosen = settings()
     assert chosen.moderation_actions == {
         LinkAction.REMOVE_LINK,
@@ -137,12 +137,12 @@ def test_what_is_not_set_has_its_default() -> None:
 
 @pytest.mark.parametrize("empty", ["", " ", ",", " , ,"])
 def test_an_empty_list_of_names_excludes_nobody(empty: str) -> None:
-    """Mistake 9: it held one empty name, and an event without a name was excluded."""
+    """Upstream excludes the empty name: docs/resolutions.md#mistake-9."""
     assert settings(excludedModerators=empty, excludedUsers=empty).excluded_users == frozenset()
 
 
 def test_names_are_compared_whole_and_in_any_case() -> None:
-    """Mistake 9: case made a difference; later "bob" was excluded because "bobby" was."""
+    """Upstream compares by case, and later by substring: docs/resolutions.md#mistake-9."""
     chosen = settings(excludedModerators="Bobby, MOX", excludedUsers="anna")
     assert left_out(chosen, "removelink", moderator="bobby")
     assert left_out(chosen, "removelink", moderator="mox")
@@ -153,14 +153,14 @@ def test_names_are_compared_whole_and_in_any_case() -> None:
 
 @pytest.mark.parametrize("spelling", ["approveComment", "approvecomment", "APPROVECOMMENT"])
 def test_an_approved_comment_can_be_selected(spelling: str) -> None:
-    """Mistake 8: the option was spelled `approveComment`, which no event matched."""
+    """Upstream spells the option `approveComment`: docs/resolutions.md#mistake-8."""
     assert left_out(settings(moderationActions=[spelling]), "approvecomment") is None
     assert left_out(settings(moderationActions=[spelling]), "removecomment")
 
 
 @pytest.mark.parametrize("action", ["lock", "unlock"])
-def test_what_cannot_be_an_extract_is_left_out_before_anything_happens(action: str) -> None:
-    """Mistake 8: it was selectable, and failed after the marker was written."""
+def test_an_action_that_no_extract_can_hold_is_left_out(action: str) -> None:
+    """Upstream fails after the marker was written: docs/resolutions.md#mistake-8."""
     chosen = settings(moderationActions=[action, "removelink"])
     assert chosen.moderation_actions == {LinkAction.REMOVE_LINK}
     assert left_out(chosen, action)
@@ -171,7 +171,7 @@ def test_every_action_can_be_selected() -> None:
     assert sorted(action.value for action in chosen.moderation_actions) == sorted(EVERY_ACTION)
 
 
-def test_the_machine_and_the_team_are_left_out() -> None:
+def test_auto_moderator_the_team_and_admins_are_left_out_as_the_settings_say() -> None:
     assert left_out(settings(), "removelink", moderator="AutoModerator")
     assert (
         left_out(settings(recordAutoModeratorActions=True), "removelink", moderator="AutoModerator") is None
@@ -195,6 +195,6 @@ def test_the_machine_and_the_team_are_left_out() -> None:
     ],
     ids=str,
 )
-def test_settings_that_mean_nothing_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
         settings(**wrong)

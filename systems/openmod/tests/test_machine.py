@@ -1,4 +1,4 @@
-"""Anything in any order, twice, interrupted anywhere: in the end all is recorded once, or forgotten."""
+"""Random events in any order, duplicated and interrupted: in the end each is recorded once, or erased."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from keywright.errors import ConflictError
 from keywright_openmod.events import Event
-from keywright_openmod.recorder import Handled, Outcome, Recorder
+from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.schema import openmod
 from keywright_service.errors import PlatformTroubleError
 
@@ -35,14 +35,14 @@ PERSON_ACTIONS = ("banuser", "unbanuser", "muteuser", "unmuteuser")
 
 
 class Action(msgspec.Struct, frozen=True):
-    """A mod action that happened: on what, and about whom."""
+    """A mod action: its thing and the user concerned."""
 
     thing: str
     target: str
 
 
 class Moderation(RuleBasedStateMachine):
-    """People write, change, delete and leave; moderators act; deliveries come twice, late, to the dying."""
+    """Users write, edit, delete and leave; moderators act; deliveries are duplicated, late, interrupted."""
 
     room: ClassVar[Newsroom]
 
@@ -137,13 +137,13 @@ class Moderation(RuleBasedStateMachine):
         self.room.holds_end()
 
     def teardown(self) -> None:
-        """Everything is delivered in the end, and a day passes."""
+        """Deliver all events, and let a day pass."""
         if not hasattr(self, "queue"):
             return
         self.room.holds_end()
         for event in list(self.queue):
             self._deliver([event], (None,))
-        assert not self.queue, "an event is never settled"
+        assert not self.queue, "an event stays BUSY"
         for _ in range(2):
             self.room.enforce_all()
         self.room.holds_end()
@@ -151,7 +151,7 @@ class Moderation(RuleBasedStateMachine):
 
     def _check(self) -> None:
         stored = self.room.everything()
-        assert len(self.reddit.public) == len(self.actions), "an event was lost or doubled"
+        assert len(self.reddit.public) == len(self.actions), "an event was lost or duplicated"
         self._check_names(stored)
         self._check_the_deleted(stored)
         self._check_the_living(stored)
@@ -193,7 +193,7 @@ class Moderation(RuleBasedStateMachine):
                 self._check_extract(stored, thing, post, expected[0].target)
 
     def _check_extract(self, stored: dict[str, Any], thing: str, post: str, target: str) -> None:
-        """An extract is reachable from its person, and shows the present text."""
+        """Check that an extract is reachable from its user and shows the present text."""
         extract = stored[f"audit:{post}"]
         assert extract["target"] == target
         assert thing in (extract.get("link"), extract.get("comment"), extract["target"])
@@ -203,17 +203,17 @@ class Moderation(RuleBasedStateMachine):
             assert (f"body {text}" in body) == (text == self.texts[thing][-1])
 
     def _deliver(self, events: list[Event], steps: tuple[int | None, ...]) -> None:
-        """Handle events at the same time; one that was not settled is delivered again later."""
+        """Handle events concurrently, and keep those that must be delivered again."""
 
-        async def all_of_them() -> list[Handled | BaseException]:
+        async def all_of_them() -> list[HandledEvent | BaseException]:
             return await asyncio.gather(
                 *(self._recorder(each).handle(event) for event, each in zip(events, steps, strict=False)),
                 return_exceptions=True,
             )
 
         for event, outcome in zip(events, self.room.wait(all_of_them()), strict=True):
-            if isinstance(outcome, Handled):
-                if outcome.outcome is not Outcome.BUSY and event in self.queue:
+            if isinstance(outcome, HandledEvent):
+                if outcome.outcome is not EventOutcome.BUSY and event in self.queue:
                     self.queue.remove(event)
             elif not isinstance(outcome, Death | PlatformTroubleError | ConflictError):
                 raise outcome
@@ -229,7 +229,7 @@ class Moderation(RuleBasedStateMachine):
         self.actions.append(Action(thing, target))
 
     def _living(self) -> list[str]:
-        """Submissions that exist, of people who do."""
+        """Return the submissions that exist, of users who exist."""
         return [t for t, a in self.written.items() if t in self.reddit.things and a in self.reddit.accounts]
 
     def _pick(self, which: int) -> str:
@@ -259,9 +259,9 @@ def play(room: Newsroom, examples: int) -> None:
     )
 
 
-def test_on_one_server_all_is_recorded_once_and_nothing_of_the_deleted_remains(room: Newsroom) -> None:
+def test_on_one_server_events_are_recorded_once_and_deleted_data_is_erased(room: Newsroom) -> None:
     play(room, examples=120)
 
 
-def test_on_a_cluster_all_is_recorded_once_and_nothing_of_the_deleted_remains(cluster_room: Newsroom) -> None:
+def test_on_a_cluster_events_are_recorded_once_and_deleted_data_is_erased(cluster_room: Newsroom) -> None:
     play(cluster_room, examples=25)

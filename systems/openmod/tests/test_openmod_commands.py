@@ -152,13 +152,13 @@ def test_an_update_is_shown(at: str) -> None:
     assert "Other text" in run("show", extract, at).output
 
 
-def test_an_action_with_bare_ids_uses_what_was_told_before(at: str) -> None:
+def test_an_action_with_bare_ids_uses_the_content_of_earlier_events(at: str) -> None:
     bare = removal(action="removecomment", targetPost={"id": "t3_post"}, targetComment={"id": "t1_comment"})
     extract = run("ingest", at, given=lines(REMARK, bare)).lines[1]["extract"]
     assert "A remark" in run("show", extract, at).output
 
 
-def test_a_ban_is_about_a_person(at: str) -> None:
+def test_a_ban_is_listed_under_the_user(at: str) -> None:
     ban = removal(action="banuser", targetPost={"id": ""})
     extract = run("ingest", at, given=lines(ban)).lines[0]["extract"]
     (listed,) = run("extracts", "t2_author", at).lines
@@ -166,7 +166,7 @@ def test_a_ban_is_about_a_person(at: str) -> None:
     assert json.loads(run("show", extract, "--json", at).output)["extract"]["type"] == "banuser"
 
 
-def test_lines_that_cannot_be_recorded_are_named_and_the_others_go_on(at: str) -> None:
+def test_lines_that_cannot_be_recorded_are_reported_and_the_others_recorded(at: str) -> None:
     unheard = removal(action="removecomment", targetComment={"id": ""})
     ran = run("ingest", at, given=lines(SUBMIT, "{not json", '{"type": "Sing"}', "", unheard, removal()))
     assert ran.code == 1
@@ -189,7 +189,7 @@ def test_lines_that_cannot_be_recorded_are_named_and_the_others_go_on(at: str) -
         removal(targetUser=None),
     ],
 )
-def test_odd_events_are_a_line_that_is_named_and_never_a_crash(at: str, odd: dict[str, Any]) -> None:
+def test_odd_events_are_reported_by_line_and_never_crash(at: str, odd: dict[str, Any]) -> None:
     ran = run("ingest", at, given=lines(odd, SUBMIT))
     assert "recorded" in [each["outcome"] for each in ran.lines if each["line"] == 2]
     assert (ran.code == 1) == ("line 1" in ran.errors)
@@ -202,14 +202,14 @@ def test_people_without_ids_cannot_be_recorded_offline(at: str) -> None:
     assert "u/some_mod" in ran.errors
 
 
-def test_settings_choose_what_is_recorded(at: str, tmp_path: Path) -> None:
+def test_settings_of_a_file_are_applied(at: str, tmp_path: Path) -> None:
     config = tmp_path / "openmod.toml"
     config.write_text("[settings]\ntargetSubredit = 'elsewhere'\nexcludedModerators = 'Some_Mod'\n")
     (left_out,) = run("ingest", at, "--config", str(config), given=lines(removal())).lines
     assert (left_out["outcome"], left_out["reason"]) == ("left out", "this moderator is excluded")
 
 
-def test_a_file_is_read_and_a_missing_one_is_named(at: str, tmp_path: Path) -> None:
+def test_events_are_read_from_a_file_and_a_missing_file_is_an_error(at: str, tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
     events.write_text(lines(SUBMIT))
     assert run("ingest", str(events), at).code == 0
@@ -224,38 +224,38 @@ def test_keys_go_under_a_prefix(at: str) -> None:
     assert len(run("extracts", "t3_post", at, "--prefix", "mine").lines) == 1
 
 
-def test_an_extract_that_is_not_there_ends_with_one(at: str) -> None:
+def test_show_exits_with_one_if_the_extract_does_not_exist(at: str) -> None:
     ran = run("show", "t3_none", at)
     assert (ran.code, ran.output) == (1, "")
     assert "t3_none" in ran.errors
 
 
 @pytest.mark.parametrize("command", ["show", "extracts"])
-def test_what_is_no_id_ends_with_two(at: str, command: str) -> None:
+def test_an_invalid_id_exits_with_two(at: str, command: str) -> None:
     assert run(command, "nothing", at).code == 2
 
 
 @pytest.mark.parametrize("arguments", [("ingest",), ("show", "t3_x"), ("extracts", "t3_x")])
-def test_a_server_that_is_not_there_ends_with_three(arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_unreachable_server_exits_with_three(arguments: tuple[str, ...], tmp_path: Path) -> None:
     ran = run(*arguments, f"--url=unix://{tmp_path}/none.sock", given=lines(SUBMIT))
     assert ran.code == 3
 
 
 @pytest.mark.parametrize("command", ["serve", "enforce"])
-def test_without_credentials_it_says_where_to_put_them(at: str, command: str) -> None:
+def test_missing_configuration_is_an_error_that_names_the_variable(at: str, command: str) -> None:
     ran = run(command, at)
     assert ran.code == 2
     assert "OPENMOD_SUBREDDIT" in ran.errors
 
 
-def test_an_embedded_server_is_enough_and_says_that_it_keeps_nothing() -> None:
+def test_without_a_url_events_go_to_an_embedded_server_with_a_warning() -> None:
     ran = run("ingest", given=lines(SUBMIT, removal()))
     assert ran.code == 0
     assert "keeps nothing" in ran.errors
 
 
 @ASYNCPRAW_WARNS
-def test_enforce_once_checks_what_is_due_and_tells(redis_url: str) -> None:
+def test_enforce_once_checks_accounts_that_are_due_and_prints_the_result(redis_url: str) -> None:
     def enforce(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "keywright", "openmod", "enforce", "--once"],
@@ -292,7 +292,7 @@ def test_enforce_once_checks_what_is_due_and_tells(redis_url: str) -> None:
     asyncio.run(story())
 
 
-def test_a_reddit_of_ones_own_prints_how_to_reach_it_and_ends_when_told() -> None:
+def test_the_simulator_prints_its_variables_and_stops_on_sigterm() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "keywright", "openmod", "simulate", "--rate", "50"],
         stdout=subprocess.PIPE,

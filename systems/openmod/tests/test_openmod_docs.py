@@ -32,13 +32,21 @@ def test_the_code_of_the_guide_runs_as_pasted(tmp_path: Path, monkeypatch: pytes
         "duplicate  None",
         f"LinkExtract(type={LinkAction.REMOVE_LINK!r}, actor='t2_mod', target='t2_ann', link='t3_1')",
         "recorded False",
-        "Batch(active=0, erased=0, troubles=(), more=False)",
+        "EnforcerBatch(active=0, erased=0, troubles=(), more=False)",
     ]
 
 
 def test_the_generated_document_is_current() -> None:
     done = invoke_keywright("docs", "openmod", "--check", str(DOCS / "model.md"))
     assert done.exit_code == 0, done.stderr
+
+
+def test_every_cited_resolution_exists() -> None:
+    anchors = set(re.findall(r'<a id="([^"]+)"', (DOCS / "resolutions.md").read_text()))
+    sources = [path.read_text() for path in DOCS.parent.rglob("*.py")]
+    cited = {name for source in sources for name in re.findall(r"resolutions\.md#([\w-]+)", source)}
+    assert {f"mistake-{number}" for number in range(1, 14)} <= cited
+    assert cited <= anchors
 
 
 class Row(NamedTuple):

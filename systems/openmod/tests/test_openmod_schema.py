@@ -47,8 +47,8 @@ class Row(NamedTuple):
     expiry: timedelta | None = None
 
 
-# The document's keys in its order; where it says {t1|t2|t3} each of them is a row. The expiries are the
-# program's: the document has none.
+# The keys of the document in its order; {t1|t2|t3} is a row for each. The document has no expiries: they
+# are those of docs/resolutions.md#expiries.
 V1 = (
     Row("Tracking Set", "user:{t2}", "zset"),
     Row("Moderation Action Set", "mod-actions:{t1}", "zset"),
@@ -104,12 +104,12 @@ def test_the_schema_has_no_other_keys() -> None:
     assert declared == {kind_of(row) for row in (*V1, *V1_1)}
 
 
-def test_the_schema_is_proved() -> None:
+def test_the_schema_passes_its_checks() -> None:
     assert check(openmod) == []
     assert check(openmod_v1) == []
 
 
-def test_a_cached_copy_lives_from_its_last_use_on() -> None:
+def test_the_expiry_of_a_cached_copy_slides() -> None:
     expiry = CacheHash.declaration.expiry
     assert expiry is not None
     assert expiry.sliding
@@ -121,7 +121,7 @@ def test_the_enforcement_set_is_a_due_queue_and_the_marker_a_claim() -> None:
 
 
 class Table(NamedTuple):
-    """A table of the document: members and the values they have, and the value that reads so."""
+    """A table of the document: its members with sample values, and the value that they decode to."""
 
     title: str
     key: Key
@@ -252,7 +252,7 @@ TABLES = (
 def test_a_hash_has_the_members_of_the_document(
     table: Table, open_run: OpenRun, redis_url: str, raw: Raw
 ) -> None:
-    """What another program stored is read, and what we store is what it would have."""
+    """Members that another program stores are read, and the same members are written."""
     run = open_run(redis_url, *bind())
     name = bytes(table.key)
     raw("HSET", name, *(word for pair in table.members.items() for word in pair))
@@ -280,19 +280,19 @@ def test_scores_are_milliseconds_since_the_epoch(run: Any, raw: Raw) -> None:
 @pytest.mark.parametrize(
     "event", ["t3_1", "removelink1704164645678", "submit:t3_1", "delete:t1_1", f"mod:{'0a' * 32}"]
 )
-def test_a_marker_of_any_version_says_that_the_event_was_processed(run: Any, raw: Raw, event: str) -> None:
+def test_a_marker_of_any_version_means_that_the_event_was_processed(run: Any, raw: Raw, event: str) -> None:
     raw("SET", f"event:{event}", str(CREATED_MS))
     assert run(EventMarker(event).state()) is ClaimState.DONE
     assert not run(EventMarker(event).begin(new_token(), timedelta(minutes=1)))
 
 
-def test_an_empty_flag_is_no_flag(run: Any, raw: Raw) -> None:
+def test_an_empty_flag_is_false(run: Any, raw: Raw) -> None:
     raw("HSET", "cache:t2_1", "type", "user", "username", "Ann", "isAdmin", "", "isApp", "")
     assert run(CacheHash("t2_1").get()) == CachedUser("user", "Ann")
 
 
 @pytest.mark.parametrize("word", ["banuser", "muteuser"])
-def test_the_empty_length_that_upstream_wrote_is_tolerated(run: Any, raw: Raw, word: str) -> None:
+def test_the_empty_length_that_upstream_writes_is_ignored(run: Any, raw: Raw, word: str) -> None:
     raw("HSET", "audit:t3_1", "type", word, "actor", "t2_m", "target", "t2_u1", "length", "")
     assert run(ExtractHash("t3_1").get()).target == "t2_u1"
 
@@ -308,7 +308,7 @@ def test_the_empty_length_that_upstream_wrote_is_tolerated(run: Any, raw: Raw, w
     ],
     ids=["unknown type", "a name for an id", "a comment for a link", "a post under t1", "another flag"],
 )
-def test_what_the_document_does_not_allow_is_told(
+def test_a_hash_that_the_document_does_not_allow_is_an_error(
     run: Any, raw: Raw, key: Any, members: dict[str, str]
 ) -> None:
     raw("HSET", bytes(key), *(word for pair in members.items() for word in pair))
@@ -317,7 +317,7 @@ def test_what_the_document_does_not_allow_is_told(
 
 
 @pytest.mark.parametrize("wrong", ["t1_1", "t2_", "t2_A", "ann"])
-def test_a_person_is_named_by_a_t2(wrong: str) -> None:
+def test_a_tracking_set_is_named_by_a_t2(wrong: str) -> None:
     with pytest.raises(VariableError):
         TrackingSet(wrong)
 

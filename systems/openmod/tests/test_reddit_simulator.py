@@ -57,7 +57,7 @@ def test_a_wrong_password_is_refused() -> None:
     with_client(story, password="another")
 
 
-def test_a_token_that_ran_out_is_renewed() -> None:
+def test_an_expired_token_is_renewed() -> None:
     async def story(reddit: RedditSimulator, client: Reddit) -> None:
         await client.user.me()
         reddit.forget_tokens()
@@ -89,7 +89,7 @@ def test_only_moderators_read_the_log() -> None:
     with_client(story)
 
 
-def test_a_deleted_post_an_orphaned_post_and_a_removed_post_are_told_apart() -> None:
+def test_a_deleted_post_an_orphaned_post_and_a_removed_post_differ() -> None:
     async def story(reddit: RedditSimulator, client: Reddit) -> None:
         people = reddit.populate(3)
         posts = [reddit.world.post(each, "mysub", "title", "text") for each in people]
@@ -105,7 +105,7 @@ def test_a_deleted_post_an_orphaned_post_and_a_removed_post_are_told_apart() -> 
     with_client(story)
 
 
-def test_deleted_and_suspended_accounts_are_told_apart() -> None:
+def test_deleted_and_suspended_accounts_differ() -> None:
     async def story(reddit: RedditSimulator, client: Reddit) -> None:
         there, suspended, deleted = reddit.populate(3)
         reddit.world.suspend(suspended)
@@ -148,7 +148,7 @@ def test_edited_submissions_are_listed_by_the_time_of_the_edit() -> None:
     with_client(story)
 
 
-def test_faults_come_and_go() -> None:
+def test_faults_can_be_set_and_cleared() -> None:
     async def story(reddit: RedditSimulator, client: Reddit) -> None:
         await client.user.me()
         reddit.faults.rate_limit(30)
@@ -164,7 +164,7 @@ def test_faults_come_and_go() -> None:
     with_client(story)
 
 
-def test_an_answer_can_be_lost_though_the_post_was_made() -> None:
+def test_a_reply_can_be_lost_after_the_post_was_made() -> None:
     async def story(reddit: RedditSimulator, client: Reddit) -> None:
         target = await client.subreddit("mysub_log")
         reddit.faults.fail("/api/submit", 500, times=3, done=True)
@@ -189,7 +189,7 @@ def test_traffic_is_the_same_for_the_same_seed() -> None:
     assert first == second != other
 
 
-def test_a_port_that_is_taken_is_named() -> None:
+def test_a_port_in_use_is_an_error_that_names_it() -> None:
     async def story() -> None:
         async with RedditSimulator() as reddit:
             with pytest.raises(UsageError, match=str(reddit.port)):

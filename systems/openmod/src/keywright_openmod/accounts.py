@@ -1,4 +1,7 @@
-"""Accounts that Reddit shows but cannot be asked about: its own, and the ones that stand for nobody."""
+"""Special accounts: names that Reddit shows in moderation logs, but that cannot be looked up.
+
+docs/resolutions.md#special-accounts lists them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ _NAMES = {
     "[ deleted ]": "t2_deleted",
     "[ unavailable ]": "t2_unavailable",
 }
-# Who acts under a redacted name is known to be this team.
+# Only this team acts under a redacted name.
 _SHOWN = {"t2_redacted": "Anti-Evil Operations"}
 _NOBODY = ("t2_deleted", "t2_unavailable")
 
@@ -28,20 +31,20 @@ UNAVAILABLE = _BY_ID["t2_unavailable"]
 
 
 def special_account(user: str) -> Account | None:
-    """The special account with this synthetic id."""
+    """Return the special account with this synthetic id."""
     return _BY_ID.get(user)
 
 
 def special_named(name: str) -> Account | None:
-    """The special account of this name, as the moderation log spells it."""
+    """Return the special account with this name, as the moderation log spells it."""
     return _BY_NAME.get(name.casefold())
 
 
 def account_named(name: str) -> Account:
-    """Someone of whom nothing is known but the name: a special account, or one without an id."""
+    """Return an account of which only the name is known: a special account, or one without an id."""
     return special_named(name) or Account("", name)
 
 
 def is_special(user: str) -> bool:
-    """Whether this id stands for no account that could be looked up, cached or enrolled."""
+    """Return whether this id is synthetic, so that it must not be looked up, cached or enrolled."""
     return user in _BY_ID

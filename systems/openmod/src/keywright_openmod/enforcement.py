@@ -1,4 +1,4 @@
-"""The content deletion policy: everyone who is known is looked up once a day, and forgotten when gone."""
+"""The content deletion policy: look up every user with stored data once a day, erase deleted accounts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keywright_openmod.platform import Account, Platform
 from keywright_openmod.schema import EnforcementSet
 from keywright_service.errors import PlatformError
 
-__all__ = ["Batch", "Enforcer", "enrol", "next_check"]
+__all__ = ["Enforcer", "EnforcerBatch", "enrol", "next_check"]
 
 BATCH = 50
 PERIOD = timedelta(days=1)
@@ -23,31 +23,31 @@ RETRY = timedelta(minutes=10)
 
 
 def enrol(user: str, now: datetime) -> Call[bool]:
-    """Have an account checked, a day from now at first; one that is enrolled keeps its time."""
+    """Schedule the first check of an account for a day from now. An enrolled account keeps its time."""
     return EnforcementSet().add(user, now + PERIOD, when="absent")
 
 
 def next_check(due: datetime, now: datetime) -> datetime:
-    """The first time after now that is whole days after the last one.
+    """Return the first time after now that is a whole number of days after the time that was due.
 
-    From the time that was due, not from the time it was done: a check that a daily run makes some
-    seconds late stays due for the next run, where "now and a day" would slip to the one after.
+    Counted from now, a check that a daily run makes some seconds late would miss the next run
+    (docs/resolutions.md#mistake-5).
     """
     return due + PERIOD * max(1, (now - due) // PERIOD + 1)
 
 
-class Batch(NamedTuple):
-    """What one batch did: accounts that exist, accounts it forgot, and what kept it from either."""
+class EnforcerBatch(NamedTuple):
+    """The result of one batch: accounts that exist, accounts that were erased, and errors."""
 
     active: int
     erased: int
     troubles: tuple[KeywrightError, ...]
     more: bool
-    """Whether more is due already."""
+    """Whether more accounts are due already."""
 
 
 class Enforcer:
-    """Checks what is due. Any number may run: they claim different accounts, for `HOLD` at a time."""
+    """Checks accounts that are due. Several may run: each claims different accounts for `HOLD`."""
 
     def __init__(self, db: AsyncDatabase, platform: Platform, *, batch: int = BATCH) -> None:
         self._db = db
@@ -55,15 +55,15 @@ class Enforcer:
         self._eraser = Eraser(db, platform)
         self._batch = batch
 
-    async def run_batch(self) -> Batch:
-        """Check up to a batch of accounts that are due, and forget those that are gone.
+    async def run_batch(self) -> EnforcerBatch:
+        """Check up to a batch of accounts that are due, and erase those that were deleted.
 
-        An account about which the platform gave no certain answer, or that cannot be erased just now, is
-        asked about again in `RETRY` and does not keep the others. An account whose erasure is interrupted
-        is due again when the hold ends, and continues from there.
+        If the platform gives no certain answer about an account, or it cannot be erased now, it is retried
+        after `RETRY` and the others continue. If the erasure of an account is interrupted, the account is
+        due again when the hold ends, and the erasure continues.
         """
         await self._platform.me()
-        # The lowest scores are those that are claimed: what they were is gone once they are.
+        # A claim overwrites the time that was due, so read it first: the lowest scores are claimed.
         lowest, claimed = await self._db.run(
             gather(EnforcementSet().range(0, self._batch - 1), EnforcementSet().claim_due(self._batch, HOLD))
         )
@@ -71,7 +71,7 @@ class Enforcer:
         answers = await asyncio.gather(*(self._lookup(each.member) for each in claimed))
         active, erased, troubles = 0, 0, []
         for each, answer in zip(claimed, answers, strict=True):
-            trouble = await self._settled(each, answer, was_due.get(each.member))
+            trouble = await self._settle(each, answer, was_due.get(each.member))
             if trouble is not None:
                 await self._db.run(EnforcementSet().reschedule(each, self._db.context.now() + RETRY))
                 troubles.append(trouble)
@@ -80,25 +80,10 @@ class Enforcer:
             else:
                 active += 1
         more = await self._db.run(EnforcementSet().due_count())
-        return Batch(active, erased, tuple(troubles), more > 0)
-
-    async def _settled(
-        self, claimed: Claimed[str], answer: Account | PlatformError | None, was_due: datetime | None
-    ) -> KeywrightError | None:
-        """Keep the account or forget it; why not, where that failed for this one."""
-        if isinstance(answer, PlatformError):
-            return answer
-        try:
-            if answer is None:
-                await self._eraser.account(claimed.member)
-            else:
-                await self._keep(claimed, was_due)
-        except (PlatformError, ConflictError, StoredDataError) as error:
-            return error
-        return None
+        return EnforcerBatch(active, erased, tuple(troubles), more > 0)
 
     async def _lookup(self, user: str) -> Account | PlatformError | None:
-        """An account, None when it is certain that there is none, or why that is not certain."""
+        """Return the account, None if it certainly does not exist, or the error that left it open."""
         special = special_account(user)
         if special is not None:
             return special
@@ -107,7 +92,19 @@ class Enforcer:
         except PlatformError as error:
             return error
 
-    async def _keep(self, claimed: Claimed[str], was_due: datetime | None) -> None:
-        await self._eraser.outlived(claimed.member)
-        now = self._db.context.now()
-        await self._db.run(EnforcementSet().reschedule(claimed, next_check(was_due or now, now)))
+    async def _settle(
+        self, claimed: Claimed[str], answer: Account | PlatformError | None, was_due: datetime | None
+    ) -> KeywrightError | None:
+        """Erase the account or schedule its next check. Return the error if that failed."""
+        if isinstance(answer, PlatformError):
+            return answer
+        try:
+            if answer is None:
+                await self._eraser.erase_account(claimed.member)
+            else:
+                await self._eraser.prune_tracking_set(claimed.member)
+                now = self._db.context.now()
+                await self._db.run(EnforcementSet().reschedule(claimed, next_check(was_due or now, now)))
+        except (PlatformError, ConflictError, StoredDataError) as error:
+            return error
+        return None

@@ -1,7 +1,7 @@
 """Errors of Open Mod.
 
 PlatformError
-└── MalformedEventError     an event without the members that its kind must have
+└── MalformedEventError     an event without the members that its type must have
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ __all__ = ["MalformedEventError"]
 
 
 class MalformedEventError(PlatformError):
-    """An event that lacks what its kind must have; nothing of it was recorded."""
+    """An event lacks members that its type must have. Nothing of it was recorded."""
 
     exit_code = 1
 
@@ -21,5 +21,5 @@ class MalformedEventError(PlatformError):
         self.reason = reason
         super().__init__(
             f"{event} is not as the platform documents it: {reason}. "
-            f"Compare it with docs/openmod.md; delivering it again changes nothing."
+            f"Compare it with the list of events in the Open Mod guide; delivering it again changes nothing."
         )

@@ -1,7 +1,7 @@
-"""What the platform tells: the triggers that Open Mod listens to, as the JSON they arrive in.
+"""The events of the platform that Open Mod handles, decoded from JSON.
 
-Only what is needed is declared; fields that are not known are let through. An event that lacks what
-its kind must have is refused with MalformedEventError, which names the field.
+Only the fields that are used are declared; others are ignored. An event without a field that its type must
+have raises MalformedEventError, which names the field.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ __all__ = [
     "CommentDelete",
     "CommentSubmit",
     "CommentUpdate",
-    "Deletion",
+    "DeleteEvent",
     "Event",
     "EventSource",
     "ModAction",
-    "Party",
+    "PersonRef",
     "PostDelete",
     "PostSubmit",
     "PostUpdate",
-    "Submission",
-    "Subreddit",
-    "Target",
-    "Update",
+    "SubmitEvent",
+    "SubredditRef",
+    "TargetRef",
+    "UpdateEvent",
     "decode_event",
 ]
 
@@ -55,7 +55,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 class EventSource(enum.IntEnum):
-    """Who deleted something. Only what its author deleted falls under the content deletion policy."""
+    """The origin of a deletion. Only deletions by the author fall under the content deletion policy."""
 
     UNKNOWN = 0
     USER = 1
@@ -63,19 +63,21 @@ class EventSource(enum.IntEnum):
     MODERATOR = 3
 
 
-class Party(msgspec.Struct, frozen=True):
-    """A person as an event names them; a special account has a name and no id."""
+class PersonRef(msgspec.Struct, frozen=True):
+    """A person in an event. A special account has a name and no id."""
 
     name: str = ""
     id: UserRef = ""
 
 
-class Subreddit(msgspec.Struct, frozen=True):
+class SubredditRef(msgspec.Struct, frozen=True):
+    """The subreddit in an event."""
+
     name: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class Target(msgspec.Struct, frozen=True):
-    """A post or comment as a mod action names it; all empty where the action is about something else."""
+class TargetRef(msgspec.Struct, frozen=True):
+    """A post or comment in a mod action. The id is empty if the action has another target."""
 
     id: str = ""
 
@@ -89,20 +91,20 @@ class _CommentRef(msgspec.Struct, frozen=True):
 
 
 class ModAction(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", rename="camel"):
-    """A moderator did something."""
+    """An action of a moderator."""
 
     action: Annotated[str, msgspec.Meta(min_length=1)]
     actioned_at: Aware | int
-    """An RFC 3339 time, or milliseconds since 1970."""
-    subreddit: Subreddit
-    moderator: Party
-    target_user: Party
-    target_post: Target = Target()
-    target_comment: Target = Target()
+    """An RFC 3339 time, or milliseconds since the epoch."""
+    subreddit: SubredditRef
+    moderator: PersonRef
+    target_user: PersonRef
+    target_post: TargetRef = TargetRef()
+    target_comment: TargetRef = TargetRef()
 
     @property
     def known(self) -> ModActionType | None:
-        """The action, if it is one that is recorded."""
+        """The action if extracts record it, else None."""
         return action_of(self.action)
 
     @property
@@ -113,7 +115,7 @@ class ModAction(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="
 
     @property
     def thing(self) -> str:
-        """What was moderated, empty where the event does not say: the id that the action is about."""
+        """The id of the moderated post, comment or user; empty if the event does not have it."""
         action = self.known
         if isinstance(action, LinkAction):
             return self.target_post.id
@@ -123,7 +125,7 @@ class ModAction(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="
 
     @property
     def id(self) -> str:
-        """Two actions differ in what, when, where, by whom or on what; a repeated delivery in none."""
+        """A hash of action, time, subreddit, moderator and target: equal only for repeated deliveries."""
         facts = [
             self.action.lower(),
             (self.at - _EPOCH) // _MILLISECOND,
@@ -134,8 +136,8 @@ class ModAction(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="
         return f"mod:{hashlib.sha256(msgspec.json.encode(facts)).hexdigest()}"
 
 
-class _Happening(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", rename="camel"):
-    """Something happened to a post or a comment; the subclass says what, and to which."""
+class _SubmissionEvent(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field="type", rename="camel"):
+    """An event about one post or comment."""
 
     verb: ClassVar[str]
 
@@ -148,7 +150,7 @@ class _Happening(msgspec.Struct, frozen=True, kw_only=True, tag=True, tag_field=
         return f"{self.verb}:{self.thing}"
 
 
-class _ToPost(_Happening, frozen=True):
+class _PostEvent(_SubmissionEvent, frozen=True):
     post: _PostRef
 
     @property
@@ -156,7 +158,7 @@ class _ToPost(_Happening, frozen=True):
         return self.post.id
 
 
-class _ToComment(_Happening, frozen=True):
+class _CommentEvent(_SubmissionEvent, frozen=True):
     comment: _CommentRef
 
     @property
@@ -164,73 +166,74 @@ class _ToComment(_Happening, frozen=True):
         return self.comment.id
 
 
-class PostSubmit(_ToPost, frozen=True):
-    """Someone made a post."""
+class PostSubmit(_PostEvent, frozen=True):
+    """A post was submitted."""
 
     verb = "submit"
 
 
-class CommentSubmit(_ToComment, frozen=True):
-    """Someone made a comment."""
+class CommentSubmit(_CommentEvent, frozen=True):
+    """A comment was submitted."""
 
     verb = "submit"
 
 
-class PostUpdate(_ToPost, frozen=True):
-    """An author changed a post."""
+class PostUpdate(_PostEvent, frozen=True):
+    """The author edited a post."""
 
     verb = "update"
 
 
-class CommentUpdate(_ToComment, frozen=True):
-    """An author changed a comment."""
+class CommentUpdate(_CommentEvent, frozen=True):
+    """The author edited a comment."""
 
     verb = "update"
 
 
-class PostDelete(_Happening, frozen=True, kw_only=True):
+class PostDelete(_SubmissionEvent, frozen=True, kw_only=True):
     """A post was deleted."""
 
     verb = "delete"
     post_id: PostRef
     source: int
-    author: Party = Party()
+    author: PersonRef = PersonRef()
 
     @property
     def thing(self) -> str:
         return self.post_id
 
 
-class CommentDelete(_Happening, frozen=True, kw_only=True):
+class CommentDelete(_SubmissionEvent, frozen=True, kw_only=True):
     """A comment was deleted."""
 
     verb = "delete"
     comment_id: CommentRef
     source: int
-    author: Party = Party()
+    author: PersonRef = PersonRef()
 
     @property
     def thing(self) -> str:
         return self.comment_id
 
 
-Submission = PostSubmit | CommentSubmit
-Update = PostUpdate | CommentUpdate
-Deletion = PostDelete | CommentDelete
-Event = ModAction | Submission | Update | Deletion
+SubmitEvent = PostSubmit | CommentSubmit
+UpdateEvent = PostUpdate | CommentUpdate
+DeleteEvent = PostDelete | CommentDelete
+Event = ModAction | SubmitEvent | UpdateEvent | DeleteEvent
 
 _decode = msgspec.json.Decoder(Event).decode
 
 
 def decode_event(raw: bytes | str | Mapping[str, Any]) -> Event:
-    """An event from its JSON, or from the object that JSON stands for."""
+    """Return the event of a JSON text or decoded object. Raise MalformedEventError if it is malformed."""
     try:
         if isinstance(raw, bytes | str):
             return _checked(_decode(raw))
         found: Event = msgspec.convert(raw, Event)
         return _checked(found)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedEventError(_named(raw), str(error)) from error
+        kind = raw.get("type") if isinstance(raw, Mapping) else None
+        raise MalformedEventError(str(kind or "an event"), str(error)) from error
 
 
 def _checked(event: Event) -> Event:
@@ -239,17 +242,12 @@ def _checked(event: Event) -> Event:
     try:
         _ = event.at
     except OverflowError as error:
-        raise MalformedEventError("ModAction", "`actionedAt` is no time that there is") from error
+        raise MalformedEventError("ModAction", "`actionedAt` is out of range") from error
     if event.known is None:
         return event
     if not (event.moderator.name or event.moderator.id):
         raise MalformedEventError("ModAction", "`moderator` has neither a name nor an id")
     prefix = prefix_of(event.known)
     if not re.fullmatch(f"{prefix}[0-9a-z]+", event.thing):
-        raise MalformedEventError("ModAction", f"`{event.action}` without the {prefix} id that it is about")
+        raise MalformedEventError("ModAction", f"`{event.action}` needs a {prefix} id as its target")
     return event
-
-
-def _named(raw: object) -> str:
-    kind = raw.get("type") if isinstance(raw, Mapping) else None
-    return str(kind) if kind else "an event"

@@ -1,4 +1,4 @@
-"""Open Mod as a model of the tools: its keyspaces, its service's own, and its migration from v1."""
+"""Open Mod as a model of the tools: its keyspaces, those of its service, and the migration from v1."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from keywright_openmod.service import schema as service_schema
 
 if TYPE_CHECKING:
     from keywright_openmod.platform import Platform
-    from keywright_openmod.upgrade import Progress as Upgraded
+    from keywright_openmod.upgrade import UpgradeProgress
 
 __all__ = ["openmod"]
 
 
 async def _upgrade_from_v1(
-    db: AsyncDatabase, options: Options, config: Path | None, tell: Callable[[Progress], None]
+    db: AsyncDatabase, options: Options, config: Path | None, report_progress: Callable[[Progress], None]
 ) -> Result:
-    """v1 audits name people, so whose they are is asked of Reddit, where a configuration is given."""
+    """v1 audits contain names, so the ids come from Reddit if there is a configuration."""
     from keywright_openmod.upgrade import upgrade_all
 
-    pace = Pace(None, tell)
+    pace = Pace(None, report_progress)
 
-    def advanced(progress: Upgraded) -> None:
+    def report(progress: UpgradeProgress) -> None:
         pace.report(progress.seen, progress.total, progress.upgraded, len(progress.left))
 
     async with _platform(config) as platform:
-        done = await upgrade_all(db, platform, progress=advanced, per_second=options.max_rate)
+        done = await upgrade_all(db, platform, progress=report, per_second=options.max_rate)
     pace.report(done.seen, done.total, done.upgraded, len(done.left), final=True)
-    remedy = "it is no whole v1 record, or names people only Reddit knows: give --config to ask it"
+    remedy = "it is malformed, or names people whose ids only Reddit knows: give --config to look them up"
     refusals = [Refusal("audit:<post>", f"audit:{post}".encode(), remedy) for post in done.left[:20]]
     counts = {"audit:<post>": Counts(upgraded=done.upgraded, refused=len(done.left))}
     return Result(counts, refusals, done.seen, done.total, pace.seconds)

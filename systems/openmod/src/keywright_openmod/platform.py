@@ -1,8 +1,8 @@
-"""The seam to Reddit: what the model asks of the platform, and the shapes of its answers.
+"""The interface to Reddit: the questions that the model asks, and the types of the answers.
 
-Every answer is certain. None says that something does not exist (any more); whoever implements the
-protocol raises PlatformTroubleError for anything else that kept it from answering, a rate limit as much
-as an outage, because what is taken for deleted is purged and does not come back.
+Every answer is certain. None means that something does not exist, or does not exist any more. An
+implementation raises PlatformTroubleError for everything else that kept it from answering, a rate limit as
+well as an outage, because data that counts as deleted is purged and cannot be restored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Account", "Comment", "Platform", "Post", "Thing"]
 
 
 class Account(msgspec.Struct, frozen=True):
-    """A person, or an app, that has an account and is not suspended."""
+    """An existing account of a person or an app that is not suspended."""
 
     id: str
     name: str
@@ -25,11 +25,11 @@ class Account(msgspec.Struct, frozen=True):
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True):
-    """A link or text post that its author has not deleted. Removed by a moderator it is still one."""
+    """A link or text post that its author has not deleted. A moderator may have removed it."""
 
     id: str
     author: str | None
-    """The t2 of its author; None once that account is gone."""
+    """The t2 of its author; None if that account was deleted."""
     title: str
     url: str
     body: str | None = None
@@ -38,11 +38,11 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comment(msgspec.Struct, frozen=True, kw_only=True):
-    """A comment that its author has not deleted. Removed by a moderator it is still one."""
+    """A comment that its author has not deleted. A moderator may have removed it."""
 
     id: str
     author: str | None
-    """The t2 of its author; None once that account is gone."""
+    """The t2 of its author; None if that account was deleted."""
     body: str
     permalink: str
     created_at: datetime
@@ -52,36 +52,36 @@ Thing = Post | Comment
 
 
 class Platform(Protocol):
-    """What Reddit must answer. PlatformTroubleError: nothing is known, ask again later."""
+    """The calls to Reddit. PlatformTroubleError means that nothing is known: retry later."""
 
     async def me(self) -> Account:
-        """The account that this program acts as; also the proof that the platform answers at all."""
+        """Return the account that this program acts as. Also proves that the platform answers."""
         ...
 
     async def account(self, user: str) -> Account | None:
-        """The account with this t2; None when there is none, it was deleted, or it is suspended."""
+        """Return the account with this t2, or None if it does not exist, was deleted or is suspended."""
         ...
 
     async def account_named(self, name: str) -> Account | None:
-        """The account with this name, in any case; None as for `account`."""
+        """Return the account with this name, in any case; None as for `account`."""
         ...
 
     async def thing(self, thing: str) -> Thing | None:
-        """The post (t3) or comment (t1); None when there is none or its author deleted it."""
+        """Return the post (t3) or comment (t1), or None if it does not exist or its author deleted it."""
         ...
 
     async def find_submission(self, subreddit: str, marker: str) -> str | None:
-        """The t3 of a post that this program submitted to a subreddit with the marker in its body.
+        """Return the t3 of the post in a subreddit that this program submitted with the marker in its body.
 
-        Must see every post that `submit` made before, or fail: it is what keeps a post from being
-        made twice. The newest posts of the own account are enough; a search index is not.
+        Must see every post that `submit` made before, or fail: it prevents duplicate posts. The newest
+        posts of the own account are sufficient; a search index is not.
         """
         ...
 
     async def submit(self, subreddit: str, title: str, body: str) -> str:
-        """Make a text post and return its t3. After an error it may have been made all the same."""
+        """Make a text post and return its t3. After an error the post may exist all the same."""
         ...
 
     async def edit(self, post: str, body: str) -> bool:
-        """Replace the body of an own post; False when that post is gone."""
+        """Replace the body of an own post. Return False if the post no longer exists."""
         ...

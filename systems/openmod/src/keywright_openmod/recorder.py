@@ -1,13 +1,13 @@
-"""Recording: events become tracked submissions and public extracts, each event once.
+"""The recorder: turns events into tracked submissions and public extracts, each event once.
 
-An event is claimed, looked up on the platform, and written in one commit that also turns the claim
-into the event's marker; so a process that dies has recorded all of it or nothing, and the delivery
-that follows starts over. The commit's checks keep late writers out: it fails when the hold ran out,
-when the submission was deleted, or when another wrote its cached copy since it was looked up.
+An event is claimed, looked up on the platform, and written in one commit that also turns the claim into the
+marker of the event. So a process that dies has recorded all of it or nothing, and the next delivery starts
+over. The checks of the commit keep late writers out: it fails if the claim expired, if the submission was
+deleted, or if another process wrote its cached copy since the lookup.
 
-Public posts are made before that commit, since their id is part of it. Each carries a marker made of
-the event's id, and is looked for by it before it is made: a death in between costs no second post.
-What remains is a process that sleeps longer than its hold just as it submits; it may make one.
+Public posts are made before that commit, because their id is part of it. Each contains a marker made of the
+event id, and is searched for before it is made, so a crash in between does not cause a duplicate post. One
+case remains: a process that is suspended for longer than its claim exactly when it submits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -30,16 +30,16 @@ from keywright_openmod.events import (
     CommentDelete,
     CommentSubmit,
     CommentUpdate,
-    Deletion,
+    DeleteEvent,
     Event,
     EventSource,
     ModAction,
-    Party,
+    PersonRef,
     PostDelete,
     PostSubmit,
     PostUpdate,
 )
-from keywright_openmod.extracts import Extracts, cached_account, cached_thing
+from keywright_openmod.extracts import PublicExtracts, cached_account, cached_thing
 from keywright_openmod.platform import Account, Platform, Thing
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body, render_title
 from keywright_openmod.schema import (
@@ -53,14 +53,14 @@ from keywright_openmod.schema import (
 )
 from keywright_openmod.settings import Settings
 
-__all__ = ["Handled", "Outcome", "Recorder"]
+__all__ = ["EventOutcome", "HandledEvent", "Recorder"]
 
 HOLD = timedelta(minutes=5)
 ATTEMPTS = 8
 
 
-class Outcome(enum.StrEnum):
-    """What became of an event. After BUSY it must be delivered again; after an error, too."""
+class EventOutcome(enum.StrEnum):
+    """The result of an event. After BUSY, and after an error, it must be delivered again."""
 
     RECORDED = "recorded"
     GONE = "gone"
@@ -69,16 +69,18 @@ class Outcome(enum.StrEnum):
     BUSY = "busy"
 
 
-class Handled(NamedTuple):
-    """What became of an event, why it was left out, and the public post that was made of it."""
+class HandledEvent(NamedTuple):
+    """The result of an event."""
 
-    outcome: Outcome
+    outcome: EventOutcome
     reason: str = ""
+    """Why it was left out."""
     post: str | None = None
+    """The public post that was made."""
 
 
 class _Turn(NamedTuple):
-    """Our turn at an event."""
+    """The claim on an event that this process holds."""
 
     claim: EventMarker
     token: str
@@ -88,12 +90,12 @@ class _Turn(NamedTuple):
         return self.claim.held_by(self.token)
 
 
-class _LostTurn(Exception):  # noqa: N818  # a way out, not an error: caught where turns are taken
-    """The hold ran out; whoever has the event now will finish it."""
+class _LostTurn(Exception):  # noqa: N818  # control flow, caught in `handle`
+    """The claim expired. The process that has it now will finish the event."""
 
 
-class _Sighting(NamedTuple):
-    """A submission as the platform has it now, and what must not have changed when it is written."""
+class _Lookup(NamedTuple):
+    """A submission as the platform has it, and the checks that must hold when it is written."""
 
     thing: Thing | None
     author: Account | None
@@ -101,7 +103,7 @@ class _Sighting(NamedTuple):
 
 
 class Recorder:
-    """Handles the events of one installation. Any number may run on one database."""
+    """Handles the events of one installation. Several may run on one database."""
 
     def __init__(
         self, db: AsyncDatabase, platform: Platform, settings: Settings, *, hold: timedelta = HOLD
@@ -110,14 +112,14 @@ class Recorder:
         self._platform = platform
         self._settings = settings
         self._hold = hold
-        self._extracts = Extracts(db, platform)
+        self._extracts = PublicExtracts(db, platform)
         self._eraser = Eraser(db, platform)
 
-    async def handle(self, event: Event) -> Handled:
-        """Process one event, once. When it raises, nothing is marked: deliver it again."""
+    async def handle(self, event: Event) -> HandledEvent:
+        """Process one event, once. If it raises, the event is not marked: deliver it again."""
         reason = self._leaves_out(event)
         if reason is not None:
-            return Handled(Outcome.LEFT_OUT, reason)
+            return HandledEvent(EventOutcome.LEFT_OUT, reason)
         turn = _Turn(EventMarker(event.id), new_token())
         if not await self._db.run(turn.claim.begin(turn.token, self._hold)):
             return await self._taken(turn.claim)
@@ -126,22 +128,22 @@ class Recorder:
         except _LostTurn:
             return await self._taken(turn.claim)
         finally:
-            # Frees it unless it became the marker. Where that fails the hold ends by itself.
+            # Does nothing if the claim became the marker. If it fails, the claim expires.
             with contextlib.suppress(KeywrightError):
                 await self._db.run(turn.claim.release(turn.token))
 
     def _leaves_out(self, event: Event) -> str | None:
         if isinstance(event, ModAction):
             return self._settings.leaves_out(event)
-        if isinstance(event, Deletion) and event.source != EventSource.USER:
-            return "only what its author deleted falls under the policy"
+        if isinstance(event, DeleteEvent) and event.source != EventSource.USER:
+            return "only deletions by the author fall under the policy"
         return None
 
-    async def _taken(self, claim: EventMarker) -> Handled:
+    async def _taken(self, claim: EventMarker) -> HandledEvent:
         done = await self._db.run(claim.state()) is ClaimState.DONE
-        return Handled(Outcome.DUPLICATE if done else Outcome.BUSY)
+        return HandledEvent(EventOutcome.DUPLICATE if done else EventOutcome.BUSY)
 
-    async def _process(self, event: Event, turn: _Turn) -> Handled:
+    async def _process(self, event: Event, turn: _Turn) -> HandledEvent:
         match event:
             case ModAction():
                 return await self._disclose(event, turn)
@@ -152,76 +154,74 @@ class Recorder:
             case PostDelete() | CommentDelete():
                 return await self._delete(event, turn)
 
-    async def _update(self, thing: str, turn: _Turn) -> Handled:
+    async def _update(self, thing: str, turn: _Turn) -> HandledEvent:
         """Updates leave no marker: two of one submission look alike, and each asks for the present state."""
         handled = await self._observe(thing, turn, [])
-        if handled.outcome is Outcome.RECORDED:
+        if handled.outcome is EventOutcome.RECORDED:
             await self._extracts.render_again(
-                thing, ExtractUpdateReason.UPDATED, lambda: self._still_ours(turn)
+                thing, ExtractUpdateReason.UPDATED, lambda: self._check_turn(turn)
             )
         return handled
 
-    async def _delete(self, event: Deletion, turn: _Turn) -> Handled:
-        # The claim keeps later writers out. A commit across slots that began before it must be over
-        # before anything is read: a commit of our own on the claim waits for it, or finishes it.
+    async def _delete(self, event: DeleteEvent, turn: _Turn) -> HandledEvent:
+        # The claim keeps later writers out. A commit across slots that began before it must end before
+        # anything is read: an empty commit on the claim waits for it, or finishes it.
         if not await self._db.run(commit("wait for writers", [turn.held], [])):
             raise _LostTurn
         done = self._done(turn)
         try:
-            if not await self._eraser.submission(event.thing, {event.author.id}, [turn.held], done):
+            if not await self._eraser.erase_submission(event.thing, {event.author.id}, [turn.held], done):
                 raise _LostTurn
         except ConflictError:
-            return Handled(Outcome.BUSY)
-        return Handled(Outcome.RECORDED)
+            return HandledEvent(EventOutcome.BUSY)
+        return HandledEvent(EventOutcome.RECORDED)
 
-    async def _observe(self, thing: str, turn: _Turn, also: Sequence[Call[Any]]) -> Handled:
-        """Cache a submission and its author, track it and enrol the author, in one commit."""
+    async def _observe(self, thing: str, turn: _Turn, also: Sequence[Call[Any]]) -> HandledEvent:
+        """Cache a submission and its author, track it, and enrol the author, in one commit."""
         for _ in range(ATTEMPTS):
-            seen = await self._look(thing)
+            seen = await self._look_up(thing)
             if seen.thing is None or seen.author is None:
                 await self._commit(turn, [], also)
-                return Handled(Outcome.GONE)
+                return HandledEvent(EventOutcome.GONE)
             checks, writes = await self._tracking(seen.author, thing, seen.thing.created_at)
             writes.append(CacheHash(thing).put(cached_thing(seen.thing)))
             if await self._commit(turn, [*seen.checks, *checks], [*writes, *also]):
-                return Handled(Outcome.RECORDED)
+                return HandledEvent(EventOutcome.RECORDED)
         raise ConflictError(f"recording {thing}", ATTEMPTS)
 
-    async def _disclose(self, event: ModAction, turn: _Turn) -> Handled:
-        """Publish an extract, then record it: tracking, set, extract and marker in one commit."""
+    async def _disclose(self, event: ModAction, turn: _Turn) -> HandledEvent:
+        """Publish an extract, then record it: sets, extract, cached copies and marker in one commit."""
         moderator = await self._moderator(event.moderator)
         excluded = self._settings.leaves_out_actor(moderator)
         if excluded is not None:
-            return Handled(Outcome.LEFT_OUT, excluded)
+            return HandledEvent(EventOutcome.LEFT_OUT, excluded)
         post = None
         for _ in range(ATTEMPTS):
-            seen = await self._concerned(event)
+            if event.thing.startswith("t2_"):
+                seen = _Lookup(None, await self._platform.account(event.thing), [])
+            else:
+                seen = await self._look_up(event.thing)
             post = await self._publish(event, moderator, seen, turn, post)
             checks, writes = await self._record(event, moderator, seen, post)
             if await self._commit(turn, checks, [*writes, *self._done(turn)]):
-                return Handled(Outcome.RECORDED, post=post)
+                return HandledEvent(EventOutcome.RECORDED, post=post)
         raise ConflictError(f"recording {event.id}", ATTEMPTS)
 
-    async def _concerned(self, event: ModAction) -> _Sighting:
-        if not event.thing.startswith("t2_"):
-            return await self._look(event.thing)
-        return _Sighting(None, await self._platform.account(event.thing), [])
-
-    async def _look(self, thing: str) -> _Sighting:
+    async def _look_up(self, thing: str) -> _Lookup:
         deleted = EventMarker(f"delete:{thing}")
         cached = await self._extracts.cached(thing)
         state = await self._db.run(deleted.state())
         checks = [absent(deleted), *_unchanged(CacheHash(thing), cached)]
         found = await self._platform.thing(thing) if state is ClaimState.FREE else None
         author = await self._platform.account(found.author) if found and found.author else None
-        return _Sighting(found, author, checks if state is ClaimState.FREE else [])
+        return _Lookup(found, author, checks if state is ClaimState.FREE else [])
 
     async def _publish(
-        self, event: ModAction, moderator: Account, seen: _Sighting, turn: _Turn, post: str | None
+        self, event: ModAction, moderator: Account, seen: _Lookup, turn: _Turn, post: str | None
     ) -> str:
-        """The public post of an event with its present content; made unless there is one already."""
+        """Return the public post of an event, with the present content. Make it unless it exists already."""
         action = event.known
-        assert action is not None  # the settings left others out
+        assert action is not None  # otherwise the settings left it out
         about_person = event.thing.startswith("t2_")
         gone = seen.thing is None and not about_person
         disclosure = Disclosure(
@@ -238,15 +238,18 @@ class Recorder:
         if made is not None:
             await self._platform.edit(made, body)
             return made
-        await self._still_ours(turn)
+        await self._check_turn(turn)
         title = render_title(action, moderator, event.subreddit.name)
         return await self._platform.submit(subreddit, title, body)
 
     async def _record(
-        self, event: ModAction, moderator: Account, seen: _Sighting, post: str
+        self, event: ModAction, moderator: Account, seen: _Lookup, post: str
     ) -> tuple[list[Check], list[Call[Any]]]:
-        """What is kept of an extract. Of what is gone already nothing is: it was redacted at once."""
-        checks, writes = await self._knowing(moderator)
+        """Return the checks and writes that record an extract.
+
+        If its subject no longer exists, only the moderator is stored: the extract was published redacted.
+        """
+        checks, writes = await self._caching(moderator)
         about_person = event.thing.startswith("t2_")
         if (seen.author if about_person else seen.thing) is None:
             return checks, writes
@@ -257,24 +260,24 @@ class Recorder:
             writes += more_writes
             if seen.thing is not None:
                 writes.append(CacheHash(event.thing).put(cached_thing(seen.thing)))
-        assert event.known is not None  # the settings left others out
+        assert event.known is not None  # otherwise the settings left it out
         extract = extract_of(event.known, moderator.id, (seen.author or DELETED).id, event.thing)
         writes.append(ModActionSet(event.thing).add(post, self._db.context.now()))
         writes.append(ExtractHash(post).put(extract))
         return [*seen.checks, *checks, owned(ModActionSet(event.thing))], writes
 
     async def _tracking(
-        self, author: Account, thing: str, created: Any
+        self, author: Account, thing: str, created: datetime
     ) -> tuple[list[Check], list[Call[Any]]]:
-        checks, writes = await self._knowing(author)
-        # Owned, as are the other keys by which an eraser tells that nothing is left: on a cluster too it
-        # must not find them empty while they are being written.
+        checks, writes = await self._caching(author)
+        # Owned, like the other keys that an eraser checks to be empty: on a cluster, too, it must not find
+        # them empty while they are being written.
         checks.append(owned(TrackingSet(author.id)))
         writes.append(TrackingSet(author.id).add(thing, created))
         return checks, writes
 
-    async def _knowing(self, account: Account) -> tuple[list[Check], list[Call[Any]]]:
-        """Cache an account, unless that is how it is cached, and have it checked for compliance."""
+    async def _caching(self, account: Account) -> tuple[list[Check], list[Call[Any]]]:
+        """Return the checks and writes that cache an account, unless its copy is current, and enrol it."""
         if is_special(account.id):
             return [], []
         key, wanted = CacheHash(account.id), cached_account(account)
@@ -283,22 +286,22 @@ class Recorder:
             return [], [enrolment]
         return [owned(key)], [key.put(wanted), enrolment]
 
-    async def _moderator(self, party: Party) -> Account:
-        special = special_account(party.id) or special_named(party.name)
+    async def _moderator(self, person: PersonRef) -> Account:
+        special = special_account(person.id) or special_named(person.name)
         if special is not None:
             return special
-        if party.id:
-            return await self._platform.account(party.id) or DELETED
-        return await self._platform.account_named(party.name) or DELETED
+        if person.id:
+            return await self._platform.account(person.id) or DELETED
+        return await self._platform.account_named(person.name) or DELETED
 
     async def _commit(self, turn: _Turn, checks: Iterable[Check], writes: Sequence[Call[Any]]) -> bool:
-        """Write, if it is still our turn and nothing changed; False when something did: look again."""
+        """Write if the claim and the checks hold. Return False if a check failed: look up and try again."""
         if await self._db.run(commit(f"record {turn.claim.event}", [turn.held, *checks], writes)):
             return True
-        await self._still_ours(turn)
+        await self._check_turn(turn)
         return False
 
-    async def _still_ours(self, turn: _Turn) -> None:
+    async def _check_turn(self, turn: _Turn) -> None:
         if not await self._db.run(turn.claim.extend(turn.token, self._hold)):
             raise _LostTurn
 

@@ -1,8 +1,8 @@
-"""How an extract reads in public: a title, and a body in Markdown.
+"""The renderer of public extracts: a title, and a body in Markdown.
 
-What people wrote appears as they wrote it and does nothing: every character that Markdown could take
-for its own is escaped, so a mention notifies nobody and a link is only text. What must not be shown
-for a reason is left out here, whatever the caller passes.
+Text by users is shown literally: every character with a meaning in Markdown is escaped, so a mention notifies
+nobody and a link is only text. Data that must not be shown for an update reason is omitted here, whatever
+the caller passes.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["Disclosure", "ExtractUpdateReason", "as_text", "render_body", "rende
 SITE = "https://reddit.com"
 LONGEST_TITLE = 300
 LONGEST_CONTENT = 10_000
-"""Characters of content; escaped at most twice as many, and a body may have 40,000."""
+"""Characters of content. Escaping at most doubles them, and a body may have 40,000."""
 MOST_LINES = 1_000
-"""Lines of content, each of which costs five more."""
+"""Lines of content. Each costs five more characters."""
 
 
 class ExtractUpdateReason(enum.StrEnum):
@@ -52,26 +52,26 @@ _PAST_SIMPLE: dict[ModActionType, str] = {
 _NOTICES = {
     ExtractUpdateReason.UPDATED: "The submission was updated after this extract was made.",
     ExtractUpdateReason.CONTENT_DELETED: (
-        "The author deleted this submission. What identified it was removed from this extract."
+        "The author deleted this submission. Identifying data was removed from this extract."
     ),
     ExtractUpdateReason.USER_DELETED: (
-        "This user deleted their account or was suspended. What identified them was removed."
+        "This user deleted their account or was suspended. Identifying data was removed."
     ),
 }
 
 
 class Disclosure(msgspec.Struct, frozen=True, kw_only=True):
-    """What an extract tells: who did what, to whose submission."""
+    """The content of an extract: the action, the moderator, and the submission or user concerned."""
 
     action: ModActionType
     moderator: Account
     author: Account
-    """Whom it concerns: the author, or the person who was banned or muted."""
+    """The author, or the user who was banned or muted."""
     content: CachedPost | CachedComment | None = None
 
 
 def render_title(action: ModActionType, moderator: Account, subreddit: str) -> str:
-    """The title, which can never be changed: it names the moderator and nobody else."""
+    """Return the title. Reddit cannot change it later, so it names nobody but the moderator."""
     name = moderator.name if is_special(moderator.id) else f"u/{moderator.name}"
     return f"{name} {_PAST_SIMPLE[action]} r/{subreddit}"[:LONGEST_TITLE]
 
@@ -79,38 +79,35 @@ def render_title(action: ModActionType, moderator: Account, subreddit: str) -> s
 def render_body(
     disclosure: Disclosure | None, reason: ExtractUpdateReason, *, marker: str | None = None
 ) -> str:
-    """The body; None where nothing is known any more but that the post must tell nothing.
+    """Return the body. Without a disclosure it has only the notice of the reason.
 
-    Once the content is deleted neither content nor author are told, once the account is, the author
-    and the way to them are not. The marker is how an interrupted submission is found again.
+    If the content was deleted, content and author are omitted; if the account was, the author and the link.
+    The marker identifies the post if its submission is interrupted.
     """
     parts = [f"**{_NOTICES[reason]}**"] if reason in _NOTICES else []
     if disclosure is not None:
-        parts += _told(disclosure, reason)
+        parts += _facts(disclosure, reason)
     if marker is not None:
         parts.append(f"Reference: `{marker}`")
     return "\n\n".join(parts)
 
 
-def _told(disclosure: Disclosure, reason: ExtractUpdateReason) -> list[str]:
+def _facts(disclosure: Disclosure, reason: ExtractUpdateReason) -> list[str]:
     gone = reason in (ExtractUpdateReason.CONTENT_DELETED, ExtractUpdateReason.USER_DELETED)
     content = None if reason is ExtractUpdateReason.CONTENT_DELETED else disclosure.content
+    role = "User" if isinstance(disclosure.action, BanAction | MuteAction) else "Author"
     facts = [
         f"* Action: `{disclosure.action.value}`",
         f"* Moderator: {_person(disclosure.moderator)}",
-        f"* {_role(disclosure.action)}: {_person(DELETED if gone else disclosure.author)}",
+        f"* {role}: {_person(DELETED if gone else disclosure.author)}",
     ]
     if content is not None and not gone:
         facts.append(f"* Link: {_address(content.permalink)}")
     return ["\n".join(facts), *(_quoted(content) if content is not None else [])]
 
 
-def _role(action: ModActionType) -> str:
-    return "User" if isinstance(action, BanAction | MuteAction) else "Author"
-
-
 def _person(account: Account) -> str:
-    """A name that notifies nobody: Reddit takes `u/name` for a mention, but not a link."""
+    """Return a name that notifies nobody: Reddit treats `u/name` as a mention, but not a link."""
     admin = " (Admin)" if account.is_admin else ""
     if is_special(account.id):
         return as_text(account.name) + admin
@@ -128,13 +125,12 @@ def _in_address(path: str) -> str:
 
 
 def _quoted(content: CachedPost | CachedComment) -> list[str]:
-    parts = [content.body] if isinstance(content, CachedComment) else _post_parts(content)
+    if isinstance(content, CachedComment):
+        parts = [content.body]
+    else:
+        link = [] if content.permalink in content.url else [content.url]
+        parts = [content.title, *link, content.body or ""]
     return [f"> {quoted}" for quoted in map(_lines, parts) if quoted]
-
-
-def _post_parts(post: CachedPost) -> list[str]:
-    elsewhere = [] if post.permalink in post.url else [post.url]
-    return [post.title, *elsewhere, post.body or ""]
 
 
 def _lines(text: str) -> str:
@@ -142,13 +138,13 @@ def _lines(text: str) -> str:
     lines = whole[:LONGEST_CONTENT].splitlines()
     shown = [_line(line) for line in lines[:MOST_LINES]]
     more = "…" if len(whole) > LONGEST_CONTENT or len(lines) > MOST_LINES else ""
-    # Two spaces keep the line break; a blank line in a quotation is a lone sign.
+    # Two spaces keep the line break; a blank line in a quotation is a lone `>`.
     return "  \n> ".join(shown) + more
 
 
 def _line(line: str) -> str:
     indented = "\u00a0" * (len(line) - len(line.lstrip())) + as_text(line.strip())
-    # A line of nothing else makes a heading of the one before. Not every Markdown escapes this sign.
+    # A line of `=` makes a heading of the line before. Not every Markdown can escape this sign.
     return re.sub(r"^=(?==*$)", "&#61;", indented)
 
 
@@ -157,5 +153,5 @@ _UNSEEN = re.compile(r"[\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufe
 
 
 def as_text(text: str) -> str:
-    """One line of Markdown that shows exactly this text; characters that show nothing are dropped."""
+    """Return a line of Markdown that shows exactly this text, without invisible characters."""
     return _ESCAPED.sub(r"\\\1", _UNSEEN.sub("", text))

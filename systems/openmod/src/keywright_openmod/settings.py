@@ -1,4 +1,4 @@
-"""What an installation chose: where extracts go, and which actions are left out."""
+"""The settings of an installation: where extracts are published, and which actions are recorded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 from keywright.errors import UsageError
 from keywright_openmod.accounts import special_named
 from keywright_openmod.actions import (
+    ACTIONS,
     BanAction,
     CommentAction,
     LinkAction,
@@ -34,7 +35,7 @@ DEFAULT_ACTIONS: frozenset[ModActionType] = frozenset(
 )
 AUTO_MODERATOR = "automoderator"
 
-# Selectable in some version, but no extract of this one can hold them.
+# Selectable in some version of Open Mod, but extracts of v1.1 cannot hold them.
 _NOT_RECORDED = frozenset(
     {
         "lock",
@@ -52,7 +53,7 @@ _SUBREDDIT = re.compile(r"(?:r/)?([A-Za-z0-9_]{2,24})").fullmatch
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How one installation records. Names are kept in lower case: Reddit's do not differ by case."""
+    """The settings of one installation. Names are stored in lower case, as Reddit ignores their case."""
 
     target_subreddit: str
     record_admin_actions: bool = True
@@ -63,7 +64,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def read(cls, stored: Mapping[str, object]) -> Settings:
-        """Settings under the names that installations store them by; what is not set has its default."""
+        """Return the settings stored under the names that installations use. Missing ones have defaults.
+
+        Raise UsageError if one is invalid.
+        """
         return cls(
             target_subreddit=subreddit_name(
                 "targetSubredit", stored.get("targetSubredit") or stored.get("targetSubreddit")
@@ -76,10 +80,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def leaves_out(self, event: ModAction) -> str | None:
-        """Why an action is not recorded, as far as the event alone tells; None when it is."""
+        """Return why an action is not recorded, as far as the event shows, or None if it is."""
         target = event.target_user.name.lower()
         if event.known is None:
-            return f"{event.action} is not an action that is recorded"
+            return f"{event.action} cannot be recorded"
         if event.known not in self.moderation_actions:
             return f"{event.action} is not selected"
         special = special_named(event.moderator.name)
@@ -89,11 +93,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         if target in self.excluded_users:
             return "this user is excluded"
         if target == f"{event.subreddit.name.lower()}-modteam":
-            return "the team's own posts are not recorded"
+            return "actions on the moderation team are not recorded"
         return None
 
     def leaves_out_actor(self, moderator: Account) -> str | None:
-        """Why what a moderator does is not recorded; None when it is."""
+        """Return why the actions of a moderator are not recorded, or None if they are."""
         name = moderator.name.lower()
         if not self.record_admin_actions and moderator.is_admin:
             return "actions of admins are not recorded"
@@ -103,10 +107,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def subreddit_name(setting: str, stored: object) -> str:
-    """The name of a subreddit, which may be written with its `r/`."""
+    """Return the name of a subreddit without `r/`. Raise UsageError if it is invalid."""
     match = _SUBREDDIT(stored.strip()) if isinstance(stored, str) else None
     if match is None:
-        raise UsageError(f"{setting} must name a subreddit, not {stored!r}. Give its name, as in 'mysub'.")
+        raise UsageError(f"{setting} must be the name of a subreddit, as in 'mysub', got {stored!r}.")
     return match[1]
 
 
@@ -115,7 +119,7 @@ def _choice(stored: Mapping[str, object], name: str, *, default: bool) -> bool:
     if found is None:
         return default
     if not isinstance(found, bool):
-        raise UsageError(f"{name} must be true or false, not {found!r}. Correct it.")
+        raise UsageError(f"{name} must be true or false, got {found!r}.")
     return found
 
 
@@ -125,15 +129,16 @@ def _actions(stored: object) -> frozenset[ModActionType]:
     words = stored if isinstance(stored, Iterable) and not isinstance(stored, str | bytes) else [stored]
     chosen = [_action(word) for word in words]
     if not chosen:
-        raise UsageError("moderationActions selects nothing, so nothing would be recorded. Select one.")
+        raise UsageError("moderationActions is empty, so nothing would be recorded. Select an action.")
     return frozenset(action for action in chosen if action is not None)
 
 
 def _action(word: object) -> ModActionType | None:
-    """In any case: an option was once spelled `approveComment`, which no event ever matched."""
+    """Ignore the case: upstream spells one option `approveComment` (docs/resolutions.md#mistake-8)."""
     action = action_of(word) if isinstance(word, str) else None
     if action is None and not (isinstance(word, str) and word.lower() in _NOT_RECORDED):
-        raise UsageError(f"moderationActions names {word!r}, which is no moderation action. Correct it.")
+        names = ", ".join(ACTIONS)
+        raise UsageError(f"moderationActions must be moderation actions ({names}), got {word!r}.")
     return action
 
 
@@ -141,12 +146,11 @@ def _names(setting: str, stored: object) -> frozenset[str]:
     if stored is None:
         return frozenset()
     if not isinstance(stored, str):
-        raise UsageError(f"{setting} must be names with commas between them, not {stored!r}. Correct it.")
+        raise UsageError(f"{setting} must be a comma-separated list of names, got {stored!r}.")
     names = [name.strip() for name in stored.split(",") if name.strip()]
     for name in names:
         if not _NAME(name):
             raise UsageError(
-                f"{setting} names {name!r}, which cannot be an account: 3 to 20 letters, digits, _ and -. "
-                f"Correct it."
+                f"{setting} must be names of accounts, of 3 to 20 letters, digits, _ and -, got {name!r}."
             )
     return frozenset(name.lower() for name in names)

@@ -1,8 +1,8 @@
-"""The sweep that brings a whole database from v1 to v1.1.
+"""The sweep that upgrades a whole database from v1 to v1.1.
 
-Reading upgrades what is read; the sweep upgrades the rest, and enrols everyone who is tracked for
-compliance checks, which v1 never did. It keeps no state of its own: what it upgraded is v1.1 from
-then on, so stopping it anywhere and starting it again continues. Running programs are not disturbed.
+Reading upgrades single records; the sweep upgrades the rest, and enrols all tracked users for compliance
+checks, which v1 never did. It stores no state: an upgraded record is v1.1 from then on, so the sweep can be
+stopped anywhere and started again. Other programs may run meanwhile.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from keywright import AsyncDatabase, Call, gather_list
 from keywright.errors import KeywrightError, StoredDataError
 from keywright_openmod.accounts import is_special, special_named
-from keywright_openmod.extracts import actor_of, author_of, extract_as_of
+from keywright_openmod.extracts import actor_of, author_of, read_upgraded
 from keywright_openmod.platform import Platform
 from keywright_openmod.schema import (
     AnyExtract,
@@ -25,7 +25,7 @@ from keywright_openmod.schema import (
     TrackingSet,
 )
 
-__all__ = ["Progress", "upgrade_all"]
+__all__ = ["UpgradeProgress", "upgrade_all"]
 
 T = TypeVar("T")
 
@@ -33,32 +33,34 @@ PAGE = 500
 DAY = timedelta(days=1)
 
 
-class Progress(NamedTuple):
-    """How far a sweep is: records seen of how many there were, and what became of them."""
+class UpgradeProgress(NamedTuple):
+    """The progress of a sweep."""
 
     total: int
+    """Records that existed at the start."""
     seen: int
     upgraded: int
     left: tuple[str, ...]
-    """Posts whose record is no extract of any version, or needs a platform and none was given."""
+    """Posts whose record is malformed, or needs a platform and none was given."""
     enrolled: int
+    """Users who were added to the compliance checks."""
 
 
 async def upgrade_all(
     db: AsyncDatabase,
     platform: Platform | None,
     *,
-    progress: Callable[[Progress], None] | None = None,
+    progress: Callable[[UpgradeProgress], None] | None = None,
     per_second: float | None = None,
     page: int = PAGE,
-) -> Progress:
-    """Upgrade every v1 audit and enrol every tracked person; cancel it to stop, run it again to resume.
+) -> UpgradeProgress:
+    """Upgrade every v1 audit and enrol every tracked user. Cancel it to stop, run it again to resume.
 
-    `progress` is told after every page. `per_second` bounds how many records are read a second. Authors
-    are told from the tracking sets, moderators asked of the platform once each; without a platform only
-    special accounts are known, and what names others is left for another run, or for its first read.
+    `progress` is called after every page. `per_second` limits the rate of records. The ids of authors come
+    from the tracking sets, those of moderators from the platform, once each. Without a platform only special
+    accounts are known, and records of others are left for another run or for their first read.
     """
-    sweep = _Sweep(db, platform, progress or _unheard, page)
+    sweep = _Sweep(db, platform, progress or (lambda _: None), page)
     await sweep.enrol_everyone()
     await sweep.count()
     async for posts in _pages(db.scan(AuditHash), page):
@@ -70,27 +72,31 @@ async def upgrade_all(
 
 class _Sweep:
     def __init__(
-        self, db: AsyncDatabase, platform: Platform | None, tell: Callable[[Progress], None], page: int
+        self,
+        db: AsyncDatabase,
+        platform: Platform | None,
+        report: Callable[[UpgradeProgress], None],
+        page: int,
     ) -> None:
         self._db = db
         self._platform = platform
-        self._tell = tell
+        self._report = report
         self._page = page
         self._owners: dict[str, str] | None = None
         self._actors: dict[str, str] = {}
-        self.progress = Progress(0, 0, 0, (), 0)
+        self.progress = UpgradeProgress(0, 0, 0, (), 0)
 
     async def enrol_everyone(self) -> None:
-        """Have everyone who is tracked checked; the first checks spread over a day."""
-        met = 0
+        """Enrol all tracked users, with their first checks spread over a day."""
+        seen = 0
         async for sets in _pages(self._db.scan(TrackingSet), self._page):
             now = self._db.context.now()
             times = {
-                each.user: now + DAY * ((met + place) % 1440 + 1) / 1440
+                each.user: now + DAY * ((seen + place) % 1440 + 1) / 1440
                 for place, each in enumerate(sets)
                 if not is_special(each.user)
             }
-            met += len(sets)
+            seen += len(sets)
             enrolled = await self._db.run(EnforcementSet().add_many(times, when="absent"))
             self._advance(enrolled=self.progress.enrolled + enrolled)
 
@@ -101,22 +107,29 @@ class _Sweep:
         self._advance(total=total)
 
     async def upgrade(self, posts: list[str]) -> None:
-        """One page, its records together: by the people they name where these are known."""
+        """Upgrade one page of records in one batch."""
         asked = (AuditHash(post).pick("thing_id", "actor").attempt() for post in posts)
         found = zip(posts, await self._db.run(gather_list(asked)), strict=True)
-        old = [(post, each) for post, each in found if _is_old(each)]
+        # A record that cannot be read as v1 may be malformed v1: the full read reports what is wrong.
+        old = [(post, each) for post, each in found if isinstance(each, KeywrightError) or "thing_id" in each]
         if old and self._owners is None:
-            self._owners = await self._everything_tracked()
-        reads = {post: await self._upgrade(post, each) for post, each in old}
-        left = await self._tried(reads)
+            self._owners = await self._owners_of_tracked()
+        reads = {post: await self._read(post, each) for post, each in old}
+        results = await self._db.run(gather_list(read.attempt() for read in reads.values()))
+        left = []
+        for post, result in zip(reads, results, strict=True):
+            if isinstance(result, StoredDataError):
+                left.append(post)
+            elif isinstance(result, KeywrightError):
+                raise result
         self._advance(
             seen=self.progress.seen + len(posts),
             upgraded=self.progress.upgraded + len(reads) - len(left),
             left=(*self.progress.left, *left),
         )
 
-    async def _everything_tracked(self) -> dict[str, str]:
-        """Whose every tracked thing is, from the sets that can be read."""
+    async def _owners_of_tracked(self) -> dict[str, str]:
+        """Return the user of every tracked thing, from the sets that can be read."""
         owners: dict[str, str] = {}
         async for sets in _pages(self._db.scan(TrackingSet), self._page):
             found = await self._db.run(gather_list(each.members().attempt() for each in sets))
@@ -127,24 +140,14 @@ class _Sweep:
                     raise things
         return owners
 
-    async def _upgrade(self, post: str, found: dict[str, Any] | KeywrightError) -> Call[AnyExtract | None]:
+    async def _read(self, post: str, found: dict[str, Any] | KeywrightError) -> Call[AnyExtract | None]:
+        """Return the read that upgrades a record, with the ids of its people if they are known."""
         if isinstance(found, KeywrightError) or "actor" not in found:
-            return ExtractHash(post).get()  # which tells what is wrong with it
+            return ExtractHash(post).get()  # raises with what is malformed
         actor, target = await self._actor(found["actor"]), await self._target(found["thing_id"])
         if actor is None or target is None:
-            return ExtractHash(post).get()  # a cached copy may tell, where nobody can be asked
-        return extract_as_of(post, actor, target)
-
-    async def _tried(self, reads: dict[str, Call[AnyExtract | None]]) -> dict[str, StoredDataError]:
-        """Read and so upgrade, together; what is stored in a shape that cannot be is told, not raised."""
-        found = await self._db.run(gather_list(read.attempt() for read in reads.values()))
-        refused = {}
-        for post, each in zip(reads, found, strict=True):
-            if isinstance(each, StoredDataError):
-                refused[post] = each
-            elif isinstance(each, KeywrightError):
-                raise each
-        return refused
+            return ExtractHash(post).get()  # which may find the author in a cached copy
+        return read_upgraded(post, actor, target)
 
     async def _target(self, thing: str) -> str | None:
         if thing.startswith("t2_"):
@@ -167,15 +170,11 @@ class _Sweep:
 
     def _advance(self, **changes: object) -> None:
         self.progress = self.progress._replace(**changes)  # type: ignore[arg-type]  # names of its own fields
-        self._tell(self.progress)
-
-
-def _is_old(found: dict[str, Any] | KeywrightError) -> bool:
-    return isinstance(found, KeywrightError) or "thing_id" in found
+        self._report(self.progress)
 
 
 async def _pages(items: AsyncIterator[T], size: int) -> AsyncIterator[list[T]]:
-    """What is scanned, in pages; a key that SCAN shows twice is upgraded once all the same."""
+    """Yield the items in pages. SCAN may return a key twice; the second upgrade does nothing."""
     page: list[T] = []
     async for item in items:
         page.append(item)
@@ -184,7 +183,3 @@ async def _pages(items: AsyncIterator[T], size: int) -> AsyncIterator[list[T]]:
             page = []
     if page:
         yield page
-
-
-def _unheard(progress: Progress) -> None:
-    del progress

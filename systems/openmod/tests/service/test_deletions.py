@@ -60,7 +60,9 @@ def told(
 
 
 @pytest.mark.parametrize("happening", ["Submit", "Update"])
-def test_what_is_recorded_while_its_last_check_ends_is_checked_again(redis_url: str, happening: str) -> None:
+def test_a_submission_that_is_recorded_while_its_last_check_ends_is_checked_again(
+    redis_url: str, happening: str
+) -> None:
     """Nothing was kept of it any more, so it is not looked at again; just then something is kept again."""
 
     async def story(reddit: RedditSimulator, db: AsyncDatabase, connection: RedditConnection) -> None:
@@ -81,7 +83,7 @@ def test_what_is_recorded_while_its_last_check_ends_is_checked_again(redis_url: 
     told(redis_url, story)
 
 
-def test_a_submission_that_cannot_be_forgotten_does_not_keep_the_others(redis_url: str) -> None:
+def test_a_submission_that_cannot_be_erased_does_not_block_the_others(redis_url: str) -> None:
     async def story(reddit: RedditSimulator, db: AsyncDatabase, connection: RedditConnection) -> None:
         platform = RedditPlatform(connection, "mysub")
         author = reddit.world.join("author")

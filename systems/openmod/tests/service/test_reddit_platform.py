@@ -31,7 +31,7 @@ def with_platform(
     asyncio.run(session())
 
 
-def test_accounts_that_are_there_deleted_or_suspended_are_told_apart() -> None:
+def test_existing_deleted_and_suspended_accounts_are_distinguished() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         there, suspended, deleted = reddit.populate(3)
         admin = reddit.world.join("an_admin", employee=True)
@@ -49,7 +49,7 @@ def test_accounts_that_are_there_deleted_or_suspended_are_told_apart() -> None:
     with_platform(story)
 
 
-def test_posts_and_comments_are_there_until_their_author_deletes_them() -> None:
+def test_posts_and_comments_exist_until_their_author_deletes_them() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         author, leaver = reddit.populate(2)
         post = reddit.world.post(author, "mysub", "title", "text")
@@ -81,7 +81,7 @@ def test_posts_and_comments_are_there_until_their_author_deletes_them() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 429, 418, 401])
-def test_nothing_is_taken_for_gone_while_reddit_fails(status: int) -> None:
+def test_an_error_of_reddit_is_never_treated_as_a_deletion(status: int) -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         author = reddit.world.join("author")
         post = reddit.world.post(author, "mysub", "title")
@@ -96,7 +96,7 @@ def test_nothing_is_taken_for_gone_while_reddit_fails(status: int) -> None:
     with_platform(story)
 
 
-def test_a_reply_without_what_is_surely_there_proves_nothing() -> None:
+def test_a_reply_without_its_proof_is_an_error() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         author = reddit.world.join("author")
         post = reddit.world.post(author, "mysub", "title")
@@ -116,7 +116,7 @@ def test_a_reply_without_what_is_surely_there_proves_nothing() -> None:
     with_platform(story)
 
 
-def test_a_person_whom_we_may_not_see_is_not_gone() -> None:
+def test_a_forbidden_account_is_not_treated_as_deleted() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         author = reddit.world.join("author")
         reddit.faults.fail("/user/author", 403)
@@ -126,7 +126,7 @@ def test_a_person_whom_we_may_not_see_is_not_gone() -> None:
     with_platform(story)
 
 
-def test_nothing_is_asked_before_a_rate_limit_is_over() -> None:
+def test_no_request_is_sent_before_a_rate_limit_ends() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         await platform.me()
         reddit.faults.rate_limit(60)
@@ -139,7 +139,7 @@ def test_nothing_is_asked_before_a_rate_limit_is_over() -> None:
     with_platform(story)
 
 
-def test_a_server_that_never_answers_is_trouble() -> None:
+def test_a_server_that_never_answers_is_an_error() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         await platform.me()
         reddit.faults.fail("/api/v1/me", None, times=10)
@@ -150,7 +150,7 @@ def test_a_server_that_never_answers_is_trouble() -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, None])
-def test_a_post_whose_answer_is_lost_is_sent_once_and_found(status: int | None) -> None:
+def test_a_submission_whose_reply_is_lost_is_sent_once_and_found(status: int | None) -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         await platform.me()
         reddit.faults.fail("/api/submit", status, done=True)
@@ -164,7 +164,7 @@ def test_a_post_whose_answer_is_lost_is_sent_once_and_found(status: int | None) 
     with_platform(story, timeout_seconds=1.0)
 
 
-def test_own_posts_are_found_over_pages_and_read_on_from_there() -> None:
+def test_own_posts_are_found_over_pages_and_then_read_incrementally() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         for number in range(250):
             reddit.world.post(reddit.app, "mysub_log", "title", f"marker-{number}.")
@@ -177,7 +177,7 @@ def test_own_posts_are_found_over_pages_and_read_on_from_there() -> None:
     with_platform(story)
 
 
-def test_a_subreddit_that_is_closed_refuses() -> None:
+def test_a_closed_subreddit_refuses_a_post() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         reddit.world.subreddit("mysub_log").closed = True
         with pytest.raises(PlatformRefusedError, match="SUBREDDIT_NOTALLOWED"):
@@ -186,7 +186,7 @@ def test_a_subreddit_that_is_closed_refuses() -> None:
     with_platform(story)
 
 
-def test_an_edit_tells_a_post_that_is_gone_from_one_that_is_not_ours() -> None:
+def test_an_edit_distinguishes_a_deleted_post_from_a_foreign_one() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         own = reddit.world.post(reddit.app, "mysub_log", "title", "body")
         foreign = reddit.world.post(reddit.moderator, "mysub_log", "title", "body")
@@ -200,7 +200,7 @@ def test_an_edit_tells_a_post_that_is_gone_from_one_that_is_not_ours() -> None:
     with_platform(story)
 
 
-def test_many_questions_at_once_are_one_request() -> None:
+def test_concurrent_lookups_share_requests() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         author = reddit.world.join("author")
         posts = [reddit.world.post(author, "mysub", f"post {number}") for number in range(150)]
@@ -211,7 +211,7 @@ def test_many_questions_at_once_are_one_request() -> None:
     with_platform(story)
 
 
-def test_a_question_that_is_given_up_does_not_take_the_others_with_it() -> None:
+def test_a_cancelled_lookup_does_not_cancel_the_others() -> None:
     async def story(reddit: RedditSimulator, platform: RedditPlatform) -> None:
         people = reddit.populate(3)
         asked = [asyncio.create_task(platform.account(each.id)) for each in people]

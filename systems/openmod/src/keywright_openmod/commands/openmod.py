@@ -18,7 +18,7 @@ from keywright.cli import NamesPrefix, ServerOption, as_json, log_to_stderr, ope
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright_openmod.commands.simulate import simulate_reddit
 from keywright_openmod.events import decode_event
-from keywright_openmod.recorder import Handled, Outcome, Recorder
+from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.service.configuration import installation, load
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.queries import extracts_about
@@ -200,13 +200,13 @@ async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder:
     event = decode_event(line)
     platform.tell(msgspec.json.decode(line))
     handled = await recorder.handle(event)
-    if handled.outcome is Outcome.BUSY:
+    if handled.outcome is EventOutcome.BUSY:
         raise UsageError("another process is at this event. Ingest it again when that is done.")
     typer.echo(msgspec.json.encode(_told(number, event.id, handled)))
     return handled.outcome.value
 
 
-def _told(number: int, event: str, handled: Handled) -> dict[str, object]:
+def _told(number: int, event: str, handled: HandledEvent) -> dict[str, object]:
     told = {"line": number, "event": event, "outcome": handled.outcome.value}
     optional = {"reason": handled.reason, "extract": handled.post}
     return told | {name: value for name, value in optional.items() if value}

@@ -13,7 +13,7 @@ from keywright.errors import KeywrightError, StoredDataError
 from keywright_openmod.enforcement import PERIOD, next_check
 from keywright_openmod.events import EventSource, decode_event
 from keywright_openmod.platform import Thing
-from keywright_openmod.recorder import Outcome, Recorder
+from keywright_openmod.recorder import EventOutcome, Recorder
 from keywright_openmod.schema import CacheHash, ModActionSet
 from keywright_openmod.service.schema import ThingChecks
 from keywright_service.errors import PlatformError
@@ -126,7 +126,7 @@ class DeletionFinder:
         except (PlatformError, StoredDataError) as error:
             await self._again(claimed)
             return error
-        if handled.outcome is Outcome.BUSY:
+        if handled.outcome is EventOutcome.BUSY:
             await self._again(claimed)
         else:
             log.info("forgot %s: its author deleted it", claimed.member)

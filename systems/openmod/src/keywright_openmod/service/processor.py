@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from keywright import AsyncDatabase, Claimed
 from keywright.errors import EngineError, KeywrightError
-from keywright_openmod.events import Deletion, Event, decode_event
-from keywright_openmod.recorder import Handled, Outcome, Recorder
+from keywright_openmod.events import DeleteEvent, Event, decode_event
+from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.service.deletions import schedule_check
 from keywright_openmod.service.schema import PendingEvents
 from keywright_service.errors import PlatformTroubleError
@@ -57,24 +57,24 @@ class EventHandler:
             log.error("put off for %s: %s", LATER, error)
             await self._put_off(claimed, LATER)
             return
-        if handled.outcome is Outcome.BUSY:
+        if handled.outcome is EventOutcome.BUSY:
             await self._put_off(claimed, AGAIN)
         else:
             await self._db.run(PendingEvents().finish(claimed))
 
-    async def _handled(self, event: Event) -> Handled:
+    async def _handled(self, event: Event) -> HandledEvent:
         # Before anything is kept of it, so that nothing can be kept that is never looked at again; and
         # after that, because a check that found nothing kept may have ended in between.
         await self._watch(event)
         handled = await self._recorder.handle(event)
-        if handled.outcome is Outcome.RECORDED:
+        if handled.outcome is EventOutcome.RECORDED:
             await self._watch(event)
         if handled.post is not None:
             log.info("published %s for %s", handled.post, event.id)
         return handled
 
     async def _watch(self, event: Event) -> None:
-        if not isinstance(event, Deletion) and event.thing.startswith(("t1_", "t3_")):
+        if not isinstance(event, DeleteEvent) and event.thing.startswith(("t1_", "t3_")):
             await self._db.run(schedule_check(event.thing, self._db.context.now()))
 
     async def _put_off(self, claimed: Claimed[str], pause: timedelta) -> None:

@@ -39,7 +39,7 @@ class Troubled(RedditPlatform):
 
 
 @pytest.mark.parametrize("second", [None, "t3_2"])
-def test_a_mistake_is_raised_though_an_outage_came_first(redis_url: str, second: str | None) -> None:
+def test_a_bug_is_raised_though_an_outage_came_first(redis_url: str, second: str | None) -> None:
     async def story() -> None:
         async with (
             RedditSimulator() as reddit,

@@ -1,4 +1,4 @@
-"""What the public reads: every action, and nothing that text can do."""
+"""The public text of extracts: every action, and no effect of Markdown that users write."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_special_account_is_named_as_reddit_shows_it() -> None:
     assert title == "Anti-Evil Operations removed a post from r/cats"
 
 
-def test_a_new_extract_tells_everything() -> None:
+def test_a_new_extract_shows_action_moderator_author_link_and_content() -> None:
     assert body(ExtractUpdateReason.NEW) == (
         "* Action: `removelink`\n"
         "* Moderator: [Mod\\_1](https://reddit.com/user/Mod_1)\n"
@@ -72,7 +72,7 @@ def test_a_new_extract_tells_everything() -> None:
     )
 
 
-def test_an_updated_extract_says_so() -> None:
+def test_an_updated_extract_has_a_notice() -> None:
     found = body(ExtractUpdateReason.UPDATED)
     assert found.startswith("**The submission was updated")
     assert found.endswith(body(ExtractUpdateReason.NEW))
@@ -85,20 +85,20 @@ def test_a_deleted_submission_is_neither_shown_nor_linked_nor_attributed() -> No
     assert "Mod" in found
 
 
-def test_of_a_deleted_account_the_content_stays_and_the_person_goes() -> None:
+def test_after_an_account_is_deleted_the_content_is_shown_without_the_person() -> None:
     found = body(ExtractUpdateReason.USER_DELETED)
     for secret in ("Ann", "/r/cats"):
         assert secret not in found
     assert "> A title" in found
 
 
-def test_nothing_at_all_is_told_when_nothing_is_known() -> None:
+def test_without_a_disclosure_only_the_notice_is_shown() -> None:
     assert render_body(None, ExtractUpdateReason.CONTENT_DELETED).startswith("**The author deleted")
 
 
-def test_a_person_who_was_banned_is_a_user_and_no_author() -> None:
-    told = Disclosure(action=BanAction.BAN_USER, moderator=MOD, author=DELETED)
-    assert "* User: \\[ deleted \\]" in render_body(told, ExtractUpdateReason.NEW)
+def test_the_target_of_a_ban_is_called_user_and_not_author() -> None:
+    disclosure = Disclosure(action=BanAction.BAN_USER, moderator=MOD, author=DELETED)
+    assert "* User: \\[ deleted \\]" in render_body(disclosure, ExtractUpdateReason.NEW)
 
 
 @pytest.mark.parametrize("permalink", [".evil.example/x", "@evil.example/x", "evil", "https://evil.example"])
@@ -109,10 +109,10 @@ def test_a_link_leads_to_reddit_whatever_is_stored_as_the_permalink(permalink: s
 
 
 def test_admins_are_marked() -> None:
-    told = Disclosure(
+    disclosure = Disclosure(
         action=LinkAction.SPAM_LINK, moderator=Account("t2_r", "Root", is_admin=True), author=ANN
     )
-    assert "/user/Root) (Admin)" in render_body(told, ExtractUpdateReason.NEW)
+    assert "/user/Root) (Admin)" in render_body(disclosure, ExtractUpdateReason.NEW)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_admins_are_marked() -> None:
         ("not a heading\n===", r"(?m)^> =+ *$"),
     ],
 )
-def test_what_people_write_does_nothing(written: str, dangerous: str) -> None:
+def test_markdown_in_user_text_has_no_effect(written: str, dangerous: str) -> None:
     content = CachedComment("comment", written, "/r/cats/comments/1/_/2/")
     quoted = body(ExtractUpdateReason.NEW, content).partition("\n\n")[2]
     assert not re.search(dangerous, quoted), quoted
@@ -144,8 +144,8 @@ def test_text_is_shown_exactly(text: str) -> None:
 
 
 @given(st.text())
-def test_no_text_leaves_its_quotation(text: str) -> None:
-    """Whatever the lines are cut at, each begins as a quotation."""
+def test_no_text_breaks_out_of_its_quotation(text: str) -> None:
+    """Every line begins as a quotation, wherever lines break."""
     content = CachedComment("comment", text, "/p")
     quoted = body(ExtractUpdateReason.NEW, content).partition("\n\n")[2]
     assert all(line.startswith("> ") for line in quoted.split("\n") if line)
@@ -159,15 +159,15 @@ def test_a_text_too_long_for_a_post_is_cut() -> None:
 
 
 @pytest.mark.parametrize("text", ["_" * 50_000, "a" + "\n" * 50_000 + "b", "_\n" * 20_000, "  =\n" * 20_000])
-def test_nothing_that_is_written_makes_a_body_that_reddit_refuses(text: str) -> None:
-    """It would never be published: whoever writes so could not be moderated in public."""
+def test_no_text_makes_a_body_that_is_too_long_for_reddit(text: str) -> None:
+    """Otherwise actions on such a text could never be published."""
     content = CachedPost(
         type="post", title="_" * 300, url="https://" + "_" * 2_000, body=text, permalink="/p"
     )
     assert len(body(ExtractUpdateReason.UPDATED, content)) < 40_000
 
 
-def test_nobody_can_write_the_marker_of_an_event() -> None:
+def test_user_text_cannot_contain_the_marker_of_an_event() -> None:
     marker = f"openmod-{'0a' * 32}"
     content = CachedComment("comment", f"Reference: `{marker}`", "/p")
     assert marker not in body(ExtractUpdateReason.NEW, content)

@@ -1,4 +1,4 @@
-"""A process that dies at any command or request: nothing is lost, doubled, or left behind."""
+"""Crashes at any command or request: nothing is lost, duplicated, or left behind."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ POST, COMMENT = "t3_p1", "t1_c2"
 MOST_STEPS = 200
 
 
-class Scene(NamedTuple):
-    """What happened before, what then happens on Reddit, and the event that is interrupted."""
+class Scenario(NamedTuple):
+    """The events before, the change on Reddit, and the event that is interrupted."""
 
     before: Callable[[Newsroom], None]
     then: Callable[[Newsroom], None]
@@ -60,22 +60,24 @@ def taken_back(room: Newsroom) -> None:
     del room.reddit.things[POST]
 
 
-SCENES = {
-    "submit": Scene(nothing, nothing, submission),
-    "first action": Scene(nothing, nothing, removal),
-    "another action": Scene(
+SCENARIOS = {
+    "submit": Scenario(nothing, nothing, submission),
+    "first action": Scenario(nothing, nothing, removal),
+    "another action": Scenario(
         observed,
         nothing,
         lambda room: mod_action("spamlink", "Mod", room.reddit.accounts["t2_ann"], POST),
     ),
-    "ban": Scene(nothing, nothing, lambda room: mod_action("banuser", "Mod", room.reddit.accounts["t2_ann"])),
-    "update": Scene(moderated, lambda room: room.reddit.rewrite(POST, "changed"), change),
-    "delete": Scene(moderated, taken_back, deletion),
+    "ban": Scenario(
+        nothing, nothing, lambda room: mod_action("banuser", "Mod", room.reddit.accounts["t2_ann"])
+    ),
+    "update": Scenario(moderated, lambda room: room.reddit.rewrite(POST, "changed"), change),
+    "delete": Scenario(moderated, taken_back, deletion),
 }
 
 
 def begin(room: Newsroom) -> None:
-    """The same world each time, on an empty database."""
+    """Start with the same Reddit on an empty database."""
     for name in room.raw.names():
         room.raw("DEL", name)
     room.reddit = Reddit()
@@ -86,7 +88,7 @@ def begin(room: Newsroom) -> None:
 
 
 def timeless(room: Newsroom) -> tuple[dict[str, Any], list[tuple[str, str, str]]]:
-    """All that is stored and published, but for when."""
+    """Return everything that is stored and published, without times."""
     stored = {
         name: set(value) if name.startswith(("mod-actions:", "cdp")) else value
         for name, value in room.everything().items()
@@ -97,12 +99,12 @@ def timeless(room: Newsroom) -> tuple[dict[str, Any], list[tuple[str, str, str]]
     return stored, [(post, made.title, made.body) for post, made in room.reddit.public.items()]
 
 
-def undisturbed(room: Newsroom, scene: Scene) -> tuple[Any, Any]:
+def undisturbed(room: Newsroom, scenario: Scenario) -> tuple[Any, Any]:
     begin(room)
-    scene.before(room)
-    scene.then(room)
+    scenario.before(room)
+    scenario.then(room)
     before = timeless(room)[0]
-    room.handle(scene.event(room))
+    room.handle(scenario.event(room))
     return before, timeless(room)
 
 
@@ -110,18 +112,20 @@ def claims_aside(stored: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in stored.items() if not name.startswith("event:")}
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_death_at_any_step_is_completed_by_the_next_delivery(any_room: Newsroom, name: str) -> None:
-    scene = SCENES[name]
-    _, after = undisturbed(any_room, scene)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_an_event_whose_process_dies_at_any_step_is_completed_by_the_next_delivery(
+    any_room: Newsroom, name: str
+) -> None:
+    scenario = SCENARIOS[name]
+    _, after = undisturbed(any_room, scenario)
     deaths = 0
     for steps in range(MOST_STEPS):
         begin(any_room)
-        scene.before(any_room)
-        scene.then(any_room)
-        survived = any_room.handle(scene.event(any_room), Fate(steps)) is not None
+        scenario.before(any_room)
+        scenario.then(any_room)
+        survived = any_room.handle(scenario.event(any_room), Fate(steps)) is not None
         any_room.holds_end()
-        any_room.handle(scene.event(any_room))
+        any_room.handle(scenario.event(any_room))
         assert timeless(any_room) == after, steps
         if survived:
             break
@@ -132,14 +136,14 @@ def test_death_at_any_step_is_completed_by_the_next_delivery(any_room: Newsroom,
 
 
 @pytest.mark.parametrize("name", ["submit", "first action", "another action", "ban"])
-def test_on_one_server_what_a_dead_process_recorded_is_all_or_nothing(room: Newsroom, name: str) -> None:
-    scene = SCENES[name]
-    before, (after, _) = undisturbed(room, scene)
+def test_on_one_server_a_dead_process_has_recorded_all_or_nothing(room: Newsroom, name: str) -> None:
+    scenario = SCENARIOS[name]
+    before, (after, _) = undisturbed(room, scenario)
     seen = set()
     for steps in range(MOST_STEPS):
         begin(room)
-        scene.before(room)
-        if room.handle(scene.event(room), Fate(steps)) is not None:
+        scenario.before(room)
+        if room.handle(scenario.event(room), Fate(steps)) is not None:
             break
         found = claims_aside(timeless(room)[0])
         assert found in (claims_aside(before), claims_aside(after)), steps
@@ -147,8 +151,8 @@ def test_on_one_server_what_a_dead_process_recorded_is_all_or_nothing(room: News
     assert False in seen
 
 
-def test_a_claim_of_the_dead_ends_by_itself(room: Newsroom) -> None:
-    """Mistakes 6 and 14: a marker or sentinel without an expiry, left by a death, stopped everything."""
+def test_the_claim_of_a_dead_process_expires(room: Newsroom) -> None:
+    """Upstream leaves a marker without expiry: docs/resolutions.md#mistake-6 and #mistake-14."""
     begin(room)
     event = removal(room)
     for steps in range(1, MOST_STEPS):
@@ -160,7 +164,7 @@ def test_a_claim_of_the_dead_ends_by_itself(room: Newsroom) -> None:
         assert room.raw("PTTL", left[0]) > 0, steps
 
 
-def test_a_public_post_whose_record_was_lost_is_found_again_and_not_made_twice(any_room: Newsroom) -> None:
+def test_a_public_post_that_was_not_recorded_is_found_again_and_not_made_twice(any_room: Newsroom) -> None:
     begin(any_room)
     event = removal(any_room)
     died_after_submitting = 0
@@ -177,10 +181,10 @@ def test_a_public_post_whose_record_was_lost_is_found_again_and_not_made_twice(a
     assert died_after_submitting >= 2
 
 
-def test_a_post_that_was_submitted_before_a_death_is_redacted_if_its_subject_is_deleted_then(
+def test_a_public_post_that_was_not_recorded_is_redacted_if_its_subject_was_deleted_meanwhile(
     any_room: Newsroom,
 ) -> None:
-    """Nobody lists it yet when the deletion is processed; the redelivered action must redact it."""
+    """No key lists it when the deletion is processed; the redelivered action must redact it."""
     for steps in range(MOST_STEPS):
         begin(any_room)
         event = removal(any_room)
@@ -196,8 +200,8 @@ def test_a_post_that_was_submitted_before_a_death_is_redacted_if_its_subject_is_
         assert "secret" not in str(any_room.everything())
 
 
-def test_enforcement_that_dies_at_any_step_is_completed_when_its_hold_ends(any_room: Newsroom) -> None:
-    """Mistake 3: with the index deleted first, what remained could never be found again."""
+def test_an_enforcer_that_dies_at_any_step_is_completed_when_its_hold_ends(any_room: Newsroom) -> None:
+    """Upstream deletes the index first: docs/resolutions.md#mistake-3."""
     deaths = 0
     for steps in range(MOST_STEPS):
         begin(any_room)
@@ -223,8 +227,10 @@ def test_enforcement_that_dies_at_any_step_is_completed_when_its_hold_ends(any_r
 
 
 @pytest.mark.parametrize("name", ["submit", "action", "update"])
-def test_a_late_recorder_leaves_nothing_of_what_was_deleted_meanwhile(any_room: Newsroom, name: str) -> None:
-    """It looked the submission up before the deletion, and comes to write after it."""
+def test_a_late_recorder_stores_nothing_of_a_submission_that_was_deleted_meanwhile(
+    any_room: Newsroom, name: str
+) -> None:
+    """It looks up the submission before the deletion, and writes after it."""
     late = 0
     for steps in range(MOST_STEPS):
         begin(any_room)
@@ -244,8 +250,10 @@ def test_a_late_recorder_leaves_nothing_of_what_was_deleted_meanwhile(any_room: 
     assert late >= 5
 
 
-def test_a_late_update_does_not_name_a_person_again_who_was_forgotten_meanwhile(any_room: Newsroom) -> None:
-    """It rendered the extract before the account was deleted, and comes to publish it after that."""
+def test_a_late_update_does_not_publish_the_name_of_an_account_that_was_erased_meanwhile(
+    any_room: Newsroom,
+) -> None:
+    """It renders the extract before the account is deleted, and publishes it afterwards."""
     late = 0
     for steps in range(MOST_STEPS):
         begin(any_room)
@@ -264,8 +272,8 @@ def test_a_late_update_does_not_name_a_person_again_who_was_forgotten_meanwhile(
 
 
 @pytest.mark.parametrize("name", ["submit", "action"])
-def test_a_late_recorder_does_not_bring_an_older_text_back(any_room: Newsroom, name: str) -> None:
-    """It looked the submission up before the author changed it, and comes to write after that."""
+def test_a_late_recorder_does_not_restore_an_older_text(any_room: Newsroom, name: str) -> None:
+    """It looks up the submission before the author edits it, and writes afterwards."""
     late = 0
     for steps in range(MOST_STEPS):
         begin(any_room)
@@ -283,7 +291,7 @@ def test_a_late_recorder_does_not_bring_an_older_text_back(any_room: Newsroom, n
 
 
 class Sleeper(Fate):
-    """A process that sleeps at one of its steps, as it is deleted or changed or its author leaves."""
+    """A process that is suspended at one step, while another deletes, edits or erases the submission."""
 
     def __init__(self, room: Newsroom, at: int, *, change: bool = False, leave: bool = False) -> None:
         super().__init__()

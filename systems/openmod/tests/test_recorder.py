@@ -1,11 +1,11 @@
-"""Events become what the document says, each once."""
+"""The recorder: each event is stored as the document says, once."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
 
-from keywright_openmod.recorder import Outcome
+from keywright_openmod.recorder import EventOutcome
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
 from .newsroom import Newsroom, deleted, mod_action, submitted, updated
@@ -18,7 +18,7 @@ def test_a_submission_is_cached_tracked_and_its_author_enrolled(any_room: Newsro
     post = any_room.reddit.write_post(ann, "one")
     handled = any_room.handle(submitted(post.id))
     assert handled is not None
-    assert handled.outcome is Outcome.RECORDED
+    assert handled.outcome is EventOutcome.RECORDED
     now = any_room.clock.now_ms()
     created = int(post.created_at.timestamp() * 1000)
     assert any_room.everything() == {
@@ -44,7 +44,7 @@ def test_a_mod_action_writes_tracking_set_action_set_and_extract(any_room: Newsr
     comment = any_room.reddit.write_comment(ann, "rude")
     handled = any_room.handle(mod_action("removecomment", "Mod", ann, comment.id))
     assert handled is not None
-    assert (handled.outcome, handled.post) == (Outcome.RECORDED, "t3_x1")
+    assert (handled.outcome, handled.post) == (EventOutcome.RECORDED, "t3_x1")
     stored = any_room.everything()
     now = any_room.clock.now_ms()
     assert stored["audit:t3_x1"] == {
@@ -64,7 +64,7 @@ def test_a_mod_action_writes_tracking_set_action_set_and_extract(any_room: Newsr
 
 
 def test_a_ban_tracks_the_person(room: Newsroom) -> None:
-    """Mistake 13: otherwise the extract could not be found once the account is deleted."""
+    """Upstream does not, and cannot find the extract later: docs/resolutions.md#mistake-13."""
     ann, mod = room.reddit.join("Ann"), room.reddit.join("Mod")
     room.handle(mod_action("banuser", "Mod", ann))
     stored = room.everything()
@@ -88,7 +88,7 @@ def test_a_second_delivery_changes_nothing(any_room: Newsroom, event: str) -> No
     any_room.clock.advance(minutes=1)
     handled = any_room.handle(events[event])
     assert handled is not None
-    assert handled.outcome is Outcome.DUPLICATE
+    assert handled.outcome is EventOutcome.DUPLICATE
     assert (any_room.everything(), dict(any_room.reddit.public)) == before
 
 
@@ -108,7 +108,7 @@ def test_an_update_renders_the_extracts_again(any_room: Newsroom) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["unreadable", "refused"])
-def test_an_extract_that_cannot_be_rendered_again_does_not_keep_the_others(
+def test_an_extract_that_cannot_be_rendered_again_does_not_block_the_others(
     room: Newsroom, wrong: str
 ) -> None:
     ann = room.reddit.join("Ann")
@@ -125,18 +125,18 @@ def test_an_extract_that_cannot_be_rendered_again_does_not_keep_the_others(
         room.raw("HSET", "audit:t3_x1", "type", "lock")
         handled = room.handle(updated(post.id))
         assert handled is not None
-        assert handled.outcome is Outcome.RECORDED
+        assert handled.outcome is EventOutcome.RECORDED
     assert "body two" in room.reddit.public["t3_x2"].body
 
 
 def test_equal_updates_are_each_processed(room: Newsroom) -> None:
-    """They look alike when an author goes back and forth, and each asks for the present state."""
+    """They look alike if an author goes back and forth, and each asks for the present state."""
     post = room.reddit.write_post(room.reddit.join("Ann"), "one")
     for text in ("two", "one", "two"):
         room.reddit.rewrite(post.id, text)
         handled = room.handle(updated(post.id))
         assert handled is not None
-        assert handled.outcome is Outcome.RECORDED
+        assert handled.outcome is EventOutcome.RECORDED
         assert room.everything()[f"cache:{post.id}"]["body"] == f"body {text}"
     assert not [name for name in room.everything() if name.startswith("event:")]
 
@@ -156,25 +156,25 @@ def test_a_deleted_submission_leaves_nothing_but_its_marker(any_room: Newsroom) 
         f"event:submit:{post.id}",
     ]
     assert "audit:t3_x1" not in stored
-    assert set(stored["user:t2_ann"]) == {other.id}, "mistake 10: the id leaves the tracking set"
+    assert set(stored["user:t2_ann"]) == {other.id}, "docs/resolutions.md#mistake-10"
     assert "body one" not in any_room.reddit.public["t3_x1"].body
     assert "Ann" not in any_room.reddit.public["t3_x1"].body
     assert "body two" in any_room.reddit.public["t3_x2"].body
 
 
 @pytest.mark.parametrize("source", [0, 2, 3])
-def test_only_what_its_author_deleted_is_forgotten(room: Newsroom, source: int) -> None:
+def test_only_a_deletion_by_the_author_erases_a_submission(room: Newsroom, source: int) -> None:
     post = room.reddit.write_post(room.reddit.join("Ann"), "one")
     room.handle(submitted(post.id))
     before = room.everything()
     handled = room.handle(deleted(post.id, source=source))
     assert handled is not None
-    assert handled.outcome is Outcome.LEFT_OUT
+    assert handled.outcome is EventOutcome.LEFT_OUT
     assert room.everything() == before
 
 
 def test_a_failure_frees_the_event_for_the_next_delivery(any_room: Newsroom) -> None:
-    """Mistake 6: a marker that is written first loses the event."""
+    """Upstream writes the marker first and loses the event: docs/resolutions.md#mistake-6."""
     ann = any_room.reddit.join("Ann")
     any_room.reddit.join("Mod")
     post = any_room.reddit.write_post(ann, "one")
@@ -185,18 +185,18 @@ def test_a_failure_frees_the_event_for_the_next_delivery(any_room: Newsroom) -> 
     assert not any_room.everything()
     handled = any_room.handle(action)
     assert handled is not None
-    assert handled.outcome is Outcome.RECORDED
+    assert handled.outcome is EventOutcome.RECORDED
 
 
-def test_an_event_that_another_is_at_must_be_delivered_again(room: Newsroom) -> None:
+def test_an_event_that_another_process_handles_must_be_delivered_again(room: Newsroom) -> None:
     post = room.reddit.write_post(room.reddit.join("Ann"), "one")
     room.raw("SET", f"event:submit:{post.id}", "claim:another")
     handled = room.handle(submitted(post.id))
     assert handled is not None
-    assert handled.outcome is Outcome.BUSY
+    assert handled.outcome is EventOutcome.BUSY
 
 
-def test_what_is_gone_when_it_is_recorded_is_published_without_it_and_not_kept(any_room: Newsroom) -> None:
+def test_an_action_on_a_deleted_submission_is_published_redacted_and_not_stored(any_room: Newsroom) -> None:
     ann = any_room.reddit.join("Ann")
     mod = any_room.reddit.join("Mod")
     post = any_room.reddit.write_post(ann, "one")
@@ -204,7 +204,7 @@ def test_what_is_gone_when_it_is_recorded_is_published_without_it_and_not_kept(a
     del any_room.reddit.things[post.id]
     handled = any_room.handle(action)
     assert handled is not None
-    assert handled.outcome is Outcome.RECORDED
+    assert handled.outcome is EventOutcome.RECORDED
     body = any_room.reddit.public["t3_x1"].body
     assert "Ann" not in body
     assert "one" not in body.replace("openmod", "")
@@ -216,7 +216,7 @@ def test_what_is_gone_when_it_is_recorded_is_published_without_it_and_not_kept(a
     assert set(any_room.everything()["cdpComplianceUserList"]) == {mod.id}
 
 
-def test_a_submission_of_a_deleted_account_is_disclosed_without_a_name(room: Newsroom) -> None:
+def test_an_action_on_a_submission_of_a_deleted_account_is_published_without_a_name(room: Newsroom) -> None:
     ann = room.reddit.join("Ann")
     room.reddit.join("Mod")
     post = room.reddit.write_post(ann, "one")
@@ -238,17 +238,17 @@ def test_a_submission_of_a_deleted_account_is_disclosed_without_a_name(room: New
         ("[ redacted ]", "t2_redacted"),
     ],
 )
-def test_special_accounts_act_under_ids_of_their_own(room: Newsroom, name: str, user: str) -> None:
+def test_special_accounts_act_under_synthetic_ids(room: Newsroom, name: str, user: str) -> None:
     ann = room.reddit.join("Ann")
     post = room.reddit.write_post(ann, "one")
     room.handle(mod_action("removelink", name, ann, post.id))
     stored = room.everything()
     assert stored["audit:t3_x1"]["actor"] == user
-    assert set(stored["cdpComplianceUserList"]) == {"t2_ann"}, "nobody looks up who cannot be"
+    assert set(stored["cdpComplianceUserList"]) == {"t2_ann"}, "special accounts are not enrolled"
     assert "(Admin)" in room.reddit.public["t3_x1"].body
 
 
-def test_an_admin_is_left_out_where_the_settings_say_so(room: Newsroom) -> None:
+def test_an_admin_is_left_out_if_the_settings_say_so(room: Newsroom) -> None:
     ann = room.reddit.join("Ann")
     room.reddit.join("Adm", is_admin=True)
     post = room.reddit.write_post(ann, "one")
@@ -256,13 +256,13 @@ def test_an_admin_is_left_out_where_the_settings_say_so(room: Newsroom) -> None:
     for moderator in ("Adm", "reddit"):
         handled = room.handle(mod_action("removelink", moderator, ann, post.id))
         assert handled is not None
-        assert handled.outcome is Outcome.LEFT_OUT
+        assert handled.outcome is EventOutcome.LEFT_OUT
     assert not room.everything()
     assert not room.reddit.public
 
 
-def test_two_actions_of_one_kind_in_the_same_millisecond_are_two(room: Newsroom) -> None:
-    """Mistake 7: the marker of v1 named neither the target nor the moderator."""
+def test_two_equal_actions_in_one_millisecond_on_different_posts_are_both_recorded(room: Newsroom) -> None:
+    """Upstream takes the second for a duplicate: docs/resolutions.md#mistake-7."""
     ann = room.reddit.join("Ann")
     room.reddit.join("Mod")
     posts = [room.reddit.write_post(ann, "one"), room.reddit.write_post(ann, "two")]
@@ -271,8 +271,8 @@ def test_two_actions_of_one_kind_in_the_same_millisecond_are_two(room: Newsroom)
     assert len(room.reddit.public) == 2
 
 
-def test_posts_are_read_as_posts_and_published_where_the_settings_say(room: Newsroom) -> None:
-    """Mistake 11: v1.1 sent posts to the comment handler and extracts to the moderated subreddit."""
+def test_posts_are_cached_as_posts_and_extracts_published_to_the_configured_subreddit(room: Newsroom) -> None:
+    """Upstream confuses both: docs/resolutions.md#mistake-11."""
     ann = room.reddit.join("Ann")
     room.reddit.join("Mod")
     post = room.reddit.write_post(ann, "one")
@@ -284,7 +284,7 @@ def test_posts_are_read_as_posts_and_published_where_the_settings_say(room: News
 
 @pytest.mark.parametrize("event", ["submit", "update", "action"])
 def test_a_cached_copy_that_cannot_be_read_is_replaced(any_room: Newsroom, event: str) -> None:
-    """Every look at it renews its expiry: it would keep the event from being recorded for ever."""
+    """Every read renews its expiry, so it would block the event forever."""
     ann = any_room.reddit.join("Ann")
     any_room.reddit.join("Mod")
     post = any_room.reddit.write_post(ann, "one")
@@ -297,7 +297,7 @@ def test_a_cached_copy_that_cannot_be_read_is_replaced(any_room: Newsroom, event
     }
     handled = any_room.handle(events[event])
     assert handled is not None
-    assert handled.outcome is Outcome.RECORDED
+    assert handled.outcome is EventOutcome.RECORDED
     assert any_room.everything()[f"cache:{post.id}"]["body"] == "body one"
     assert any_room.everything()["cache:t2_ann"] == {"type": "user", "username": "Ann"}
 
@@ -311,5 +311,5 @@ def test_a_member_that_another_program_added_to_a_cached_copy_does_not_block_the
     any_room.reddit.rewrite(post.id, "two")
     handled = any_room.handle(updated(post.id))
     assert handled is not None
-    assert handled.outcome is Outcome.RECORDED
+    assert handled.outcome is EventOutcome.RECORDED
     assert any_room.everything()[f"cache:{post.id}"]["body"] == "body two"

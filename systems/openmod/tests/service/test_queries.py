@@ -26,7 +26,7 @@ def told(redis_url: str, story: Callable[[AsyncDatabase], Awaitable[None]]) -> N
     asyncio.run(session())
 
 
-def test_everything_about_a_person_is_listed_however_much_it_is(redis_url: str) -> None:
+def test_extracts_about_a_user_are_listed_over_pages(redis_url: str) -> None:
     number = 2 * PAGE + 7
 
     async def story(db: AsyncDatabase) -> None:
@@ -45,7 +45,7 @@ def test_everything_about_a_person_is_listed_however_much_it_is(redis_url: str) 
     told(redis_url, story)
 
 
-def test_an_audit_of_a_special_account_names_it_as_reddit_does_and_links_to_nobody(redis_url: str) -> None:
+def test_an_audit_of_a_special_account_shows_its_name_without_a_link(redis_url: str) -> None:
     audit = {
         "type": "removelink",
         "actor": "Anti-Evil Operations",

@@ -9,7 +9,7 @@ import pytest
 from keywright_openmod.service.batcher import Together
 
 
-def test_an_unforeseen_error_reaches_everyone_who_asked_and_later_questions_are_answered() -> None:
+def test_an_unexpected_error_reaches_every_caller_and_later_requests_work() -> None:
     failures = 2
 
     async def ask(names: list[str]) -> dict[str, str]:
@@ -31,7 +31,7 @@ def test_an_unforeseen_error_reaches_everyone_who_asked_and_later_questions_are_
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 5])
-def test_questions_of_one_turn_are_asked_in_as_few_requests_as_there_can_be(number: int) -> None:
+def test_lookups_of_one_loop_iteration_share_the_fewest_possible_requests(number: int) -> None:
     requests: list[list[str]] = []
 
     async def ask(names: list[str]) -> dict[str, str]:

@@ -60,7 +60,7 @@ def told(redis_url: str, story: Callable[[Scene], Awaitable[None]]) -> None:
     asyncio.run(session())
 
 
-def test_a_restart_reads_the_last_entries_again_since_some_may_have_been_late(redis_url: str) -> None:
+def test_a_restart_reads_the_last_entries_again_as_some_may_have_appeared_late(redis_url: str) -> None:
     async def story(scene: Scene) -> None:
         scene.moderate()
         assert await scene.read() == 1
@@ -71,9 +71,7 @@ def test_a_restart_reads_the_last_entries_again_since_some_may_have_been_late(re
 
 
 @pytest.mark.parametrize("days", [13.5, 14, 30])
-def test_what_was_handled_so_long_ago_that_its_marker_is_gone_is_not_read_again(
-    redis_url: str, days: float
-) -> None:
+def test_entries_whose_markers_may_have_expired_are_not_read_again(redis_url: str, days: float) -> None:
     """In a quiet subreddit the newest entry may be weeks old; handled again it would be published again."""
 
     async def story(scene: Scene) -> None:

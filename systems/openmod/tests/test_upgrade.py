@@ -1,4 +1,4 @@
-"""A database that v1 wrote is read, served and swept, and nothing is lost on the way."""
+"""The upgrade of v1 databases: on read, while events are handled, and by a sweep."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from keywright import gather_list
 from keywright.errors import StoredDataError
 from keywright.operations import Rounds
 from keywright_openmod.actions import LinkAction
-from keywright_openmod.extracts import extract_as_of, read_extract
+from keywright_openmod.extracts import read_extract, read_upgraded
 from keywright_openmod.schema import ExtractHash, LinkExtract, UnresolvedAuditError
-from keywright_openmod.upgrade import Progress, upgrade_all
+from keywright_openmod.upgrade import UpgradeProgress, upgrade_all
 
 from .newsroom import NOON, Newsroom, deleted, mod_action, updated
 from .reddit_double import Exchange, PublicPost
@@ -22,7 +22,7 @@ AT_MS = int(NOON.timestamp() * 1000)
 
 
 def store(room: Newsroom, post: str, action: str, actor: str, thing: str, owner: str) -> None:
-    """What v1 wrote for one action, command for command."""
+    """Store an action with the commands of v1."""
     permalink = "" if thing.startswith("t2_") else f"/r/cats/comments/{thing[3:]}/"
     room.raw("ZADD", f"user:{owner}", AT_MS, thing)
     room.raw("ZADD", f"mod-actions:{thing}", AT_MS, post)
@@ -31,7 +31,7 @@ def store(room: Newsroom, post: str, action: str, actor: str, thing: str, owner:
 
 
 def v1_database(room: Newsroom) -> dict[str, dict[str, str]]:
-    """Every type of v1, and what each becomes."""
+    """Store a v1 audit of every type, and return the extracts that they become."""
     ann, mod = room.reddit.join("Ann"), room.reddit.join("Mod")
     post, comment = room.reddit.write_post(ann, "secret"), room.reddit.write_comment(ann, "secret")
     expected = {}
@@ -83,11 +83,11 @@ def test_reading_upgrades_every_type(any_room: Newsroom) -> None:
             read_extract(any_room.db, any_room.reddit.session(), name.removeprefix("audit:"))
         )
         assert found.type == expected[name]["type"]
-    assert audits(any_room) == expected, "no member of v1 stays, or it would be v1 for ever"
+    assert audits(any_room) == expected, "with a member of v1 left it would be v1 forever"
     assert {name: value for name, value in any_room.everything().items() if name not in expected} == others
 
 
-def test_what_redis_alone_can_tell_needs_no_platform(room: Newsroom) -> None:
+def test_an_audit_whose_ids_are_stored_is_upgraded_without_the_platform(room: Newsroom) -> None:
     store(room, "t3_a", "banuser", "[ redacted ]", "t2_ann", "t2_ann")
     store(room, "t3_b", "removelink", "reddit", "t3_1", "t2_ann")
     room.raw(
@@ -99,7 +99,7 @@ def test_what_redis_alone_can_tell_needs_no_platform(room: Newsroom) -> None:
     )
 
 
-def test_what_needs_the_platform_is_told_and_left_as_it_is(room: Newsroom) -> None:
+def test_an_audit_that_needs_the_platform_is_an_error_and_stays_unchanged(room: Newsroom) -> None:
     store(room, "t3_a", "banuser", "Mod", "t2_ann", "t2_ann")
     before = room.everything()
     with pytest.raises(UnresolvedAuditError, match="both ask the platform"):
@@ -110,7 +110,7 @@ def test_what_needs_the_platform_is_told_and_left_as_it_is(room: Newsroom) -> No
 @pytest.mark.parametrize(
     ("gone", "target"), [("account", "t2_deleted"), ("submission", "t2_unavailable")], ids=str
 )
-def test_authors_that_no_longer_exist_become_nobody(room: Newsroom, gone: str, target: str) -> None:
+def test_authors_who_no_longer_exist_become_special_accounts(room: Newsroom, gone: str, target: str) -> None:
     ann = room.reddit.join("Ann")
     room.reddit.join("Mod")
     post = room.reddit.write_post(ann, "one")
@@ -123,7 +123,7 @@ def test_authors_that_no_longer_exist_become_nobody(room: Newsroom, gone: str, t
     assert found.target == target
 
 
-def test_two_who_upgrade_at_once_agree_and_a_writer_in_between_wins(room: Newsroom) -> None:
+def test_concurrent_upgrades_agree_and_a_writer_in_between_wins(room: Newsroom) -> None:
     v1_database(room)
 
     async def at_once() -> list[Any]:
@@ -132,7 +132,7 @@ def test_two_who_upgrade_at_once_agree_and_a_writer_in_between_wins(room: Newsro
 
     assert len(set(map(repr, room.wait(at_once())))) == 1
     store(room, "t3_z", "removelink", "Mod", "t3_p1", "t2_ann")
-    rounds = extract_as_of("t3_z", "t2_mod", "t2_ann").rounds(room.db.context)
+    rounds = read_upgraded("t3_z", "t2_mod", "t2_ann").rounds(room.db.context)
     wires = next(rounds)
     replies = room.run(Exchange(wires))
     room.raw("DEL", "audit:t3_z")
@@ -148,7 +148,7 @@ def _to_the_end(room: Newsroom, rounds: Rounds[Any], replies: list[Any]) -> Any:
         return stop.value
 
 
-def test_a_record_of_no_version_is_told_and_left(room: Newsroom) -> None:
+def test_a_record_of_no_version_is_reported_and_left(room: Newsroom) -> None:
     store(room, "t3_a", "lock", "Mod", "t3_1", "t2_ann")
     before = room.everything()
     with pytest.raises(StoredDataError):
@@ -161,7 +161,7 @@ def test_a_record_of_no_version_is_told_and_left(room: Newsroom) -> None:
     ("action", "thing"),
     [("removelink", "t1_1"), ("spamcomment", "t3_1"), ("banuser", "t3_1"), ("unmuteuser", "t1_1")],
 )
-def test_an_audit_of_an_action_on_something_else_is_told_and_left(
+def test_an_audit_whose_thing_does_not_fit_its_action_is_reported_and_left(
     room: Newsroom, action: str, thing: str
 ) -> None:
     room.reddit.join("Mod")
@@ -179,19 +179,19 @@ def test_the_sweep_upgrades_everything_and_enrols_everyone(any_room: Newsroom) -
     store(any_room, "t3_e", "banuser", "Mod", "t2_bob", "t2_bob")
     expected["audit:t3_e"] = {"type": "banuser", "actor": "t2_mod", "target": "t2_bob"}
     kept = {n: v for n, v in any_room.everything().items() if n.startswith(("user:", "mod-actions:"))}
-    told: list[Progress] = []
-    done = any_room.upgrade(progress=told.append, page=4)
+    reports: list[UpgradeProgress] = []
+    done = any_room.upgrade(progress=reports.append, page=4)
     assert audits(any_room) == expected
     assert {n: v for n, v in any_room.everything().items() if n.startswith(("user:", "mod-actions:"))} == kept
     assert (done.total, done.seen, done.upgraded, done.left) == (13, 13, 13, ())
     assert done.enrolled == 2
     assert set(any_room.everything()["cdpComplianceUserList"]) == {"t2_ann", "t2_bob"}
-    assert told[-1] == done
-    assert [step.seen for step in told] == sorted(step.seen for step in told)
+    assert reports[-1] == done
+    assert [step.seen for step in reports] == sorted(step.seen for step in reports)
     asked = [word for word in any_room.reddit.asked if word.startswith("account_named")]
-    assert len(asked) == len(set(map(str.lower, asked))), "each moderator is asked about once"
+    assert len(asked) == len(set(map(str.lower, asked))), "each moderator is looked up once"
     assert not [word for word in any_room.reddit.asked if word.startswith("thing")], (
-        "the sets tell the authors"
+        "the ids of authors come from the tracking sets"
     )
 
 
@@ -205,8 +205,8 @@ def test_a_tracking_set_that_cannot_be_read_does_not_stop_the_sweep(any_room: Ne
     assert "t2_ann" in any_room.everything()["cdpComplianceUserList"]
 
 
-def test_where_everything_is_upgraded_no_tracking_set_is_read(room: Newsroom) -> None:
-    """The service sweeps at every start: it must not load every id that is tracked for nothing."""
+def test_a_sweep_without_v1_records_reads_no_tracking_set(room: Newsroom) -> None:
+    """The service sweeps at every start, and must not load all tracked ids for nothing."""
     v1_database(room)
     room.upgrade()
     room.raw("ZADD", "user:t2_bob", AT_MS, "t3_1")
@@ -215,7 +215,7 @@ def test_where_everything_is_upgraded_no_tracking_set_is_read(room: Newsroom) ->
     assert "cmdstat_zrange" not in str(room.raw("INFO", "commandstats"))
 
 
-def test_the_sweep_twice_is_the_sweep_once(room: Newsroom) -> None:
+def test_a_second_sweep_changes_nothing(room: Newsroom) -> None:
     v1_database(room)
     room.upgrade()
     before = room.everything()
@@ -233,7 +233,7 @@ def test_the_sweep_can_be_stopped_anywhere_and_resumed(room: Newsroom) -> None:
     upgraded = 0
     for _ in range(20):
 
-        def until_some(progress: Progress) -> None:
+        def until_some(progress: UpgradeProgress) -> None:
             nonlocal upgraded
             if progress.upgraded >= 3:
                 upgraded += progress.upgraded
@@ -245,10 +245,10 @@ def test_the_sweep_can_be_stopped_anywhere_and_resumed(room: Newsroom) -> None:
             continue
         break
     assert audits(room) == expected
-    assert upgraded == len(expected), "nothing is done twice"
+    assert upgraded == len(expected), "nothing is upgraded twice"
 
 
-def test_without_a_platform_the_sweep_leaves_what_it_cannot_tell(room: Newsroom) -> None:
+def test_without_a_platform_the_sweep_leaves_records_whose_ids_are_unknown(room: Newsroom) -> None:
     expected = v1_database(room)
     done = room.wait(upgrade_all(room.db, None))
     assert done.upgraded == 1
@@ -257,8 +257,8 @@ def test_without_a_platform_the_sweep_leaves_what_it_cannot_tell(room: Newsroom)
     assert audits(room) == expected
 
 
-def test_a_database_of_v1_is_served(any_room: Newsroom) -> None:
-    """Updates, new actions, deletions and departures, before anything was swept."""
+def test_events_and_deletions_work_on_a_v1_database(any_room: Newsroom) -> None:
+    """Updates, actions, deletions and erasures before any sweep."""
     v1_database(any_room)
     for post in ("t3_a0", "t3_b0"):
         any_room.reddit.public[post] = any_room.reddit.public.get(post) or public()
@@ -302,17 +302,17 @@ def test_many_records_are_swept_with_progress(room: Newsroom) -> None:
     count = 20_000
     room.reddit.join("Mod")
     fill(room, count)
-    told: list[Progress] = []
-    done = room.upgrade(progress=told.append)
+    reports: list[UpgradeProgress] = []
+    done = room.upgrade(progress=reports.append)
     assert (done.total, done.upgraded, done.left) == (count, count, ())
-    assert len(told) > count / 500
+    assert len(reports) > count / 500
     sample = room.run(gather_list(ExtractHash(f"t3_{number}").get() for number in range(0, count, 997)))
     assert {(each.type, each.actor) for each in sample} == {(LinkAction.REMOVE_LINK, "t2_mod")}
     assert all(each.target == f"t2_{int(each.link[3:]) % 1000}" for each in sample)
 
 
 def fill(room: Newsroom, count: int) -> None:
-    """As many records of v1, of a thousand people, by one script: only the sweep is under test."""
+    """Store v1 records of a thousand users by one script: only the sweep is under test."""
     script = (
         "for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do "
         "redis.call('ZADD', 'user:t2_' .. (i % 1000), 1, 't3_' .. i) "

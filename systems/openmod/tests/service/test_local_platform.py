@@ -8,7 +8,7 @@ from typing import Any
 
 from keywright import AsyncDatabase
 from keywright_openmod.events import decode_event
-from keywright_openmod.recorder import Handled, Outcome, Recorder
+from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.schema import CacheHash
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.schema import LocalPost
@@ -38,18 +38,18 @@ def told(redis_url: str, story: Callable[[AsyncDatabase], Awaitable[None]]) -> N
     asyncio.run(session())
 
 
-async def ingested(db: AsyncDatabase, event: dict[str, Any]) -> Handled:
+async def ingested(db: AsyncDatabase, event: dict[str, Any]) -> HandledEvent:
     platform = LocalPlatform(db)
     platform.tell(event)
     return await Recorder(db, platform, SETTINGS).handle(decode_event(event))
 
 
-def test_a_deletion_is_dealt_with_when_nothing_tells_who_the_moderator_was(redis_url: str) -> None:
+def test_a_submission_is_erased_though_its_moderator_is_unknown(redis_url: str) -> None:
     async def story(db: AsyncDatabase) -> None:
         made = (await ingested(db, REMOVAL)).post
         assert made is not None
         await db.run(CacheHash("t2_mod").delete())  # as 28 days do
-        assert (await ingested(db, DELETION)).outcome is Outcome.RECORDED
+        assert (await ingested(db, DELETION)).outcome is EventOutcome.RECORDED
         found = await db.run(LocalPost(made).get())
         assert found is not None
         assert "Some text" not in found.body
@@ -65,7 +65,7 @@ async def posts_with(db: AsyncDatabase, marker: str) -> list[str]:
     return [post for post, found in zip(posts, bodies, strict=True) if found and marker in found.body]
 
 
-def test_a_death_while_a_post_is_made_does_not_make_another(redis_url: str) -> None:
+def test_a_crash_during_a_submission_does_not_cause_a_duplicate_post(redis_url: str) -> None:
     async def story(db: AsyncDatabase) -> None:
         for steps in range(20):
             marker = f"{steps:064x}"
