@@ -11,7 +11,7 @@ from pathlib import Path
 from keywright import AsyncDatabase
 from keywright_openmod.schema import ExtractHash, ModActionSet
 from keywright_openmod.service.schema import PendingEvents
-from keywright_openmod.simulator import RedditSimulator, Submission
+from keywright_openmod.simulator import RedditSimulator, SimulatedSubmission
 from service_processes import launched
 
 from ..reddit_service import ASYNCPRAW_WARNS, database, environment, eventually, eventually_true
@@ -22,7 +22,7 @@ pytestmark = ASYNCPRAW_WARNS
 serving = partial(launched, "openmod", "serve")
 
 
-def moderated(reddit: RedditSimulator, number: int) -> list[Submission]:
+def moderated(reddit: RedditSimulator, number: int) -> list[SimulatedSubmission]:
     author = reddit.world.join(f"author{len(reddit.world.users)}")
     posts = [reddit.world.post(author, "mysub", f"post {each}", "text") for each in range(number)]
     for each in posts:
@@ -42,7 +42,7 @@ async def settled(db: AsyncDatabase) -> None:
 
 
 async def assert_each_disclosed_once(
-    reddit: RedditSimulator, db: AsyncDatabase, posts: list[Submission]
+    reddit: RedditSimulator, db: AsyncDatabase, posts: list[SimulatedSubmission]
 ) -> None:
     public = reddit.world.posts_in("mysub_log")
     about = {post.id: await db.run(ModActionSet(post.id).members()) for post in posts}
@@ -57,7 +57,7 @@ def test_killed_again_and_again_no_event_is_lost_and_no_post_is_made_twice(
     async def story() -> None:
         async with RedditSimulator() as reddit, database(redis_url) as db:
             variables = environment(reddit, redis_url, OPENMOD_HOLD="2s")
-            posts: list[Submission] = []
+            posts: list[SimulatedSubmission] = []
             for stop_at in (3, 15, 30):
                 posts += moderated(reddit, 20)
                 with serving(variables=variables, log=tmp_path / "log") as process:

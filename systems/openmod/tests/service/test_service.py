@@ -15,7 +15,7 @@ from keywright import AsyncDatabase, DueQueue
 from keywright_openmod.schema import CacheHash, EnforcementSet, ExtractHash, ModActionSet, TrackingSet
 from keywright_openmod.service.schema import PendingEvents, ThingChecks
 from keywright_openmod.service.service import OpenModService, enforce_once
-from keywright_openmod.simulator import RedditSimulator, Submission, User
+from keywright_openmod.simulator import RedditSimulator, SimulatedSubmission, SimulatedUser
 from keywright_service.errors import PlatformRefusedError
 
 from ..reddit_service import ASYNCPRAW_WARNS, configured, database, eventually, eventually_true, serving
@@ -34,7 +34,7 @@ def told(story: Story, redis_url: str) -> None:
     asyncio.run(session())
 
 
-def removed(reddit: RedditSimulator, author: User, title: str = "a title") -> Submission:
+def removed(reddit: RedditSimulator, author: SimulatedUser, title: str = "a title") -> SimulatedSubmission:
     """A post that is made and removed."""
     post = reddit.world.post(author, "mysub", title, f"the text of {title}")
     reddit.world.moderate(reddit.moderator, "removelink", post, "mysub")
@@ -116,7 +116,7 @@ def test_what_happened_before_the_first_start_is_read_as_far_back_as_is_wanted(r
         reddit.world.log[:] = [
             type(each)(each.id, each.action, each.moderator, each.subreddit, each.target, each.target.created)
             for each in reddit.world.log
-            if isinstance(each.target, Submission)
+            if isinstance(each.target, SimulatedSubmission)
         ]
         async with serving(configured(reddit, redis_url, OPENMOD_BACKFILL="48h")):
             await published(reddit, 1)

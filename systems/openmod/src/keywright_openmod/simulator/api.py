@@ -1,4 +1,4 @@
-"""The routes of Reddit's API that a moderation program needs, on one port: tokens, reading, posting."""
+"""The routes of Reddit's API that a moderation program needs: tokens, listings, submissions, edits."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from keywright.errors import UsageError
-from keywright_openmod.simulator import shapes
+from keywright_openmod.simulator import payloads
 from keywright_openmod.simulator.faults import Faults
-from keywright_openmod.simulator.world import Submission, User, World
+from keywright_openmod.simulator.world import SimulatedSubmission, SimulatedUser, World
 from keywright_service.testing.http_faults import Answered
 
-__all__ = ["Credentials", "RedditApi"]
+__all__ = ["AppCredentials", "RedditApi"]
 
-Handler = Callable[[Request, User], Awaitable[Response]]
+Handler = Callable[[Request, SimulatedUser], Awaitable[Response]]
 
 TOKEN_SECONDS = 3600
 
 
 @dataclass(frozen=True)
-class Credentials:
-    """Of the one app, a script, and the account that it acts as."""
+class AppCredentials:
+    """The credentials of the one script app and its account."""
 
     client_id: str
     client_secret: str
@@ -39,9 +39,9 @@ class Credentials:
 
 
 class RedditApi:
-    """An ASGI application. Whoever has a token acts as the app's account."""
+    """An ASGI application. Requests with a token act as the account of the app."""
 
-    def __init__(self, world: World, faults: Faults, credentials: Credentials) -> None:
+    def __init__(self, world: World, faults: Faults, credentials: AppCredentials) -> None:
         self.world = world
         self.answered: list[Answered] = []
         self._faults = faults
@@ -50,7 +50,7 @@ class RedditApi:
         self._app = Starlette(routes=[*self._reading(), *self._writing()])
 
     def forget_tokens(self) -> None:
-        """Every token is invalid from now on, as after an hour."""
+        """Invalidate every token, as after an hour."""
         self._tokens.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,8 +60,8 @@ class RedditApi:
         fault = self._faults.scripted(request) if response is None else None
         if fault is not None:
             if fault.done:
-                await self._app(scope, receive, _unheard)
-            response = await self._faults.answer(fault)
+                await self._app(scope, receive, _discarded)
+            response = await self._faults.reply(fault)
         if response is None:
             await self._app(scope, receive, self._noting(request, send))
             return
@@ -89,16 +89,16 @@ class RedditApi:
             "/r/{subreddit}/new": self._new,
             "/r/{subreddit}/comments": self._comments,
         }
-        return [Route(path, self._for_holders(handler)) for path, handler in reads.items()]
+        return [Route(path, self._authorized(handler)) for path, handler in reads.items()]
 
     def _writing(self) -> list[Route]:
         return [
             Route("/api/v1/access_token", self._token, methods=["POST"]),
-            Route("/api/submit", self._for_holders(self._submit), methods=["POST"]),
-            Route("/api/editusertext", self._for_holders(self._edit), methods=["POST"]),
+            Route("/api/submit", self._authorized(self._submit), methods=["POST"]),
+            Route("/api/editusertext", self._authorized(self._edit), methods=["POST"]),
         ]
 
-    def _for_holders(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
+    def _authorized(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
         async def handled(request: Request) -> Response:
             token = request.headers.get("authorization", "").partition(" ")[2]
             user = self.world.user_named(self._credentials.username)
@@ -107,7 +107,7 @@ class RedditApi:
                 return JSONResponse({"message": "Unauthorized", "error": 401}, 401, headers)
             try:
                 return await handler(request, user)
-            except UsageError:  # it names a subreddit that is not there
+            except UsageError:  # the subreddit does not exist
                 return _refusal(404)
 
         return handled
@@ -125,21 +125,23 @@ class RedditApi:
         granted = {"access_token": token, "token_type": "bearer", "expires_in": TOKEN_SECONDS, "scope": "*"}
         return JSONResponse(granted)
 
-    async def _me(self, request: Request, user: User) -> Response:
-        return JSONResponse(shapes.own_account(user))
+    async def _me(self, request: Request, user: SimulatedUser) -> Response:
+        return JSONResponse(payloads.own_account(user))
 
-    async def _info(self, request: Request, user: User) -> Response:
-        return JSONResponse(shapes.listing(self._known(request.query_params.get("id", "")), {"limit": "100"}))
+    async def _info(self, request: Request, user: SimulatedUser) -> Response:
+        return JSONResponse(
+            payloads.listing(self._known(request.query_params.get("id", "")), {"limit": "100"})
+        )
 
     def _known(self, names: str) -> list[dict[str, Any]]:
         found = []
-        for name in names.split(",")[: shapes.LARGEST_PAGE]:
+        for name in names.split(",")[: payloads.LARGEST_PAGE]:
             if name in self.world.submissions:
-                found.append(shapes.submission(self.world.submissions[name]))
-            found += [shapes.subreddit(each) for each in self.world.subreddits.values() if each.id == name]
+                found.append(payloads.submission(self.world.submissions[name]))
+            found += [payloads.subreddit(each) for each in self.world.subreddits.values() if each.id == name]
         return found
 
-    async def _accounts(self, request: Request, user: User) -> Response:
+    async def _accounts(self, request: Request, user: SimulatedUser) -> Response:
         wanted = request.query_params.get("ids", "").split(",")
         found = {
             each: {"name": self.world.users[each].name, "created_utc": 1.0e9}
@@ -148,51 +150,51 @@ class RedditApi:
         }
         return JSONResponse(found) if found else _refusal(404)
 
-    async def _about_user(self, request: Request, user: User) -> Response:
+    async def _about_user(self, request: Request, user: SimulatedUser) -> Response:
         found = self.world.user_named(request.path_params["name"])
-        return _refusal(404) if found is None else JSONResponse(shapes.account(found))
+        return _refusal(404) if found is None else JSONResponse(payloads.account(found))
 
-    async def _submitted(self, request: Request, user: User) -> Response:
+    async def _submitted(self, request: Request, user: SimulatedUser) -> Response:
         author = self.world.user_named(request.path_params["name"])
         if author is None:
             return _refusal(404)
         posts = [each for each in self.world.submissions.values() if each.is_post and each.author is author]
         return self._listed([each for each in posts if not each.deleted], request)
 
-    async def _about_subreddit(self, request: Request, user: User) -> Response:
-        return JSONResponse(shapes.subreddit(self.world.subreddit(request.path_params["subreddit"])))
+    async def _about_subreddit(self, request: Request, user: SimulatedUser) -> Response:
+        return JSONResponse(payloads.subreddit(self.world.subreddit(request.path_params["subreddit"])))
 
-    async def _log(self, request: Request, user: User) -> Response:
+    async def _log(self, request: Request, user: SimulatedUser) -> Response:
         here = self.world.subreddit(request.path_params["subreddit"])
         if user.id not in here.moderators:
             return _refusal(403)
-        entries = [shapes.log_entry(each) for each in self.world.log if each.subreddit is here]
-        return JSONResponse(shapes.listing(entries[::-1], request.query_params))
+        entries = [payloads.log_entry(each) for each in self.world.log if each.subreddit is here]
+        return JSONResponse(payloads.listing(entries[::-1], request.query_params))
 
-    async def _edited(self, request: Request, user: User) -> Response:
+    async def _edited(self, request: Request, user: SimulatedUser) -> Response:
         here = self.world.subreddit(request.path_params["subreddit"])
         if user.id not in here.moderators:
             return _refusal(403)
         edited = [each for each in self._alive(request) if each.edited is not None]
         return self._listed(sorted(edited, key=lambda each: each.edited or 0.0), request)
 
-    async def _new(self, request: Request, user: User) -> Response:
+    async def _new(self, request: Request, user: SimulatedUser) -> Response:
         return self._listed([each for each in self._alive(request) if each.is_post], request)
 
-    async def _comments(self, request: Request, user: User) -> Response:
+    async def _comments(self, request: Request, user: SimulatedUser) -> Response:
         return self._listed([each for each in self._alive(request) if not each.is_post], request)
 
-    def _alive(self, request: Request) -> list[Submission]:
+    def _alive(self, request: Request) -> list[SimulatedSubmission]:
         here = self.world.subreddit(request.path_params["subreddit"])
         return [
             each for each in self.world.submissions.values() if each.subreddit is here and not each.deleted
         ]
 
-    def _listed(self, oldest_first: list[Submission], request: Request) -> Response:
-        children = [shapes.submission(each) for each in reversed(oldest_first)]
-        return JSONResponse(shapes.listing(children, request.query_params))
+    def _listed(self, oldest_first: list[SimulatedSubmission], request: Request) -> Response:
+        children = [payloads.submission(each) for each in reversed(oldest_first)]
+        return JSONResponse(payloads.listing(children, request.query_params))
 
-    async def _submit(self, request: Request, user: User) -> Response:
+    async def _submit(self, request: Request, user: SimulatedUser) -> Response:
         form = await _form(request)
         here = self.world.subreddits.get(form.get("sr", "").lower())
         if here is None:
@@ -200,24 +202,24 @@ class RedditApi:
         if here.closed:
             return _errors("SUBREDDIT_NOTALLOWED", "you aren't allowed to post there.", "sr")
         made = self.world.post(user, here.name, form["title"], form.get("text", ""))
-        url = f"{shapes.SITE}{made.permalink}"
+        url = f"{payloads.SITE}{made.permalink}"
         return _done({"url": url, "drafts_count": 0, "id": made.id.removeprefix("t3_"), "name": made.id})
 
-    async def _edit(self, request: Request, user: User) -> Response:
+    async def _edit(self, request: Request, user: SimulatedUser) -> Response:
         form = await _form(request)
         found = self.world.submissions.get(form["thing_id"])
         if found is None or found.deleted or found.author is not user:
             return _refusal(403)
         self.world.edit(found, form["text"])
-        return _done({"things": [shapes.submission(found)]})
+        return _done({"things": [payloads.submission(found)]})
 
 
 async def _form(request: Request) -> dict[str, str]:
     return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
 
 
-async def _unheard(message: Any) -> None:
-    """What is answered to a client that has gone."""
+async def _discarded(message: Any) -> None:
+    """Send no reply."""
 
 
 def _refusal(status: int) -> Response:

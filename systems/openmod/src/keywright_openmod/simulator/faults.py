@@ -1,4 +1,4 @@
-"""What can go wrong with the simulated Reddit, when a test says so."""
+"""Faults of the simulated Reddit that a test injects."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from dataclasses import dataclass
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-__all__ = ["Faults", "Scripted"]
+__all__ = ["Faults", "ScriptedFault"]
 
 
 @dataclass
-class Scripted:
-    """A fault of some requests."""
+class ScriptedFault:
+    """A fault of the next requests to a path."""
 
     path: str
     status: int | None
-    """None: the request is never answered."""
+    """None: no reply is ever sent."""
     times: int
     done: bool
-    """Whether what was asked for is done all the same, and only the answer is lost."""
+    """Whether the request is performed, and only the reply is lost."""
 
 
 class Faults:
-    """Outages, rate limits, and answers that are lost. None at first."""
+    """Outages, rate limits and lost replies. None at first."""
 
     def __init__(self) -> None:
         self._outage: int | None = None
         self._limited_until = 0.0
-        self._scripted: list[Scripted] = []
+        self._scripted: list[ScriptedFault] = []
 
     @contextmanager
     def outage(self, status: int = 503) -> Iterator[None]:
-        """Everything is answered with this status."""
+        """Reply to every request with this status."""
         self._outage = status
         try:
             yield
@@ -44,12 +44,12 @@ class Faults:
             self._outage = None
 
     def rate_limit(self, seconds: float) -> None:
-        """429 for so long, with a Retry-After."""
+        """Reply with 429 and a Retry-After for this time."""
         self._limited_until = time.monotonic() + seconds
 
     def fail(self, path: str, status: int | None = 500, *, times: int = 1, done: bool = False) -> None:
-        """The next requests whose path holds this fail so."""
-        self._scripted.append(Scripted(path, status, times, done))
+        """Let the next requests whose path contains this text fail."""
+        self._scripted.append(ScriptedFault(path, status, times, done))
 
     def clear(self) -> None:
         self._scripted.clear()
@@ -57,7 +57,7 @@ class Faults:
         self._outage = None
 
     def before(self, request: Request) -> Response | None:
-        """The answer to give instead of doing anything."""
+        """Return the reply of an outage or a rate limit, which replaces the request."""
         if self._outage is not None:
             return _page(self._outage)
         left = self._limited_until - time.monotonic()
@@ -66,8 +66,8 @@ class Faults:
             return JSONResponse({"message": "Too Many Requests", "error": 429}, 429, headers)
         return None
 
-    def scripted(self, request: Request) -> Scripted | None:
-        """The fault of this request, which is used up by it."""
+    def scripted(self, request: Request) -> ScriptedFault | None:
+        """Return the fault of this request, and count it as used."""
         for fault in self._scripted:
             if fault.path in request.url.path:
                 fault.times -= 1
@@ -76,14 +76,14 @@ class Faults:
                 return fault
         return None
 
-    async def answer(self, fault: Scripted) -> Response:
+    async def reply(self, fault: ScriptedFault) -> Response:
         if fault.status is None:
             await asyncio.Event().wait()
         return _page(fault.status or 500)
 
 
 def _page(status: int) -> Response:
-    """As the servers before Reddit answer: not in JSON. Those errors that are Reddit's own are."""
+    """Return an error page: HTML as of a proxy before Reddit, or JSON for the errors of Reddit itself."""
     if status in (403, 404):
         return JSONResponse(
             {"message": "Not Found" if status == 404 else "Forbidden", "error": status}, status

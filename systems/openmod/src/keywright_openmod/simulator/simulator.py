@@ -1,4 +1,4 @@
-"""The simulated Reddit: a server on one port, and the strings a test pulls."""
+"""The simulated Reddit: a server on one port, and the controls for a test."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Self
 
 import msgspec
 
-from keywright_openmod.simulator.api import Credentials, RedditApi
+from keywright_openmod.simulator.api import AppCredentials, RedditApi
 from keywright_openmod.simulator.faults import Faults
-from keywright_openmod.simulator.world import User, World
+from keywright_openmod.simulator.world import SimulatedUser, World
 from keywright_service.testing.http_faults import Answered
 from keywright_service.testing.http_server import HttpServer
 
@@ -32,10 +32,10 @@ class SimulatorSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RedditSimulator:
-    """Reddit on this machine, for clients whose `reddit_url` and `oauth_url` are `url`.
+    """A Reddit on this machine, for clients whose `reddit_url` and `oauth_url` are `url`.
 
-    `async with RedditSimulator() as reddit:`. There is one subreddit, the app's account moderates it with
-    one moderator, and one where its posts go. Everything runs in the event loop that entered it.
+    `async with RedditSimulator() as reddit:`. It has two subreddits: one that the account of the app and one
+    moderator moderate, and one for the posts of the app. Everything runs in the event loop that entered it.
     """
 
     def __init__(self, settings: SimulatorSettings | None = None, *, world: World | None = None) -> None:
@@ -46,7 +46,7 @@ class RedditSimulator:
         self.moderator = self.world.join("some_mod")
         self.world.found(self.settings.subreddit, self.app, self.moderator)
         self.world.found(self.settings.target, self.app)
-        credentials = Credentials(
+        credentials = AppCredentials(
             self.settings.client_id,
             self.settings.client_secret,
             self.settings.username,
@@ -77,12 +77,12 @@ class RedditSimulator:
 
     @property
     def extracts(self) -> list[str]:
-        """The titles of what the app has posted, oldest first."""
+        """The titles of the posts of the app, oldest first."""
         return [each.title for each in self.world.posts_in(self.settings.target) if each.author is self.app]
 
     @property
     def bodies(self) -> list[str]:
-        """The bodies of the same posts, as they are now."""
+        """The present bodies of the same posts."""
         return [each.body for each in self.world.posts_in(self.settings.target) if each.author is self.app]
 
     @property
@@ -91,15 +91,15 @@ class RedditSimulator:
         return self._api.answered
 
     def forget_tokens(self) -> None:
-        """Every token is invalid from now on, as after an hour."""
+        """Invalidate every token, as after an hour."""
         self._api.forget_tokens()
 
-    def populate(self, number: int = _PEOPLE) -> list[User]:
-        """Let people join."""
+    def populate(self, number: int = _PEOPLE) -> list[SimulatedUser]:
+        """Create accounts."""
         return [self.world.join(f"person_{place}") for place in range(number)]
 
     def start_traffic(self, *, rate: float, seed: int = 0) -> None:
-        """Everyday events in the background, so many a second, until the end."""
+        """Perform random actions in the background, at this rate per second, until the simulator stops."""
         if not any(each.id not in (self.app.id, self.moderator.id) for each in self.world.users.values()):
             self.populate()
         chance = random.Random(seed)

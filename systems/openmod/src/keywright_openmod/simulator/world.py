@@ -1,4 +1,4 @@
-"""What is on the simulated Reddit: people, subreddits, posts, comments and moderation logs."""
+"""The content of the simulated Reddit: accounts, subreddits, posts, comments and moderation logs."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 
 from keywright.errors import UsageError
 
-__all__ = ["LogEntry", "Submission", "Subreddit", "User", "World", "base36"]
+__all__ = ["LogEntry", "SimulatedSubmission", "SimulatedSubreddit", "SimulatedUser", "World", "base36"]
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIRST_NUMBER = 36**5
 
 
 @dataclass
-class User:
+class SimulatedUser:
     id: str
     name: str
     employee: bool = False
@@ -26,28 +26,28 @@ class User:
 
 
 @dataclass
-class Subreddit:
+class SimulatedSubreddit:
     id: str
     name: str
     moderators: set[str] = field(default_factory=set)
     closed: bool = False
-    """Whether nobody may post here."""
+    """Whether posts are refused."""
 
 
 @dataclass
-class Submission:
+class SimulatedSubmission:
     """A post (t3), or a comment (t1) below one."""
 
     id: str
-    author: User
-    subreddit: Subreddit
+    author: SimulatedUser
+    subreddit: SimulatedSubreddit
     body: str
     created: float
     title: str = ""
     link: str | None = None
-    """Where a link post leads."""
+    """The URL of a link post."""
     below: str | None = None
-    """The post that a comment is below."""
+    """The post of a comment."""
     edited: float | None = None
     deleted: bool = False
     removed: bool = False
@@ -69,80 +69,86 @@ class LogEntry:
 
     id: str
     action: str
-    moderator: User
-    subreddit: Subreddit
-    target: Submission | User
+    moderator: SimulatedUser
+    subreddit: SimulatedSubreddit
+    target: SimulatedSubmission | SimulatedUser
     created: float
 
 
 class World:
-    """Everything there is. What the methods do is what people on Reddit do."""
+    """All content. The methods are the actions of people on Reddit."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._number = _FIRST_NUMBER
-        self.users: dict[str, User] = {}
-        self.subreddits: dict[str, Subreddit] = {}
-        self.submissions: dict[str, Submission] = {}
+        self.users: dict[str, SimulatedUser] = {}
+        self.subreddits: dict[str, SimulatedSubreddit] = {}
+        self.submissions: dict[str, SimulatedSubmission] = {}
         self.log: list[LogEntry] = []
 
-    def join(self, name: str, *, employee: bool = False) -> User:
-        """Someone makes an account."""
-        user = User(self._fullname("t2"), name, employee)
+    def join(self, name: str, *, employee: bool = False) -> SimulatedUser:
+        """Create an account."""
+        user = SimulatedUser(self._fullname("t2"), name, employee)
         self.users[user.id] = user
         return user
 
-    def found(self, name: str, *moderators: User) -> Subreddit:
-        """Someone founds a subreddit."""
-        made = Subreddit(self._fullname("t5"), name, {each.id for each in moderators})
+    def found(self, name: str, *moderators: SimulatedUser) -> SimulatedSubreddit:
+        """Create a subreddit with these moderators."""
+        made = SimulatedSubreddit(self._fullname("t5"), name, {each.id for each in moderators})
         self.subreddits[name.lower()] = made
         return made
 
-    def subreddit(self, name: str) -> Subreddit:
+    def subreddit(self, name: str) -> SimulatedSubreddit:
         found = self.subreddits.get(name.lower())
         if found is None:
-            raise UsageError(f"there is no r/{name}. Found it first.")
+            raise UsageError(f"r/{name} does not exist. Create it first, with found().")
         return found
 
-    def user_named(self, name: str) -> User | None:
-        """The account of this name, in any case, also of one that is suspended."""
+    def user_named(self, name: str) -> SimulatedUser | None:
+        """Return the account with this name, in any case, even if it is suspended."""
         named = (each for each in self.users.values() if each.name.lower() == name.lower())
         return next((each for each in named if not each.deleted), None)
 
     def post(
-        self, author: User, subreddit: str, title: str, body: str = "", *, link: str | None = None
-    ) -> Submission:
-        made = Submission(
+        self, author: SimulatedUser, subreddit: str, title: str, body: str = "", *, link: str | None = None
+    ) -> SimulatedSubmission:
+        made = SimulatedSubmission(
             self._fullname("t3"), author, self.subreddit(subreddit), body, self._clock(), title, link
         )
         self.submissions[made.id] = made
         return made
 
-    def comment(self, author: User, post: Submission, body: str) -> Submission:
-        made = Submission(
+    def comment(self, author: SimulatedUser, post: SimulatedSubmission, body: str) -> SimulatedSubmission:
+        made = SimulatedSubmission(
             self._fullname("t1"), author, post.subreddit, body, self._clock(), below=post.below or post.id
         )
         self.submissions[made.id] = made
         return made
 
-    def edit(self, submission: Submission, body: str) -> None:
+    def edit(self, submission: SimulatedSubmission, body: str) -> None:
         submission.body = body
         submission.edited = self._clock()
 
-    def delete(self, submission: Submission) -> None:
-        """Its author deletes it."""
+    def delete(self, submission: SimulatedSubmission) -> None:
+        """Delete a submission as its author."""
         submission.deleted = True
 
-    def delete_account(self, user: User) -> None:
-        """What the person wrote stays, and shows no author any more."""
+    def delete_account(self, user: SimulatedUser) -> None:
+        """Delete an account. Its submissions stay, without an author."""
         user.deleted = True
 
-    def suspend(self, user: User) -> None:
+    def suspend(self, user: SimulatedUser) -> None:
         user.suspended = True
 
-    def moderate(self, moderator: User, action: str, target: Submission | User, subreddit: str) -> LogEntry:
-        """A moderator acts, and it is logged."""
-        if isinstance(target, Submission):
+    def moderate(
+        self,
+        moderator: SimulatedUser,
+        action: str,
+        target: SimulatedSubmission | SimulatedUser,
+        subreddit: str,
+    ) -> LogEntry:
+        """Perform an action of a moderator, and log it."""
+        if isinstance(target, SimulatedSubmission):
             target.removed = action.startswith(("remove", "spam"))
         entry = LogEntry(
             f"ModAction_{uuid.uuid4()}", action, moderator, self.subreddit(subreddit), target, self._clock()
@@ -150,8 +156,8 @@ class World:
         self.log.append(entry)
         return entry
 
-    def posts_in(self, subreddit: str) -> list[Submission]:
-        """The posts that are to be seen, oldest first."""
+    def posts_in(self, subreddit: str) -> list[SimulatedSubmission]:
+        """Return the posts that are not deleted, oldest first."""
         wanted = subreddit.lower()
         return [
             each
@@ -160,7 +166,7 @@ class World:
         ]
 
     def everyday(self, chance: random.Random, subreddit: str) -> None:
-        """One thing that happens on an ordinary day: mostly writing, sometimes moderation or regret."""
+        """Perform one random action: mostly writing, sometimes moderation, an edit or a deletion."""
         here = self.subreddit(subreddit)
         moderators = [self.users[each] for each in sorted(here.moderators)]
         people = [each for each in self.users.values() if each.id not in here.moderators and not each.deleted]

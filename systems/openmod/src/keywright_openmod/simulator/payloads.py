@@ -1,11 +1,11 @@
-"""How Reddit's API spells what is there: the members that clients rely on, for people who may see all."""
+"""The JSON of Reddit's API: the members that clients rely on, as a moderator sees them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from keywright_openmod.simulator.world import LogEntry, Submission, Subreddit, User
+from keywright_openmod.simulator.world import LogEntry, SimulatedSubmission, SimulatedSubreddit, SimulatedUser
 
 __all__ = ["account", "listing", "log_entry", "submission", "subreddit"]
 
@@ -14,15 +14,15 @@ SITE = "https://www.reddit.com"
 LARGEST_PAGE = 100
 
 
-def account(user: User) -> dict[str, Any]:
-    """`/user/<name>/about`; of a suspended account little is told."""
+def account(user: SimulatedUser) -> dict[str, Any]:
+    """Return `/user/<name>/about`. A suspended account has few members."""
     if user.suspended:
         data: dict[str, Any] = {"name": user.name, "is_suspended": True, "total_karma": 0}
         return {"kind": "t2", "data": data}
     return {"kind": "t2", "data": own_account(user)}
 
 
-def own_account(user: User) -> dict[str, Any]:
+def own_account(user: SimulatedUser) -> dict[str, Any]:
     return {
         "id": user.id.removeprefix("t2_"),
         "name": user.name,
@@ -32,7 +32,7 @@ def own_account(user: User) -> dict[str, Any]:
     }
 
 
-def subreddit(found: Subreddit) -> dict[str, Any]:
+def subreddit(found: SimulatedSubreddit) -> dict[str, Any]:
     data = {
         "id": found.id.removeprefix("t5_"),
         "name": found.id,
@@ -42,7 +42,7 @@ def subreddit(found: Subreddit) -> dict[str, Any]:
     return {"kind": "t5", "data": data}
 
 
-def submission(found: Submission) -> dict[str, Any]:
+def submission(found: SimulatedSubmission) -> dict[str, Any]:
     gone = found.deleted or found.author.deleted
     data: dict[str, Any] = {
         "id": found.id.partition("_")[2],
@@ -59,7 +59,7 @@ def submission(found: Submission) -> dict[str, Any]:
     return {"kind": found.id[:2], "data": data | (_post(found) if found.is_post else _comment(found))}
 
 
-def _post(found: Submission) -> dict[str, Any]:
+def _post(found: SimulatedSubmission) -> dict[str, Any]:
     removed_by = "deleted" if found.deleted else "moderator" if found.removed else None
     return {
         "title": found.title,
@@ -70,7 +70,7 @@ def _post(found: Submission) -> dict[str, Any]:
     }
 
 
-def _comment(found: Submission) -> dict[str, Any]:
+def _comment(found: SimulatedSubmission) -> dict[str, Any]:
     return {
         "body": DELETED if found.deleted else found.body,
         "link_id": found.below,
@@ -89,14 +89,14 @@ def log_entry(entry: LogEntry) -> dict[str, Any]:
         "sr_id36": entry.subreddit.id.removeprefix("t5_"),
         "created_utc": float(int(entry.created)),
         "target_fullname": target.id,
-        "target_author": target.name if isinstance(target, User) else target.author.name,
-        "target_permalink": None if isinstance(target, User) else target.permalink,
+        "target_author": target.name if isinstance(target, SimulatedUser) else target.author.name,
+        "target_permalink": None if isinstance(target, SimulatedUser) else target.permalink,
     }
     return {"kind": "modaction", "data": data}
 
 
 def listing(newest_first: Sequence[dict[str, Any]], asked: Mapping[str, str]) -> dict[str, Any]:
-    """A page of a listing, after the entry that was asked for."""
+    """Return a page of a listing, after the requested entry."""
     names = [str(each["data"].get("name", each["data"]["id"])) for each in newest_first]
     start = names.index(asked["after"]) + 1 if asked.get("after") in names else 0
     size = max(1, min(int(asked.get("limit", "25")), LARGEST_PAGE))
