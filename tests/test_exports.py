@@ -38,3 +38,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 def test_a_declaration_does_not_import_the_client() -> None:
     script = "import sys, keywright; keywright.Keyspace('a', 'b'); sys.exit('redis' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_tool_is_not_hidden_by_a_module_of_its_name() -> None:
+    script = "import keywright.tools.purger; from keywright.tools import purge; purge.__code__"
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0

@@ -8,7 +8,7 @@ import pytest
 
 from keywright import Binding, aconnect, connect
 from keywright.testing.runs import Raw
-from keywright.tools.purge import apurge, count, purge
+from keywright.tools.purger import apurge, count, purge
 from keywright_discord.drc import bind
 from keywright_discord.drc.schema import User, drc, private
 from keywright_discord.spectacles import bind as bind_spectacles

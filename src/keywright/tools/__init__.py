@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     )
     from keywright.tools.model import Model
     from keywright.tools.plugins import load_model
-    from keywright.tools.purge import count, purge
+    from keywright.tools.purger import count, purge
     from keywright.tools.repair import repair
 
 __all__ = [
@@ -73,10 +73,10 @@ _HOMES = {
     "Route": "migrate",
     "audit": "audit",
     "convert_all": "migrate",
-    "count": "purge",
+    "count": "purger",
     "load_model": "plugins",
     "prove": "check",
-    "purge": "purge",
+    "purge": "purger",
     "repair": "repair",
     "sweep": "migrate",
 }

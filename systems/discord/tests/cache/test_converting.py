@@ -14,7 +14,7 @@ import pytest
 from keywright import AsyncDatabase, Call, Database, aconnect, connect
 from keywright.testing.runs import Raw
 from keywright.tools.migrate import Bookmark, convert_all
-from keywright.tools.purge import purge
+from keywright.tools.purger import purge
 from keywright_discord.conversion import SpectaclesToDrc
 from keywright_discord.drc import schema as drc
 from keywright_discord.drc.store import DrcCache
