@@ -22,8 +22,8 @@ from keywright.cli.output import as_json
 from keywright.cli.progress import bar
 from keywright.cli.targets import ServerOption
 from keywright.errors import UsageError
-from keywright.tools.purge import count as count_keys
-from keywright.tools.purge import purge as purge_keys
+from keywright.tools.purger import count as count_keys
+from keywright.tools.purger import purge as purge_keys
 from keywright_discord.changes import Kind
 from keywright_discord.event_cache import ALL_KINDS, EventCache
 from keywright_discord.ingest import Ignored, Packet, Reject, apply_window, packets, windows
