@@ -16,6 +16,7 @@ from keywright import (
     Counter,
     Database,
     Id,
+    Key,
     Keyspace,
     List,
     Observer,
@@ -26,8 +27,10 @@ from keywright import (
     aconnect,
     connect,
 )
+from keywright.engine.nodes import At, NodeReader
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Key)
 
 bench = Keyspace("bench", "One key of each sort that a fault may hit.")
 
@@ -76,7 +79,11 @@ class Group(Set[str], key="group:{<room>}:<group>", space=bench):
 class Engine(Protocol):
     """An open database of either kind, on which several calls may be under way."""
 
-    def run(self, call: Call[T]) -> T: ...
+    def run(self, call: Call[T], *, at: At | None = None) -> T: ...
+
+    def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]: ...
+
+    def scan(self, kind: type[K]) -> list[K]: ...
 
     def start(self, call: Call[T]) -> Future[T]: ...
 
@@ -92,8 +99,14 @@ class Blocking:
         self.database: Database = connect(url, settings=settings, observers=observers)
         self._threads = ThreadPoolExecutor(8)
 
-    def run(self, call: Call[T]) -> T:
-        return self.database.run(call)
+    def run(self, call: Call[T], *, at: At | None = None) -> T:
+        return self.database.run(call, at=at)
+
+    def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
+        return self.database.nodes(prefer_replica=prefer_replica)
+
+    def scan(self, kind: type[K]) -> list[K]:
+        return list(self.database.scan(kind))
 
     def start(self, call: Call[T]) -> Future[T]:
         return self._threads.submit(self.database.run, call)
@@ -121,8 +134,17 @@ class Asyncio:
             self._stop()
             raise
 
-    def run(self, call: Call[T]) -> T:
-        return self.start(call).result()
+    def run(self, call: Call[T], *, at: At | None = None) -> T:
+        return self.wait(self.database.run(call, at=at))
+
+    def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
+        return self.wait(self.database.nodes(prefer_replica=prefer_replica))
+
+    def scan(self, kind: type[K]) -> list[K]:
+        async def all_keys() -> list[K]:
+            return [key async for key in self.database.scan(kind)]
+
+        return self.wait(all_keys())
 
     def start(self, call: Call[T]) -> Future[T]:
         return asyncio.run_coroutine_threadsafe(self.database.run(call), self.loop)

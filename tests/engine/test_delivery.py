@@ -7,9 +7,16 @@ import pytest
 from engines import Tally, Word
 from keywright import Call, Context, Retry, preview
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
+from keywright.engine.nodes import NodeReader
 from keywright.engine.topology import Node, Topology
 from keywright.engine.wire_format import ErrorReply
-from keywright.errors import ConnectionLostError, KeywrightError, OutcomeUnknownError, ServerRefusedError
+from keywright.errors import (
+    ConnectionLostError,
+    DeadlineError,
+    KeywrightError,
+    OutcomeUnknownError,
+    ServerRefusedError,
+)
 from keywright.keyspace.slots import SLOTS
 from keywright.operations import Wire, slot_of
 
@@ -132,5 +139,62 @@ def test_a_shipment_is_bounded(calls: list[Call[object]], most: int, sharded: bo
 
 
 def test_a_delivery_to_one_node_goes_there_whatever_its_keys_are() -> None:
-    delivery = Delivery(_wires(Word("a").get()), Retry(), "a node", None, OTHER)
+    reader = NodeReader(OTHER, "a cluster")
+    delivery = Delivery(_wires(Word("a").get()), Retry(), "a cluster", None, [reader])
     assert _next(delivery).node == OTHER
+    delivery = _delivery_at(reader)
+    shipment = _next(delivery)
+    assert shipment.node == OTHER
+    delivery.answered(shipment, [ErrorReply(f"MOVED {SLOT} c:3")])
+    assert _next(delivery).node == THIRD
+
+
+REPLICA = Node("r", 9, replica=True)
+
+
+def _delivery_at(*readers: NodeReader, attempts: int = 12, resend_late: bool = True) -> Delivery:
+    topology = Topology([HOME] * SLOTS, {HOME: [REPLICA], OTHER: []})
+    wires = _wires(Word("a").get())
+    return Delivery(wires, Retry(attempts), "a cluster", topology, readers, resend_late=resend_late)
+
+
+def test_of_several_readers_that_of_the_slot_is_asked() -> None:
+    readers = NodeReader(OTHER, "a cluster"), NodeReader(HOME, "a cluster", REPLICA)
+    assert _next(_delivery_at(*readers)).node == REPLICA
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 12])
+def test_a_lost_replica_is_tried_a_few_times_and_then_its_primary(attempts: int) -> None:
+    reader = NodeReader(HOME, "a cluster", REPLICA)
+    delivery = _delivery_at(reader, attempts=attempts)
+    asked: list[Node | None] = []
+    while delivery.pending and delivery.next_attempt() is not None:
+        for shipment in delivery.shipments():
+            asked.append(shipment.node)
+            delivery.lost(shipment, 0, LOST, sent=False)
+    assert asked == [REPLICA] * min(4, attempts) + [HOME] * attempts
+    assert isinstance(delivery.replies[0], ConnectionLostError)
+    assert reader.label == "a:1"
+
+
+def test_a_replica_that_refuses_the_connection_is_replaced_too() -> None:
+    delivery = _delivery_at(NodeReader(HOME, "a cluster", REPLICA), attempts=2)
+    for _ in range(2):
+        delivery.refused(_next(delivery), ServerRefusedError("AUTH", b"", "WRONGPASS"))
+    assert _next(delivery).node == HOME
+
+
+def test_a_late_answer_is_asked_for_again_only_where_that_was_chosen() -> None:
+    reader = NodeReader(HOME, "a cluster")
+    delivery = _delivery_at(reader, resend_late=False)
+    delivery.overdue(_next(delivery), 0, 5.0)
+    assert isinstance(delivery.replies[0], DeadlineError)
+
+    delivery = _delivery_at(reader)
+    tries = 0
+    while delivery.pending and delivery.next_attempt() is not None:
+        for shipment in delivery.shipments():
+            tries += 1
+            delivery.overdue(shipment, 0, 5.0)
+    assert tries == 4  # each took seconds, so fewer than of lost connections
+    assert isinstance(delivery.replies[0], DeadlineError)

@@ -41,8 +41,10 @@ class Address(NamedTuple):
         return f"{self.settings.get('host', 'localhost')}:{self.settings.get('port', 6379)}"
 
     def at(self, host: str, port: int) -> Address:
-        """The same settings for another node."""
-        return self._replace(settings={**self.settings, "host": host, "port": port})
+        """The same settings for another node, which is reached by TCP."""
+        settings = {name: value for name, value in self.settings.items() if name != "path"}
+        scheme = "redis" if self.scheme == "unix" else self.scheme
+        return self._replace(scheme=scheme, settings={**settings, "host": host, "port": port}, sentinels=None)
 
     def __repr__(self) -> str:
         return f"Address({self.shown})"

@@ -26,7 +26,7 @@ from keywright.engine.address import Address
 from keywright.engine.connections import CLOSED, BrokenLineError, connection_options
 from keywright.engine.settings import Settings
 from keywright.engine.translation import unreachable
-from keywright.engine.wire_format import Incoming, Parser
+from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
 
@@ -188,11 +188,15 @@ KINDS: dict[str, type[Any]] = {
 
 
 class Links:
-    """The links to one node: a shared one for ordinary batches, more for commands that wait."""
+    """The links to one node: a shared one for ordinary batches, more for commands that wait.
 
-    def __init__(self, address: Address, settings: Settings) -> None:
+    `readonly` is for a replica of a cluster, which redirects readers to its primary unless greeted so.
+    """
+
+    def __init__(self, address: Address, settings: Settings, *, readonly: bool = False) -> None:
         self.address = address
         self.settings = settings
+        self._readonly = readonly
         self._make, self._sentinels = _maker(address, settings)
         self._shared: Link | None = None
         self._opening: asyncio.Task[Link] | None = None
@@ -275,7 +279,19 @@ class Links:
         if self._closed:
             await self._forget(link)
             raise ConnectionLostError(self.address.shown, CLOSED)
+        if self._readonly:
+            await self._greet(link)
         return link
+
+    async def _greet(self, link: Link) -> None:
+        try:
+            outcome = await link.send(READONLY, 1, self.settings.timeout_seconds)
+        except BaseException:
+            await self._forget(link)
+            raise
+        if isinstance(outcome, BrokenLineError):
+            await self._forget(link)
+            raise ConnectionLostError(self.address.shown, str(outcome))
 
     async def _forget(self, link: Link) -> None:
         connection = self._connections.pop(link, None)

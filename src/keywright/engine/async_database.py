@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
@@ -17,9 +18,18 @@ from keywright.engine.address import Address
 from keywright.engine.async_connections import Link, Links, Outcome
 from keywright.engine.capabilities import Server, probe_call, read_probe
 from keywright.engine.connections import CLOSED, BrokenLineError
-from keywright.engine.database import CLUSTER_SLOTS
+from keywright.engine.database import CLUSTER_SLOTS, REPLICATION
 from keywright.engine.deadlines import check_durability, deadline_of, makes_wait, without_pauses
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
+from keywright.engine.nodes import (
+    At,
+    NodeReader,
+    impatient,
+    is_up_to_date,
+    readers_of,
+    replica_candidates,
+    require_reads,
+)
 from keywright.engine.pubsub import Subscription
 from keywright.engine.retry import NEVER, Retry
 from keywright.engine.scan import KeyPage, NamePage, Page
@@ -67,13 +77,16 @@ class AsyncDatabase:
         self._closed = False
         self._closing: asyncio.Future[None] = self._loop.create_future()
 
-    async def run(self, call: Call[T]) -> T:
+    async def run(self, call: Call[T], *, at: At | None = None) -> T:
         """Send a call and return its value; raises what went wrong, translated.
 
-        Cancelling it stops the waiting; what was sent may still be applied.
+        Cancelling it stops the waiting; what was sent may still be applied. `at` is as in `Database.run`.
         """
         context = self.context
-        if isinstance(call, Command):
+        exchange: Callable[[list[Wire]], Awaitable[list[Reply]]] = self._exchange
+        if at is not None:
+            exchange = partial(self._exchange_at, readers_of(at))
+        elif isinstance(call, Command):
             command: Command[T] = call
             replies = await self._enqueue([command.lower(context)])
             return command.read(replies[0], context)
@@ -81,7 +94,7 @@ class AsyncDatabase:
         try:
             wires = next(rounds)
             while True:
-                wires = rounds.send(await self._exchange(wires))
+                wires = rounds.send(await exchange(wires))
         except StopIteration as stop:
             value: T = stop.value
             return value
@@ -97,6 +110,14 @@ class AsyncDatabase:
     def subscribe(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> Subscription:
         """What is published on these channels: `async with db.subscribe(b"news") as messages:`."""
         return Subscription(self._listening_places, self.settings, channels, patterns)
+
+    async def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
+        """A reader for each primary, for `run(call, at=…)`; see `Database.nodes`."""
+        readers = [NodeReader(primary, self.address.shown) for primary in await self._primaries()]
+        if prefer_replica:
+            for reader in readers:
+                reader.replica = await self._replica_of(reader.primary)
+        return readers
 
     async def server(self) -> Server:
         """What the server is and can do; asked once."""
@@ -152,6 +173,29 @@ class AsyncDatabase:
         if pause:
             await asyncio.sleep(pause)
         return merge(await self._enqueue(sent) if sent else [])
+
+    async def _exchange_at(self, readers: Sequence[NodeReader], wires: list[Wire]) -> list[Reply]:
+        """`_exchange` at chosen nodes: in nobody's batch, and on a connection of its own.
+
+        Replies that come alone on a connection are parsed in one go.
+        """
+        sent, pause, merge = without_pauses(wires)
+        if pause:
+            await asyncio.sleep(pause)
+        if not sent:
+            return merge([])
+        require_reads(sent)
+        await self._routes()
+        start = time.perf_counter()
+        delivery = Delivery(
+            sent, self.settings.retry, self.address.shown, self._topology, readers, resend_late=True
+        )
+        if len(readers) == 1 and len(sent) <= MOST_WIRES:
+            await self._ship(Shipment(readers[0].node, False, range(len(sent)), sent), delivery, alone=True)
+        await self._finish(delivery, alone=True)
+        if self._observers:
+            report(self._observers, sent, delivery.replies, time.perf_counter() - start)
+        return merge(delivery.replies)
 
     def _enqueue(self, wires: list[Wire]) -> asyncio.Future[list[Reply]]:
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
@@ -261,8 +305,12 @@ class AsyncDatabase:
 
     async def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
         """The reply of one node to a command that has no key."""
-        delivery = Delivery([wire], retry, str(node or self.address.shown), None, node)
+        start = time.perf_counter()
+        reader = NodeReader(node, self.address.shown)
+        delivery = Delivery([wire], retry, reader.label, None, [reader])
         await self._finish(delivery)
+        if self._observers:
+            report(self._observers, delivery.wires, delivery.replies, time.perf_counter() - start)
         return delivery.replies[0]
 
     async def _ship(self, shipment: Shipment, delivery: Delivery, *, alone: bool) -> None:
@@ -285,15 +333,13 @@ class AsyncDatabase:
                 await links.give_back(link)
             return
         self._bytes_in_flight += len(buffer)
-        future = link.send(buffer, packed.count, deadline_of(packed, self.settings))
         try:
-            await asyncio.wait([future])
+            outcome = await link.send(buffer, packed.count, deadline_of(packed, self.settings))
         finally:
             self._bytes_in_flight -= len(buffer)
-            future.cancel()  # of interest to nobody, unless it is done
             if alone:
                 await links.give_back(link)
-        self._take(shipment, packed, future.result(), delivery)
+        self._take(shipment, packed, outcome, delivery)
 
     def _take(self, shipment: Shipment, packed: Packed, outcome: Outcome, delivery: Delivery) -> None:
         broken = outcome if isinstance(outcome, BrokenLineError) else None
@@ -302,6 +348,9 @@ class AsyncDatabase:
         if self.settings.durability and packed.extra:
             confirmed = raw[-1] if broken is None else None
             replies = check_durability(replies, confirmed, shipment.wires, self.settings.durability)
+        if isinstance(outcome, tuple) and packed.plain and not outcome[1] and delivery.is_all(shipment):
+            delivery.complete(replies)
+            return
         delivery.answered(shipment, replies)
         if broken is None:
             return
@@ -315,12 +364,25 @@ class AsyncDatabase:
             return self._home
         links = self._nodes.get(node)
         if links is None:
-            links = self._nodes[node] = Links(self.address.at(node.host, node.port), self.settings)
+            there = self.address.at(node.host, node.port)
+            if node.replica:
+                links = Links(there, impatient(self.settings), readonly=self.context.sharded)
+            else:
+                links = Links(there, self.settings)
+            self._nodes[node] = links
         return links
 
     async def _primaries(self) -> Iterable[Node | None]:
         await self._routes()
         return [None] if self._topology is None else self._topology.primaries
+
+    async def _replica_of(self, primary: Node | None) -> Node | None:
+        """A replica of a primary that can be reached and is up to date."""
+        listed = await self._deliver_to(None, REPLICATION, NEVER) if self._topology is None else None
+        for replica in replica_candidates(primary, self._topology, listed):
+            if is_up_to_date(await self._deliver_to(replica, REPLICATION, NEVER)):
+                return replica
+        return None
 
     async def _listening_places(self) -> list[Links]:
         """Where a subscription may connect; nowhere once this is closed."""

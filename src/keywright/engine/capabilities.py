@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from keywright.engine.node_calls import info
 from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
 from keywright.keyspace.call import Call, Plain
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.wires import Effect, Operation
 
-INFO = Operation("info", b"INFO", Effect.READ)
 COMMAND = Operation("capabilities", b"COMMAND", Effect.READ)
 
 # The feature, the command that shows it, and where it arrived.
@@ -47,7 +47,7 @@ def probe_call() -> Call[list[Any]]:
     commands = [verb for verb, _ in FEATURES.values()]
     return gather_list(
         [
-            Plain(INFO).map(_info).attempt(),
+            info().attempt(),
             Plain(COMMAND, (b"INFO", *commands)).attempt(),
         ]
     )
@@ -69,8 +69,3 @@ def read_probe(answers: Any) -> Server:
     return Server(
         product, version, facts.get("redis_mode", "standalone"), frozenset(features), facts.get("role", "")
     )
-
-
-def _info(reply: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in reply.decode("utf-8", "replace").splitlines() if ":" in line)
-    return {name: value for name, _, value in lines}

@@ -27,7 +27,8 @@ from redis.sentinel import (
 from keywright.engine.address import Address
 from keywright.engine.settings import Settings
 from keywright.engine.translation import unreachable
-from keywright.engine.wire_format import Incoming, Parser
+from keywright.engine.wire_format import READONLY, Incoming, Parser
+from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
 
 READ_SIZE = 256 * 1024
@@ -119,11 +120,15 @@ LINES: dict[str, type[Any]] = {"redis": Line, "rediss": SecureLine, "unix": Sock
 
 
 class Lines:
-    """The lines to one node: idle ones are reused, last used first; their number is bounded."""
+    """The lines to one node: idle ones are reused, last used first; their number is bounded.
 
-    def __init__(self, address: Address, settings: Settings) -> None:
+    `readonly` is for a replica of a cluster, which redirects readers to its primary unless greeted so.
+    """
+
+    def __init__(self, address: Address, settings: Settings, *, readonly: bool = False) -> None:
         self.address = address
         self.settings = settings
+        self._readonly = readonly
         self._idle: deque[Any] = deque()
         self._room = threading.BoundedSemaphore(settings.most_connections)
         self._make, self._sentinels = _maker(address, settings)
@@ -173,7 +178,17 @@ class Lines:
             line.connect()
         except (exceptions.RedisError, OSError) as error:
             raise unreachable(error, self.address.shown) from error
+        if self._readonly:
+            self._greet(line)
         return line
+
+    def _greet(self, line: Any) -> None:
+        try:
+            line.transmit([READONLY])
+            line.collect(1, self.settings.timeout_seconds)
+        except BrokenLineError as broken:
+            line.disconnect()
+            raise ConnectionLostError(self.address.shown, str(broken)) from broken
 
     def _start_over(self) -> None:
         """A forked child shares its parent's sockets, so it must not use them."""

@@ -13,6 +13,15 @@ from keywright.engine.capabilities import Server, probe_call, read_probe
 from keywright.engine.connections import CLOSED, BrokenLineError, Lines
 from keywright.engine.deadlines import check_durability, deadline_of, without_pauses
 from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
+from keywright.engine.nodes import (
+    At,
+    NodeReader,
+    impatient,
+    is_up_to_date,
+    readers_of,
+    replica_candidates,
+    require_reads,
+)
 from keywright.engine.retry import NEVER, Retry
 from keywright.engine.scan import KeyPage, NamePage, Page
 from keywright.engine.settings import Settings
@@ -30,6 +39,7 @@ T = TypeVar("T")
 K = TypeVar("K", bound=Key)
 
 CLUSTER_SLOTS = Plain(Operation("topology", b"CLUSTER", Effect.READ), (b"SLOTS",)).wire
+REPLICATION = Plain(Operation("replication", b"INFO", Effect.READ), (b"replication",)).wire
 
 
 class Database:
@@ -49,17 +59,22 @@ class Database:
         self._on_close: list[Any] = []
         self._closed = False
 
-    def run(self, call: Call[T]) -> T:
-        """Send a call and return its value; raises what went wrong, translated."""
+    def run(self, call: Call[T], *, at: At | None = None) -> T:
+        """Send a call and return its value; raises what went wrong, translated.
+
+        `at` sends a call that only reads to chosen nodes: to one of `nodes()` whatever its keys are, or,
+        given all of them, to those that have its keys. Raises UsageError if the call writes.
+        """
         context = self.context
+        readers = () if at is None else readers_of(at)
         if isinstance(call, Command):
             command: Command[T] = call
-            return command.read(self._deliver([command.lower(context)])[0], context)
+            return command.read(self._deliver([command.lower(context)], readers)[0], context)
         rounds = call.rounds(context)
         try:
             wires = next(rounds)
             while True:
-                wires = rounds.send(self._exchange(wires))
+                wires = rounds.send(self._exchange(wires, readers))
         except StopIteration as stop:
             value: T = stop.value
             return value
@@ -78,6 +93,18 @@ class Database:
         A keyspace bound without prefix and version has no such beginning: then it is every name.
         """
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))
+
+    def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
+        """A reader for each primary, for `run(call, at=…)`: several on a cluster, else one.
+
+        With `prefer_replica` a reader is at a replica that follows its primary, where one can be reached.
+        What a replica answers may be a moment old. When it goes away, its reader goes on at the primary.
+        """
+        readers = [NodeReader(primary, self.address.shown) for primary in self._primaries()]
+        if prefer_replica:
+            for reader in readers:
+                reader.replica = self._replica_of(reader.primary)
+        return readers
 
     def server(self) -> Server:
         """What the server is and can do; asked once."""
@@ -117,27 +144,33 @@ class Database:
                 if cursor == 0:
                     break
 
-    def _exchange(self, wires: list[Wire]) -> list[Reply]:
+    def _exchange(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         sent, pause, merge = without_pauses(wires)
         if pause:
             time.sleep(pause)
-        return merge(self._deliver(sent) if sent else [])
+        return merge(self._deliver(sent, readers) if sent else [])
 
-    def _deliver(self, wires: list[Wire]) -> list[Reply]:
+    def _deliver(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
+        if readers:
+            require_reads(wires)
         if not self._observers:
-            return self._delivered(wires)
-        return observe(self._observers, wires, lambda: self._delivered(wires))
+            return self._delivered(wires, readers)
+        return observe(self._observers, wires, lambda: self._delivered(wires, readers))
 
-    def _delivered(self, wires: list[Wire]) -> list[Reply]:
+    def _delivered(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         topology = self._routes()
-        delivery = Delivery(wires, self.settings.retry, self.address.shown, topology)
-        if topology is None and len(wires) <= MOST_WIRES:
-            self._ship_all([Shipment(None, False, range(len(wires)), wires)], delivery)
+        retry, server = self.settings.retry, self.address.shown
+        delivery = Delivery(wires, retry, server, topology, readers, resend_late=bool(readers))
+        if (topology is None or len(readers) == 1) and len(wires) <= MOST_WIRES:
+            node = readers[0].node if readers else None
+            self._ship_all([Shipment(node, False, range(len(wires)), wires)], delivery)
         return self._finished(delivery)
 
     def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
         """The reply of one node to a command that has no key."""
-        return self._finished(Delivery([wire], retry, str(node or self.address.shown), None, node))[0]
+        reader = NodeReader(node, self.address.shown)
+        delivery = Delivery([wire], retry, reader.label, None, [reader])
+        return observe(self._observers, delivery.wires, lambda: self._finished(delivery))[0]
 
     def _finished(self, delivery: Delivery) -> list[Reply]:
         while delivery.pending:
@@ -208,7 +241,7 @@ class Database:
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
-        if packed.plain and not errors and len(replies) == len(delivery.wires):
+        if packed.plain and not errors and delivery.is_all(shipment):
             delivery.complete(replies)
         else:
             delivery.answered(shipment, replies)
@@ -237,12 +270,25 @@ class Database:
             return self._home
         lines = self._nodes.get(node)
         if lines is None:
-            lines = self._nodes[node] = Lines(self.address.at(node.host, node.port), self.settings)
+            there = self.address.at(node.host, node.port)
+            if node.replica:
+                lines = Lines(there, impatient(self.settings), readonly=self.context.sharded)
+            else:
+                lines = Lines(there, self.settings)
+            self._nodes[node] = lines
         return lines
 
     def _primaries(self) -> Iterable[Node | None]:
         topology = self._routes()
         return [None] if topology is None else topology.primaries
+
+    def _replica_of(self, primary: Node | None) -> Node | None:
+        """A replica of a primary that can be reached and is up to date."""
+        listed = self._deliver_to(None, REPLICATION, NEVER) if self._topology is None else None
+        for replica in replica_candidates(primary, self._topology, listed):
+            if is_up_to_date(self._deliver_to(replica, REPLICATION, NEVER)):
+                return replica
+        return None
 
     def _routes(self) -> Topology | None:
         if self.context.sharded and self._topology is None:

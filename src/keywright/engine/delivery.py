@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from keywright.engine.nodes import NodeReader
 from keywright.engine.retry import Retry
 from keywright.engine.topology import Node, Topology, parse_redirection
 from keywright.engine.translation import refusal, verb_of
@@ -27,6 +28,10 @@ from keywright.keyspace.wires import Effect, Reply, Sound, Transacted, Wire
 # Bounds on what one shipment holds, so that neither side buffers without end.
 MOST_WIRES = 10_000
 MOST_BYTES = 8 * 1024 * 1024
+# How often a replica is tried before its primary is asked instead.
+REPLICA_ATTEMPTS = 4
+# A deadline took seconds where a lost connection took none: it uses up that many attempts.
+LATE_ATTEMPTS = 3
 
 
 class Shipment(NamedTuple):
@@ -41,7 +46,8 @@ class Shipment(NamedTuple):
 class Delivery:
     """One batch on its way. `replies` is complete once `pending` is empty.
 
-    Without a topology everything goes to one node, whatever the keys are.
+    With one reader everything goes to its node, with several to those of the keys' slots, and only a
+    redirection leads elsewhere. Without readers and without a topology there is but one node.
     """
 
     def __init__(
@@ -50,18 +56,23 @@ class Delivery:
         retry: Retry,
         server: str,
         topology: Topology | None,
-        node: Node | None = None,
+        readers: Sequence[NodeReader] = (),
+        *,
+        resend_late: bool = False,
     ) -> None:
         self.wires = wires
         self.retry = retry
         self.server = server
         self.topology = topology
-        self.node = node
+        self.readers = readers
+        self.resend_late = resend_late
         self.replies: list[Reply] = []
         self.attempt = 0
         self.stale_topology = False
         self._sent_to: dict[int, tuple[Node, bool]] = {}
         self._trouble: dict[int, KeywrightError] = {}
+        self._lost_replicas: set[Node] = set()
+        self._late = False
         self._pending: dict[int, None] | None = None
 
     @property
@@ -72,6 +83,10 @@ class Delivery:
             self._pending = dict.fromkeys(range(len(self.wires)))
         return self._pending
 
+    def is_all(self, shipment: Shipment) -> bool:
+        """Whether a shipment is the whole batch, none of which was answered before."""
+        return len(shipment.indexes) == len(self.wires)
+
     def complete(self, replies: list[Reply]) -> None:
         """Take the replies of the whole batch, none of which is an error or a transaction."""
         self.replies = Sound(replies)
@@ -80,7 +95,8 @@ class Delivery:
     def shipments(self) -> list[Shipment]:
         """The next writes, at most one a node; what does not fit waits for the next round."""
         if self.topology is None:
-            return [self._shipment(self.node, False, list(islice(self.pending, MOST_WIRES)))]
+            node = self.readers[0].node if self.readers else None
+            return [self._shipment(node, False, list(islice(self.pending, MOST_WIRES)))]
         groups: dict[tuple[Node, bool], list[int]] = {}
         for index in self.pending:
             groups.setdefault(self._target(index, self.topology), []).append(index)
@@ -89,13 +105,18 @@ class Delivery:
             if node not in chosen:
                 chosen[node] = self._shipment(node, asking, indexes)
         # One order for everybody: threads that each hold a connection the other needs would wait forever.
-        return [chosen[node] for node in sorted(chosen, key=str)]
+        return [chosen[node] for node in sorted(chosen)]
 
     def _target(self, index: int, topology: Topology) -> tuple[Node, bool]:
         if index in self._sent_to:
             return self._sent_to[index]
+        if len(self.readers) == 1:
+            return self._where(self.readers[0]), False
         name = self.wires[index].name
         node = topology.owner(slot_of(name)) if name else None
+        if self.readers:
+            # A wrong guess is answered with where to go.
+            node = self._where(next((r for r in self.readers if r.primary == node), self.readers[0]))
         return node or topology.primaries[0], False
 
     def _shipment(self, node: Node | None, asking: bool, indexes: list[int]) -> Shipment:
@@ -118,6 +139,7 @@ class Delivery:
     def lost(self, shipment: Shipment, answered: int, reason: Exception, *, sent: bool) -> None:
         """The connection went away; the first `answered` wires have their replies already."""
         self.stale_topology = self.topology is not None
+        self._note(shipment)
         for index in shipment.indexes[answered:]:
             wire = self.wires[index]
             self._sent_to.pop(index, None)
@@ -128,11 +150,11 @@ class Delivery:
 
     def refused(self, shipment: Shipment, error: KeywrightError) -> None:
         """No connection could be made. Another try may help unless the server itself said no."""
-        if not isinstance(error, ConnectionLostError):
+        if not isinstance(error, ConnectionLostError) and not _at_replica(shipment):
             for index in shipment.indexes:
                 self._done(index, error)
             return
-        self.lost(shipment, 0, Exception(error.reason), sent=False)
+        self.lost(shipment, 0, Exception(getattr(error, "reason", str(error))), sent=False)
 
     def unsendable(self, shipment: Shipment, error: Exception) -> None:
         """Something in it is no argument of a command: that wire fails, the others are still to be sent."""
@@ -148,15 +170,24 @@ class Delivery:
             )
 
     def overdue(self, shipment: Shipment, answered: int, seconds: float) -> None:
-        """No answer in time. Not sent again: the server may be at it still."""
+        """No answer in time. Not sent again, since the server may be at it still, unless `resend_late`."""
+        self._late = True
+        self._note(shipment)
+        error = DeadlineError(self._name(shipment), seconds)
         for index in shipment.indexes[answered:]:
-            self._done(index, DeadlineError(self._name(shipment), seconds))
+            if self.resend_late:
+                self._trouble[index] = error
+            else:
+                self._done(index, error)
 
     def next_attempt(self) -> float | None:
         """Seconds to wait before the next shipments; None once everything is answered or has failed."""
         if not self._trouble:
             return 0.0
-        self.attempt += 1
+        self.attempt += LATE_ATTEMPTS if self._late else 1
+        self._late = False
+        if self.attempt >= min(REPLICA_ATTEMPTS, self.retry.attempts) and self._fell_back():
+            self.attempt = 0
         if self.attempt < self.retry.attempts:
             self._trouble.clear()
             return self.retry.pause(self.attempt)
@@ -164,6 +195,23 @@ class Delivery:
             self._done(index, error)
         self._trouble.clear()
         return 0.0 if self.pending else None  # what did not fit into the last shipments was never tried
+
+    def _where(self, reader: NodeReader) -> Node:
+        assert reader.node is not None  # in a cluster, where there is a topology
+        return reader.node
+
+    def _note(self, shipment: Shipment) -> None:
+        if _at_replica(shipment):
+            assert shipment.node is not None
+            self._lost_replicas.add(shipment.node)
+
+    def _fell_back(self) -> bool:
+        """Go on at the primaries of replicas that do not answer; False if there are none."""
+        lost = [reader for reader in self.readers if reader.replica in self._lost_replicas]
+        for reader in lost:
+            reader.fall_back()
+        self._lost_replicas.clear()
+        return bool(lost)
 
     def _settle(self, index: int, reply: Reply, shipment: Shipment) -> Reply:
         if isinstance(reply, ErrorReply):
@@ -189,6 +237,7 @@ class Delivery:
             return _AGAIN
         if code in ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"):
             self.stale_topology = self.topology is not None
+            self._note(shipment)
             return self._again(index, reply)
         return refusal(reply, wire, self._name(shipment))
 
@@ -206,6 +255,10 @@ class Delivery:
 
 
 _AGAIN = object()
+
+
+def _at_replica(shipment: Shipment) -> bool:
+    return shipment.node is not None and shipment.node.replica
 
 
 def _is_sendable(wire: Wire) -> bool:

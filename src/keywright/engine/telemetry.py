@@ -24,7 +24,7 @@ class RoundTrip(NamedTuple):
 class Observer(Protocol):
     """Called after every round trip, in the thread or task that made it; must not raise or block."""
 
-    def __call__(self, trip: RoundTrip) -> None: ...
+    def __call__(self, trip: RoundTrip, /) -> None: ...
 
 
 def observe(

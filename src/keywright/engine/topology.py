@@ -11,8 +11,11 @@ from keywright.keyspace.slots import SLOTS
 
 
 class Node(NamedTuple):
+    """Where a node is, and whether it is reached as a replica: such connections are read-only."""
+
     host: str
     port: int
+    replica: bool = False
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -33,7 +36,7 @@ class Topology:
         for first, last, primary, *others in reply:
             node = _node(primary, asked)
             owners[first : last + 1] = [node] * (last - first + 1)
-            replicas[node] = [_node(other, asked) for other in others]
+            replicas[node] = [_node(other, asked)._replace(replica=True) for other in others]
         return cls(owners, replicas)
 
     def owner(self, slot: int) -> Node | None:
@@ -51,7 +54,7 @@ class Topology:
     def nodes(self) -> Iterable[Node]:
         """Everyone who may be asked for the topology."""
         replicas = list(self.replicas.values())  # at once: another thread may learn of a node meanwhile
-        return [*self.primaries, *(node for nodes in replicas for node in nodes)]
+        return [*self.primaries, *(node._replace(replica=False) for nodes in replicas for node in nodes)]
 
 
 def described(reply: Any, node: Node | None, address: Address) -> Topology | KeywrightError | None:

@@ -16,6 +16,7 @@ pack_command: Callable[[tuple[Any, ...]], bytes] = hiredis.pack_command
 MULTI = pack_command((b"MULTI",))
 EXEC = pack_command((b"EXEC",))
 ASKING = pack_command((b"ASKING",))
+READONLY = pack_command((b"READONLY",))
 
 
 class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
@@ -94,6 +95,8 @@ def _plain_pieces(wires: Sequence[Wire]) -> list[bytes]:
     pieces: list[bytes] = []
     extend = pieces.extend
     separators, most = _SEPARATORS, len(_SEPARATORS)
+    shared: list[Any] = []
+    tail = b""
     for wire in wires:
         arguments = wire.arguments
         if len(arguments) == 2:
@@ -108,8 +111,24 @@ def _plain_pieces(wires: Sequence[Wire]) -> list[bytes]:
                     (_HEADS_OF_3[verb], separators[len(name)], name, separators[len(value)], value, b"\r\n")
                 )
                 continue
+        elif len(arguments) == 5 and arguments[0] in PAGING and len(arguments[1]) < most:
+            # The first pages of many collections: all but the name is packed once.
+            verb, name, *rest = arguments
+            if rest != shared:
+                shared, tail = rest, _tail(rest)
+            extend((_HEADS_OF_5[verb], separators[len(name)], name, tail))
+            continue
         _add_command(arguments, pieces)
     return pieces
+
+
+PAGING = frozenset([b"HSCAN", b"SSCAN", b"ZSCAN"])
+
+
+def _tail(arguments: list[Any]) -> bytes:
+    """The arguments of a command behind its name, up to its end."""
+    packed = pack_command(tuple(arguments))
+    return b"\r\n" + packed[packed.index(b"\n") + 1 :]
 
 
 def _add_command(arguments: Arguments, pieces: list[bytes]) -> None:
@@ -141,6 +160,7 @@ class _Heads(dict[bytes, bytes]):
 
 _HEADS_OF_2 = _Heads(2)
 _HEADS_OF_3 = _Heads(3)
+_HEADS_OF_5 = _Heads(5)
 _SEPARATORS = [b"\r\n$%d\r\n" % length for length in range(4096)]
 
 

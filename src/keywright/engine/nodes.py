@@ -1,0 +1,98 @@
+"""Reads at a chosen node: one reader for each primary, at a replica of it where one is up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import TypeAlias
+
+from keywright.engine.settings import Settings
+from keywright.engine.topology import Node, Topology
+from keywright.errors import UsageError
+from keywright.keyspace.call import Effect, Reply, Wire
+
+__all__ = ["At", "NodeReader"]
+
+REPLICA_CONNECT_SECONDS = 2.0
+
+
+class NodeReader:
+    """Who answers reads of one primary's keys: a replica while there is a sound one, else the primary.
+
+    Pass it to `db.run(call, at=reader)`: every command of the call is sent there, whatever its key, and
+    followed to another node where a cluster redirects it. A replica that goes away is replaced by its
+    primary for good, and `label` changes. The primary has other SCAN cursors, so a walk over names must
+    begin that node again then.
+    """
+
+    __slots__ = ("_server", "primary", "replica")
+
+    def __init__(self, primary: Node | None, server: str, replica: Node | None = None) -> None:
+        self.primary = primary
+        self.replica = replica
+        self._server = server
+
+    @property
+    def node(self) -> Node | None:
+        """Where to send now; None is the server of a database that is not a cluster."""
+        return self.replica or self.primary
+
+    @property
+    def label(self) -> str:
+        """The address, and whether it is a replica's."""
+        return f"{self.replica} (replica)" if self.replica else str(self.primary or self._server)
+
+    def fall_back(self) -> None:
+        self.replica = None
+
+    def __repr__(self) -> str:
+        return f"<NodeReader {self.label}>"
+
+
+At: TypeAlias = NodeReader | Sequence[NodeReader]
+
+
+def readers_of(at: At) -> Sequence[NodeReader]:
+    return (at,) if isinstance(at, NodeReader) else at
+
+
+_effect = attrgetter("operation.effect")
+
+
+def require_reads(wires: Sequence[Wire]) -> None:
+    """Raise UsageError if one of the commands writes: a replica would refuse it."""
+    effects = list(map(_effect, wires))
+    if effects.count(Effect.READ) != len(wires):
+        culprit = next(wire for wire in wires if wire.operation.effect is not Effect.READ)
+        raise UsageError(
+            f"{culprit.operation.name!r} on {culprit.name!r} may write, and a chosen node is only read. "
+            f"Run the call without `at`."
+        )
+
+
+def replica_candidates(primary: Node | None, topology: Topology | None, info: Reply) -> list[Node]:
+    """The replicas of a primary: as the cluster lists them, else as the server's INFO does."""
+    if topology is not None:
+        return [] if primary is None else topology.replicas.get(primary, [])
+    return _listed(info.decode("utf-8", "replace")) if isinstance(info, bytes) else []
+
+
+def is_up_to_date(info: Reply) -> bool:
+    """Whether the INFO of a replica says that it follows its primary; not where it may not be asked."""
+    return isinstance(info, bytes) and b"master_link_status:up" in info
+
+
+def impatient(settings: Settings) -> Settings:
+    """INFO may give an address of another network: then the primary is soon asked instead."""
+    return settings._replace(connect_seconds=min(settings.connect_seconds, REPLICA_CONNECT_SECONDS))
+
+
+def _listed(info: str) -> list[Node]:
+    """The replicas in INFO: `slave0:ip=10.0.0.2,port=6379,state=online,…`."""
+    nodes = []
+    for line in info.splitlines():
+        name, _, described = line.partition(":")
+        if name.startswith("slave") and "state=online" in described:
+            facts = dict(part.split("=", 1) for part in described.split(",") if "=" in part)
+            nodes.append(Node(facts["ip"], int(facts["port"]), replica=True))
+    return nodes
