@@ -15,8 +15,9 @@ from typing import Self
 import msgspec
 
 from keywright import AsyncDatabase
-from keywright.engine.survey import pack_command, survey
-from keywright.errors import KeywrightError
+from keywright.engine.node_calls import info
+from keywright.engine.node_calls import key_count as keys_of_a_node
+from keywright.errors import KeywrightError, ServerRefusedError
 from keywright_demo import names
 from keywright_demo.worker import Stats
 from keywright_messaging import Broker, open_broker
@@ -26,7 +27,6 @@ __all__ = ["Figures", "Readings", "key_count", "memory_bytes"]
 PATIENCE = timedelta(seconds=2)
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy knows no loopback of ours
 _RECEIVED = re.compile(rb'^gateway_packets_received\{[^}]*op="0"[^}]*\} (\S+)$', re.MULTILINE)
-_USED_MEMORY = re.compile(rb"^used_memory:(\d+)", re.MULTILINE)
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,16 +91,16 @@ class Readings:
 
 async def key_count(db: AsyncDatabase) -> int:
     """How many keys the server has, of whatever keyspace."""
-    async with survey(db, prefer_replica=False) as walk:
-        return sum([await walk.size(post) for post in walk.posts])
+    return sum([await db.run(keys_of_a_node(), at=node) for node in await db.nodes()])
 
 
 async def memory_bytes(db: AsyncDatabase) -> int | None:
     """What all nodes use; None when the server does not say."""
-    async with survey(db, prefer_replica=False) as walk:
-        told = [(await walk.ask(post, [pack_command((b"INFO", b"memory"))]))[0] for post in walk.posts]
-    found = [_USED_MEMORY.search(each) for each in told if isinstance(each, bytes)]
-    return sum(int(each[1]) for each in found if each) if all(found) and found else None
+    try:
+        facts = [await db.run(info(b"memory"), at=node) for node in await db.nodes()]
+        return sum(int(fields["used_memory"]) for fields in facts)
+    except (ServerRefusedError, KeyError):
+        return None
 
 
 async def _known(asked: Awaitable[int | None]) -> int | None:

@@ -13,20 +13,25 @@ import math
 import random
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.survey import Post, Survey, pack_command, survey
+from keywright.engine.node_calls import Batch, info, key_count, name_page
+from keywright.engine.nodes import NodeReader
 from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
 from keywright.explorer.atlas import Atlas
 from keywright.explorer.settings import ExplorerSettings
-from keywright.keyspace import Key
+from keywright.keyspace import Call, Key
+from keywright.keyspace.call import Wire
 from keywright.keyspace.slots import slot_of
 from keywright.tools.audit.matcher import likely_pattern
+from keywright.tools.audit.page_reader import MEMORY, TTL
 
 __all__ = ["LONGEST_NAME", "Counted", "Node", "Snapshot", "Surveyor"]
+
+T = TypeVar("T")
 
 PAGE = 1000
 ASKED_A_PAGE = 8
@@ -182,29 +187,29 @@ class Surveyor:
     async def once(self) -> Snapshot:
         """One survey from its beginning to its end."""
         found = self.current = Snapshot(time.time())
-        async with survey(self.db) as walk:
-            sizes = await asyncio.gather(*(_key_count(walk, post) for post in walk.posts))
-            found.total = sum(size or 0 for size in sizes)
-            memory = await asyncio.gather(*(_used_bytes(walk, post) for post in walk.posts))
-            found.nodes = [
-                Node(post.label, size, used)
-                for post, size, used in zip(walk.posts, sizes, memory, strict=True)
-            ]
-            for post in walk.posts:
-                await self._node(walk, post, found)
+        nodes = await self.db.nodes(prefer_replica=True)
+        sizes = await asyncio.gather(*(_allowed(self.db, key_count(), node) for node in nodes))
+        found.total = sum(size or 0 for size in sizes)
+        facts = await asyncio.gather(*(_allowed(self.db, info(b"memory"), node) for node in nodes))
+        found.nodes = [
+            Node(node.label, size, _used_bytes(fields or {}))
+            for node, size, fields in zip(nodes, sizes, facts, strict=True)
+        ]
+        for node in nodes:
+            await self._node(node, found)
         found.finished = time.time()
         self.previous, self.complete, self.current = self.complete, found, None
         return found
 
-    async def _node(self, walk: Survey, post: Post, found: Snapshot) -> None:
+    async def _node(self, node: NodeReader, found: Snapshot) -> None:
         lead = self.atlas.matcher.common_lead
-        surveyed = post.label
+        surveyed = node.label
         cursor = 0
         while True:
             began = time.monotonic()
-            cursor, names = await walk.page(post, cursor, PAGE, lead)
-            await self._page(walk, post, names, found)
-            if post.label != surveyed:  # cursors of the primary are others
+            cursor, names = await self.db.run(name_page(cursor, PAGE, lead=lead), at=node)
+            await self._page(node, names, found)
+            if node.label != surveyed:  # cursors of the primary are others
                 raise ConnectionLostError(
                     surveyed, "it went away, and its primary is surveyed from the start"
                 )
@@ -215,20 +220,20 @@ class Surveyor:
             spent = time.monotonic() - began
             await asyncio.sleep(max(spent, PAGE / self.settings.names_per_second - spent))
 
-    async def _page(self, walk: Survey, post: Post, names: list[bytes], found: Snapshot) -> None:
+    async def _page(self, node: NodeReader, names: list[bytes], found: Snapshot) -> None:
         groups, unknown = self.atlas.matcher.grouped(names)
-        asked: list[tuple[Counted, bytes]] = []
+        asked: list[tuple[Counted, bytes, type[Key]]] = []
         for known, group in groups.items():
             if known.ours:
                 counted = found.counted.setdefault(known.kind, found.of(known.kind))
                 counted.keep(group)
-                asked += [(counted, name) for name in _some(group)]
-                if walk.sharded:
+                asked += [(counted, name, known.kind) for name in _some(group)]
+                if self.db.context.sharded:
                     _by_slot(found, group)
         self._strangers(found, [name for name in unknown if self.atlas.matcher.belongs(name)])
-        questions = [question for _, name in asked for question in _questions(name)]
-        replies = await walk.ask(post, questions)
-        for (counted, name), size, ttl in zip(asked, replies[::2], replies[1::2], strict=True):
+        wires = [wire for _, name, kind in asked for wire in _questions(name, kind)]
+        replies = await self.db.run(Batch(wires), at=node)
+        for (counted, name, _), size, ttl in zip(asked, replies[::2], replies[1::2], strict=True):
             counted.measured(name, size, ttl)
 
     def _strangers(self, found: Snapshot, names: list[bytes]) -> None:
@@ -246,8 +251,8 @@ def _some(names: list[bytes]) -> list[bytes]:
     return names if len(names) <= ASKED_A_PAGE else random.sample(names, ASKED_A_PAGE)
 
 
-def _questions(name: bytes) -> tuple[bytes, bytes]:
-    return pack_command((b"MEMORY", b"USAGE", name)), pack_command((b"PTTL", name))
+def _questions(name: bytes, kind: type[Key]) -> tuple[Wire, Wire]:
+    return Wire((b"MEMORY", b"USAGE", name), name, MEMORY, kind), Wire((b"PTTL", name), name, TTL, kind)
 
 
 def _by_slot(found: Snapshot, names: list[bytes]) -> None:
@@ -256,17 +261,14 @@ def _by_slot(found: Snapshot, names: list[bytes]) -> None:
         found.slots[slot] = found.slots.get(slot, 0) + 1
 
 
-async def _key_count(walk: Survey, post: Post) -> int | None:
+async def _allowed(db: AsyncDatabase, call: Call[T], node: NodeReader) -> T | None:
+    """What a node says of itself; None to a user who may not ask."""
     try:
-        return await walk.size(post)
+        return await db.run(call, at=node)
     except ServerRefusedError:
-        return None  # a user who may not ask; a server that is loading refuses the first page too
+        return None  # a server that is loading refuses the first page too
 
 
-async def _used_bytes(walk: Survey, post: Post) -> int | None:
-    reply = (await walk.ask(post, [pack_command((b"INFO", b"memory"))]))[0]
-    if not isinstance(reply, bytes):
-        return None  # a user who may not ask
-    facts = dict(line.split(":", 1) for line in reply.decode("utf-8", "replace").split("\r\n") if ":" in line)
-    told = facts.get("used_memory", "")
-    return int(told) if told.isdigit() else None
+def _used_bytes(facts: dict[str, str]) -> int | None:
+    used = facts.get("used_memory", "")
+    return int(used) if used.isdigit() else None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
-from keywright.engine.survey import Post, Survey, pack_command
+from keywright.engine import AsyncDatabase
+from keywright.engine.node_calls import info
+from keywright.engine.nodes import NodeReader
+from keywright.errors import KeywrightError, ServerRefusedError
 
 __all__ = ["Pace", "Progress", "place_of", "side_by_side"]
 
@@ -72,12 +74,13 @@ class Pace:
         return True
 
 
-async def place_of(survey: Survey, post: Post) -> str:
+async def place_of(db: AsyncDatabase, node: NodeReader) -> str:
     """What a cursor of SCAN belongs to: one database of one node, from its start to its end."""
-    reply = (await survey.ask(post, [pack_command((b"INFO", b"server"))]))[0]
-    run = re.search(rb"run_id:(\w+)", reply) if isinstance(reply, bytes) else None
-    database = survey.db.address.settings.get("db", 0)
-    return f"{post.label} database {database} run {run[1].decode() if run else 'unknown'}"
+    found = await db.run(info(b"server").attempt(), at=node)
+    if isinstance(found, KeywrightError) and not isinstance(found, ServerRefusedError):
+        raise found
+    run = "unknown" if isinstance(found, KeywrightError) else found.get("run_id", "unknown")
+    return f"{node.label} database {db.address.settings.get('db', 0)} run {run}"
 
 
 async def side_by_side(walks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

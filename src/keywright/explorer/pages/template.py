@@ -16,9 +16,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from keywright.engine.node_calls import name_page
 from keywright.engine.scan import escaped
-from keywright.engine.survey import pack_command, survey
-from keywright.errors import ServerRefusedError, VariableError
+from keywright.errors import VariableError
 from keywright.explorer.atlas import Sheet, key_url
 from keywright.explorer.explorer import Explorer, explorer_of, page
 from keywright.explorer.key_reader import measures
@@ -121,18 +121,14 @@ async def _scanned(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str], c
     until = time.monotonic() + SCAN_SECONDS
     names: list[bytes] = []
     count = FEWEST
-    async with survey(explorer.db, prefer_replica=False) as walk:
-        while node < len(walk.posts) and len(names) < A_PAGE and time.monotonic() < until:
-            command = pack_command((b"SCAN", place, b"MATCH", pattern, b"COUNT", count))
-            reply = (await walk.ask(walk.posts[node], [command]))[0]
-            if isinstance(reply, Exception):
-                raise ServerRefusedError("SCAN", b"", str(reply))
-            place = int(reply[0])
-            wanted = [name for name in reply[1] if _is_wanted(explorer, sheet, values, name)]
-            names += wanted
-            count = FEWEST if wanted else min(MOST, count * 4)
-            node += place == 0
-        ended = node >= len(walk.posts)
+    nodes = await explorer.db.nodes()
+    while node < len(nodes) and len(names) < A_PAGE and time.monotonic() < until:
+        place, page = await explorer.db.run(name_page(place, count, pattern=pattern), at=nodes[node])
+        wanted = [name for name in page if _is_wanted(explorer, sheet, values, name)]
+        names += wanted
+        count = FEWEST if wanted else min(MOST, count * 4)
+        node += place == 0
+    ended = node >= len(nodes)
     more = None if ended else f"{sheet.url}?{urlencode({**asked, 'cursor': f'{node}-{place}'})}"
     return Listing(list(dict.fromkeys(names)), "found by scanning", more)
 

@@ -7,6 +7,7 @@ only templates which share it are tried; a template whose first segment varies i
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -29,18 +30,16 @@ class Known:
         self.lead = lead
         self.ours = ours
         template = self.template = kind._template
-        body = "".join(
-            f"({template.alphabets[part.text].pattern})" if part.is_variable else re.escape(part.text)
-            for part in template.marked_parts
-        )
-        whole = re.escape(lead.decode()) + body
+        whole = _pattern(lead, template, capturing=True)
         self._match = re.compile(whole).fullmatch
-        self._find = re.compile(f"^({whole})$", re.MULTILINE).findall
         self._doubtful = [
             (number, alphabet)
             for number, alphabet in enumerate(template.alphabets.values(), 1)
             if not alphabet.pattern_decides
         ]
+        # Variables that need no second look are not captured, which saves a third of the time.
+        lines = f"({whole})" if self._doubtful else _pattern(lead, template, capturing=False)
+        self._find = re.compile(f"^{lines}$", re.MULTILINE).findall
         # A pattern that decides needs no second opinion: most names are then matched in one call.
         self._readers = [(number, alphabet.read) for number, alphabet in self._doubtful]
 
@@ -158,14 +157,10 @@ class Matcher:
         return groups, unknown
 
     def _by_head(self, names: list[bytes]) -> dict[bytes, list[bytes]]:
-        heads: dict[bytes, list[bytes]] = {}
+        heads: dict[bytes, list[bytes]] = defaultdict(list)
         start = len(self.known[0].lead) if self.known else 0
         for name in names:
-            head = name[: name.find(b":", start) + 1] or name
-            if head in heads:
-                heads[head].append(name)
-            else:
-                heads[head] = [name]
+            heads[name[: name.find(b":", start) + 1] or name].append(name)
         return heads
 
     def _together(self, head: bytes, names: list[bytes]) -> list[tuple[Known, list[bytes]]] | None:
@@ -228,6 +223,16 @@ class Matcher:
     def _version(self, known: Known) -> str | None:
         binding = self.context.bindings.get(known.kind._space)
         return known.kind._space.version if binding is None else binding.version
+
+
+def _pattern(lead: bytes, template: Template, *, capturing: bool) -> str:
+    """The regular expression of every name of a template."""
+    group = "({})" if capturing else "(?:{})"
+    body = "".join(
+        group.format(template.alphabets[part.text].pattern) if part.is_variable else re.escape(part.text)
+        for part in template.marked_parts
+    )
+    return re.escape(lead.decode()) + body
 
 
 def _surely_in_range(alphabet: Any, texts: list[str]) -> bool:

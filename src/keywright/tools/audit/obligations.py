@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from keywright.engine.survey import pack_command
 from keywright.keyspace import Context, Keyspace, Map, Set, SortedSet
+from keywright.keyspace.call import Wire
 from keywright.keyspace.key import Key
 from keywright.keyspace.references import Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
 from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.page_reader import on_name
 
 __all__ = ["Obligation", "Obligations", "Question"]
 
@@ -25,8 +26,7 @@ ANYTHING = object()
 class Question(NamedTuple):
     """One reading command and the answer that is expected."""
 
-    name: bytes
-    command: bytes
+    wire: Wire
     expected: Any
 
     def holds(self, reply: Any) -> bool:
@@ -206,22 +206,22 @@ class Obligations:
         return Obligation(question, premise, finding)
 
     def _exists(self, key: Key) -> Question:
-        name = self.context.name(key)
-        return Question(name, pack_command((b"EXISTS", name)), 1)
+        return self._question(b"EXISTS", key, expected=1)
 
     def _has(self, key: Any, member: Any) -> Question:
         return self._within(key, key._encode(member))
 
     def _within(self, key: Any, field: bytes) -> Question:
-        name = self.context.name(key)
         if key.redis_type == "zset":
-            return Question(name, pack_command((b"ZSCORE", name, field)), ANYTHING)
+            return self._question(b"ZSCORE", key, field, expected=ANYTHING)
         verb = b"HEXISTS" if key.redis_type == "hash" else b"SISMEMBER"
-        return Question(name, pack_command((verb, name, field)), 1)
+        return self._question(verb, key, field, expected=1)
 
     def _is(self, key: Any, value: Any) -> Question:
-        name = self.context.name(key)
-        return Question(name, pack_command((b"GET", name)), key._encode(value))
+        return self._question(b"GET", key, expected=key._encode(value))
+
+    def _question(self, verb: bytes, key: Key, *operands: bytes, expected: Any) -> Question:
+        return Question(on_name(verb, self.context.name(key), *operands, source=type(key)), expected)
 
 
 _REASONS = {

@@ -7,34 +7,44 @@ are read by MGET on one server. A collection is read by its first page; the rest
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from keywright.engine.wire_format import ErrorReply
-from keywright.errors import ServerRefusedError
-from keywright.keyspace.wires import Reply
+from keywright.errors import KeywrightError, WrongTypeError
+from keywright.keyspace.key import Key
+from keywright.keyspace.wires import Arguments, Effect, Operation, Reply, Wire
 from keywright.tools.audit.value_checks import Checker
 
-__all__ = ["ENTRIES", "EVERY", "MOST_BYTES", "Page", "Reading", "first_page", "next_page", "told"]
+__all__ = [
+    "ENTRIES",
+    "EVERY",
+    "MOST_BYTES",
+    "Page",
+    "Reading",
+    "all_there_is",
+    "first_page",
+    "next_page",
+    "on_name",
+    "told",
+]
 
 EVERY = 16
 ENTRIES = 512
 TOGETHER = 128
 MOST_BYTES = 1 << 20  # of a string that is read whole; a larger one is measured, not read
 
-_COUNT = b"$5\r\nCOUNT\r\n$3\r\n512\r\n"
-_ZERO = b"$1\r\n0\r\n"
-_READS: dict[str, tuple[bytes, bytes]] = {
-    "hash": (b"*5\r\n$5\r\nHSCAN\r\n", _ZERO + _COUNT),
-    "set": (b"*5\r\n$5\r\nSSCAN\r\n", _ZERO + _COUNT),
-    "zset": (b"*5\r\n$5\r\nZSCAN\r\n", _ZERO + _COUNT),
-    "list": (b"*4\r\n$6\r\nLRANGE\r\n", _ZERO + b"$3\r\n511\r\n"),
-    "stream": (b"*6\r\n$6\r\nXRANGE\r\n", b"$1\r\n-\r\n$1\r\n+\r\n" + _COUNT),
-    "string": (b"*2\r\n$3\r\nGET\r\n", b""),
+_FIRST: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
+    "hash": (b"HSCAN", (b"0", b"COUNT", b"512")),
+    "set": (b"SSCAN", (b"0", b"COUNT", b"512")),
+    "zset": (b"ZSCAN", (b"0", b"COUNT", b"512")),
+    "list": (b"LRANGE", (b"0", b"511")),
+    "stream": (b"XRANGE", (b"-", b"+", b"COUNT", b"512")),
+    "string": (b"GET", ()),
 }
-_TTL = b"*2\r\n$4\r\nPTTL\r\n"
-_MEMORY = b"*3\r\n$6\r\nMEMORY\r\n$5\r\nUSAGE\r\n"
+TTL = Operation("ttl", b"PTTL", Effect.READ)
+MEMORY = Operation("memory", b"MEMORY", Effect.READ)
+READ = Operation("read page", b"", Effect.READ)
 
 
 class Page(NamedTuple):
@@ -54,23 +64,24 @@ class Reading:
         self._together = together and strings
         everyone = range(len(names))
         some = range(-turn % EVERY, len(names), EVERY)
-        self.timed: Sequence[int] = everyone if checker.expiry is not None else some
-        self.measured: Sequence[int] = some if strings else everyone
+        self.timed = everyone if checker.expiry is not None else some
+        self.measured = some if strings else everyone
         self.ttls: list[int] = []
         self.sizes: list[int | None] = []
         self.stored: list[Reply] = []
 
-    def commands(self) -> Iterator[bytes]:
-        blocks = [b"$%d\r\n%b\r\n" % (len(name), name) for name in self.names]
-        yield from [_TTL + blocks[number] for number in self.timed]
-        yield from [_MEMORY + blocks[number] for number in self.measured]
+    def commands(self) -> list[Wire]:
+        names, kind = self.names, self.checker.kind
+        wires = [Wire((b"PTTL", name), name, TTL, kind) for name in _at(names, self.timed)]
+        wires += [Wire((b"MEMORY", b"USAGE", name), name, MEMORY, kind) for name in _at(names, self.measured)]
         if self._together:
-            for start in range(0, len(blocks), TOGETHER):
-                part = blocks[start : start + TOGETHER]
-                yield b"*%d\r\n$4\r\nMGET\r\n" % (len(part) + 1) + b"".join(part)
+            for start in range(0, len(names), TOGETHER):
+                part = names[start : start + TOGETHER]
+                wires.append(Wire((b"MGET", *part), part[0], READ, kind))
         else:
-            verb, rest = _READS[self.checker.kind.redis_type]
-            yield from [verb + block + rest for block in blocks]
+            verb, rest = _FIRST[kind.redis_type]
+            wires += [Wire((verb, name, *rest), name, READ, kind) for name in names]
+        return wires
 
     def take(self, replies: list[Reply], start: int) -> int:
         """Take the answers, in the order of the commands, from a place in all replies; the place after."""
@@ -84,17 +95,31 @@ class Reading:
         return after
 
 
-def told(replies: list[Reply]) -> list[Reply]:
-    """Replies that tell something about keys, that they are of another type too.
+def _at(names: list[bytes], places: range) -> list[bytes]:
+    return names[places.start :: places.step]
 
-    ServerRefusedError where the server would not tell, as a user without the right: what was not read must
-    not pass for sound.
+
+def told(replies: list[Reply]) -> list[Reply]:
+    """The replies, WrongTypeError among them where a key is of another type.
+
+    Raise the first other error, such as that of a user without the right: what was not read must not pass
+    for sound.
     """
-    if ErrorReply in set(map(type, replies)):
+    if any(issubclass(kind, KeywrightError) for kind in set(map(type, replies))):
         for reply in replies:
-            if isinstance(reply, ErrorReply) and reply.code != "WRONGTYPE":
-                raise ServerRefusedError("reading", b"", str(reply))
+            if isinstance(reply, KeywrightError) and not isinstance(reply, WrongTypeError):
+                raise reply
     return replies
+
+
+def on_name(verb: bytes, name: bytes, *operands: bytes | int, source: type[Key] | None = None) -> Wire:
+    """A reading command on a name; observers see its verb."""
+    return Wire((verb, name, *operands), name, _operation(verb), source)
+
+
+@cache
+def _operation(verb: bytes) -> Operation:
+    return Operation(verb.decode().lower(), verb, Effect.READ)
 
 
 def first_page(redis_type: str, reply: Reply) -> Page:
@@ -109,13 +134,23 @@ def first_page(redis_type: str, reply: Reply) -> Page:
     return Page(reply, None)
 
 
-def next_page(redis_type: str, name: bytes, more: int | bytes) -> tuple[bytes | int, ...]:
+def all_there_is(redis_type: str, replies: list[Reply]) -> list[Any] | None:
+    """The entries of many collections, None unless each was read whole by its first page."""
+    if redis_type in ("list", "stream"):
+        return None if ENTRIES in set(map(len, replies)) else replies
+    if [cursor for cursor, _ in replies].count(b"0") < len(replies):
+        return None
+    return [entries for _, entries in replies]
+
+
+def next_page(kind: type[Key], name: bytes, more: int | bytes) -> Wire:
     """The command that reads on."""
-    if redis_type == "list":
+    if kind.redis_type == "list":
         assert isinstance(more, int)
-        return b"LRANGE", name, more, more + ENTRIES - 1
-    if redis_type == "stream":
+        arguments: Arguments = (b"LRANGE", name, more, more + ENTRIES - 1)
+    elif kind.redis_type == "stream":
         assert isinstance(more, bytes)
-        return b"XRANGE", name, b"(" + more, b"+", b"COUNT", ENTRIES
-    verb = {"hash": b"HSCAN", "set": b"SSCAN", "zset": b"ZSCAN"}[redis_type]
-    return verb, name, more, b"COUNT", ENTRIES
+        arguments = (b"XRANGE", name, b"(" + more, b"+", b"COUNT", ENTRIES)
+    else:
+        arguments = (_FIRST[kind.redis_type][0], name, more, b"COUNT", ENTRIES)
+    return Wire(arguments, name, READ, kind)

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from operator import add
 from typing import Any
 
-from keywright.engine.survey import Post, Survey, pack_command
-from keywright.keyspace import Context, Keyspace
+from keywright.engine import AsyncDatabase
+from keywright.engine.node_calls import Batch
+from keywright.engine.nodes import At, NodeReader
+from keywright.keyspace import Keyspace
+from keywright.keyspace.call import Reply, Wire
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
 from keywright.tools.audit.obligations import Obligation, Obligations
-from keywright.tools.audit.page_reader import MOST_BYTES, Page, Reading, first_page, next_page, told
+from keywright.tools.audit.page_reader import (
+    MOST_BYTES,
+    Page,
+    Reading,
+    all_there_is,
+    first_page,
+    next_page,
+    on_name,
+    told,
+)
 from keywright.tools.audit.tally import Measure, Tally
 from keywright.tools.audit.value_checks import Checker, Problem
 
@@ -27,36 +39,45 @@ Choose = Callable[[list[bytes]], list[bytes]]
 class Judge:
     """Judges pages; it keeps nothing between them but what is declared."""
 
-    def __init__(self, spaces: Iterable[Keyspace], context: Context, entries: int) -> None:
+    def __init__(self, db: AsyncDatabase, spaces: Iterable[Keyspace], entries: int) -> None:
         spaces = tuple(spaces)
-        self.matcher = Matcher(spaces, context)
-        self.obligations = Obligations(spaces, context)
-        self._entries = entries
-        self._checkers = {known: Checker(known.kind, context) for known in self.matcher.known}
+        self.entries = entries
+        self.matcher = Matcher(spaces, db.context)
+        self.obligations = Obligations(spaces, db.context)
+        self._db = db
+        self._checkers = {known: Checker(known.kind, db.context) for known in self.matcher.known}
         self._turn = 0
 
     async def page(
-        self, survey: Survey, post: Post, names: list[bytes], tally: Tally, choose: Choose
+        self,
+        names: list[bytes],
+        node: NodeReader,
+        nodes: Sequence[NodeReader],
+        tally: Tally,
+        choose: Choose,
     ) -> list[Finding]:
-        """The findings of a page; its counts go to the tally."""
+        """The findings of a page of names of one node; its counts go to the tally."""
         findings: list[Finding] = []
-        bench = _Bench(self, survey, post, tally, findings)
+        bench = _Bench(self, node, nodes, tally, findings)
         groups = self._grouped(names, tally, findings)
         readings = [
             reading
             for known, chosen in ((known, choose(group)) for known, group in groups.items())
             if chosen
-            for reading in await self._planned(survey, post, known, chosen, tally, findings)
+            for reading in await self._planned(node, known, chosen, tally, findings)
         ]
         for batch in _batches(readings):
-            commands = [command for reading, _ in batch for command in reading.commands()]
-            replies = await survey.ask(post, commands)
+            replies = await self.ask([wire for reading, _ in batch for wire in reading.commands()], node)
             place = 0
             for reading, known in batch:
                 place = reading.take(replies, place)
                 await bench.judge(known, reading)
         await bench.settle()
         return findings
+
+    async def ask(self, wires: list[Wire], at: At) -> list[Reply]:
+        """The replies of chosen nodes, errors among them."""
+        return await self._db.run(Batch(wires), at=at)
 
     def _grouped(self, names: list[bytes], tally: Tally, findings: list[Finding]) -> dict[Known, list[bytes]]:
         groups, unknown = self.matcher.grouped(names)
@@ -89,8 +110,7 @@ class Judge:
 
     async def _planned(
         self,
-        survey: Survey,
-        post: Post,
+        node: NodeReader,
         known: Known,
         names: list[bytes],
         tally: Tally,
@@ -100,26 +120,27 @@ class Judge:
         self._turn += len(names)
         # The first of each template is always asked, so that small templates are measured too.
         turn = self._turn if measure.samples and measure.timed else 0
-        together = not survey.sharded
+        together = not self._db.context.sharded
         # The first of each template are asked for their length, and all once there was a large one.
         largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
         if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
             return [(Reading(checker, names, turn, together=together), known)]
-        small, large = await _by_length(survey, post, names)
+        wires = [on_name(b"STRLEN", name, source=known.kind) for name in names]
+        small, large = _by_length(names, told(await self.ask(wires, node)))
         for name, length in large:
             measure.add_sizes([len(name) + length], [name])
             reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
             findings.append(Finding("KW502", known.template.source, name, reason))
         return [(Reading(checker, part, turn, together=together), known) for part in small]
 
-    async def unmet(self, survey: Survey, raised: list[Obligation]) -> list[Finding]:
+    async def unmet(self, raised: list[Obligation], nodes: Sequence[NodeReader]) -> list[Finding]:
         """The obligations that are not met, asked again at the primaries and together with their premises."""
-        replies = told(await survey.ask_anywhere([(o.question.name, o.question.command) for o in raised]))
+        replies = told(await self.ask([o.question.wire for o in raised], nodes))
         doubtful = [o for o, reply in zip(raised, replies, strict=True) if not o.question.holds(reply)]
         if not doubtful:
             return []
         asked = [side for o in doubtful for side in (o.premise, o.question, o.premise)]
-        answers = told(await survey.ask_primaries([(side.name, side.command) for side in asked]))
+        answers = told(await self._db.run(Batch([side.wire for side in asked])))
         held = [question.holds(reply) for question, reply in zip(asked, answers, strict=True)]
         verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
         return [o.finding for o, before, met, after in verdicts if before and after and not met]
@@ -131,14 +152,14 @@ class _Bench:
     def __init__(
         self,
         judge: Judge,
-        survey: Survey,
-        post: Post,
+        node: NodeReader,
+        nodes: Sequence[NodeReader],
         tally: Tally,
         findings: list[Finding],
     ) -> None:
         self._judge = judge
-        self._survey = survey
-        self._post = post
+        self._node = node
+        self._nodes = nodes
         self._tally = tally
         self._findings = findings
         self._raised: list[Obligation] = []
@@ -164,7 +185,7 @@ class _Bench:
 
     async def settle(self) -> None:
         """Find out which of the obligations that were raised are not met."""
-        self._findings += await self._judge.unmet(self._survey, self._raised)
+        self._findings += await self._judge.unmet(self._raised, self._nodes)
         self._raised = []
 
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
@@ -186,11 +207,11 @@ class _Bench:
         kind, read = known.kind.redis_type, len(page.entries)
         yield page
         while page.more is not None:
-            if read >= self._judge._entries:
+            if read >= self._judge.entries:
                 self._tally.truncated += 1
                 return
-            command = pack_command(next_page(kind, name, page.more))
-            reply = told(await self._survey.ask(self._post, [command]))[0]
+            following = next_page(known.kind, name, page.more)
+            reply = told(await self._judge.ask([following], self._node))[0]
             if isinstance(reply, Exception):
                 return
             after = first_page(kind, reply)
@@ -212,7 +233,8 @@ class _Bench:
 
     async def _types(self, known: Known, names: list[bytes]) -> None:
         """What stands under names whose value could not be read as declared; nothing, if they are gone."""
-        replies = told(await self._survey.ask(self._post, [pack_command((b"TYPE", name)) for name in names]))
+        wires = [on_name(b"TYPE", name, source=known.kind) for name in names]
+        replies = told(await self._judge.ask(wires, self._node))
         for name, reply in zip(names, replies, strict=True):
             found = reply.decode()
             if found not in ("none", known.kind.redis_type):
@@ -256,8 +278,8 @@ def _all_decode(checker: Checker, stored: list[Any]) -> bool:
     """Whether all of many values are whole and as declared, found out together: most pages are so."""
     if checker.kind.redis_type == "string":
         return checker.sound(stored)
-    pages = [first_page(checker.kind.redis_type, each) for each in stored]
-    return all(page.more is None for page in pages) and checker.sound([page.entries for page in pages])
+    whole = all_there_is(checker.kind.redis_type, stored)
+    return whole is not None and checker.sound(whole)
 
 
 def _measured(measure: Measure, reading: Reading) -> None:
@@ -288,11 +310,8 @@ def _batches(readings: list[tuple[Reading, Known]]) -> Iterator[list[tuple[Readi
         yield from ([reading] for reading in readings)
 
 
-async def _by_length(
-    survey: Survey, post: Post, names: list[bytes]
-) -> tuple[list[list[bytes]], list[tuple[bytes, int]]]:
+def _by_length(names: list[bytes], lengths: list[Reply]) -> tuple[list[list[bytes]], list[tuple[bytes, int]]]:
     """Names in groups whose values fit into memory together, and those too large to be read at all."""
-    lengths = told(await survey.ask(post, [pack_command((b"STRLEN", name)) for name in names]))
     groups: list[list[bytes]] = [[]]
     large: list[tuple[bytes, int]] = []
     room = BATCH_BYTES

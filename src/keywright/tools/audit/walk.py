@@ -13,7 +13,8 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.survey import Post, Survey, survey
+from keywright.engine.node_calls import key_count, name_page
+from keywright.engine.nodes import NodeReader
 from keywright.keyspace import Keyspace
 from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import Finding
@@ -53,7 +54,7 @@ class Walk:
     ) -> None:
         self.db = db
         self.options = options
-        self.judge = Judge(spaces, db.context, options.entries)
+        self.judge = Judge(db, spaces, options.entries)
         self._on_finding = on_finding
         self._on_progress = on_progress
         self._checkpoint = checkpoint or Checkpoint.nowhere()
@@ -64,40 +65,40 @@ class Walk:
 
     async def run(self) -> Tally:
         """Walk every node to its end; the counts of all of them."""
-        async with survey(self.db, prefer_replica=self.options.prefer_replica) as found:
-            self.replicas = sum(post.replica for post in found.posts)
-            self._total = sum(await side_by_side(found.size(post) for post in found.posts))
-            self._pace.begin()
-            tallies = await side_by_side(self._node(found, post) for post in found.posts)
+        nodes = await self.db.nodes(prefer_replica=self.options.prefer_replica)
+        self.replicas = sum(node.replica is not None for node in nodes)
+        self._total = sum(await side_by_side(self.db.run(key_count(), at=node) for node in nodes))
+        self._pace.begin()
+        tallies = await side_by_side(self._node(node, nodes) for node in nodes)
         self._progress(final=True)
         return Tally.merged(tallies, self.options.keep)
 
-    async def _node(self, found: Survey, post: Post) -> Tally:
+    async def _node(self, node: NodeReader, nodes: Sequence[NodeReader]) -> Tally:
         """One node. When its replica goes away the primary is walked from the start: cursors differ."""
         while True:
-            label = post.label
-            tally = await self._pages(found, post, label)
-            if post.label == label:
+            label = node.label
+            tally = await self._pages(node, nodes, label)
+            if node.label == label:
                 return tally
             self._seen -= tally.names
 
-    async def _pages(self, found: Survey, post: Post, label: str) -> Tally:
-        place = await place_of(found, post)
+    async def _pages(self, node: NodeReader, nodes: Sequence[NodeReader], label: str) -> Tally:
+        place = await place_of(self.db, node)
         cursor, tally = self._checkpoint.of(place)
         self._seen += tally.names
         if cursor is None:
             return tally
         lead, count = self.judge.matcher.common_lead, self._page_size()
         in_flight: set[asyncio.Task[None]] = set()
-        ahead = asyncio.ensure_future(found.page(post, cursor, count, lead))
+        ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count, lead=lead), at=node))
         try:
-            while post.label == label:
+            while node.label == label:
                 cursor, names = await ahead
                 await self._pace.wait(count)
                 if cursor:
                     # Asked for before this page's batch, so that the server always has something to do.
-                    ahead = asyncio.ensure_future(found.page(post, cursor, count, lead))
-                in_flight.add(asyncio.create_task(self._page(found, post, names, tally)))
+                    ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count, lead=lead), at=node))
+                in_flight.add(asyncio.create_task(self._page(names, node, nodes, tally)))
                 self._seen += len(names)
                 self._progress()
                 due = self._checkpoint.due(place)
@@ -116,9 +117,11 @@ class Walk:
             await asyncio.gather(ahead, *in_flight, return_exceptions=True)
         return tally
 
-    async def _page(self, found: Survey, post: Post, names: list[bytes], tally: Tally) -> None:
+    async def _page(
+        self, names: list[bytes], node: NodeReader, nodes: Sequence[NodeReader], tally: Tally
+    ) -> None:
         tally.names += len(names)
-        for finding in await self.judge.page(found, post, self._wanted(names), tally, self._chosen):
+        for finding in await self.judge.page(self._wanted(names), node, nodes, tally, self._chosen):
             tally.add(finding, self.options.keep)
             if self._on_finding is not None:
                 self._on_finding(finding)

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.survey import Post, Survey, survey
+from keywright.engine.node_calls import key_count, name_page
+from keywright.engine.nodes import NodeReader
 from keywright.errors import ConflictError, EngineError, KeywrightError, StoredDataError
 from keywright.keyspace import Call, Key, Keyspace, gather_list
 from keywright.keyspace.renames import Arrival, moved, moved_from_name
@@ -122,19 +123,19 @@ class _Sweep:
 
     async def everywhere(self) -> Result:
         saved = self._bookmark.saved
-        async with survey(self._db, prefer_replica=False) as found:
-            self._total = sum(await side_by_side(found.size(post) for post in found.posts))
-            await side_by_side(self._node(found, post) for post in found.posts)
+        nodes = await self._db.nodes()
+        self._total = sum(await side_by_side(self._db.run(key_count(), at=node) for node in nodes))
+        await side_by_side(self._node(node) for node in nodes)
         result = Result(saved.counts, self._refusals, saved.seen, self._total, self._pace.seconds)
         self._report(final=True)
         return result
 
-    async def _node(self, found: Survey, post: Post) -> None:
-        place, saved = await place_of(found, post), self._bookmark.saved
+    async def _node(self, node: NodeReader) -> None:
+        place, saved = await place_of(self._db, node), self._bookmark.saved
         cursor = self._bookmark.cursor(place)
         lead = self._matcher.common_lead
         while cursor is not None and not self._enough:
-            after, names = await found.page(post, cursor, self._page_size, lead)
+            after, names = await self._db.run(name_page(cursor, self._page_size, lead=lead), at=node)
             await self._page(names)
             saved.seen += len(names)
             cursor = after or None
