@@ -20,6 +20,7 @@ from keywright import (
     one_to_one,
     recover,
 )
+from keywright.engine.node_calls import Batch
 from keywright.operations import Reply, Wire
 from keywright.testing.runs import Raw
 
@@ -194,7 +195,7 @@ class Mortal:
     def send(self, chosen: Iterable[int]) -> list[Reply]:
         """Send some of the wires that are due, and no more: this is where a process may die."""
         picked: Sequence[Wire] = [self.wires[number] for number in chosen]
-        return self._database._exchange(list(picked)) if picked else []
+        return self._database.run(Batch(picked))
 
     def receive(self, replies: list[Reply]) -> None:
         self.wires = self._rounds.send(replies)

@@ -85,7 +85,7 @@ def _advanced(database: Database, call: Call[Any], rounds: int) -> Mortal | None
 def _until_decided(database: Database, call: Call[Any]) -> Mortal:
     """A process that has just committed its intent, and applied nothing."""
     process = Mortal(database, call)
-    while process.wires[0].operation.name != "decide":
+    while not process.wires[0].operation.name.startswith("decide"):
         process.step()
     process.step()
     return process
@@ -93,7 +93,7 @@ def _until_decided(database: Database, call: Call[Any]) -> Mortal:
 
 def _until_prepared(database: Database, call: Call[Any]) -> Mortal:
     process = Mortal(database, call)
-    while process.wires[0].operation.name != "decide":
+    while not process.wires[0].operation.name.startswith("decide"):
         process.step()
     return process
 

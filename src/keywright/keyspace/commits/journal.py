@@ -20,6 +20,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
@@ -32,7 +33,7 @@ from keywright.errors import (
     OutcomeUnknownError,
 )
 from keywright.keyspace.alphabets import Hex, TagText
-from keywright.keyspace.call import Call, Command, Pause, Steps, as_is, bound_context, procedure
+from keywright.keyspace.call import Call, Command, Pause, Procedure, Steps, as_is, bound_context, procedure
 from keywright.keyspace.codecs import Codec, Raw
 from keywright.keyspace.commits.checks import (
     COMMIT,
@@ -50,7 +51,7 @@ from keywright.keyspace.renames import moved
 from keywright.keyspace.script import Script
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.wires import Effect, Operation, Reply
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -126,9 +127,19 @@ _read_plan = msgspec.msgpack.Decoder(Plan).decode
 _write_plan = msgspec.msgpack.encode
 
 
-@procedure
-def commit(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Steps[Outcome]:
-    """Apply the writes if every check holds, all or nothing; one round trip wherever one script can do it."""
+def commit(
+    label: str, checks: Sequence[Check], writes: Sequence[Call[Any]], *, subject: object = None
+) -> Call[Outcome]:
+    """Apply the writes if every check holds, all or nothing; one round trip wherever one script can do it.
+
+    Observers see the label with every command of the commit, so it must be a constant: what names an
+    entity is the `subject`, which only errors show.
+    """
+    shown = label if subject is None else f"{label} {subject}"
+    return Labelled(Procedure(partial(_committed, shown, checks, writes), shown), label)
+
+
+def _committed(shown: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Steps[Outcome]:
     context = yield bound_context()
     for key in moving_keys(checks, writes):
         yield moved(key)
@@ -138,7 +149,43 @@ def commit(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> 
         if outcome.failed != BUSY:
             return outcome
         yield Pause(context.random.uniform(0, 0.004 * min(attempt + 1, 12)))
-    raise ConflictError(label, ATTEMPTS)
+    raise ConflictError(shown, ATTEMPTS)
+
+
+class Labelled(Call[T]):
+    """A call whose commands tell observers what they are part of: `decide Home ↔ Residents`."""
+
+    __slots__ = ("call", "label")
+
+    def __init__(self, call: Call[T], label: str) -> None:
+        self.call = call
+        self.label = label
+
+    @property
+    def one_round(self) -> bool:
+        return self.call.one_round
+
+    def rounds(self, context: Context) -> Rounds[T]:
+        rounds = self.call.rounds(context)
+        try:
+            wires = next(rounds)
+            while True:
+                wires = rounds.send((yield [_labelled(wire, self.label) for wire in wires]))
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+    def __repr__(self) -> str:
+        return repr(self.call)
+
+
+def _labelled(wire: Wire, label: str) -> Wire:
+    return type(wire)(wire.arguments, wire.name, _operation(wire.operation, label), wire.source)
+
+
+@lru_cache(1024)
+def _operation(operation: Operation, label: str) -> Operation:
+    return operation._replace(name=f"{operation.name} {label}")
 
 
 BUSY = -2
@@ -327,14 +374,17 @@ class Recovered(NamedTuple):
     waiting: int
 
 
-@procedure
-def recover(grace: timedelta = GRACE) -> Steps[Recovered]:
+def recover(grace: timedelta = GRACE) -> Call[Recovered]:
     """Finish or undo every commit that some process left behind; safe to run anywhere, any time.
 
     Undecided intents younger than `grace` are left alone: their process may still be at work. One that
     cannot be settled does not keep the others from it; its error is raised at the end.
     On a single server there is never anything to do.
     """
+    return Labelled(Procedure(partial(_recovered, grace), "recover"), "recover")
+
+
+def _recovered(grace: timedelta) -> Steps[Recovered]:
     context = yield bound_context()
     pages = yield gather_list(Command(ALL, Intents(shard), (), _pairs) for shard in SHARDS)
     results = []
