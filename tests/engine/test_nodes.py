@@ -12,8 +12,8 @@ from keywright import RoundTrip, gather, gather_list
 from keywright.engine.node_calls import Batch, info, key_count, name_page
 from keywright.engine.nodes import NodeReader
 from keywright.errors import ServerRefusedError, UsageError, WrongTypeError
-from keywright.keyspace.call import Effect, Operation, Wire
 from keywright.keyspace.slots import slot_of
+from keywright.operations import Effect, Operation, Wire
 from keywright.testing import RedisCluster, RedisServer, wait_until
 
 OpenEngine = Callable[..., Engine]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from keywright.engine.scan import SCAN, escaped
-from keywright.keyspace.call import Call, Effect, Operation, Plain, Reply, Rounds, Wire
+from keywright.keyspace.call import Call, Plain
 from keywright.keyspace.context import Context
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 __all__ = ["Batch", "info", "key_count", "name_page"]
 

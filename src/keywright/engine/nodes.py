@@ -9,7 +9,7 @@ from typing import TypeAlias
 from keywright.engine.settings import Settings
 from keywright.engine.topology import Node, Topology
 from keywright.errors import UsageError
-from keywright.keyspace.call import Effect, Reply, Wire
+from keywright.keyspace.wires import Effect, Reply, Wire
 
 __all__ = ["At", "NodeReader"]
 

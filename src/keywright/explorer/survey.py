@@ -24,8 +24,8 @@ from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedE
 from keywright.explorer.atlas import Atlas
 from keywright.explorer.settings import ExplorerSettings
 from keywright.keyspace import Call, Key
-from keywright.keyspace.call import Wire
 from keywright.keyspace.slots import slot_of
+from keywright.keyspace.wires import Wire
 from keywright.tools.audit.matcher import likely_pattern
 from keywright.tools.audit.page_reader import MEMORY, TTL
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from keywright.keyspace import Context, Keyspace, Map, Set, SortedSet
-from keywright.keyspace.call import Wire
 from keywright.keyspace.key import Key
 from keywright.keyspace.references import Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
+from keywright.keyspace.wires import Wire
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.page_reader import on_name
 

@@ -10,8 +10,8 @@ from keywright.engine import AsyncDatabase
 from keywright.engine.node_calls import Batch
 from keywright.engine.nodes import At, NodeReader
 from keywright.keyspace import Keyspace
-from keywright.keyspace.call import Reply, Wire
 from keywright.keyspace.kinds.unset import UNSET
+from keywright.keyspace.wires import Reply, Wire
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
 from keywright.tools.audit.obligations import Obligation, Obligations
