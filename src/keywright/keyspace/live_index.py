@@ -66,14 +66,19 @@ class LiveIndex(Generic[M]):
         """
         index, member = self._place(key)
         named = index.add(member, score) if isinstance(index, SortedSet) else index.add(member)
-        return commit(f"put {key!r}", [owned(key)], [write, named, *also]).map(nothing)
+        return commit(f"put {type(key).__name__}", [owned(key)], [write, named, *also], subject=key).map(
+            nothing
+        )
 
     def delete(self, key: Key, *, also: Sequence[Call[Any]] = ()) -> Call[None]:
         """Delete a record and drop it from the index, in one step."""
         index, member = self._place(key)
-        return commit(f"delete {key!r}", [owned(key)], [key.delete(), index.remove(member), *also]).map(
-            nothing
-        )
+        return commit(
+            f"delete {type(key).__name__}",
+            [owned(key)],
+            [key.delete(), index.remove(member), *also],
+            subject=key,
+        ).map(nothing)
 
     @procedure
     def members(self, *identity: object) -> Steps[list[M]]:
@@ -113,7 +118,9 @@ class LiveIndex(Generic[M]):
 
     def _drop(self, index: Any, member: M) -> Call[Outcome]:
         record = self._record(index, member)
-        return commit(f"drop {record!r}", [absent(record)], [index.remove(member)])
+        return commit(
+            f"drop {type(record).__name__}", [absent(record)], [index.remove(member)], subject=record
+        )
 
     def _record(self, index: Key, member: M) -> Key:
         return self.of(**{**_variables(index), self._left: member})

@@ -418,7 +418,7 @@ def erase(key: Key) -> Steps[bool]:
         _key(link.by).remove(identity) for link in links if isinstance(link, Index) and link.of in family
     ]
     if writes:
-        yield commit(f"erase {key!r}", [owned(part) for part in parts], writes)
+        yield commit(f"erase {type(key).__name__}", [owned(part) for part in parts], writes, subject=key)
     return bool(there)
 
 

@@ -219,4 +219,4 @@ def test_every_command_of_a_sync_is_counted(place: Place, open_database: Opener)
     watched = open_database(place.url, observers=(trips.append,))
     watched.run(sync([announced(f"e{n}", hosts=[n], guests=[n]) for n in range(100)]))
     sent = sum((trip.operations for trip in trips), Counter[tuple[str, str]]())
-    assert sum(count for (_, operation), count in sent.items() if operation == "commit") == 100
+    assert sum(count for (_, operation), count in sent.items() if operation == "commit sync event") == 100

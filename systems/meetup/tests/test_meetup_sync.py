@@ -81,7 +81,7 @@ def test_only_what_differs_is_written(place: Place, open_database: Opener) -> No
     trips: list[RoundTrip] = []
     watched = open_database(place.url, observers=(trips.append,))
     done = watched.run(sync([*events[:-1], announced("e49", hosts=[1], guests=[2, 3])]))
-    commits = sum(trip.operations[("", "commit")] for trip in trips)
+    commits = sum(trip.operations[("", "commit sync event")] for trip in trips)
     assert (done.changed, done.unchanged, commits) == ({"e49"}, 49, 1)
 
 

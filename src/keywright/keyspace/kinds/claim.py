@@ -57,7 +57,7 @@ class Claim(Key):
         When the hold ran out nothing is written. On a cluster `also` must stay in the claim's slot:
         CrossSlotError before anything is sent.
         """
-        return _finish(f"finish {self!r}", [self.held_by(token)], [self.done(marker), *also])
+        return _finish(self, [self.held_by(token)], [self.done(marker), *also])
 
     def done(self, marker: str | int = "done") -> Call[None]:
         """The write that leaves the marker, for a commit of its own that checks `held_by`.
@@ -80,11 +80,11 @@ class Claim(Key):
 
 
 @procedure
-def _finish(label: str, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Steps[bool]:
+def _finish(claim: Claim, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Steps[bool]:
     context = yield bound_context()
     # The journal would apply the marker late, after another may have begun.
     context.require_one_slot(bind(context, checks, writes).names)
-    return bool((yield commit(label, checks, writes)))
+    return bool((yield commit(f"finish {type(claim).__name__}", checks, writes, subject=claim)))
 
 
 def _mark(key: Claim, marker: str) -> Call[None]:

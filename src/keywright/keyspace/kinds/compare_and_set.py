@@ -70,4 +70,4 @@ class _Stored(Command[bytes | None]):
 
 def _written(key: Value[Any], check: Check, new: object) -> Call[Outcome]:
     write: Call[bool] = key.delete() if new is None else key.set(new)
-    return commit(f"write {key!r}", [check], [write])
+    return commit(f"write {type(key).__name__}", [check], [write], subject=key)

@@ -117,7 +117,16 @@ def _reshape(
     key: Key, upgrade: Upgrade, stored: Stored, opened: Stored, context: Context
 ) -> Generator[Call[Any], Any, bool]:
     value = yield from _converted(upgrade, opened, key, context)
-    return bool((yield commit(f"upgrade {key!r}", [_unchanged(key, stored)], _rewrites(key, stored, value))))
+    return bool(
+        (
+            yield commit(
+                f"upgrade {type(key).__name__}",
+                [_unchanged(key, stored)],
+                _rewrites(key, stored, value),
+                subject=key,
+            )
+        )
+    )
 
 
 def _move(
@@ -135,7 +144,13 @@ def _move(
         value = yield from _converted(upgrade, opened, key, context)
         lasting = [] if left is None else [key.expire(left)]
         writes = [_first_write(key, value), *lasting, old.delete()]
-        return bool((yield commit(f"move {old!r}", [absent(key), _unchanged(old, stored)], writes)))
+        return bool(
+            (
+                yield commit(
+                    f"move {type(old).__name__}", [absent(key), _unchanged(old, stored)], writes, subject=old
+                )
+            )
+        )
     return None
 
 

@@ -169,7 +169,7 @@ def drop_dead(index: Index, dead: Mapping[str, Place]) -> Steps[None]:
     if not dead:
         return
     drops = [
-        commit(f"drop {each} of {index!r}", [_missing(place)], [_removal(index, each)]).attempt()
+        commit("drop", [_missing(place)], [_removal(index, each)], subject=f"{each} of {index!r}").attempt()
         for each, place in dead.items()
     ]
     for outcome in (yield gather_list(drops)):

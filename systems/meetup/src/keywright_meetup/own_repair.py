@@ -187,7 +187,7 @@ def _mended(entity: Entity, group: Sequence[Finding], state: State) -> Call[Outc
     checks += [check for finding in group if finding.spoilt for check in finding.spoilt.still]
     # What is spoilt goes first: its key may be written anew.
     writes: Writes = [_write(finding) for finding in sorted(group, key=lambda each: each.spoilt is None)]
-    return commit(f"mend {entity[0]} {entity[1]}", checks, writes)
+    return commit("mend", checks, writes, subject=f"{entity[0]} {entity[1]}")
 
 
 def _touched(finding: Finding) -> list[Entity]:

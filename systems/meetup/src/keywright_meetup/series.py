@@ -48,7 +48,7 @@ def apply_change(change: Change) -> Call[Outcome]:
     def steps() -> Steps[Outcome]:
         # Made only here, so that what cannot be written is an error of this call alone.
         checks, writes = _changed(change)
-        outcome: Outcome = yield commit(f"sync event {change.event}", checks, writes)
+        outcome: Outcome = yield commit("sync event", checks, writes, subject=change.event)
         return outcome
 
     return Procedure(steps, f"sync event {change.event}")

@@ -51,7 +51,7 @@ class Eraser:
             tracked = [TrackingSet(user).remove(thing) for user in known if user and not is_special(user)]
             last = [CacheHash(thing).delete(), *tracked, *also]
             outcome = await self._db.run(
-                commit(f"erase {thing}", [*checks, absent(ModActionSet(thing))], last)
+                commit("erase", [*checks, absent(ModActionSet(thing))], last, subject=thing)
             )
             if outcome:
                 return True
@@ -70,7 +70,9 @@ class Eraser:
             await self._redact_all(user, ExtractUpdateReason.USER_DELETED)
             await self._db.run(CacheHash(user).delete())
             nothing_left = [absent(TrackingSet(user)), absent(ModActionSet(user)), absent(CacheHash(user))]
-            if await self._db.run(commit(f"erase {user}", nothing_left, [EnforcementSet().remove(user)])):
+            if await self._db.run(
+                commit("erase", nothing_left, [EnforcementSet().remove(user)], subject=user)
+            ):
                 return
         raise ConflictError(f"erasing {user}", ATTEMPTS)
 
@@ -91,7 +93,7 @@ class Eraser:
                     owned(TrackingSet(user)),
                 ]
                 removal = [TrackingSet(user).remove(thing)]
-                if await self._db.run(commit(f"untrack {thing}", still_unused, removal)):
+                if await self._db.run(commit("untrack", still_unused, removal, subject=thing)):
                     place -= 1
             place += len(page)
 
@@ -101,7 +103,7 @@ class Eraser:
             # Owned, so that on a cluster, too, no event is half recorded while its keys are removed.
             unlisted = [absent(ModActionSet(thing)), owned(CacheHash(thing)), owned(TrackingSet(user))]
             last = [CacheHash(thing).delete(), TrackingSet(user).remove(thing)]
-            if await self._db.run(commit(f"erase {thing}", unlisted, last)):
+            if await self._db.run(commit("erase", unlisted, last, subject=thing)):
                 return
         raise ConflictError(f"erasing {thing}", ATTEMPTS)
 
@@ -121,7 +123,7 @@ class Eraser:
             subject = await self._extracts.redact(post, reason)
             targets.add(subject.target if subject else "")
             last = [ExtractHash(post).delete(), ModActionSet(thing).remove(post)]
-            await self._db.run(commit(f"drop {post}", [lock.held_by(token)], last))
+            await self._db.run(commit("drop", [lock.held_by(token)], last, subject=post))
 
         try:
             await self._each(ModActionSet(thing), redact)

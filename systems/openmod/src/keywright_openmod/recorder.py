@@ -296,7 +296,7 @@ class Recorder:
 
     async def _commit(self, turn: _Turn, checks: Iterable[Check], writes: Sequence[Call[Any]]) -> bool:
         """Write if the claim and the checks hold. Return False if a check failed: look up and try again."""
-        if await self._db.run(commit(f"record {turn.claim.event}", [turn.held, *checks], writes)):
+        if await self._db.run(commit("record", [turn.held, *checks], writes, subject=turn.claim.event)):
             return True
         await self._check_turn(turn)
         return False

@@ -137,7 +137,7 @@ class RepositoryCache:
         writes: list[Call[Any]] = [_key(path).delete() if found is None else _key(path).set(found)]
         if found is None and self.absence:
             writes.append(AbsentRepository.of(path).set(value=True))
-        return commit(f"fill {path!r}", [lease.held_by(token)], [*writes, lease.delete()]).map(bool)
+        return commit("fill", [lease.held_by(token)], [*writes, lease.delete()], subject=path).map(bool)
 
     def abandon_fill(self, path: str, token: str) -> Call[bool]:
         """Release the fill lease."""
@@ -157,7 +157,9 @@ class RepositoryCache:
             if found.size is None:
                 return False
             smaller = key.set(msgspec.structs.replace(found, size=None), keep_ttl=True)
-            if (yield commit(f"invalidate the size of {path!r}", [stored_equals(key, stored)], [smaller])):
+            if (
+                yield commit("invalidate the size of", [stored_equals(key, stored)], [smaller], subject=path)
+            ):
                 return True
         yield _delete(path)
         return True

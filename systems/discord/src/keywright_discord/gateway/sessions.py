@@ -79,9 +79,10 @@ class Tenancy:
     async def save(self, state: SessionState) -> bool:
         """Write the session; False, and nothing written, when the shard is not ours (any more)."""
         call = commit(
-            f"save the session of shard {self.shard}",
+            "save the session of shard",
             [self._owner.held_by(self._token)],
             [self._session.put(state)],
+            subject=self.shard,
         )
         return bool(await self._db.run(call)) or (await self._renewed() and bool(await self._db.run(call)))
 

@@ -80,7 +80,7 @@ class LocalPlatform:
         # The last marker is the model's: what people wrote comes before it.
         marked = [LocalMarker(marker).set(post) for marker in _marker.findall(body)[-1:]]
         kept = LocalPost(post).put(Published(subreddit, title, body))
-        await self._db.run(commit(f"post {post}", [], [kept, *marked]))
+        await self._db.run(commit("post", [], [kept, *marked], subject=post))
         return post
 
     async def edit(self, post: str, body: str) -> bool:

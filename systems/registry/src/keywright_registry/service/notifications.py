@@ -130,7 +130,7 @@ def _count_once(event: Event) -> Call[Verdict]:
     own = CountedPath.of(path)
     seen = CountedEvent(own.namespace, own.path_hash, event.id)
     added = count(path, pulls=1) if event.action == "pull" else count(path, pushes=1)
-    counted = commit(f"count {event.action}", [absent(seen)], [seen.set(event.action), added])
+    counted = commit("count", [absent(seen)], [seen.set(event.action), added], subject=event.action)
     return counted.map(
         lambda outcome: Verdict(event.action, Outcome.COUNTED if outcome else Outcome.REPEATED)
     )
