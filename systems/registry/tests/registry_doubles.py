@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TypeVar
 
-from keywright import AsyncDatabase, Binding, Settings, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright_registry.metadata.contract import MetadataTransaction
 from keywright_registry.repository import Counts, Repository
-
-T = TypeVar("T")
 
 
 class CountingMetadata:
@@ -72,21 +69,6 @@ async def until(probe: Callable[[], Awaitable[bool]], *, seconds: float = 30) ->
     async with asyncio.timeout(seconds):
         while not await probe():  # noqa: ASYNC110  # what is waited for tells nobody
             await asyncio.sleep(0.002)
-
-
-def on_redis(
-    url: str,
-    work: Callable[[AsyncDatabase], Awaitable[T]],
-    *bindings: Binding,
-    settings: Settings | None = None,
-) -> T:
-    """Run `work` on an open database in an event loop of its own."""
-
-    async def run() -> T:
-        async with aconnect(url, *bindings, settings=settings) as redis:
-            return await work(redis)
-
-    return asyncio.run(run())
 
 
 @asynccontextmanager

@@ -16,7 +16,9 @@ from keywright_registry.metadata import Metadata, open_metadata, postgres, sqlit
 from keywright_registry.repository import Counts
 from keywright_registry.testing.postgres import PostgresServer
 
-from .registry_databases import create, on, opened
+from .registry_databases import create, opened
+
+pytestmark = pytest.mark.anyio
 
 SECRET = "hunter2-top"
 
@@ -27,10 +29,10 @@ def server(keywright_postgres: PostgresServer) -> Iterator[PostgresServer]:
     keywright_postgres.start()
 
 
-def test_a_killed_server_is_an_error_and_after_its_restart_all_works(
+async def test_a_killed_server_is_an_error_and_after_its_restart_all_works(
     postgres_url: str, server: PostgresServer
 ) -> None:
-    async def work(metadata: Metadata) -> None:
+    async with opened(postgres_url) as metadata:
         await create(metadata, "acme")
         server.kill()
         with pytest.raises(MetadataUnreachableError, match="Check that it runs"):
@@ -39,21 +41,22 @@ def test_a_killed_server_is_an_error_and_after_its_restart_all_works(
         await create(metadata, "acme/web")
         assert await metadata.find("acme/web") is not None
 
-    on(postgres_url, work)
 
-
-def test_a_server_that_restarted_meanwhile_is_not_noticed(postgres_url: str, server: PostgresServer) -> None:
-    async def work(metadata: Metadata) -> None:
+async def test_a_server_that_restarted_meanwhile_is_not_noticed(
+    postgres_url: str, server: PostgresServer
+) -> None:
+    async with opened(postgres_url) as metadata:
         # Several connections are pooled; each of them is stale afterwards.
         await asyncio.gather(*(metadata.find("acme") for _ in range(8)))
         server.restart()
         await asyncio.gather(*(metadata.find("acme") for _ in range(8)))
 
-    on(postgres_url, work)
 
+async def test_a_server_that_dies_in_a_transaction_rolls_it_back(
+    postgres_url: str, server: PostgresServer
+) -> None:
+    async with opened(postgres_url) as metadata:
 
-def test_a_server_that_dies_in_a_transaction_rolls_it_back(postgres_url: str, server: PostgresServer) -> None:
-    async def work(metadata: Metadata) -> None:
         async def fail() -> None:
             async with metadata.transaction() as transaction:
                 await transaction.create_or_find("acme")
@@ -65,8 +68,6 @@ def test_a_server_that_dies_in_a_transaction_rolls_it_back(postgres_url: str, se
         server.start()
         assert await metadata.find("acme") is None
         assert await metadata.add_counts("b1", [Counts("acme", 1)])
-
-    on(postgres_url, work)
 
 
 @pytest.mark.parametrize(
@@ -81,51 +82,44 @@ def test_a_server_that_dies_in_a_transaction_rolls_it_back(postgres_url: str, se
         f"{SECRET}",
     ],
 )
-def test_a_password_is_never_shown(url: str) -> None:
+async def test_a_password_is_never_shown(url: str) -> None:
     with pytest.raises((MetadataError, UsageError)) as caught:
-        asyncio.run(open_metadata(url))
+        await open_metadata(url)
     chain: BaseException | None = caught.value
     while chain is not None:
         assert SECRET not in f"{chain} {chain!r}"
         chain = chain.__cause__
 
 
-def test_the_representation_has_no_password(postgres_url: str) -> None:
-    async def work(metadata: Metadata) -> str:
-        return repr(metadata)
-
-    with_password = postgres_url.replace("keywright@", f"keywright:{SECRET}@")
-    assert SECRET not in on(with_password, work)
+async def test_the_representation_has_no_password(postgres_url: str) -> None:
+    async with opened(postgres_url.replace("keywright@", f"keywright:{SECRET}@")) as metadata:
+        assert SECRET not in repr(metadata)
 
 
-def test_a_file_that_cannot_be_opened_is_unreachable(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_be_opened_is_unreachable(tmp_path: Path) -> None:
     with pytest.raises(MetadataUnreachableError, match="unable to open"):
-        asyncio.run(open_metadata(f"sqlite:///{tmp_path}/none/registry.db"))
+        await open_metadata(f"sqlite:///{tmp_path}/none/registry.db")
 
 
-def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_is_not_a_database_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, " * 100)
     with pytest.raises(MetadataError, match="not a database"):
-        asyncio.run(open_metadata(f"sqlite:///{tmp_path}/notes.txt"))
+        await open_metadata(f"sqlite:///{tmp_path}/notes.txt")
 
 
-def test_a_relative_sqlite_url_is_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_relative_sqlite_url_is_a_file_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-    async def work(metadata: Metadata) -> None:
+    async with opened("sqlite:///here%20it%20is.db") as metadata:
         await create(metadata, "acme")
-
-    on("sqlite:///here%20it%20is.db", work)
     assert (tmp_path / "here it is.db").exists()
 
 
-def test_another_process_that_writes_for_too_long_is_told_as_busy(
+async def test_another_process_that_writes_for_too_long_is_told_as_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
     path = tmp_path / "registry.db"
-
-    async def work(metadata: Metadata) -> None:
+    async with opened(f"sqlite:///{path}") as metadata:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(MetadataError, match=r"call again\.$"):
@@ -135,11 +129,9 @@ def test_another_process_that_writes_for_too_long_is_told_as_busy(
         other.close()
         await create(metadata, "acme")
 
-    on(f"sqlite:///{path}", work)
 
-
-def test_a_deadlock_ends_for_one_of_the_two(postgres_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
+async def test_a_deadlock_ends_for_one_of_the_two(postgres_url: str) -> None:
+    async with opened(postgres_url) as metadata:
         await create(metadata, "a", "b")
         both = asyncio.Barrier(2)
 
@@ -155,10 +147,8 @@ def test_a_deadlock_ends_for_one_of_the_two(postgres_url: str) -> None:
         assert isinstance(failed[0], MetadataError)
         assert str(failed[0]).endswith("call again.")
 
-    on(postgres_url, work)
 
-
-def test_ids_of_64_bits_are_exact(postgres_url: str, tmp_path: Path) -> None:
+async def test_ids_of_64_bits_are_exact(postgres_url: str, tmp_path: Path) -> None:
     largest = 2**63 - 1
     row = (
         "INSERT INTO repositories (id, namespace_id, name, path, created_at) "
@@ -166,7 +156,7 @@ def test_ids_of_64_bits_are_exact(postgres_url: str, tmp_path: Path) -> None:
     )
     namespace = f"INSERT INTO namespaces (id, name, created_at) VALUES ({largest - 1}, 'café', {{now}})"
 
-    async def work(metadata: Metadata) -> None:
+    async def find_and_rename(metadata: Metadata) -> None:
         found = await metadata.find("café")
         assert found
         assert (found.id, found.namespace_id) == (largest, largest - 1)
@@ -174,20 +164,18 @@ def test_ids_of_64_bits_are_exact(postgres_url: str, tmp_path: Path) -> None:
             moved = await transaction.rename("café", "cafe")
         assert [(old, new.id) for old, new in moved] == [("café", largest)]
 
-    async def nothing(metadata: Metadata) -> None: ...
+    async with opened(postgres_url) as metadata:
+        with psycopg.connect(postgres_url) as connection:
+            for statement in (namespace, row):
+                connection.execute(statement.format(now="now()").encode())
+        await find_and_rename(metadata)
 
-    on(postgres_url, nothing)
-    with psycopg.connect(postgres_url) as connection:
-        for statement in (namespace, row):
-            connection.execute(statement.format(now="now()").encode())
-    on(postgres_url, work)
-
-    on(f"sqlite:///{tmp_path}/registry.db", nothing)
-    with sqlite3.connect(tmp_path / "registry.db") as file:
-        for statement in (namespace, row):
-            file.execute(statement.format(now="0"))
-    file.close()
-    on(f"sqlite:///{tmp_path}/registry.db", work)
+    async with opened(f"sqlite:///{tmp_path}/registry.db") as metadata:
+        with sqlite3.connect(tmp_path / "registry.db") as file:
+            for statement in (namespace, row):
+                file.execute(statement.format(now="0"))
+        file.close()
+        await find_and_rename(metadata)
 
 
 @pytest.mark.parametrize(
@@ -214,12 +202,8 @@ def test_each_error_of_postgresql_becomes_one_of_ours(
     assert words in str(found)
 
 
-def test_a_closed_database_says_so(postgres_url: str, tmp_path: Path) -> None:
-    async def run(url: str) -> None:
-        async with opened(url) as metadata:
-            pass
-        with pytest.raises(MetadataUnreachableError):
-            await metadata.find("acme")
-
-    asyncio.run(run(postgres_url))
-    asyncio.run(run(f"sqlite:///{tmp_path}/registry.db"))
+async def test_a_closed_database_is_unreachable(database_url: str) -> None:
+    async with opened(database_url) as metadata:
+        pass
+    with pytest.raises(MetadataUnreachableError):
+        await metadata.find("acme")

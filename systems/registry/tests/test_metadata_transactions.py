@@ -19,8 +19,10 @@ from keywright_registry.errors import MetadataError, RepositoryPathError
 from keywright_registry.metadata import Metadata, MetadataTransaction, sqlite
 from keywright_registry.repository import Repository
 
-from .registry_databases import create, on
+from .registry_databases import create, opened
 from .registry_doubles import until
+
+pytestmark = pytest.mark.anyio
 
 
 async def found_in(metadata: Metadata, path: str) -> Repository:
@@ -29,141 +31,117 @@ async def found_in(metadata: Metadata, path: str) -> Repository:
     return found
 
 
-def test_what_was_not_committed_is_not_there(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        async def fail() -> None:
-            async with metadata.transaction() as transaction:
-                await transaction.create_or_find("acme")
-                assert await transaction.find("acme") is not None
-                assert await metadata.find("acme") is None, "nobody else sees it yet"
-                raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            await fail()
-        assert await metadata.find("acme") is None
-
-    on(database_url, work)
-
-
-def test_a_cancelled_transaction_is_rolled_back_and_the_next_one_works(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        inside = asyncio.Event()
-
-        async def stall() -> None:
-            async with metadata.transaction() as transaction:
-                await transaction.create_or_find("acme")
-                inside.set()
-                await asyncio.Event().wait()
-
-        task = asyncio.create_task(stall())
-        await inside.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        assert await metadata.find("acme") is None
-        await create(metadata, "acme")
-        assert await metadata.find("acme") is not None
-
-    on(database_url, work)
-
-
-def test_a_transaction_cannot_be_used_after_its_block(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
+async def test_what_was_not_committed_is_not_there(metadata: Metadata) -> None:
+    async def fail() -> None:
         async with metadata.transaction() as transaction:
-            pass
-        with pytest.raises(UsageError, match="is over"):
-            await transaction.find("acme")
+            await transaction.create_or_find("acme")
+            assert await transaction.find("acme") is not None
+            assert await metadata.find("acme") is None, "nobody else sees it yet"
+            raise ZeroDivisionError
 
-    on(database_url, work)
+    with pytest.raises(ZeroDivisionError):
+        await fail()
+    assert await metadata.find("acme") is None
 
 
-def test_a_failure_that_is_swallowed_inside_is_told_at_the_end_and_nothing_is_committed(
-    database_url: str,
+async def test_a_cancelled_transaction_is_rolled_back_and_the_next_one_works(metadata: Metadata) -> None:
+    inside = asyncio.Event()
+
+    async def stall() -> None:
+        async with metadata.transaction() as transaction:
+            await transaction.create_or_find("acme")
+            inside.set()
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(stall())
+    await inside.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert await metadata.find("acme") is None
+    await create(metadata, "acme")
+    assert await metadata.find("acme") is not None
+
+
+async def test_a_transaction_cannot_be_used_after_its_block(metadata: Metadata) -> None:
+    async with metadata.transaction() as transaction:
+        pass
+    with pytest.raises(UsageError, match="is over"):
+        await transaction.find("acme")
+
+
+async def test_a_failure_that_is_swallowed_inside_is_told_at_the_end_and_nothing_is_committed(
+    metadata: Metadata,
 ) -> None:
     """PostgreSQL answers such a COMMIT with ROLLBACK, and calls it a success."""
+    await create(metadata, "acme")
+    refused = msgspec.structs.replace(await found_in(metadata, "acme"), size=-1)
 
-    async def work(metadata: Metadata) -> None:
-        await create(metadata, "acme")
-        refused = msgspec.structs.replace(await found_in(metadata, "acme"), size=-1)
-
-        async def swallow() -> None:
-            async with metadata.transaction() as transaction:
-                await transaction.create_or_find("acme/web")
-                with pytest.raises(UsageError, match="cannot store a value"):
-                    await transaction.update(refused)
-
-        with pytest.raises(MetadataError, match=r"rolled back.*begin again\.$"):
-            await swallow()
-        assert await metadata.find("acme/web") is None
-        await create(metadata, "acme/web")
-
-    on(database_url, work)
-
-
-def test_an_operation_that_was_given_up_inside_is_not_committed_by_halves(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        async def give_up() -> None:
-            async with metadata.transaction() as transaction:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(0):
-                        await transaction.create_or_find("acme/web")
-
-        with pytest.raises(MetadataError, match="rolled back"):
-            await give_up()
-        assert await metadata.find_many(["acme", "acme/web"]) == {}
-
-    on(database_url, work)
-
-
-def test_a_refusal_that_changed_nothing_may_be_swallowed(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        await create(metadata, "acme/web")
+    async def swallow() -> None:
         async with metadata.transaction() as transaction:
-            for refused in (transaction.rename("none", "other"), transaction.delete("acme")):
-                with pytest.raises(RepositoryPathError):
-                    await refused
-            await transaction.create_or_find("acme/api")
-        assert await metadata.find("acme/api") is not None
+            await transaction.create_or_find("acme/web")
+            with pytest.raises(UsageError, match="cannot store a value"):
+                await transaction.update(refused)
 
-    on(database_url, work)
+    with pytest.raises(MetadataError, match=r"rolled back.*begin again\.$"):
+        await swallow()
+    assert await metadata.find("acme/web") is None
+    await create(metadata, "acme/web")
+
+
+async def test_an_operation_that_was_given_up_inside_is_not_committed_by_halves(metadata: Metadata) -> None:
+    async def give_up() -> None:
+        async with metadata.transaction() as transaction:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0):
+                    await transaction.create_or_find("acme/web")
+
+    with pytest.raises(MetadataError, match="rolled back"):
+        await give_up()
+    assert await metadata.find_many(["acme", "acme/web"]) == {}
+
+
+async def test_a_refusal_that_changed_nothing_may_be_swallowed(metadata: Metadata) -> None:
+    await create(metadata, "acme/web")
+    async with metadata.transaction() as transaction:
+        for refused in (transaction.rename("none", "other"), transaction.delete("acme")):
+            with pytest.raises(RepositoryPathError):
+                await refused
+        await transaction.create_or_find("acme/api")
+    assert await metadata.find("acme/api") is not None
 
 
 @pytest.mark.parametrize("error", [OverflowError, sqlite3.DatabaseError])
-def test_an_error_of_the_callers_own_stays_what_it_is(database_url: str, error: type[Exception]) -> None:
-    async def work(metadata: Metadata) -> None:
-        async def fail() -> None:
-            async with metadata.transaction() as transaction:
-                await transaction.create_or_find("acme")
-                raise error("of the caller")
-
-        with pytest.raises(error, match=r"^of the caller$"):
-            await fail()
-        assert await metadata.find("acme") is None
-
-    on(database_url, work)
-
-
-def test_an_update_does_not_bring_back_what_was_deleted_meanwhile(database_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
-        await create(metadata, "acme/web")
-        outdated = msgspec.structs.replace(await found_in(metadata, "acme/web"), size=5)
+async def test_an_error_of_the_callers_own_stays_what_it_is(
+    metadata: Metadata, error: type[Exception]
+) -> None:
+    async def fail() -> None:
         async with metadata.transaction() as transaction:
-            await transaction.delete("acme/web")
-            await transaction.delete("acme")
-        with pytest.raises(RepositoryPathError, match=f"no row with id {outdated.id}"):
-            async with metadata.transaction() as transaction:
-                await transaction.update(outdated)
-        assert await metadata.find("acme/web") is None
+            await transaction.create_or_find("acme")
+            raise error("of the caller")
 
-    on(database_url, work)
+    with pytest.raises(error, match=r"^of the caller$"):
+        await fail()
+    assert await metadata.find("acme") is None
+
+
+async def test_an_update_does_not_bring_back_what_was_deleted_meanwhile(metadata: Metadata) -> None:
+    await create(metadata, "acme/web")
+    outdated = msgspec.structs.replace(await found_in(metadata, "acme/web"), size=5)
+    async with metadata.transaction() as transaction:
+        await transaction.delete("acme/web")
+        await transaction.delete("acme")
+    with pytest.raises(RepositoryPathError, match=f"no row with id {outdated.id}"):
+        async with metadata.transaction() as transaction:
+            await transaction.update(outdated)
+    assert await metadata.find("acme/web") is None
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_transaction_that_is_cancelled_again_while_it_waits_leaves_nothing_locked(
+async def test_a_transaction_that_is_cancelled_again_while_it_waits_leaves_nothing_locked(
     tmp_path: Path, times: int
 ) -> None:
     path = tmp_path / "registry.db"
-
-    async def work(metadata: Metadata) -> None:
+    async with opened(f"sqlite:///{path}") as metadata:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         waiting = asyncio.create_task(create(metadata, "acme"))
@@ -179,16 +157,13 @@ def test_a_transaction_that_is_cancelled_again_while_it_waits_leaves_nothing_loc
         other.execute("ROLLBACK")
         other.close()
 
-    on(f"sqlite:///{path}", work)
 
-
-def test_a_statement_that_fails_after_its_caller_was_cancelled_troubles_nobody(
+async def test_a_statement_that_fails_after_its_caller_was_cancelled_troubles_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
     path = tmp_path / "registry.db"
-
-    async def work(metadata: Metadata) -> None:
+    async with opened(f"sqlite:///{path}") as metadata:
         troubles: list[dict[str, Any]] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, trouble: troubles.append(trouble))
         other = sqlite3.connect(path, isolation_level=None)
@@ -204,8 +179,6 @@ def test_a_statement_that_fails_after_its_caller_was_cancelled_troubles_nobody(
         gc.collect()
         assert troubles == []
 
-    on(f"sqlite:///{path}", work)
-
 
 Change = Callable[[MetadataTransaction], Awaitable[object]]
 
@@ -215,10 +188,10 @@ Change = Callable[[MetadataTransaction], Awaitable[object]]
     [lambda transaction: transaction.delete("home"), lambda transaction: transaction.rename("home", "moved")],
     ids=["deleted", "renamed"],
 )
-def test_a_rename_into_a_parent_that_goes_away_meanwhile_makes_another(
+async def test_a_rename_into_a_parent_that_goes_away_meanwhile_makes_another(
     postgres_url: str, change: Change
 ) -> None:
-    async def work(metadata: Metadata) -> None:
+    async with opened(postgres_url) as metadata:
         await create(metadata, "home", "web")
 
         async def rename() -> None:
@@ -233,11 +206,9 @@ def test_a_rename_into_a_parent_that_goes_away_meanwhile_makes_another(
         child, parent = await found_in(metadata, "home/web"), await found_in(metadata, "home")
         assert child.parent_id == parent.id
 
-    on(postgres_url, work)
 
-
-def test_what_comes_below_while_a_rename_waits_is_looked_at_as_well(postgres_url: str) -> None:
-    async def work(metadata: Metadata) -> None:
+async def test_what_comes_below_while_a_rename_waits_is_looked_at_as_well(postgres_url: str) -> None:
+    async with opened(postgres_url) as metadata:
         await create(metadata, "web")
 
         async def rename() -> None:
@@ -250,8 +221,6 @@ def test_what_comes_below_while_a_rename_waits_is_looked_at_as_well(postgres_url
             await until(lambda: _waits_for_a_lock(postgres_url))
         with pytest.raises(RepositoryPathError, match="has 301 characters"):
             await renaming
-
-    on(postgres_url, work)
 
 
 async def _waits_for_a_lock(url: str) -> bool:

@@ -7,24 +7,23 @@ from collections.abc import Callable
 
 import pytest
 
-from keywright import AsyncDatabase, Retry, Settings
+from keywright import Retry, Settings, aconnect
 from keywright.errors import ConnectionLostError, DeadlineError
 from keywright.testing import Proxy
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.circuit_breaker import CircuitBreaker
 
-from .registry_doubles import on_redis
+pytestmark = pytest.mark.anyio
 
 LOOK = RepositoryCache().get("acme")
 ONCE = Settings(connect_seconds=1, retry=Retry(attempts=1))
 
 
-def test_an_operation_without_an_answer_ends_with_its_deadline(
+async def test_an_operation_without_an_answer_ends_with_its_deadline(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(proxy.url) as redis:
         breaker = CircuitBreaker(redis, deadline_seconds=0.05)
         assert await breaker.run(LOOK) is None
         proxy.delay(30)
@@ -37,15 +36,12 @@ def test_an_operation_without_an_answer_ends_with_its_deadline(
         assert task.cancelling() == 0  # the cancellation that ended it was taken back
         proxy.heal()
 
-    on_redis(proxy.url, work)
 
-
-def test_a_cancellation_of_somebody_else_stays_one(
+async def test_a_cancellation_of_somebody_else_stays_one(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(proxy.url) as redis:
         breaker = CircuitBreaker(redis)
         await breaker.run(LOOK)
         proxy.delay(30)
@@ -60,15 +56,12 @@ def test_a_cancellation_of_somebody_else_stays_one(
         assert not breaker.is_open()  # nothing was wrong with Redis
         proxy.heal()
 
-    on_redis(proxy.url, work)
 
-
-def test_a_cancellation_at_the_very_deadline_stays_one(
+async def test_a_cancellation_at_the_very_deadline_stays_one(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(proxy.url) as redis:
         await redis.run(LOOK)
         proxy.delay(60)
         breaker = CircuitBreaker(redis, deadline_seconds=0)
@@ -81,15 +74,12 @@ def test_a_cancellation_at_the_very_deadline_stays_one(
         assert not breaker.is_open()
         proxy.heal()
 
-    on_redis(proxy.url, work)
 
-
-def test_after_a_failure_one_asker_in_a_while_tries_again(
+async def test_after_a_failure_one_asker_in_a_while_tries_again(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(proxy.url, settings=ONCE) as redis:
         patient, hasty = CircuitBreaker(redis, reset_seconds=3600), CircuitBreaker(redis, reset_seconds=0)
         proxy.refuse()
         proxy.cut()
@@ -102,5 +92,3 @@ def test_after_a_failure_one_asker_in_a_while_tries_again(
         proxy.heal()
         await hasty.run(LOOK)
         assert [hasty.is_open() for _ in range(3)] == [False, False, False]
-
-    on_redis(proxy.url, work, settings=ONCE)

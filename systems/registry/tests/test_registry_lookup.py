@@ -18,8 +18,10 @@ from keywright_registry.registry import Registry
 from keywright_registry.repository import Repository
 from keywright_registry.schema import CachedRepository, FillLease
 
-from .registry_doubles import CountingMetadata, on_redis, two, until
+from .registry_doubles import CountingMetadata, two, until
 from .registry_vectors import repository_at
+
+pytestmark = pytest.mark.anyio
 
 PATH = "acme/web"
 WAITERS = 500
@@ -52,206 +54,163 @@ class Bench:
         )
 
 
-def test_a_miss_asks_the_database_and_the_next_one_does_not(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis)
-        for _ in range(3):
-            assert await bench.registry.find(PATH) == repository_at(PATH)
-        assert bench.metadata.queries == 1
-        assert bench.metrics == {
-            CacheEvent.MISS: 1,
-            CacheEvent.QUERIED: 1,
-            CacheEvent.FILLED: 1,
-            CacheEvent.FILL_REFUSED: 0,
-            CacheEvent.HIT: 2,
-        }
-
-    on_redis(redis_url, work)
-
-
-def test_five_hundred_concurrent_misses_run_one_query(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis)
-        bench.metadata.gate.clear()
-        waiting = [asyncio.create_task(bench.registry.find(PATH)) for _ in range(WAITERS)]
-        await bench.metadata.asked.wait()
-        bench.metadata.gate.set()
-        assert await asyncio.gather(*waiting) == [repository_at(PATH)] * WAITERS
-        assert bench.metadata.queries == 1
-
-    on_redis(redis_url, work)
-
-
-def test_misses_of_two_processes_run_one_query(redis_url: str) -> None:
-    async def work() -> None:
-        async with two(redis_url) as (one, other):
-            asking, waiting = Bench(one), Bench(other)
-            asking.metadata.gate.clear()
-            first = asyncio.create_task(asking.registry.find(PATH))
-            await asking.metadata.asked.wait()
-            others = [asyncio.create_task(waiting.registry.find(PATH)) for _ in range(50)]
-            await until(lambda: _missed(waiting, 50))
-            asking.metadata.gate.set()
-            assert await asyncio.gather(first, *others) == [repository_at(PATH)] * 51
-            assert (asking.metadata.queries, waiting.metadata.queries) == (1, 0)
-
-    asyncio.run(work())
-
-
-def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_url: str) -> None:
-    async def work() -> None:
-        async with two(redis_url) as (one, other):
-            asking, waiting = Bench(one), Bench(other)
-            asking.metadata.gate.clear()
-            asking.metadata.failing = RuntimeError("the database is gone")
-            first = asyncio.create_task(asking.registry.find(PATH))
-            await asking.metadata.asked.wait()
-            second = asyncio.create_task(waiting.registry.find(PATH))
-            asking.metadata.gate.set()
-            with pytest.raises(RuntimeError, match="gone"):
-                await first
-            assert await second == repository_at(PATH)
-            assert waiting.metrics[CacheEvent.FILLED] == 1
-
-    asyncio.run(work())
-
-
-def test_whoever_waited_long_enough_asks_without_filling(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis, LookupTimings(refresh_sample=0, wait_for_fill=timedelta(milliseconds=50)))
-        await redis.run(FillLease.of(PATH).acquire("a process that hangs", HOLD))
+async def test_a_miss_asks_the_database_and_the_next_one_does_not(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    for _ in range(3):
         assert await bench.registry.find(PATH) == repository_at(PATH)
-        assert bench.metadata.queries == 1
-        assert await redis.run(CachedRepository.of(PATH).get()) is None
+    assert bench.metadata.queries == 1
+    assert bench.metrics == {
+        CacheEvent.MISS: 1,
+        CacheEvent.QUERIED: 1,
+        CacheEvent.FILLED: 1,
+        CacheEvent.FILL_REFUSED: 0,
+        CacheEvent.HIT: 2,
+    }
 
-    on_redis(redis_url, work)
+
+async def test_five_hundred_concurrent_misses_run_one_query(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    bench.metadata.gate.clear()
+    waiting = [asyncio.create_task(bench.registry.find(PATH)) for _ in range(WAITERS)]
+    await bench.metadata.asked.wait()
+    bench.metadata.gate.set()
+    assert await asyncio.gather(*waiting) == [repository_at(PATH)] * WAITERS
+    assert bench.metadata.queries == 1
 
 
-def test_a_waiter_that_is_cancelled_leaves_the_others_waiting(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis)
-        bench.metadata.gate.clear()
-        first, second = (asyncio.create_task(bench.registry.find(PATH)) for _ in range(2))
-        await bench.metadata.asked.wait()
-        first.cancel()
-        bench.metadata.gate.set()
+async def test_misses_of_two_processes_run_one_query(redis_url: str) -> None:
+    async with two(redis_url) as (one, other):
+        asking, waiting = Bench(one), Bench(other)
+        asking.metadata.gate.clear()
+        first = asyncio.create_task(asking.registry.find(PATH))
+        await asking.metadata.asked.wait()
+        others = [asyncio.create_task(waiting.registry.find(PATH)) for _ in range(50)]
+        await until(lambda: _missed(waiting, 50))
+        asking.metadata.gate.set()
+        assert await asyncio.gather(first, *others) == [repository_at(PATH)] * 51
+        assert (asking.metadata.queries, waiting.metadata.queries) == (1, 0)
+
+
+async def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_url: str) -> None:
+    async with two(redis_url) as (one, other):
+        asking, waiting = Bench(one), Bench(other)
+        asking.metadata.gate.clear()
+        asking.metadata.failing = RuntimeError("the database is gone")
+        first = asyncio.create_task(asking.registry.find(PATH))
+        await asking.metadata.asked.wait()
+        second = asyncio.create_task(waiting.registry.find(PATH))
+        asking.metadata.gate.set()
+        with pytest.raises(RuntimeError, match="gone"):
+            await first
         assert await second == repository_at(PATH)
-        assert first.cancelled()
-
-    on_redis(redis_url, work)
+        assert waiting.metrics[CacheEvent.FILLED] == 1
 
 
-def test_an_error_of_the_database_reaches_every_waiter_and_is_not_cached(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis)
-        bench.metadata.failing = RuntimeError("refused")
-        outcomes = await asyncio.gather(
-            *(bench.registry.find(PATH) for _ in range(5)), return_exceptions=True
-        )
-        assert [str(each) for each in outcomes] == ["refused"] * 5
-        bench.metadata.failing = None
-        assert await bench.registry.find(PATH) == repository_at(PATH)
-
-    on_redis(redis_url, work)
+async def test_whoever_waited_long_enough_asks_without_filling(redis: AsyncDatabase) -> None:
+    bench = Bench(redis, LookupTimings(refresh_sample=0, wait_for_fill=timedelta(milliseconds=50)))
+    await redis.run(FillLease.of(PATH).acquire("a process that hangs", HOLD))
+    assert await bench.registry.find(PATH) == repository_at(PATH)
+    assert bench.metadata.queries == 1
+    assert await redis.run(CachedRepository.of(PATH).get()) is None
 
 
-def test_what_was_read_before_a_change_is_not_cached_after_it(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis)
-        bench.metadata.gate.clear()
-        reading = asyncio.create_task(bench.registry.find(PATH))
-        await bench.metadata.asked.wait()
-        newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
-        await redis.run(bench.registry.cache.set(newer))
-        bench.metadata.gate.set()
-        assert await reading == repository_at(PATH)
-        assert bench.metrics[CacheEvent.FILL_REFUSED] == 1
-        assert await bench.registry.find(PATH) == newer
-
-    on_redis(redis_url, work)
+async def test_a_waiter_that_is_cancelled_leaves_the_others_waiting(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    bench.metadata.gate.clear()
+    first, second = (asyncio.create_task(bench.registry.find(PATH)) for _ in range(2))
+    await bench.metadata.asked.wait()
+    first.cancel()
+    bench.metadata.gate.set()
+    assert await second == repository_at(PATH)
+    assert first.cancelled()
 
 
-def test_absence_is_cached_when_asked_for(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        for absence, queries in ((False, 3), (True, 1)):
-            bench = Bench(redis, absence=absence)
-            for _ in range(3):
-                assert await bench.registry.find("no/such") is None
-            assert bench.metadata.queries == queries
-            assert bench.metrics[CacheEvent.KNOWN_ABSENT] == 3 - queries
-
-    on_redis(redis_url, work)
+async def test_an_error_of_the_database_reaches_every_waiter_and_is_not_cached(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    bench.metadata.failing = RuntimeError("refused")
+    outcomes = await asyncio.gather(*(bench.registry.find(PATH) for _ in range(5)), return_exceptions=True)
+    assert [str(each) for each in outcomes] == ["refused"] * 5
+    bench.metadata.failing = None
+    assert await bench.registry.find(PATH) == repository_at(PATH)
 
 
-def test_a_hot_repository_is_read_anew_before_it_expires(redis_url: str, raw: Raw) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis, ALWAYS_SAMPLED)
-        await bench.registry.find(PATH)
-        await bench.registry.find(PATH)
-        assert bench.metadata.queries == 1
-        newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
-        await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
-        assert await bench.registry.find(PATH) == repository_at(PATH)  # answered by the old one
-        assert bench.metrics[CacheEvent.REFRESHED] == 1
-        await until(lambda: _found(bench, newer))
-        assert bench.metadata.queries == 2
-        assert (await redis.run(CachedRepository.of(PATH).ttl()) or HOLD) > timedelta(hours=5)
-
-    on_redis(redis_url, work)
+async def test_what_was_read_before_a_change_is_not_cached_after_it(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    bench.metadata.gate.clear()
+    reading = asyncio.create_task(bench.registry.find(PATH))
+    await bench.metadata.asked.wait()
+    newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
+    await redis.run(bench.registry.cache.set(newer))
+    bench.metadata.gate.set()
+    assert await reading == repository_at(PATH)
+    assert bench.metrics[CacheEvent.FILL_REFUSED] == 1
+    assert await bench.registry.find(PATH) == newer
 
 
-def test_what_is_cold_is_not_refreshed(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        bench = Bench(redis, NEVER_SAMPLED)
-        await bench.registry.find(PATH)
-        await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
-        await bench.registry.find(PATH)
-        assert bench.metrics[CacheEvent.REFRESHED] == 0
-
-    on_redis(redis_url, work)
+async def test_absence_is_cached_when_asked_for(redis: AsyncDatabase) -> None:
+    for absence, queries in ((False, 3), (True, 1)):
+        bench = Bench(redis, absence=absence)
+        for _ in range(3):
+            assert await bench.registry.find("no/such") is None
+        assert bench.metadata.queries == queries
+        assert bench.metrics[CacheEvent.KNOWN_ABSENT] == 3 - queries
 
 
-def test_a_mismatch_and_rubbish_are_misses_that_are_counted(redis_url: str, raw: Raw) -> None:
+async def test_a_hot_repository_is_read_anew_before_it_expires(redis: AsyncDatabase, raw: Raw) -> None:
+    bench = Bench(redis, ALWAYS_SAMPLED)
+    await bench.registry.find(PATH)
+    await bench.registry.find(PATH)
+    assert bench.metadata.queries == 1
+    newer = bench.metadata.rows[PATH] = repository_at(PATH, number=2)
+    await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
+    assert await bench.registry.find(PATH) == repository_at(PATH)  # answered by the old one
+    assert bench.metrics[CacheEvent.REFRESHED] == 1
+    await until(lambda: _found(bench, newer))
+    assert bench.metadata.queries == 2
+    assert (await redis.run(CachedRepository.of(PATH).ttl()) or HOLD) > timedelta(hours=5)
+
+
+async def test_what_is_cold_is_not_refreshed(redis: AsyncDatabase) -> None:
+    bench = Bench(redis, NEVER_SAMPLED)
+    await bench.registry.find(PATH)
+    await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
+    await bench.registry.find(PATH)
+    assert bench.metrics[CacheEvent.REFRESHED] == 0
+
+
+async def test_a_mismatch_and_rubbish_are_misses_that_are_counted(redis: AsyncDatabase, raw: Raw) -> None:
     name = b"registry:" + bytes(CachedRepository.of(PATH))
-
-    async def work(redis: AsyncDatabase) -> None:
-        for stored, event in (
-            (GoRepository().encode(repository_at("other/web")), CacheEvent.MISMATCH),
-            (b"rubbish", CacheEvent.UNDECODABLE),
-        ):
-            raw("SET", name, stored)
-            bench = Bench(redis)
-            assert await bench.registry.find(PATH) == repository_at(PATH)
-            assert bench.metrics[event] == bench.metadata.queries == 1
-            assert await bench.registry.find(PATH) == repository_at(PATH)
-            assert bench.metadata.queries == 1
-
-    on_redis(redis_url, work)
-
-
-def test_many_are_found_with_one_query_for_all_that_miss(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
+    for stored, event in (
+        (GoRepository().encode(repository_at("other/web")), CacheEvent.MISMATCH),
+        (b"rubbish", CacheEvent.UNDECODABLE),
+    ):
+        raw("SET", name, stored)
         bench = Bench(redis)
-        paths = [f"acme/{number}" for number in range(100)]
-        bench.metadata.rows = {path: repository_at(path) for path in paths[:80]}
-        for path in paths[:10]:
-            await bench.registry.find(path)
-        bench.metadata.queries = 0
-        assert await bench.registry.find_many([*paths, paths[0]]) == bench.metadata.rows
+        assert await bench.registry.find(PATH) == repository_at(PATH)
+        assert bench.metrics[event] == bench.metadata.queries == 1
+        assert await bench.registry.find(PATH) == repository_at(PATH)
         assert bench.metadata.queries == 1
-        assert await bench.registry.find_many(paths[:80]) == bench.metadata.rows
-        assert bench.metadata.queries == 1
-        assert await bench.registry.find_many([]) == {}
-
-    on_redis(redis_url, work)
 
 
-def test_a_silent_redis_costs_one_deadline_then_the_database_answers_at_once(
+async def test_many_are_found_with_one_query_for_all_that_miss(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    paths = [f"acme/{number}" for number in range(100)]
+    bench.metadata.rows = {path: repository_at(path) for path in paths[:80]}
+    for path in paths[:10]:
+        await bench.registry.find(path)
+    bench.metadata.queries = 0
+    assert await bench.registry.find_many([*paths, paths[0]]) == bench.metadata.rows
+    assert bench.metadata.queries == 1
+    assert await bench.registry.find_many(paths[:80]) == bench.metadata.rows
+    assert bench.metadata.queries == 1
+    assert await bench.registry.find_many([]) == {}
+
+
+async def test_a_silent_redis_costs_one_deadline_then_the_database_answers_at_once(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(proxy.url) as redis:
         bench = Bench(redis)
         await bench.registry.find(PATH)
         proxy.delay(30)
@@ -268,8 +227,6 @@ def test_a_silent_redis_costs_one_deadline_then_the_database_answers_at_once(
         await until(lambda: _hits_again(bench))
         await bench.registry.close()
 
-    on_redis(proxy.url, work)
-
 
 def test_events_are_counted_for_prometheus() -> None:
     prometheus = pytest.importorskip("prometheus_client")
@@ -281,56 +238,48 @@ def test_events_are_counted_for_prometheus() -> None:
     assert collected.get_sample_value("registry_cache_events_total", {"event": "unreachable"}) == 3
 
 
-def test_a_closed_registry_leaves_no_task_behind(redis_url: str) -> None:
-    async def work() -> None:
-        async with aconnect(redis_url) as redis:
-            bench = Bench(redis)
-            bench.metadata.gate.clear()
-            asking = asyncio.create_task(bench.registry.find(PATH))
-            await bench.metadata.asked.wait()
-            await bench.registry.close()
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-            assert len(asyncio.all_tasks()) == 1
-            assert await redis.run(FillLease.of(PATH).acquire(new_token(), HOLD))
-
-    asyncio.run(work())
-
-
-def test_a_closed_registry_leaves_no_question_behind_that_was_outdated(redis_url: str) -> None:
-    async def work() -> None:
-        async with aconnect(redis_url) as redis:
-            bench = Bench(redis)
-            bench.metadata.gate.clear()
-            asking = asyncio.create_task(bench.registry.find(PATH))
-            await bench.metadata.asked.wait()
-            await bench.registry.invalidate_size(PATH)
-            await bench.registry.close()
-            assert asyncio.all_tasks() <= {asyncio.current_task(), asking}
-            with pytest.raises(asyncio.CancelledError):
-                await asking
-
-    asyncio.run(work())
-
-
-def test_a_failed_question_for_many_makes_nobody_wait(redis_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
+async def test_a_closed_registry_leaves_no_task_behind(redis_url: str) -> None:
+    before = asyncio.all_tasks()
+    async with aconnect(redis_url) as redis:
         bench = Bench(redis)
-        bench.metadata.failing = RuntimeError("the database is gone")
-        with pytest.raises(RuntimeError, match="gone"):
-            await bench.registry.find_many([PATH, "acme/api"])
-        for path in (PATH, "acme/api"):
-            assert await redis.run(FillLease.of(path).acquire(new_token(), HOLD))
+        bench.metadata.gate.clear()
+        asking = asyncio.create_task(bench.registry.find(PATH))
+        await bench.metadata.asked.wait()
+        await bench.registry.close()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert asyncio.all_tasks() == before
+        assert await redis.run(FillLease.of(PATH).acquire(new_token(), HOLD))
 
-    on_redis(redis_url, work)
+
+async def test_a_closed_registry_leaves_no_question_behind_that_was_outdated(redis_url: str) -> None:
+    before = asyncio.all_tasks()
+    async with aconnect(redis_url) as redis:
+        bench = Bench(redis)
+        bench.metadata.gate.clear()
+        asking = asyncio.create_task(bench.registry.find(PATH))
+        await bench.metadata.asked.wait()
+        await bench.registry.invalidate_size(PATH)
+        await bench.registry.close()
+        assert asyncio.all_tasks() <= {*before, asking}
+        with pytest.raises(asyncio.CancelledError):
+            await asking
 
 
-def test_asking_for_nothing_does_not_take_redis_for_well(
+async def test_a_failed_question_for_many_makes_nobody_wait(redis: AsyncDatabase) -> None:
+    bench = Bench(redis)
+    bench.metadata.failing = RuntimeError("the database is gone")
+    with pytest.raises(RuntimeError, match="gone"):
+        await bench.registry.find_many([PATH, "acme/api"])
+    for path in (PATH, "acme/api"):
+        assert await redis.run(FillLease.of(path).acquire(new_token(), HOLD))
+
+
+async def test_asking_for_nothing_does_not_take_redis_for_well(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(proxy.url) as redis:
         bench = Bench(redis, reset_seconds=0)
         proxy.refuse()
         proxy.cut()
@@ -339,8 +288,6 @@ def test_asking_for_nothing_does_not_take_redis_for_well(
         await asyncio.gather(*(bench.registry.find(f"acme/{number}") for number in range(10)))
         assert bench.metrics[CacheEvent.UNREACHABLE] == 2
         assert bench.metrics[CacheEvent.SKIPPED] == 9  # the trial of one is enough
-
-    on_redis(proxy.url, work)
 
 
 async def _found(bench: Bench, wanted: Repository) -> bool:

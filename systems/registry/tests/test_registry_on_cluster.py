@@ -6,7 +6,9 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
-from keywright import AsyncDatabase, Call, Context
+import pytest
+
+from keywright import Call, Context, aconnect
 from keywright.operations import Wire, slot_of
 from keywright.testing import Run
 from keywright_registry import blobs, counters
@@ -20,8 +22,10 @@ from keywright_registry.repository import Counts
 from keywright_registry.schema import BatchedCounts, BlobDescriptor, CountBatch, keys_of
 from keywright_registry.sizes import known_size, remember_size, remember_timeout
 
-from .registry_doubles import CountingMetadata, on_redis
+from .registry_doubles import CountingMetadata
 from .registry_vectors import repository_at
+
+pytestmark = pytest.mark.anyio
 
 PATH = "acme"
 HOLD = timedelta(seconds=30)
@@ -86,10 +90,9 @@ def _flattened(arguments: tuple[Any, ...]) -> list[Any]:
     return [inner for part in arguments for inner in (part if isinstance(part, tuple) else (part,))]
 
 
-def test_many_repositories_are_read_renamed_and_flushed_across_slots(cluster_url: str) -> None:
+async def test_many_repositories_are_read_renamed_and_flushed_across_slots(cluster_url: str) -> None:
     paths = [f"acme/{number}" for number in range(100)]
-
-    async def work(redis: AsyncDatabase) -> None:
+    async with aconnect(cluster_url) as redis:
         metadata = CountingMetadata(map(repository_at, paths))
         registry = Registry(redis, metadata, deadline_seconds=60)
         assert await registry.find_many(paths) == metadata.rows
@@ -106,15 +109,11 @@ def test_many_repositories_are_read_renamed_and_flushed_across_slots(cluster_url
         await redis.run(blobs.forget(DIGEST, *paths))
         await registry.close()
 
-    on_redis(cluster_url, work)
 
-
-def test_concurrent_misses_on_the_cluster_run_one_query(cluster_url: str) -> None:
-    async def work(redis: AsyncDatabase) -> None:
+async def test_concurrent_misses_on_the_cluster_run_one_query(cluster_url: str) -> None:
+    async with aconnect(cluster_url) as redis:
         metadata = CountingMetadata([repository_at(PATH)])
         registry = Registry(redis, metadata, deadline_seconds=60)
         assert await asyncio.gather(*(registry.find(PATH) for _ in range(500))) == [repository_at(PATH)] * 500
         assert metadata.queries == 1
         await registry.close()
-
-    on_redis(cluster_url, work)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from keywright import AsyncDatabase
 from keywright.testing import RedisServer
 from keywright_registry.cache_metrics import CacheEvent, CacheEventCounter
@@ -12,38 +14,37 @@ from keywright_registry.registry import Registry
 from keywright_registry.repository import Repository
 
 from .registry_databases import create, opened
-from .registry_doubles import on_redis, until
+from .registry_doubles import until
+
+pytestmark = pytest.mark.anyio
 
 PATHS = [f"acme/{number}" for number in range(20)]
 CLIENTS = 8
 
 
-def test_lookups_go_on_without_redis_and_hit_again_when_it_is_back(
-    redis_url: str, keywright_server: RedisServer, tmp_path: Path
+async def test_lookups_go_on_without_redis_and_hit_again_when_it_is_back(
+    redis: AsyncDatabase, keywright_server: RedisServer, tmp_path: Path
 ) -> None:
-    async def work(redis: AsyncDatabase) -> None:
-        async with opened(f"sqlite:///{tmp_path}/registry.db") as metadata:
-            await create(metadata, *PATHS)
-            expected = await metadata.find_many(PATHS)
-            metrics = CacheEventCounter()
-            registry = Registry(redis, metadata, metrics=metrics)
-            load = Load(registry, expected)
-            clients = [asyncio.create_task(load.look_up()) for _ in range(CLIENTS)]
-            await load.answered(200)
-            assert metrics[CacheEvent.HIT] > 0
-            keywright_server.kill()
-            await load.answered(200)
-            assert metrics[CacheEvent.UNREACHABLE] > 0
-            assert metrics[CacheEvent.SKIPPED] > 0
-            keywright_server.start()
-            before = metrics[CacheEvent.HIT]
-            while metrics[CacheEvent.HIT] < before + 100:
-                await load.answered(50)
-            load.over = True
-            await asyncio.gather(*clients)
-            await registry.close()
-
-    on_redis(redis_url, work)
+    async with opened(f"sqlite:///{tmp_path}/registry.db") as metadata:
+        await create(metadata, *PATHS)
+        expected = await metadata.find_many(PATHS)
+        metrics = CacheEventCounter()
+        registry = Registry(redis, metadata, metrics=metrics)
+        load = Load(registry, expected)
+        clients = [asyncio.create_task(load.look_up()) for _ in range(CLIENTS)]
+        await load.answered(200)
+        assert metrics[CacheEvent.HIT] > 0
+        keywright_server.kill()
+        await load.answered(200)
+        assert metrics[CacheEvent.UNREACHABLE] > 0
+        assert metrics[CacheEvent.SKIPPED] > 0
+        keywright_server.start()
+        before = metrics[CacheEvent.HIT]
+        while metrics[CacheEvent.HIT] < before + 100:
+            await load.answered(50)
+        load.over = True
+        await asyncio.gather(*clients)
+        await registry.close()
 
 
 class Load:
