@@ -1,4 +1,4 @@
-"""A metadata database in memory that counts its queries, and lets a test stop them half-way."""
+"""A metadata database in memory that counts its queries and lets a test hold them half-way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keywright_registry.repository import Counts, Repository
 
 
 class CountingMetadata:
-    """Finds what it was given. With `gate` closed a query has read, but does not return yet."""
+    """Finds given repositories. With `gate` closed a query has read, but does not return yet."""
 
     def __init__(self, repositories: Iterable[Repository] = ()) -> None:
         self.rows = {each.path: each for each in repositories}
@@ -65,9 +65,9 @@ class CountingMetadata:
 
 
 async def until(probe: Callable[[], Awaitable[bool]], *, seconds: float = 30) -> None:
-    """Ask until it is so."""
+    """Poll until the condition holds."""
     async with asyncio.timeout(seconds):
-        while not await probe():  # noqa: ASYNC110  # what is waited for tells nobody
+        while not await probe():  # noqa: ASYNC110  # the awaited state has no event
             await asyncio.sleep(0.002)
 
 

@@ -47,7 +47,7 @@ async def test_creating_makes_the_missing_parents_in_one_namespace(
     assert made.created_at.tzinfo is UTC
 
 
-async def test_creating_what_is_there_finds_it(metadata: Metadata) -> None:
+async def test_creating_an_existing_repository_finds_it(metadata: Metadata) -> None:
     await create(metadata, "acme/web")
     before = await metadata.find("acme/web")
     async with metadata.transaction() as transaction:
@@ -96,14 +96,14 @@ async def test_times_before_1970_and_in_other_zones_keep_their_moment(metadata: 
 
 
 async def test_an_update_of_a_row_that_is_not_there_is_refused(metadata: Metadata) -> None:
-    nobody = Repository(id=MOST, namespace_id=1, name="a", path="a", created_at=datetime.now(UTC))
+    missing = Repository(id=MOST, namespace_id=1, name="a", path="a", created_at=datetime.now(UTC))
     with pytest.raises(RepositoryPathError, match=f"no row with id {MOST}"):
         async with metadata.transaction() as transaction:
-            await transaction.update(nobody)
+            await transaction.update(missing)
 
 
 @pytest.mark.parametrize("size", [2**63, -1])
-async def test_a_size_that_no_database_takes_is_the_callers_fault(metadata: Metadata, size: int) -> None:
+async def test_an_invalid_size_is_a_usage_error(metadata: Metadata, size: int) -> None:
     await create(metadata, "acme")
     found = await metadata.find("acme")
     assert found
@@ -203,7 +203,7 @@ async def test_a_repository_can_move_up_into_its_own_parents_place(metadata: Met
         ("acme", f"{'n' * 250}", "has 258 characters"),
     ],
 )
-async def test_a_rename_that_cannot_be_is_refused_and_changes_nothing(
+async def test_an_invalid_rename_is_refused_and_changes_nothing(
     metadata: Metadata, old: str, new: str, reason: str
 ) -> None:
     await create(metadata, "acme/web/api", "taken")
@@ -249,9 +249,7 @@ async def test_adding_below_while_renaming_leaves_nothing_behind(metadata: Metad
         ("a" * 256, "has 256 characters"),
     ],
 )
-async def test_a_path_that_is_no_name_is_refused_with_what_is_wrong(
-    metadata: Metadata, path: str, reason: str
-) -> None:
+async def test_an_invalid_path_is_refused_with_the_reason(metadata: Metadata, path: str, reason: str) -> None:
     with pytest.raises(RepositoryPathError, match=reason):
         async with metadata.transaction() as transaction:
             await transaction.create_or_find(path)
@@ -273,7 +271,7 @@ async def test_counts_of_any_text_are_kept_apart_by_their_exact_path(metadata: M
 
 
 @pytest.mark.parametrize("path", ["a\0b", "a\ud800"])
-async def test_what_is_no_text_for_a_database_is_never_there(metadata: Metadata, path: str) -> None:
+async def test_a_path_that_a_database_cannot_store_is_never_found(metadata: Metadata, path: str) -> None:
     assert await metadata.find(path) is None
     assert await metadata.find_many([path]) == {}
     assert await metadata.counts(path) == Counts(path)
@@ -295,7 +293,7 @@ async def test_a_batch_counts_once_however_often_it_is_added(metadata: Metadata)
     assert await metadata.counts("c") == Counts("c")
 
 
-async def test_counts_tell_whether_they_include_a_batch(metadata: Metadata) -> None:
+async def test_counts_say_whether_they_include_a_batch(metadata: Metadata) -> None:
     assert await metadata.counts_with("a", "b1") == (Counts("a"), False)
     await metadata.add_counts("b1", [Counts("a", 2, 1)])
     assert await metadata.counts_with("a", "b1") == (Counts("a", 2, 1), True)
@@ -349,7 +347,7 @@ async def test_each_migration_is_applied_once_by_concurrent_processes(database_u
     assert sorted(applied) == [[], [], [], ["v01_repositories", "v02_counts"]]
 
 
-async def test_migrating_again_keeps_what_is_there(metadata: Metadata) -> None:
+async def test_migrating_again_keeps_the_data(metadata: Metadata) -> None:
     await create(metadata, "acme")
     assert await metadata.migrate() == []
     assert await metadata.find("acme") is not None
@@ -407,7 +405,7 @@ async def test_a_file_that_an_earlier_version_created_is_used_as_it_is(tmp_path:
         assert await metadata.counts("acme") == Counts("acme", 11, 22)
 
 
-async def test_the_protocols_are_what_is_opened(metadata: Metadata) -> None:
+async def test_an_open_database_satisfies_the_protocols(metadata: Metadata) -> None:
     async with metadata.transaction() as opened_transaction:
         transaction: MetadataTransaction = opened_transaction
         assert await transaction.find("acme") is None

@@ -1,4 +1,4 @@
-"""A metadata database that goes away, is locked, or was never there; and what is said of it."""
+"""A metadata database that goes away, is locked or was never there, and the errors for it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ async def test_a_killed_server_is_an_error_and_after_its_restart_all_works(
         assert await metadata.find("acme/web") is not None
 
 
-async def test_a_server_that_restarted_meanwhile_is_not_noticed(
-    postgres_url: str, server: PostgresServer
-) -> None:
+async def test_a_restart_of_the_server_is_not_noticed(postgres_url: str, server: PostgresServer) -> None:
     async with opened(postgres_url) as metadata:
         # Several connections are pooled; each of them is stale afterwards.
         await asyncio.gather(*(metadata.find("acme") for _ in range(8)))
@@ -114,7 +112,7 @@ async def test_a_relative_sqlite_url_is_a_file_here(tmp_path: Path, monkeypatch:
     assert (tmp_path / "here it is.db").exists()
 
 
-async def test_another_process_that_writes_for_too_long_is_told_as_busy(
+async def test_another_process_that_writes_for_too_long_is_reported_as_busy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.05)
@@ -146,6 +144,25 @@ async def test_a_deadlock_ends_for_one_of_the_two(postgres_url: str) -> None:
         assert len(failed) == 1
         assert isinstance(failed[0], MetadataError)
         assert str(failed[0]).endswith("call again.")
+
+
+GITLAB_MIGRATIONS = "CREATE TABLE schema_migrations (id text PRIMARY KEY, applied_at timestamp)"
+
+
+async def test_the_database_of_a_gitlab_registry_is_refused_unchanged(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(GITLAB_MIGRATIONS)
+    with sqlite3.connect(tmp_path / "registry.db") as file:
+        file.execute(GITLAB_MIGRATIONS)
+    file.close()
+    for url in (postgres_url, f"sqlite:///{tmp_path}/registry.db"):
+        async with opened(url, migrate=False) as metadata:
+            with pytest.raises(MetadataError, match=r"a database of its own\.$"):
+                await metadata.migrate()
+            with pytest.raises(MetadataError, match="tables are missing"):
+                await metadata.find("acme")
 
 
 async def test_ids_of_64_bits_are_exact(postgres_url: str, tmp_path: Path) -> None:

@@ -31,12 +31,12 @@ async def found_in(metadata: Metadata, path: str) -> Repository:
     return found
 
 
-async def test_what_was_not_committed_is_not_there(metadata: Metadata) -> None:
+async def test_uncommitted_changes_are_not_visible(metadata: Metadata) -> None:
     async def fail() -> None:
         async with metadata.transaction() as transaction:
             await transaction.create_or_find("acme")
             assert await transaction.find("acme") is not None
-            assert await metadata.find("acme") is None, "nobody else sees it yet"
+            assert await metadata.find("acme") is None, "others do not see it yet"
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -69,10 +69,10 @@ async def test_a_transaction_cannot_be_used_after_its_block(metadata: Metadata) 
         await transaction.find("acme")
 
 
-async def test_a_failure_that_is_swallowed_inside_is_told_at_the_end_and_nothing_is_committed(
+async def test_a_failure_that_is_swallowed_inside_is_raised_at_the_end_and_nothing_is_committed(
     metadata: Metadata,
 ) -> None:
-    """PostgreSQL answers such a COMMIT with ROLLBACK, and calls it a success."""
+    """PostgreSQL answers such a COMMIT with ROLLBACK and reports success."""
     await create(metadata, "acme")
     refused = msgspec.structs.replace(await found_in(metadata, "acme"), size=-1)
 
@@ -111,9 +111,7 @@ async def test_a_refusal_that_changed_nothing_may_be_swallowed(metadata: Metadat
 
 
 @pytest.mark.parametrize("error", [OverflowError, sqlite3.DatabaseError])
-async def test_an_error_of_the_callers_own_stays_what_it_is(
-    metadata: Metadata, error: type[Exception]
-) -> None:
+async def test_an_error_of_the_caller_is_not_translated(metadata: Metadata, error: type[Exception]) -> None:
     async def fail() -> None:
         async with metadata.transaction() as transaction:
             await transaction.create_or_find("acme")
@@ -124,7 +122,7 @@ async def test_an_error_of_the_callers_own_stays_what_it_is(
     assert await metadata.find("acme") is None
 
 
-async def test_an_update_does_not_bring_back_what_was_deleted_meanwhile(metadata: Metadata) -> None:
+async def test_an_update_does_not_restore_a_deleted_repository(metadata: Metadata) -> None:
     await create(metadata, "acme/web")
     outdated = msgspec.structs.replace(await found_in(metadata, "acme/web"), size=5)
     async with metadata.transaction() as transaction:
@@ -158,7 +156,7 @@ async def test_a_transaction_that_is_cancelled_again_while_it_waits_leaves_nothi
         other.close()
 
 
-async def test_a_statement_that_fails_after_its_caller_was_cancelled_troubles_nobody(
+async def test_a_statement_that_fails_after_its_caller_was_cancelled_is_not_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.1)
@@ -207,7 +205,7 @@ async def test_a_rename_into_a_parent_that_goes_away_meanwhile_makes_another(
         assert child.parent_id == parent.id
 
 
-async def test_what_comes_below_while_a_rename_waits_is_looked_at_as_well(postgres_url: str) -> None:
+async def test_a_rename_checks_repositories_that_were_added_while_it_waited(postgres_url: str) -> None:
     async with opened(postgres_url) as metadata:
         await create(metadata, "web")
 

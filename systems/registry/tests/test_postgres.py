@@ -54,7 +54,7 @@ def test_every_test_gets_an_empty_database(postgres_url: str, server: PostgresSe
     server.remove_database(other)
 
 
-def test_a_database_that_somebody_uses_can_be_removed(server: PostgresServer) -> None:
+def test_a_database_with_connections_can_be_removed(server: PostgresServer) -> None:
     name = server.make_database()
     with psycopg.connect(server.url_of(name)) as connection:
         server.remove_database(name)

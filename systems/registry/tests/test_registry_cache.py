@@ -39,14 +39,14 @@ def stored(path: str) -> bytes:
     return b"registry:" + bytes(CachedRepository.of(path))
 
 
-def test_what_is_set_is_what_go_would_have_written(run: Run, raw: Raw) -> None:
+def test_a_set_repository_has_the_bytes_of_go(run: Run, raw: Raw) -> None:
     run(cache.set(GOLDEN.repository))
     assert raw("GET", stored(PATH)) == GOLDEN.stored
     assert run(cache.get(PATH)) == GOLDEN.repository
     assert run(cache.get("gitlab-org/other")) is None
 
 
-def test_what_go_wrote_is_found(run: Run, raw: Raw) -> None:
+def test_a_repository_that_go_wrote_is_found(run: Run, raw: Raw) -> None:
     raw("SET", stored(PATH), GOLDEN.stored)
     assert run(cache.get(PATH)) == run(cache.look(PATH)) == GOLDEN.repository
 
@@ -69,7 +69,7 @@ def test_a_repository_of_another_path_is_a_miss_and_stays(run: Run, raw: Raw) ->
     assert raw("EXISTS", stored("acme/web")) == 1
 
 
-def test_what_does_not_decode_is_told(run: Run, raw: Raw) -> None:
+def test_an_undecodable_repository_is_reported(run: Run, raw: Raw) -> None:
     raw("SET", stored(PATH), b"\x00rubbish")
     with pytest.raises(StoredDataError, match="registry Repository"):
         run(cache.get(PATH))
@@ -99,7 +99,7 @@ def test_deleting_forgets_everything_known_of_a_repository(run: Run, raw: Raw) -
 
 
 def test_renaming_leaves_nothing_of_the_old_paths(run: Run, raw: Raw) -> None:
-    """The registry leaves the renamed object and all below it for up to six hours."""
+    """The registry keeps the old objects for up to six hours (docs/resolutions.md#mistake-5)."""
     for path in ("acme/old", "acme/old/api", "acme/old/api/v1", "acme/other"):
         run(cache.set(repository_at(path)))
     moved = [
@@ -122,7 +122,7 @@ def test_a_path_that_is_old_and_new_at_once_is_kept(run: Run) -> None:
     }
 
 
-def test_the_size_is_forgotten_and_the_expiry_stays(run: Run, raw: Raw) -> None:
+def test_the_size_is_invalidated_and_the_expiry_stays(run: Run, raw: Raw) -> None:
     run(cache.set(repository_at("a", size=5)))
     raw("PEXPIRE", stored("a"), 100_000)
     assert run(cache.invalidate_size("a")) is True
@@ -131,19 +131,19 @@ def test_the_size_is_forgotten_and_the_expiry_stays(run: Run, raw: Raw) -> None:
     assert run(cache.invalidate_size("a")) is False
 
 
-def test_forgetting_the_size_of_what_expired_brings_nothing_back(run: Run, raw: Raw) -> None:
-    """The registry writes its whole object back, with six fresh hours."""
+def test_invalidating_the_size_of_an_expired_repository_restores_nothing(run: Run, raw: Raw) -> None:
+    """The registry writes its whole object back, for six more hours (docs/resolutions.md#mistake-6)."""
     assert run(cache.invalidate_size("a")) is False
     assert raw.names() == set()
 
 
-def test_forgetting_the_size_of_rubbish_removes_it(run: Run, raw: Raw) -> None:
+def test_invalidating_the_size_of_malformed_data_removes_it(run: Run, raw: Raw) -> None:
     raw("SET", stored("a"), "rubbish")
     assert run(cache.invalidate_size("a")) is True
     assert raw.names() == set()
 
 
-def test_forgetting_a_size_never_overwrites_what_came_in_between(redis_url: str, raw: Raw) -> None:
+def test_invalidating_a_size_never_overwrites_a_newer_value(redis_url: str, raw: Raw) -> None:
     raw("SET", stored("a"), GoRepository().encode(repository_at("a", size=1)))
     newer = repository_at("a", number=2)
     other_writer = Interference(lambda: raw("SET", stored("a"), GoRepository().encode(newer)), times=1)
@@ -152,7 +152,9 @@ def test_forgetting_a_size_never_overwrites_what_came_in_between(redis_url: str,
         assert redis.run(cache.get("a")) == newer
 
 
-def test_where_others_keep_writing_the_repository_is_forgotten(redis_url: str, raw: Raw) -> None:
+def test_a_repository_is_deleted_if_others_win_every_attempt_to_invalidate_its_size(
+    redis_url: str, raw: Raw
+) -> None:
     raw("SET", stored("a"), GoRepository().encode(repository_at("a", size=1)))
     numbers = itertools.count(2)
 
@@ -178,8 +180,8 @@ class Interference:
             self.write()
 
 
-def test_a_fill_is_refused_once_somebody_wrote(run: Run) -> None:
-    """What was read before a commit is never written after it."""
+def test_a_fill_is_refused_after_another_write(run: Run) -> None:
+    """A value that was read before a commit is never written after it."""
     old, new = repository_at("a", number=1), repository_at("a", number=2)
     for write in (cache.set(new), cache.delete("a"), cache.invalidate_size("a"), cache.appeared("a")):
         token = new_token()
@@ -200,7 +202,7 @@ def test_a_fill_is_written_with_the_expiry_and_ends_itself(run: Run, raw: Raw) -
     assert raw("PTTL", stored("a")) > 0
 
 
-def test_absence_is_remembered_only_where_it_is_asked_for(run: Run) -> None:
+def test_absence_is_remembered_only_on_request(run: Run) -> None:
     for each, expected in ((cache, Miss.ABSENT), (remembering, Miss.KNOWN_ABSENT)):
         assert run(each.begin_fill("a", "token", HOLD))
         assert run(each.fill("a", None, "token"))
@@ -249,7 +251,7 @@ def test_a_write_that_was_made_inside_may_run_afterwards(run: Run) -> None:
     assert run(cache.get("a")) == repository_at("a")
 
 
-def test_a_repository_keeps_what_it_has_when_its_size_is_forgotten(run: Run) -> None:
+def test_a_repository_keeps_its_other_fields_when_its_size_is_invalidated(run: Run) -> None:
     whole = msgspec.structs.replace(GOLDEN.repository, parent_id=3, size=7)
     run(cache.set(whole))
     run(cache.invalidate_size(PATH))

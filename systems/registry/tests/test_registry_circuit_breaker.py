@@ -1,4 +1,4 @@
-"""A deadline for each operation, told apart from a cancellation, and a rest after a failure."""
+"""The circuit breaker: a deadline is not a cancellation, and a failure opens the circuit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def test_an_operation_without_an_answer_ends_with_its_deadline(
         proxy.heal()
 
 
-async def test_a_cancellation_of_somebody_else_stays_one(
+async def test_a_cancellation_by_the_caller_stays_one(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
@@ -57,7 +57,7 @@ async def test_a_cancellation_of_somebody_else_stays_one(
         proxy.heal()
 
 
-async def test_a_cancellation_at_the_very_deadline_stays_one(
+async def test_a_cancellation_at_the_moment_of_the_deadline_stays_one(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
@@ -75,7 +75,7 @@ async def test_a_cancellation_at_the_very_deadline_stays_one(
         proxy.heal()
 
 
-async def test_after_a_failure_one_asker_in_a_while_tries_again(
+async def test_an_open_circuit_lets_one_trial_call_through_in_each_interval(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)

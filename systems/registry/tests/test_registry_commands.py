@@ -57,7 +57,7 @@ def repository(path: str, number: int = 1) -> dict[str, Any]:
     return {**WEB, "id": number, "path": path, "name": path.rpartition("/")[2]}
 
 
-def test_what_is_put_can_be_got_with_the_same_fields(invoke: Invoke, redis_url: str) -> None:
+def test_put_and_get_keep_all_fields(invoke: Invoke, redis_url: str) -> None:
     done = put(WEB, "--url", redis_url)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith(f"cached acme/café (id {2**63 - 1}) as registry:db:{{repository:acme:")
@@ -102,7 +102,7 @@ def test_one_object_may_be_spread_over_lines(redis_url: str) -> None:
         ({**WEB, "deleted_at": "2026-01-02T03:04:05"}, "no time zone"),
     ],
 )
-def test_what_is_no_repository_is_refused_and_nothing_is_cached(
+def test_malformed_input_is_refused_and_nothing_is_cached(
     data: str | dict[str, Any], reason: str, redis_url: str, raw: Raw
 ) -> None:
     done = put(data, "--url", redis_url)
@@ -116,19 +116,19 @@ def test_a_bad_line_among_good_ones_caches_none_of_them(redis_url: str, raw: Raw
     assert raw.names() == set()
 
 
-def test_what_is_not_cached_is_exit_1(invoke: Invoke, redis_url: str) -> None:
+def test_get_of_an_uncached_repository_is_exit_1(invoke: Invoke, redis_url: str) -> None:
     done = invoke("registry", "get", "acme/web", "--url", redis_url)
     assert (done.exit_code, done.stdout, done.stderr) == (1, "", "acme/web is not cached.\n")
 
 
-def test_a_path_that_is_no_text_is_exit_2(redis_url: str) -> None:
+def test_a_path_that_is_not_utf_8_is_exit_2(redis_url: str) -> None:
     command = [os.fsencode(PROGRAM), b"registry", b"get", b"a\xff", b"--url", redis_url.encode()]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert done.returncode == 2
     assert b"UTF-8" in done.stderr
 
 
-def test_what_cannot_be_decoded_is_exit_1(invoke: Invoke, redis_url: str, raw: Raw) -> None:
+def test_an_undecodable_repository_is_exit_1(invoke: Invoke, redis_url: str, raw: Raw) -> None:
     with connect(redis_url) as db:
         raw("SET", db.context.name(CachedRepository.of("acme/web")), b"\xc1")
     done = invoke("registry", "get", "acme/web", "--url", redis_url)
@@ -161,7 +161,7 @@ def test_a_recursive_drop_takes_everything_below_and_nothing_beside(
     assert cached(redis_url, *below, *beside) == sorted(beside)
 
 
-def test_a_recursive_drop_does_not_ask_for_one_repository_after_the_other(
+def test_a_recursive_drop_reads_repositories_in_batches(
     invoke: Invoke, redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
@@ -215,7 +215,7 @@ def test_an_unreachable_server_is_exit_3(invoke: Invoke, command: list[str]) -> 
     assert invoke("registry", *command, "--url", "unix:///nowhere.sock").exit_code == 3
 
 
-def test_without_a_server_an_embedded_one_is_used_and_that_is_told(invoke: Invoke) -> None:
+def test_without_a_server_an_embedded_one_is_used_and_reported(invoke: Invoke) -> None:
     done = invoke("registry", "get", "a")
     assert done.exit_code == 1
     assert "embedded server" in done.stderr

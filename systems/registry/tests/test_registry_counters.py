@@ -27,7 +27,7 @@ IMPATIENT = Settings(timeout_seconds=5, connect_seconds=5, retry=Retry(attempts=
 
 
 class Dying(CountingMetadata):
-    """Fails before or after it has added a batch, as often as it is told."""
+    """Fails before or after it has added a batch, a given number of times."""
 
     def __init__(self, inner: Metadata) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ async def test_a_flush_moves_everything_and_leaves_nothing(redis: AsyncDatabase,
     ]
 
 
-async def test_named_repositories_are_flushed_without_a_scan_even_those_that_go_counted(
+async def test_named_repositories_are_flushed_without_a_scan(
     redis: AsyncDatabase,
 ) -> None:
     """The Go registry increments, but stores no path."""
@@ -137,7 +137,7 @@ async def test_a_flush_whose_database_fails_is_taken_up_by_the_next(
         assert raw.names() == set()
 
 
-async def test_what_is_counted_during_a_flush_stays_for_the_next(
+async def test_counts_that_arrive_during_a_flush_stay_for_the_next(
     redis: AsyncDatabase, tmp_path: Path
 ) -> None:
     async with opened(f"sqlite:///{tmp_path}/registry.db") as inner:

@@ -1,4 +1,4 @@
-"""Values are what the Go registry writes, byte for byte, and whatever it would read is read."""
+"""Values have the bytes of the Go registry, and every form that it reads is read."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ def test_a_repository_is_what_go_writes_in_both_directions(vector: Vector) -> No
     assert decode_repository(vector.stored) == decode_leniently(vector.stored) == vector.repository
 
 
-def test_there_are_twenty_vectors_and_their_size_is_the_documents() -> None:
+def test_there_are_twenty_vectors_of_the_documented_size() -> None:
     assert len(VECTORS) == 20
     assert len(GOLDEN.stored) == 246
     assert 200 < sum(len(vector.stored) for vector in VECTORS) / len(VECTORS) < 300
 
 
 @given(repositories)
-def test_what_is_written_is_read_back_by_either_way(repository: Repository) -> None:
+def test_both_decoders_read_back_an_encoded_repository(repository: Repository) -> None:
     stored = codec.encode(repository)
     assert codec.decode(stored) == decode_repository(stored) == decode_leniently(stored) == repository
     assert codec.decode_many([stored, None]) == [repository, None]
@@ -163,7 +163,7 @@ def test_a_time_is_written_as_a_moment_whatever_its_zone() -> None:
     ],
     ids=str,
 )
-def test_what_go_could_not_hold_is_refused(wrong: dict[str, Any]) -> None:
+def test_values_that_go_cannot_hold_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueRefusedError, match="registry Repository"):
         CachedRepository.of("a/b").set(msgspec.structs.replace(PLAIN, **wrong))
 
@@ -185,7 +185,7 @@ def test_a_log_position_is_two_halves(text: bytes, number: int) -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"/", b"1", b"1/", b"/1", b"g/1", b"1/123456789", b"1/2/3", b" 1/2"])
-def test_what_is_no_log_position_is_refused(text: bytes) -> None:
+def test_a_malformed_log_position_is_refused(text: bytes) -> None:
     with pytest.raises(CodecError):
         LogPosition().decode(text)
 
@@ -217,7 +217,7 @@ def mutants(count: int) -> Iterator[bytes]:
 
 
 def read(data: bytes) -> Repository | StoredDataError:
-    """What a database gives for these stored bytes; any other error is raised."""
+    """Return what `get` returns or raises for these stored bytes."""
     rounds = CachedRepository.of("a/b").get().attempt().rounds(Context())
     next(rounds)
     try:
@@ -241,7 +241,7 @@ def test_any_bytes_are_a_repository_or_a_stored_data_error() -> None:
     assert min(decoded, refused) > MUTATIONS / 20
 
 
-def test_what_is_remembered_is_bounded_in_number_and_length() -> None:
+def test_the_cache_of_decoded_repositories_is_bounded() -> None:
     encoding.remembered.clear()
     for number in range(encoding.REMEMBERED + 10):
         repository = msgspec.structs.replace(PLAIN, id=number)

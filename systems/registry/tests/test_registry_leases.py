@@ -1,4 +1,4 @@
-"""Of several who want a lease one has it, and nobody gives up another's."""
+"""A lease has one holder at a time, and only the holder renews or releases it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAME = b"registry:" + bytes(RepositoryLease.of("group/new"))
 SECONDS = timedelta(seconds=5)
 
 
-def test_a_rename_lease_is_what_go_reads(run: Run, raw: Raw) -> None:
+def test_a_rename_lease_has_the_bytes_that_go_reads(run: Run, raw: Raw) -> None:
     assert run(LEASE.acquire("group/old"))
     assert msgspec.msgpack.decode(raw("GET", NAME)) == {
         "GrantedTo": "group/old",
@@ -42,7 +42,7 @@ def test_the_same_grantee_renews_and_another_is_refused(run: Run, raw: Raw) -> N
 
 
 def test_of_two_grantees_one_wins(redis_url: str) -> None:
-    """The registry looks and then writes, so both may."""
+    """In the registry both may win (docs/resolutions.md#mistake-7)."""
     with connect(redis_url) as redis, ThreadPoolExecutor(8) as grantees:
         for turn in range(20):
             lease = RenameLease(f"group/{turn}")
@@ -51,8 +51,8 @@ def test_of_two_grantees_one_wins(redis_url: str) -> None:
             assert redis.run(lease.holder()) == f"old/{won.index(True)}"
 
 
-def test_nobody_releases_what_is_anothers(run: Run) -> None:
-    """The registry deletes whatever is there."""
+def test_a_lease_is_released_only_by_its_holder(run: Run) -> None:
+    """The registry deletes the lease of any holder (docs/resolutions.md#mistake-7)."""
     run(LEASE.acquire("group/old"))
     assert not run(LEASE.release("group/other"))
     assert run(LEASE.holder()) == "group/old"

@@ -1,4 +1,4 @@
-"""Read-through: one query however many miss, nothing old over anything new, and an answer without Redis."""
+"""Read-through: one query for concurrent misses, no stale fills, and answers without Redis."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Bench:
         )
 
 
-async def test_a_miss_asks_the_database_and_the_next_one_does_not(redis: AsyncDatabase) -> None:
+async def test_a_miss_queries_the_database_and_the_next_lookup_does_not(redis: AsyncDatabase) -> None:
     bench = Bench(redis)
     for _ in range(3):
         assert await bench.registry.find(PATH) == repository_at(PATH)
@@ -91,7 +91,7 @@ async def test_misses_of_two_processes_run_one_query(redis_url: str) -> None:
         assert (asking.metadata.queries, waiting.metadata.queries) == (1, 0)
 
 
-async def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_url: str) -> None:
+async def test_a_waiting_process_takes_over_when_the_other_gives_up(redis_url: str) -> None:
     async with two(redis_url) as (one, other):
         asking, waiting = Bench(one), Bench(other)
         asking.metadata.gate.clear()
@@ -106,7 +106,7 @@ async def test_whoever_waits_takes_over_when_the_other_process_gives_up(redis_ur
         assert waiting.metrics[CacheEvent.FILLED] == 1
 
 
-async def test_whoever_waited_long_enough_asks_without_filling(redis: AsyncDatabase) -> None:
+async def test_a_process_that_waited_long_enough_queries_without_filling(redis: AsyncDatabase) -> None:
     bench = Bench(redis, LookupTimings(refresh_sample=0, wait_for_fill=timedelta(milliseconds=50)))
     await redis.run(FillLease.of(PATH).acquire("a process that hangs", HOLD))
     assert await bench.registry.find(PATH) == repository_at(PATH)
@@ -134,7 +134,7 @@ async def test_an_error_of_the_database_reaches_every_waiter_and_is_not_cached(r
     assert await bench.registry.find(PATH) == repository_at(PATH)
 
 
-async def test_what_was_read_before_a_change_is_not_cached_after_it(redis: AsyncDatabase) -> None:
+async def test_a_value_read_before_a_change_is_not_cached_after_it(redis: AsyncDatabase) -> None:
     bench = Bench(redis)
     bench.metadata.gate.clear()
     reading = asyncio.create_task(bench.registry.find(PATH))
@@ -147,7 +147,7 @@ async def test_what_was_read_before_a_change_is_not_cached_after_it(redis: Async
     assert await bench.registry.find(PATH) == newer
 
 
-async def test_absence_is_cached_when_asked_for(redis: AsyncDatabase) -> None:
+async def test_absence_is_cached_on_request(redis: AsyncDatabase) -> None:
     for absence, queries in ((False, 3), (True, 1)):
         bench = Bench(redis, absence=absence)
         for _ in range(3):
@@ -156,7 +156,9 @@ async def test_absence_is_cached_when_asked_for(redis: AsyncDatabase) -> None:
         assert bench.metrics[CacheEvent.KNOWN_ABSENT] == 3 - queries
 
 
-async def test_a_hot_repository_is_read_anew_before_it_expires(redis: AsyncDatabase, raw: Raw) -> None:
+async def test_a_frequently_read_repository_is_refreshed_before_it_expires(
+    redis: AsyncDatabase, raw: Raw
+) -> None:
     bench = Bench(redis, ALWAYS_SAMPLED)
     await bench.registry.find(PATH)
     await bench.registry.find(PATH)
@@ -170,7 +172,7 @@ async def test_a_hot_repository_is_read_anew_before_it_expires(redis: AsyncDatab
     assert (await redis.run(CachedRepository.of(PATH).ttl()) or HOLD) > timedelta(hours=5)
 
 
-async def test_what_is_cold_is_not_refreshed(redis: AsyncDatabase) -> None:
+async def test_a_rarely_read_repository_is_not_refreshed(redis: AsyncDatabase) -> None:
     bench = Bench(redis, NEVER_SAMPLED)
     await bench.registry.find(PATH)
     await redis.run(CachedRepository.of(PATH).expire(timedelta(minutes=30)))
@@ -178,7 +180,7 @@ async def test_what_is_cold_is_not_refreshed(redis: AsyncDatabase) -> None:
     assert bench.metrics[CacheEvent.REFRESHED] == 0
 
 
-async def test_a_mismatch_and_rubbish_are_misses_that_are_counted(redis: AsyncDatabase, raw: Raw) -> None:
+async def test_a_mismatch_and_malformed_data_are_counted_misses(redis: AsyncDatabase, raw: Raw) -> None:
     name = b"registry:" + bytes(CachedRepository.of(PATH))
     for stored, event in (
         (GoRepository().encode(repository_at("other/web")), CacheEvent.MISMATCH),
@@ -252,7 +254,7 @@ async def test_a_closed_registry_leaves_no_task_behind(redis_url: str) -> None:
         assert await redis.run(FillLease.of(PATH).acquire(new_token(), HOLD))
 
 
-async def test_a_closed_registry_leaves_no_question_behind_that_was_outdated(redis_url: str) -> None:
+async def test_a_closed_registry_leaves_no_outdated_query_behind(redis_url: str) -> None:
     before = asyncio.all_tasks()
     async with aconnect(redis_url) as redis:
         bench = Bench(redis)
@@ -266,7 +268,7 @@ async def test_a_closed_registry_leaves_no_question_behind_that_was_outdated(red
             await asking
 
 
-async def test_a_failed_question_for_many_makes_nobody_wait(redis: AsyncDatabase) -> None:
+async def test_a_failed_query_for_many_releases_their_fill_leases(redis: AsyncDatabase) -> None:
     bench = Bench(redis)
     bench.metadata.failing = RuntimeError("the database is gone")
     with pytest.raises(RuntimeError, match="gone"):
@@ -275,7 +277,7 @@ async def test_a_failed_question_for_many_makes_nobody_wait(redis: AsyncDatabase
         assert await redis.run(FillLease.of(path).acquire(new_token(), HOLD))
 
 
-async def test_asking_for_nothing_does_not_take_redis_for_well(
+async def test_an_empty_lookup_does_not_close_the_circuit(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)

@@ -1,4 +1,4 @@
-"""Log positions only ever advance, exactly, whoever writes and in whatever order."""
+"""Log positions only advance, exactly, with any number of writers in any order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_a_position_is_read_back_and_lasts_an_hour(run: Run, raw: Raw) -> None:
     assert 3_590_000 < raw("PTTL", NAME) <= 3_600_000
 
 
-def test_only_what_is_beyond_is_written_and_renews_the_hour(run: Run, raw: Raw) -> None:
+def test_only_a_higher_position_is_written_and_renews_the_expiry(run: Run, raw: Raw) -> None:
     run(advance("a/b", 100))
     raw("PEXPIRE", NAME, 1000)
     assert not run(advance("a/b", 100))
@@ -48,7 +48,7 @@ def test_only_what_is_beyond_is_written_and_renews_the_hour(run: Run, raw: Raw) 
     ],
 )
 def test_positions_are_compared_exactly(run: Run, lower: str, higher: str) -> None:
-    """The registry adds both halves up in a double, exact below 2**53 only."""
+    """The registry compares doubles, which are exact below 2**53 only (docs/resolutions.md#mistake-3)."""
     assert run(advance("a/b", parse_lsn(lower)))
     assert run(advance("a/b", parse_lsn(higher)))
     assert not run(advance("a/b", parse_lsn(lower)))
@@ -75,8 +75,8 @@ def test_concurrent_writers_leave_the_highest(redis_url: str) -> None:
 
 
 @pytest.mark.parametrize("rubbish", ["", "rubbish", "1/", "/1", "1/2/3", "x/1", "123456789/0"])
-def test_a_stored_text_that_is_no_position_is_told_and_overwritten(run: Run, raw: Raw, rubbish: str) -> None:
-    """The registry's script raises, so such a key stays broken."""
+def test_a_malformed_stored_position_is_reported_and_overwritten(run: Run, raw: Raw, rubbish: str) -> None:
+    """The registry's script fails, so such a key stays broken (docs/resolutions.md#mistake-3)."""
     raw("SET", NAME, rubbish)
     with pytest.raises(StoredDataError):
         run(position("a/b"))
@@ -90,12 +90,12 @@ def test_a_number_beyond_64_bits_is_refused(lsn: int) -> None:
         advance("a/b", lsn)
 
 
-def test_a_text_that_is_no_position_is_refused() -> None:
+def test_a_malformed_position_is_refused() -> None:
     with pytest.raises(ValueError, match="log position"):
         parse_lsn("16-B374D848")
 
 
-def test_a_binding_may_keep_positions_for_ever(open_run: OpenRun, redis_url: str) -> None:
+def test_a_binding_may_keep_positions_forever(open_run: OpenRun, redis_url: str) -> None:
     run = open_run(redis_url, registry.bind(expiry={RepositoryLsn: None}))
     run(advance("a/b", 1))
     assert run(RepositoryLsn.of("a/b").ttl()) is None

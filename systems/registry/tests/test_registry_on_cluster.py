@@ -1,4 +1,4 @@
-"""Every operation of one repository on a six-node cluster: one slot each, so nothing can be CROSSSLOT."""
+"""Every operation on one repository on a six-node cluster: one slot each, so no CROSSSLOT error."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_every_operation_of_a_repository_works_on_the_cluster(cluster_run: Run) 
 
 
 def test_no_operation_sends_a_command_or_a_transaction_for_two_slots() -> None:
-    """Seen on the wires themselves, whatever the server would say."""
+    """Read from the commands themselves, without a server."""
     sharded = Context(sharded=True)
     slots = {slot_of(sharded.name(key)) for key in keys_of(PATH)}
     assert len(slots) == 1
@@ -81,7 +81,7 @@ def test_no_operation_sends_a_command_or_a_transaction_for_two_slots() -> None:
 
 
 def _names(wire: Wire) -> set[bytes]:
-    """What a wire touches: each argument that begins as a key of the registry does."""
+    """Return the arguments of a wire that begin like a key of the registry."""
     flat = [part for arguments in [wire.arguments] for part in _flattened(arguments)]
     return {part for part in flat if isinstance(part, bytes) and part.startswith(b"registry:")}
 

@@ -1,4 +1,4 @@
-"""Redis is killed under load: every lookup is answered by the database, and hits come back by themselves."""
+"""Redis is killed under load: every lookup is answered by the database, and hits return without a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A limiter lets pass what it promises, and a client that keeps asking is not refused for ever."""
+"""A limiter allows its rate, and a client that keeps asking is not refused forever."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def timed(redis_url: str, manual_clock: ManualClock) -> Iterator[Database]:
 def test_a_client_that_asks_every_ten_seconds_passes_once_a_minute(
     timed: Database, manual_clock: ManualClock
 ) -> None:
-    """The registry refuses it 13 times out of 13, since every refusal empties the bucket."""
+    """The registry refuses it 13 times out of 13 (docs/resolutions.md#mistake-1)."""
     passed = []
     for _ in range(25):
         passed.append(timed.run(ONE_A_MINUTE.take(ADDRESS)).allowed)
@@ -103,7 +103,7 @@ def test_a_bucket_expires_when_it_is_full(run: Run, raw: Raw) -> None:
 
 
 def test_two_limiters_do_not_share_a_bucket(run: Run) -> None:
-    """In the registry they do: its key lacks the limiter's name."""
+    """In the registry they do: its key lacks the name of the limiter (docs/resolutions.md#mistake-2)."""
     default, pushes = RateLimiter(1, MINUTE, 1), RateLimiter(1, MINUTE, 1, "push")
     assert run(default.take(ADDRESS)).allowed
     assert run(pushes.take(ADDRESS)).allowed
@@ -112,7 +112,7 @@ def test_two_limiters_do_not_share_a_bucket(run: Run) -> None:
     assert bytes(pushes.key(ADDRESS)) == bytes(default.key(ADDRESS)) + b":push"
 
 
-def test_what_the_registry_left_in_a_bucket_counts(run: Run, raw: Raw) -> None:
+def test_a_bucket_of_the_registry_is_used_as_it_is(run: Run, raw: Raw) -> None:
     name = b"registry:" + bytes(ONE_A_MINUTE.key(ADDRESS))
     raw("HSET", name, "tokens", "0", "last_refill", "99999999999")
     assert not run(ONE_A_MINUTE.take(ADDRESS)).allowed
@@ -132,7 +132,7 @@ def test_a_client_is_its_address_or_its_network(address: str, client: str) -> No
 
 
 @pytest.mark.parametrize("address", ["", "localhost", "192.0.2.7:80"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_an_invalid_address_is_refused(address: str) -> None:
     with pytest.raises(UsageError, match="not an IP address"):
         ONE_A_MINUTE.take(address)
 
@@ -145,6 +145,6 @@ def test_what_is_no_address_is_refused(address: str) -> None:
         (1, MINUTE, 0),
     ],
 )
-def test_a_limiter_that_is_no_limit_is_refused(rate: float, period: timedelta, burst: int) -> None:
+def test_an_invalid_limiter_is_refused(rate: float, period: timedelta, burst: int) -> None:
     with pytest.raises(DeclarationError, match="is not a rate limit"):
         RateLimiter(rate, period, burst)

@@ -28,7 +28,7 @@ DIGEST = f"sha256:{BAR}"
 
 
 class Row(NamedTuple):
-    """A key as the registry makes it, what Redis has under it, and how long."""
+    """A key with its stored name, Redis type and expiry."""
 
     key: Key
     name: str
@@ -119,7 +119,7 @@ def test_the_slots_are_those_that_the_registry_has() -> None:
 
 
 def test_all_keys_of_a_repository_are_proved_to_share_a_slot() -> None:
-    """The same hash tag of the same variables, which stands whatever the prefix is."""
+    """The same hash tag of the same variables, with any prefix."""
     declared = [kind.declaration for kind in REPOSITORY_KEYS]
     assert len({each.template.marked_tag for each in declared}) == 1
     assert CachedRepository.declaration.template.tag_variables == ("namespace", "path_hash")

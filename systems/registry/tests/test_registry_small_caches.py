@@ -33,8 +33,8 @@ def test_a_size_that_was_measured_is_nine_bytes_for_five_minutes(run: Run, raw: 
     assert run(known_size("acme")) == 5
 
 
-def test_a_time_out_is_not_hidden_by_a_size_of_nothing(run: Run, raw: Raw) -> None:
-    """The registry caches 0 bytes after a query that failed."""
+def test_a_timeout_is_not_hidden_by_a_size_of_zero(run: Run, raw: Raw) -> None:
+    """The registry caches 0 bytes after a failed query (docs/resolutions.md#mistake-4)."""
     assert run(known_size("acme")) is None
     run(remember_timeout("acme"))
     assert isinstance(run(known_size("acme")), TimeoutError)
@@ -51,7 +51,7 @@ def test_only_top_level_repositories_have_such_a_size() -> None:
         remember_size("acme/web", 1)
 
 
-def test_a_url_is_kept_while_it_is_worth_handing_out(
+def test_a_url_is_cached_until_ten_minutes_before_its_end(
     redis_url: str, raw: Raw, manual_clock: ManualClock
 ) -> None:
     urls, until = UrlCache(), manual_clock() + timedelta(minutes=20)
@@ -108,7 +108,7 @@ def test_a_blob_is_known_by_itself_and_by_its_repository(run: Run, raw: Raw) -> 
 
 
 def test_a_blob_that_is_gone_is_in_no_repository(run: Run, raw: Raw) -> None:
-    """The registry leaves it in the sets, so that a push of it seems to have succeeded."""
+    """The registry leaves it in the sets, so a push seems to succeed (docs/resolutions.md#mistake-10)."""
     for repository in ("acme/web", "acme/api"):
         run(blobs.remember(repository, BlobDescriptor(DIGEST, 12, "x")))
     run(blobs.forget(DIGEST, "acme/web", "acme/api"))

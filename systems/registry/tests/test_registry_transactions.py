@@ -136,7 +136,7 @@ async def test_known_absence_ends_when_a_repository_or_its_parents_appear(
 
 
 class Held(CountingMetadata):
-    """A database whose answers can be held back after it has read them."""
+    """A database that can hold back the result of a query."""
 
     def __init__(self, inner: Metadata) -> None:
         super().__init__()
@@ -151,7 +151,7 @@ class Held(CountingMetadata):
         return self.inner.transaction()
 
 
-async def test_whoever_asks_after_a_commit_is_not_answered_from_before(
+async def test_a_lookup_after_a_commit_does_not_join_an_earlier_query(
     redis: AsyncDatabase, tmp_path: Path
 ) -> None:
     async with registry_in(redis, tmp_path) as other:
@@ -173,7 +173,7 @@ async def test_whoever_asks_after_a_commit_is_not_answered_from_before(
 
 
 class Slow(Registry):
-    """Comes late to the cache: what it committed is told when the gate opens."""
+    """Reaches the cache late: its commit is written there when the gate opens."""
 
     def __init__(self, redis: AsyncDatabase, metadata: Metadata) -> None:
         super().__init__(redis, metadata)
@@ -185,7 +185,7 @@ class Slow(Registry):
         await super()._committed(changes)
 
 
-async def test_what_was_committed_first_and_told_last_does_not_win(
+async def test_a_transaction_that_reaches_the_cache_last_does_not_overwrite_a_later_commit(
     redis: AsyncDatabase, tmp_path: Path
 ) -> None:
     async with registry_in(redis, tmp_path) as registry:
@@ -225,7 +225,7 @@ async def _resize(registry: Registry, repository: Repository, size: int) -> None
         await transaction.update(msgspec.structs.replace(repository, size=size))
 
 
-async def test_a_change_that_did_not_reach_the_cache_is_owed_until_it_does(
+async def test_a_change_that_did_not_reach_the_cache_is_retried(
     redis_url: str, make_proxy: Callable[[str], Proxy], raw: Raw, tmp_path: Path
 ) -> None:
     proxy = make_proxy(redis_url)

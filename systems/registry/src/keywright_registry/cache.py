@@ -50,7 +50,7 @@ class Miss(enum.Enum):
     """The reason for a cache miss."""
 
     ABSENT = "nothing is cached"
-    KNOWN_ABSENT = "it is cached that there is no repository"
+    KNOWN_ABSENT = "it is cached that the path has no repository"
     MISMATCH = "a repository of another path is cached"
 
 

@@ -1,7 +1,7 @@
 """Log positions (LSN): which database replica has seen the last write to a repository.
 
-Use the Redis of the load balancer, if it is another one. Errors are raised: read from the primary then. If
-there is no position, every replica will do.
+Use the Redis of the load balancer, if it is another one. Errors are raised: read from the primary then.
+Without a position every replica will do.
 """
 
 from __future__ import annotations

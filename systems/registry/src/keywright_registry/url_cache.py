@@ -44,7 +44,7 @@ class UrlCache(msgspec.Struct, frozen=True):
 def request_hash(path: str, options: Mapping[str, str]) -> str:
     """Return the SHA-256 of the path followed by each option as `name:value`, sorted, without `expiry`.
 
-    There is no separator, as in the registry: `a` with the option `b:c` has the same hash as `ab:c` alone.
+    Parts have no separator, as in the registry: `a` with the option `b:c` has the same hash as `ab:c` alone.
     """
     parts = [f"{name}:{value}" for name, value in sorted(options.items()) if name != "expiry"]
     return hashlib.sha256("".join([path, *parts]).encode()).hexdigest()

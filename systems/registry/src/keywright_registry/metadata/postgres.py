@@ -96,6 +96,8 @@ def _remedy(code: str) -> str:
         return "Another transaction was first: call again."
     if code == "42P01":
         return "Its tables are missing: run migrate() first."
+    if code == "42703":
+        return "Its tables belong to another program: give the registry a database of its own."
     if code == "57014":
         return "Look for a transaction that holds its locks for too long."
     return "Look the message up in the PostgreSQL documentation."

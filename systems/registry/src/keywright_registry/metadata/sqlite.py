@@ -154,6 +154,8 @@ def _remedy(name: str, reason: str) -> str:
         return "Another transaction was first: call again."
     if reason.startswith("no such table"):
         return "Its tables are missing: run migrate() first."
+    if reason.startswith("no such column"):
+        return "Its tables belong to another program: give the registry a database of its own."
     return "Look the message up in the SQLite documentation."
 
 

@@ -219,7 +219,9 @@ def _identity() -> _Identity:
         except KeyError:
             continue
         return _Identity(entry.pw_uid, entry.pw_gid, [])
-    raise EngineError("PostgreSQL refuses to run as root, and there is no user nobody. Add a user postgres.")
+    raise EngineError(
+        "PostgreSQL refuses to run as root, and the user nobody is missing. Add a user postgres."
+    )
 
 
 def _remove_shared_memory(pid_file: Path) -> None:

@@ -1,4 +1,4 @@
-"""A committed change reaches the cache, whatever is cancelled, lost or too slow between the two."""
+"""A committed change reaches the cache despite cancellations, lost replies and slow servers."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CACHED = b"registry:" + bytes(CachedRepository.of("acme"))
 
 
 class Answerless(CountingMetadata):
-    """A database that commits, and whose answer to that is lost once; it adds no counts."""
+    """A database whose reply to one commit is lost; it adds no counts."""
 
     def __init__(self, inner: Metadata, loss: BaseException | None = None) -> None:
         super().__init__()
@@ -84,7 +84,7 @@ async def size_in(registry: Registry) -> int | None:
     return found.size
 
 
-async def test_a_writer_that_is_cancelled_while_it_tells_the_cache_owes_it(
+async def test_a_path_is_stale_after_its_writer_was_cancelled_during_the_cache_write(
     redis_url: str, make_proxy: Callable[[str], Proxy], raw: Raw, tmp_path: Path
 ) -> None:
     proxy = make_proxy(redis_url)
@@ -92,7 +92,7 @@ async def test_a_writer_that_is_cancelled_while_it_tells_the_cache_owes_it(
         aconnect(proxy.url, settings=PATIENT) as redis,
         cached_acme(redis, tmp_path, deadline_seconds=60) as (registry, made),
     ):
-        proxy.delay(60)  # nobody is greeted any more, so nothing is sent
+        proxy.delay(60)  # no connection is greeted any more, so nothing is sent
         proxy.cut()
         before = proxy.connections
         writing = asyncio.create_task(resize(registry, made, 9))
@@ -119,7 +119,7 @@ async def test_a_writer_that_is_cancelled_while_it_tells_the_cache_owes_it(
 @pytest.mark.parametrize(
     "loss", [MetadataUnreachableError("here", "lost"), asyncio.CancelledError()], ids=["lost", "cancelled"]
 )
-async def test_a_commit_that_may_have_been_applied_is_told_to_the_cache(
+async def test_a_commit_with_a_lost_reply_invalidates_the_cache(
     loss: BaseException, redis: AsyncDatabase, tmp_path: Path
 ) -> None:
     async with cached_acme(redis, tmp_path) as (registry, made):
@@ -135,7 +135,7 @@ async def test_a_commit_that_may_have_been_applied_is_told_to_the_cache(
         await unsure.close()
 
 
-async def test_what_is_owed_is_paid_at_the_end_if_it_can_be(
+async def test_stale_paths_are_deleted_when_the_registry_is_closed(
     redis_url: str, make_proxy: Callable[[str], Proxy], raw: Raw, tmp_path: Path
 ) -> None:
     proxy = make_proxy(redis_url)
@@ -176,8 +176,8 @@ async def test_a_path_that_becomes_stale_again_during_its_deletion_stays_stale(
         assert not updater.stale
 
 
-async def test_many_changes_are_told_a_few_at_a_time_so_that_each_is_in_time(redis: AsyncDatabase) -> None:
-    """A rename of thousands would never be done within one deadline, however often it is tried."""
+async def test_many_changes_are_written_in_batches_that_meet_the_deadline(redis: AsyncDatabase) -> None:
+    """A rename of thousands of paths would never meet the deadline of one call."""
     cache = RepositoryCache()
     updater = CacheUpdater(
         CircuitBreaker(redis, deadline_seconds=0.2, reset_seconds=0.01), cache, CacheEventCounter()
@@ -194,7 +194,7 @@ async def test_many_changes_are_told_a_few_at_a_time_so_that_each_is_in_time(red
     await updater.close()
 
 
-async def test_a_key_of_another_type_does_not_fail_who_forgets_a_size(
+async def test_invalidating_the_size_of_a_key_of_another_type_does_not_fail(
     redis: AsyncDatabase, raw: Raw, tmp_path: Path
 ) -> None:
     async with cached_acme(redis, tmp_path) as (registry, made):
@@ -205,7 +205,7 @@ async def test_a_key_of_another_type_does_not_fail_who_forgets_a_size(
         assert await registry.find("acme") == made
 
 
-async def test_a_batch_under_way_and_what_was_counted_since_both_follow_a_rename(
+async def test_a_batch_under_way_and_later_counts_both_follow_a_rename(
     redis: AsyncDatabase, tmp_path: Path
 ) -> None:
     async with cached_acme(redis, tmp_path) as (registry, _):
