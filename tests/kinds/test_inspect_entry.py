@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from keywright import Id, Keyspace, Map, Secret, Set, SortedSet
+from keywright import Id, Keyspace, Map, Secret, Set, SortedSet, Value
 from keywright.errors import StoredDataError
 from keywright.testing.runs import Raw, Run
-from keywright.tools.describe.inspection import Hidden, inspect_entry
+from keywright.tools.describe.inspection import Hidden, inspect, inspect_entry
 
 pantry = Keyspace("pantry", "What is in the pantry.")
 
@@ -26,6 +26,21 @@ class Spices(Set[Id], key="spices", space=pantry):
 
 class Shelves(SortedSet[Id, int], key="shelves", space=pantry):
     """By height."""
+
+
+class Letters(Value[dict[str, str]], key="letter:<letter>", space=pantry):
+    """A letter, whose seal is nobody's business."""
+
+    letter: Id
+    hides = ("seal",)
+
+
+def test_a_field_that_a_key_hides_is_stored_and_not_shown(run: Run) -> None:
+    run(Letters("a").set({"to": "Ann", "seal": "sesame"}))
+    found = run(inspect(Letters("a")))
+    assert found is not None
+    assert found.value == {"to": "Ann", "seal": Hidden.SECRET}
+    assert run(Letters("a").get()) == {"to": "Ann", "seal": "sesame"}
 
 
 def test_an_entry_is_decoded_as_declared(run: Run) -> None:
