@@ -1,4 +1,4 @@
-"""Events about guilds and what they are made of. Each maker changes the home and tells what it did."""
+"""Events about guilds and their parts. Each maker changes the guild and returns the event."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keywright_discord.traffic.source import Bag, Json
 from keywright_discord.traffic.world import Home
 
 Maker = Callable[[Home], Json | None]
-"""The `d` of an event, or None when there is nothing that it could be about."""
+"""Makes the `d` of an event; None if the guild has nothing that it could be about."""
 
 
 def _guild_create(home: Home) -> Json:
@@ -101,7 +101,7 @@ def _thread_delete(home: Home) -> Json | None:
 
 
 def _thread_list_sync(home: Home) -> Json:
-    """Some threads are left out, as if they were archived meanwhile."""
+    """Leave out some threads, as if they had been archived meanwhile."""
     wanted: list[str] | None = None
     if home.source.chance(0.7):
         wanted = home.source.some(home.channels.ids, 3)
@@ -135,9 +135,9 @@ def _thread_members_update(home: Home) -> Json | None:
         added.append(made)
     taken = {each["user_id"] for each in added}
     gone = [person for person in home.source.some(home.members.ids, 2) if person not in taken]
-    told: Json = {"id": found, "guild_id": home.id, "member_count": home.source.number(50)}
-    told |= {"added_members": added} if added else {}
-    return told | ({"removed_member_ids": gone} if gone else {})
+    data: Json = {"id": found, "guild_id": home.id, "member_count": home.source.number(50)}
+    data |= {"added_members": added} if added else {}
+    return data | ({"removed_member_ids": gone} if gone else {})
 
 
 def _role_create(home: Home) -> Json:
@@ -201,7 +201,7 @@ def _stage_create(home: Home) -> Json | None:
 
 
 def _changed(bag: Callable[[Home], Bag[Json]], field: str) -> Maker:
-    """One of them gets new words in a field."""
+    """Return the maker that gives one item new words in a field."""
 
     def make(home: Home) -> Json | None:
         identity = bag(home).any_id(home.source)
@@ -214,7 +214,7 @@ def _changed(bag: Callable[[Home], Bag[Json]], field: str) -> Maker:
 
 
 def _gone(bag: Callable[[Home], Bag[Json]], *names: str) -> Maker:
-    """One of them goes; the event has these fields of it, or all."""
+    """Return the maker that removes one item; the event has these fields of it, or all."""
 
     def make(home: Home) -> Json | None:
         identity = bag(home).any_id(home.source)
@@ -230,8 +230,8 @@ def _gone(bag: Callable[[Home], Bag[Json]], *names: str) -> Maker:
 def _event_user(home: Home) -> Json | None:
     found = home.events.any_id(home.source)
     person = home.someone().user["id"]
-    told = {"guild_scheduled_event_id": found, "user_id": person, "guild_id": home.id}
-    return None if found is None else told
+    data = {"guild_scheduled_event_id": found, "user_id": person, "guild_id": home.id}
+    return None if found is None else data
 
 
 def _only_guild(home: Home) -> Json:

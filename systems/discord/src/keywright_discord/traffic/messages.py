@@ -1,4 +1,4 @@
-"""Messages and interactions: the objects that carry the most others."""
+"""Messages and interactions: the objects with the most nested ones."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from keywright_discord.traffic.source import Json, Source
 
 
 class Speaker(NamedTuple):
-    """Somebody in a guild, or in a direct message when there is no member."""
+    """A person in a guild, or in a direct message if the member is None."""
 
     user: Json
     member: Json | None
 
 
 class Setting(NamedTuple):
-    """Where something is said, and who is there to be mentioned."""
+    """The channel of a message, and the people who can be mentioned."""
 
     channel: str
     guild: str | None
@@ -173,7 +173,7 @@ def interaction(source: Source, setting: Setting, asking: Speaker) -> Json:
     elif source.chance(0.3):
         held = message(source, setting, source.pick(setting.present))
         for name in ("guild_id", "member"):
-            held.pop(name, None)  # as Discord leaves them out here
+            held.pop(name, None)  # Discord omits them here
         made |= {"type": 3, "message": held, "data": {"custom_id": "again", "component_type": 2}}
     return made
 

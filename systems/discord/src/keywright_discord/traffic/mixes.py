@@ -1,4 +1,4 @@
-"""How often each event comes: weights, to be changed by name."""
+"""The frequency of each event: weights, to be overridden by name."""
 
 from __future__ import annotations
 

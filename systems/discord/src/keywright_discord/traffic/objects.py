@@ -47,7 +47,7 @@ def _tag(source: Source) -> Json:
 
 
 def member(source: Source, roles: Sequence[str]) -> Json:
-    """A member without its user."""
+    """Return a member without its user."""
     return {
         "roles": source.some(roles, 3),
         "nick": source.words(2) if source.chance(0.2) else None,
@@ -101,7 +101,7 @@ def overwrites(source: Source, roles: Sequence[str], users: Sequence[str]) -> li
 
 
 def channel(source: Source, identity: str, kind: int, given: Sequence[Json]) -> Json:
-    """A channel as a guild carries it, without `guild_id`; `given` are its permission overwrites."""
+    """Return a channel as GUILD_CREATE contains it, without `guild_id`; `given` are its overwrites."""
     made: Json = {
         "id": identity,
         "type": kind,
@@ -180,7 +180,7 @@ def thread(source: Source, identity: str, guild: str, parent: Json, owner: str) 
 
 
 def thread_member(source: Source) -> Json:
-    """The bot's own, as a thread carries it: neither thread nor user is named."""
+    """Return the bot's own membership as a thread contains it, without thread and user."""
     return {"join_timestamp": source.time(), "flags": 1, "mute_config": None, "muted": False}
 
 

@@ -1,4 +1,4 @@
-"""Events about people: what they say, how they react, where they are, whether they stay."""
+"""Events about people: messages, reactions, presences, voice states, members."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _message_create(home: Home) -> Json:
 
 
 def _direct_message(home: Home) -> Json:
-    """No guild and no members: the channel has no key."""
+    """Return a message without guild and member."""
     person = Speaker(home.someone().user, None)
     setting = Setting(home.source.snowflake(), None, [person], home.world.application)
     return messages.message(home.source, setting, person)
@@ -52,7 +52,7 @@ def _message_update(home: Home) -> Json | None:
     if found is None:
         return None
     changed = {"content": home.source.words(5), "edited_timestamp": home.source.time()}
-    if home.source.chance(0.3):  # embeds that Discord resolved later come alone
+    if home.source.chance(0.3):  # Discord sends embeds that it resolved later alone
         return {name: found[name] for name in ("id", "channel_id", "guild_id")} | {"embeds": []}
     return home.remember({**found, **changed})
 
@@ -81,7 +81,7 @@ def _reaction_add(home: Home) -> Json | None:
         return None
     person = home.someone().user["id"]
     burst = home.source.chance(0.1)
-    told = {
+    data = {
         "user_id": person,
         "channel_id": found["channel_id"],
         "message_id": found["id"],
@@ -91,8 +91,8 @@ def _reaction_add(home: Home) -> Json | None:
         "burst": burst,
         "type": int(burst),
     }
-    home.reactions.put(str(home.source.number(50)), told)
-    return {**told, "member": home.whole_member(person)}
+    home.reactions.put(str(home.source.number(50)), data)
+    return {**data, "member": home.whole_member(person)}
 
 
 def _reaction_remove(home: Home) -> Json | None:
@@ -124,14 +124,14 @@ def _poll_vote(home: Home) -> Json | None:
 
 def _presence_update(home: Home) -> Json:
     person = home.someone().user
-    told = objects.presence(home.source, person["id"], offline=0.3) | {"guild_id": home.id}
-    if told["status"] == "offline":
+    data = objects.presence(home.source, person["id"], offline=0.3) | {"guild_id": home.id}
+    if data["status"] == "offline":
         home.presences.drop(person["id"])
     else:
-        home.presences.put(person["id"], {name: told[name] for name in told if name != "guild_id"})
+        home.presences.put(person["id"], {name: data[name] for name in data if name != "guild_id"})
     if home.source.chance(0.1):
-        told["user"] = {"id": person["id"], "username": person["username"], "avatar": person["avatar"]}
-    return told
+        data["user"] = {"id": person["id"], "username": person["username"], "avatar": person["avatar"]}
+    return data
 
 
 def _typing_start(home: Home) -> Json:
@@ -146,7 +146,7 @@ def _typing_start(home: Home) -> Json:
 
 
 def _member_add(home: Home) -> Json:
-    """Now and then one who is there already, as Discord repeats itself (A50)."""
+    """Return a new member, or now and then a known one: Discord repeats this event."""
     if home.source.chance(0.1):
         person = home.someone().user["id"]
         return home.whole_member(person) | {"guild_id": home.id}
@@ -156,7 +156,7 @@ def _member_add(home: Home) -> Json:
 
 
 def _member_update(home: Home) -> Json | None:
-    """The update leaves out `deaf` and `mute` (A49), and may bring a new user name."""
+    """Return an update without `deaf` and `mute`, as Discord sends it, sometimes with a new user name."""
     person = home.members.any_id(home.source)
     known = None if person is None else home.members.get(person)
     if person is None or known is None:
@@ -164,8 +164,8 @@ def _member_update(home: Home) -> Json | None:
     home.members.put(person, {**known, "nick": home.source.words(1), "roles": known["roles"][1:]})
     if home.source.chance(0.2):
         home.world.users[person] = {**home.world.users[person], "global_name": home.source.words(1)}
-    told = home.whole_member(person) | {"guild_id": home.id}
-    return {name: value for name, value in told.items() if name not in ("deaf", "mute")}
+    data = home.whole_member(person) | {"guild_id": home.id}
+    return {name: value for name, value in data.items() if name not in ("deaf", "mute")}
 
 
 def _member_remove(home: Home) -> Json | None:

@@ -1,4 +1,4 @@
-"""Where all of the traffic's chance comes from: one seed gives the same traffic everywhere."""
+"""The random source of traffic: one seed gives the same traffic everywhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORDS = (
 
 
 class Source:
-    """Chance, time and ids. Ids are unique and above 2^53, as Discord's are."""
+    """Random choices, time and ids. Ids are unique and above 2^53, as Discord's are."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -32,11 +32,11 @@ class Source:
         return str(self._ms << 22 | int(random.random() * (1 << 22)))
 
     def time(self) -> str:
-        """Now, as Discord writes it."""
+        """Return the simulated time in Discord's format."""
         return (_DISCORD_EPOCH + timedelta(milliseconds=self._ms)).isoformat(timespec="microseconds")
 
     def past(self) -> str:
-        """A moment of the last three years."""
+        """Return a time in the last three years."""
         days = self.random.random() * 1000
         return (_START - timedelta(days=days)).isoformat(timespec="microseconds")
 
@@ -50,7 +50,7 @@ class Source:
         return options[int(self.random.random() * len(options))]
 
     def some(self, options: Sequence[T], most: int) -> list[T]:
-        """Up to `most` different ones."""
+        """Return up to `most` different options."""
         return self.random.sample(options, min(len(options), self.number(most + 1)))
 
     def hexadecimal(self) -> str:
@@ -64,7 +64,7 @@ class Source:
 
 
 class Bag(Generic[T]):
-    """Things by id, of which one can be picked or taken at random in constant time."""
+    """Items by id; one can be picked or removed at random in constant time."""
 
     def __init__(self) -> None:
         self._things: dict[str, T] = {}

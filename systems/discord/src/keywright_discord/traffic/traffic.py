@@ -1,4 +1,4 @@
-"""What one gateway session receives."""
+"""Traffic of one gateway session."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _ATTEMPTS = 100
 
 
 class Traffic:
-    """Traffic of a world that the seed decides: the same seed and calls give the same bytes.
+    """Traffic of a simulated world: the same seed and calls give the same bytes.
 
-    What it hands out belongs to the world: encode it or copy it, but do not change it.
+    The returned objects belong to the world: encode or copy them, but do not change them.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -36,7 +36,7 @@ class Traffic:
 
     @property
     def world(self) -> World:
-        """What the events are about; to look at, or to change between events."""
+        """The simulated world; a caller may change it between events."""
         return self._world
 
     @property
@@ -45,12 +45,12 @@ class Traffic:
         return list(self._world.homes.ids)
 
     def guild(self, members: int = 1000) -> Json:
-        """The `d` of a GUILD_CREATE for a new guild; 1,000 members are about 620 KB of JSON."""
+        """Return the `d` of a GUILD_CREATE for a new guild; 1,000 members are about 620 KB of JSON."""
         home = Home(self._world, members)
         return self._world.homes.put(home.id, home).created()
 
     def ready(self, shard: tuple[int, int] = (0, 1)) -> Json:
-        """The `d` of a READY that names the guilds the bot is in."""
+        """Return the `d` of a READY that lists the guilds the bot is in."""
         return {
             "v": 10,
             "user": {**self._world.bot, "email": None, "verified": True, "mfa_enabled": False, "flags": 0},
@@ -67,9 +67,9 @@ class Traffic:
     def events(
         self, count: int, *, guilds: int = 2, members: int = 50, mix: Mapping[str, float] | None = None
     ) -> Iterator[tuple[str, Any]]:
-        """So many dispatches (`t`, `d`); the first call begins the session with READY and its guilds.
+        """Yield `count` dispatches (`t`, `d`); the first call begins the session with READY and its guilds.
 
-        `mix` changes weights of EVERYDAY by name. A guild that was left makes room for a new one.
+        `mix` overrides weights of EVERYDAY by name. A guild that was left is replaced by a new one.
         """
         opening = self._opening(guilds, members)
         for _, event in zip(range(count), opening, strict=False):
@@ -80,7 +80,7 @@ class Traffic:
     def packets(
         self, count: int, *, guilds: int = 2, members: int = 50, mix: Mapping[str, float] | None = None
     ) -> Iterator[bytes]:
-        """The same as gateway packets, each the JSON of `{"op": 0, "t": …, "s": …, "d": …}`."""
+        """Yield the same events as gateway packets, each the JSON of `{"op": 0, "t": …, "s": …, "d": …}`."""
         encode = msgspec.json.Encoder().encode
         events = self.events(count, guilds=guilds, members=members, mix=mix)
         for sequence, (event, data) in enumerate(events, 1):
@@ -107,7 +107,7 @@ class Traffic:
                 yield self._one(names, weights)
 
     def _one(self, names: list[str], weights: list[float]) -> tuple[str, Any]:
-        """An event that is possible now; a guild that is unavailable only comes back or goes."""
+        """Return an event that is possible now; an unavailable guild only comes back or is removed."""
         for _ in range(_ATTEMPTS):
             home = self._world.homes.any(self._source)
             assert home is not None

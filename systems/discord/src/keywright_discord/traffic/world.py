@@ -1,4 +1,4 @@
-"""The little world that events are about, so that they mostly refer to what is there."""
+"""The simulated world that events are about, so that they mostly refer to entities that exist."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LARGE = 250
 
 
 class World:
-    """The bot, everybody it has met, and the guilds it is in."""
+    """The bot, all users it has met, and the guilds it is in."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -30,7 +30,7 @@ class World:
 
 
 class Home:
-    """A guild as Discord has it."""
+    """The state of one guild on Discord's side."""
 
     def __init__(self, world: World, members: int) -> None:
         self.world = world
@@ -176,7 +176,7 @@ class Home:
         return self.messages.put(message["id"], message)
 
     def one_channel(self, *kinds: int) -> Json | None:
-        """A channel of one of these types; a few tries, so that it costs the same in any guild."""
+        """Return a channel of one of these types, or None after a few tries, so that the cost is bounded."""
         for _ in range(8):
             found = self.channels.any(self.source)
             if found is not None and found["type"] in kinds:
@@ -188,7 +188,7 @@ class Home:
         return Speaker(self.world.users[person], self.members.get(person))
 
     def setting(self) -> Setting:
-        """A text channel or a thread, and people in it."""
+        """Return a text channel or a thread, and people in it."""
         where = self.threads.any_id(self.source) if self.source.chance(0.3) else None
         if where is None:
             found = self.one_channel(TEXT, NEWS)
@@ -200,7 +200,7 @@ class Home:
         return {"user": self.world.users[person], **(self.members.get(person) or {})}
 
     def created(self) -> Json:
-        """GUILD_CREATE: children without `guild_id` where Discord leaves it out (A68)."""
+        """Return the `d` of a GUILD_CREATE; children lack `guild_id` where Discord omits it."""
         source = self.source
         return {
             **self.props,
@@ -233,7 +233,7 @@ class Home:
         return {**thread, "member": objects.thread_member(self.source)}
 
     def updated(self) -> Json:
-        """GUILD_UPDATE: without what only GUILD_CREATE has (A62)."""
+        """Return the `d` of a GUILD_UPDATE, without the fields that only GUILD_CREATE has."""
         children: dict[str, Iterable[Json]] = {
             "roles": self.roles.values(),
             "emojis": self.emojis.values(),
