@@ -1,8 +1,8 @@
-"""Typed views of documents, for those who want attributes instead of dicts.
+"""Typed views of documents, for programs that prefer attributes to dicts.
 
-A view has the documented fields that programs use most; what Discord adds to them is in the document
-and not in the view. All but the id is optional, so a view fits what is stored and what is hydrated:
-a reference is the id before and the view of it after. Tokens are in no view.
+A view has the documented fields that programs use most; other fields are only in the document. All but
+the id is optional, so a view fits a stored and a hydrated document: a reference is an id in the former
+and a view in the latter. No view has a token.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ class View(msgspec.Struct, kw_only=True, frozen=True):
     """The base of all views."""
 
 
-class User(View, frozen=True):
+class UserView(View, frozen=True):
+    """A user."""
+
     id: str
     username: str | None = None
     global_name: str | None = None
@@ -33,15 +35,17 @@ class User(View, frozen=True):
     bot: bool = False
     system: bool = False
     public_flags: int = 0
-    member: Member | None = None
-    """What a mention adds to its user."""
+    member: MemberView | None = None
+    """The member of the guild, in the mentions of a hydrated message."""
 
 
-class Member(View, frozen=True):
-    """A member, whose user is there when it was hydrated."""
+class MemberView(View, frozen=True):
+    """A member of a guild."""
 
-    user: User | None = None
+    user: UserView | None = None
+    """Only in a hydrated document: DRC stores members without their users."""
     guild_id: str | None = None
+    """Only if the last event about the member had it."""
     nick: str | None = None
     avatar: str | None = None
     roles: list[str] = []
@@ -54,7 +58,9 @@ class Member(View, frozen=True):
     flags: int = 0
 
 
-class Role(View, frozen=True):
+class RoleView(View, frozen=True):
+    """A role of a guild."""
+
     id: str
     name: str | None = None
     color: int = 0
@@ -68,20 +74,23 @@ class Role(View, frozen=True):
     flags: int = 0
 
 
-class Emoji(View, frozen=True):
-    """An emoji; one that is no custom one has a name and no id."""
+class EmojiView(View, frozen=True):
+    """An emoji; one that is not custom has a name and no id."""
 
     id: str | None = None
     name: str | None = None
     roles: list[str] = []
-    user: User | str | None = None
+    user: UserView | str | None = None
+    """The user who added it."""
     require_colons: bool = True
     managed: bool = False
     animated: bool = False
     available: bool = True
 
 
-class Sticker(View, frozen=True):
+class StickerView(View, frozen=True):
+    """A custom sticker of a guild."""
+
     id: str
     name: str | None = None
     description: str | None = None
@@ -89,11 +98,14 @@ class Sticker(View, frozen=True):
     type: int | None = None
     format_type: int | None = None
     guild_id: str | None = None
-    user: User | str | None = None
+    user: UserView | str | None = None
+    """The user who added it."""
     available: bool = True
 
 
-class Guild(View, frozen=True):
+class GuildView(View, frozen=True):
+    """A guild without its parts that have keys of their own."""
+
     id: str
     name: str | None = None
     icon: str | None = None
@@ -113,28 +125,33 @@ class Guild(View, frozen=True):
     joined_at: str | None = None
     large: bool = False
     unavailable: bool = False
+    """Discord has an outage; the rest is as it was before."""
 
 
-class ThreadMember(View, frozen=True):
-    """Who is in a thread; `id` is the thread's."""
+class ThreadMemberView(View, frozen=True):
+    """A member of a thread."""
 
     id: str | None = None
+    """The id of the thread."""
     user_id: str | None = None
     join_timestamp: str | None = None
     flags: int = 0
-    member: Member | None = None
+    member: MemberView | None = None
 
 
-class Overwrite(View, frozen=True):
-    """What a role (type 0) or a member (type 1) may do in one channel."""
+class OverwriteView(View, frozen=True):
+    """The permissions of a role or a member in one channel."""
 
     id: str
     type: int | None = None
+    """0 for a role, 1 for a member."""
     allow: str | None = None
     deny: str | None = None
 
 
-class ThreadMetadata(View, frozen=True):
+class ThreadMetadataView(View, frozen=True):
+    """The state of a thread."""
+
     archived: bool = False
     locked: bool = False
     archive_timestamp: str | None = None
@@ -142,7 +159,7 @@ class ThreadMetadata(View, frozen=True):
     invitable: bool | None = None
 
 
-class Channel(View, frozen=True):
+class ChannelView(View, frozen=True):
     """A channel or a thread."""
 
     id: str
@@ -158,16 +175,20 @@ class Channel(View, frozen=True):
     rate_limit_per_user: int | None = None
     bitrate: int | None = None
     user_limit: int | None = None
-    permission_overwrites: list[Overwrite] = []
+    permission_overwrites: list[OverwriteView] = []
     owner_id: str | None = None
     message_count: int | None = None
     member_count: int | None = None
-    thread_metadata: ThreadMetadata | None = None
-    member: ThreadMember | None = None
-    members: list[ThreadMember] = []
+    thread_metadata: ThreadMetadataView | None = None
+    member: ThreadMemberView | None = None
+    """The bot's own membership, in a hydrated thread."""
+    members: list[ThreadMemberView] = []
+    """All known members, in a hydrated thread."""
 
 
-class Attachment(View, frozen=True):
+class AttachmentView(View, frozen=True):
+    """A file of a message."""
+
     id: str
     filename: str | None = None
     content_type: str | None = None
@@ -177,27 +198,33 @@ class Attachment(View, frozen=True):
     height: int | None = None
 
 
-class Reaction(View, frozen=True):
-    """How many reacted with an emoji when the message was received."""
+class ReactionView(View, frozen=True):
+    """The reactions with one emoji, as counted when the message was received."""
 
-    emoji: Emoji | None = None
+    emoji: EmojiView | None = None
     count: int | None = None
     me: bool = False
 
 
-class MessageReference(View, frozen=True):
+class MessageReferenceView(View, frozen=True):
+    """The ids of the message that a message answers or forwards."""
+
     type: int | None = None
     message_id: str | None = None
     channel_id: str | None = None
     guild_id: str | None = None
 
 
-class Message(View, frozen=True):
+class MessageView(View, frozen=True):
+    """A message."""
+
     id: str
     channel_id: str | None = None
     guild_id: str | None = None
-    author: User | str | None = None
-    member: Member | None = None
+    author: UserView | str | None = None
+    """A user, or the id of a webhook, which is not a user."""
+    member: MemberView | None = None
+    """The author as a member of the guild, in a hydrated message."""
     content: str | None = None
     timestamp: str | None = None
     edited_timestamp: str | None = None
@@ -206,23 +233,28 @@ class Message(View, frozen=True):
     tts: bool = False
     pinned: bool = False
     mention_everyone: bool = False
-    mentions: list[User | str] = []
+    mentions: list[UserView | str] = []
     mention_roles: list[str] = []
-    attachments: list[Attachment] = []
+    attachments: list[AttachmentView] = []
     embeds: list[dict[str, Any]] = []
-    reactions: list[Reaction] = []
+    reactions: list[ReactionView] = []
+    """Counts as received; the users are in the keys of reactions."""
     webhook_id: str | None = None
     application_id: str | None = None
-    message_reference: MessageReference | None = None
-    referenced_message: Message | str | None = None
-    thread: Channel | str | None = None
+    message_reference: MessageReferenceView | None = None
+    referenced_message: MessageView | str | None = None
+    """The message that this one answers; None also if it was deleted."""
+    thread: ChannelView | str | None = None
+    """The thread that began with this message."""
 
 
-class VoiceState(View, frozen=True):
+class VoiceStateView(View, frozen=True):
+    """A user's connection to a voice channel."""
+
     user_id: str
     guild_id: str | None = None
     channel_id: str | None = None
-    member: Member | None = None
+    member: MemberView | None = None
     deaf: bool = False
     mute: bool = False
     self_deaf: bool = False
@@ -233,20 +265,24 @@ class VoiceState(View, frozen=True):
     request_to_speak_timestamp: str | None = None
 
 
-class Presence(View, frozen=True):
-    user: User | str
+class PresenceView(View, frozen=True):
+    """The status and activities of a user."""
+
+    user: UserView | str
     guild_id: str | None = None
     status: str | None = None
     activities: list[dict[str, Any]] = []
     client_status: dict[str, str] = {}
 
 
-class ScheduledEvent(View, frozen=True):
+class ScheduledEventView(View, frozen=True):
+    """A scheduled event of a guild."""
+
     id: str
     guild_id: str | None = None
     channel_id: str | None = None
     creator_id: str | None = None
-    creator: User | str | None = None
+    creator: UserView | str | None = None
     name: str | None = None
     description: str | None = None
     scheduled_start_time: str | None = None
@@ -256,7 +292,9 @@ class ScheduledEvent(View, frozen=True):
     user_count: int | None = None
 
 
-class StageInstance(View, frozen=True):
+class StageInstanceView(View, frozen=True):
+    """A live stage of a stage channel."""
+
     id: str
     guild_id: str | None = None
     channel_id: str | None = None
@@ -265,55 +303,59 @@ class StageInstance(View, frozen=True):
     guild_scheduled_event_id: str | None = None
 
 
-class Invite(View, frozen=True):
+class InviteView(View, frozen=True):
+    """An invite to a guild."""
+
     code: str
     guild_id: str | None = None
     channel_id: str | None = None
-    inviter: User | str | None = None
-    target_user: User | str | None = None
+    inviter: UserView | str | None = None
+    target_user: UserView | str | None = None
+    """The user whose stream the invite shows."""
     created_at: str | None = None
     expires_at: str | None = None
     max_age: int | None = None
+    """Seconds until it expires; 0 means no expiry."""
     max_uses: int | None = None
     uses: int | None = None
     temporary: bool = False
 
 
 def view(kind: type[V], document: Object) -> V:
-    """A document as a view; UsageError names the field that is of another type.
+    """Return a document as a view. Raise UsageError if a field has another type.
 
-    What a writer that encodes with Lua's cjson leaves behind (A10) is read as what was meant: `{}` for
-    an empty list, floats for integers; so are ids that are numbers, and null where a field has a default.
+    The output of a writer with Lua's cjson is accepted (docs/resolutions.md#a10): `{}` for an empty list,
+    floats for integers. So are numbers as ids, and null for a field that has a default.
     """
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError:
-        pass  # rare, so looked at again with more patience
+        pass  # rare, so only then the slower and more tolerant conversion
     try:
-        return msgspec.convert(_mended(inspect.type_info(kind), document), kind, strict=False)
+        return msgspec.convert(_tolerant(inspect.type_info(kind), document), kind, strict=False)
     except msgspec.ValidationError as error:
         raise UsageError(
-            f"this document is no {kind.__name__}: {error}. Read it as the dict that it is."
+            f"the document does not fit {kind.__name__}: {error}. Use the document itself."
         ) from error
 
 
-def _mended(expected: inspect.Type, value: Any) -> Any:
-    """The value as its type would have it."""
+def _tolerant(expected: inspect.Type, value: Any) -> Any:
+    """Return the value in the form that its type expects."""
     options = expected.types if isinstance(expected, inspect.UnionType) else (expected,)
     for option in options:
         if isinstance(option, inspect.ListType) and (isinstance(value, list) or value == {}):
-            return [_mended(option.item_type, each) for each in value]
+            return [_tolerant(option.item_type, each) for each in value]
         if isinstance(option, inspect.StructType) and isinstance(value, dict):
-            return _mended_fields(option, value)
+            return _tolerant_fields(option, value)
         if isinstance(option, inspect.StrType) and type(value) is int:
             return str(value)
     return value
 
 
-def _mended_fields(expected: inspect.StructType, value: Object) -> Object:
+def _tolerant_fields(expected: inspect.StructType, value: Object) -> Object:
     fields = {field.encode_name: field for field in expected.fields}
     return {
-        name: _mended(fields[name].type, each)
+        name: _tolerant(fields[name].type, each)
         for name, each in value.items()
         if name in fields and (each is not None or fields[name].required)
     }

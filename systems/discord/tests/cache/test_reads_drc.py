@@ -1,4 +1,4 @@
-"""DRC read back: every entity, every listing, and references put back in few round trips."""
+"""Reads of DRC: every entity, every listing, and hydration in few round trips."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from keywright import Call, RoundTrip, aconnect, connect, expires_in
 from keywright.errors import StoredDataError, UsageError, VariableError
 from keywright.operations import Procedure
-from keywright.testing.runs import OpenRun, Raw, Run
+from keywright.testing import OpenRun, Raw, Run
 from keywright_discord import views
 from keywright_discord.document_reads import drop_dead
 from keywright_discord.drc import bind, schema
@@ -60,7 +60,7 @@ def fill(run: Run, *events: Event) -> None:
 
 @pytest.fixture(params=["single", "cluster"])
 def drc(request: pytest.FixtureRequest, open_run: OpenRun) -> Run:
-    """An empty DRC cache: on a single server and on a cluster, with each engine."""
+    """Return a runner of an empty DRC cache: on a single server and on a cluster, with each engine."""
     url = request.getfixturevalue("redis_url" if request.param == "single" else "cluster_url")
     return open_run(url, *bind("bot"))
 
@@ -214,7 +214,7 @@ def test_hydrating_gives_back_what_the_gateway_sent(run: Run) -> None:
     fill(run, event("MESSAGE_CREATE", sent))
     thread = {**sent["thread"], "guild_id": GUILD, "member": {"flags": 1, "id": THREAD, "user_id": BOT}}
     known = {**sent["referenced_message"], "guild_id": GUILD, "member": member()}
-    # The thread keeps what it was told of the newest message, so it is compared by what was sent.
+    # The stored thread has a newer last_message_id, so it is compared with the event.
     found = run(hydrated.message(ANSWER))
     assert found is not None
     assert found["thread"].items() >= thread.items()
@@ -272,7 +272,7 @@ def test_documents_of_other_writers_are_read_as_they_are(run: Run, odd: Json) ->
     assert run(hydrated.message(FIRST)) == stored
 
 
-def test_a_document_that_is_no_json_names_its_key(run: Run, raw: Raw) -> None:
+def test_a_document_that_is_not_json_names_its_key(run: Run, raw: Raw) -> None:
     fill(run, event("MESSAGE_CREATE", message()))
     raw("SET", "keywright:v1json:users:11", "{")
     with pytest.raises(StoredDataError, match="keywright:v1json:users:11"):
@@ -315,14 +315,12 @@ def test_an_observer_sees_three_round_trips_for_a_hundred_messages(redis_url: st
     assert len(trips) == 3
 
 
-def test_many_readers_of_one_loop_read_at_the_same_time(redis_url: str) -> None:
-    async def main() -> None:
-        async with aconnect(redis_url, *bind("bot")) as db:
-            await db.run(DrcCache().apply([*OPENING, event("MESSAGE_CREATE", answer())]))
-            found = await asyncio.gather(*(db.run(hydrated.message(ANSWER)) for _ in range(50)))
-            assert all(each == found[0] for each in found)
-
-    asyncio.run(main())
+@pytest.mark.anyio
+async def test_many_readers_of_one_loop_read_at_the_same_time(redis_url: str) -> None:
+    async with aconnect(redis_url, *bind("bot")) as db:
+        await db.run(DrcCache().apply([*OPENING, event("MESSAGE_CREATE", answer())]))
+        found = await asyncio.gather(*(db.run(hydrated.message(ANSWER)) for _ in range(50)))
+        assert all(each == found[0] for each in found)
 
 
 @pytest.mark.parametrize(
@@ -441,12 +439,12 @@ def test_whatever_traffic_leaves_can_be_read_hydrated_and_viewed(run: Run, seed:
     assert messages
     for found in run(whole.messages(messages)):
         assert found is not None
-        assert isinstance(view(views.Message, found).author, views.User)
+        assert isinstance(view(views.MessageView, found).author, views.UserView)
         assert "username" in found["author"] or "webhook_id" in found
     for guild, body in run(listings.guilds()).items():
-        assert view(views.Guild, body).id == guild
+        assert view(views.GuildView, body).id == guild
         for member_id, each in run(whole.members(guild)).items():
-            viewed = view(views.Member, each).user
+            viewed = view(views.MemberView, each).user
             assert viewed is not None
             assert viewed.id == member_id
         for kind, listing in LISTED.items():
@@ -455,12 +453,12 @@ def test_whatever_traffic_leaves_can_be_read_hydrated_and_viewed(run: Run, seed:
 
 
 LISTED: dict[type[views.View], Callable[[DrcHydrated, str], Call[dict[str, Json]]]] = {
-    views.Channel: lambda _, guild: listings.channels(guild),
-    views.Emoji: lambda whole, guild: whole.emojis(guild),
-    views.Presence: lambda whole, guild: whole.presences(guild),
-    views.Role: lambda _, guild: listings.roles(guild),
-    views.ScheduledEvent: lambda whole, guild: whole.scheduled_events(guild),
-    views.StageInstance: lambda _, guild: listings.stage_instances(guild),
-    views.Sticker: lambda whole, guild: whole.stickers(guild),
-    views.VoiceState: lambda whole, guild: whole.voice_states(guild),
+    views.ChannelView: lambda _, guild: listings.channels(guild),
+    views.EmojiView: lambda whole, guild: whole.emojis(guild),
+    views.PresenceView: lambda whole, guild: whole.presences(guild),
+    views.RoleView: lambda _, guild: listings.roles(guild),
+    views.ScheduledEventView: lambda whole, guild: whole.scheduled_events(guild),
+    views.StageInstanceView: lambda _, guild: listings.stage_instances(guild),
+    views.StickerView: lambda whole, guild: whole.stickers(guild),
+    views.VoiceStateView: lambda whole, guild: whole.voice_states(guild),
 }

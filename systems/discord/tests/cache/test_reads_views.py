@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from keywright.errors import UsageError
-from keywright.testing.runs import Run
+from keywright.testing import Run
 from keywright_discord import views
 from keywright_discord.drc.hydrated import DrcHydrated
 from keywright_discord.drc.reads import DrcReads
@@ -21,34 +21,36 @@ def test_a_message_is_viewed_before_and_after_it_is_hydrated(run: Run) -> None:
     hydrated = run(DrcHydrated().message(ANSWER))
     assert stored is not None
     assert hydrated is not None
-    plain = view(views.Message, stored)
+    plain = view(views.MessageView, stored)
     assert (plain.author, plain.mentions, plain.referenced_message, plain.thread) == (
         BEN,
         [ANN, CAT],
         FIRST,
         THREAD,
     )
-    whole = view(views.Message, hydrated)
-    assert isinstance(whole.author, views.User)
+    whole = view(views.MessageView, hydrated)
+    assert isinstance(whole.author, views.UserView)
     assert whole.author.username == "user 12"
-    assert isinstance(whole.mentions[0], views.User)
+    assert isinstance(whole.mentions[0], views.UserView)
     assert whole.mentions[0].member is not None
     assert whole.mentions[0].member.roles == ["110"]
-    assert isinstance(whole.referenced_message, views.Message)
+    assert isinstance(whole.referenced_message, views.MessageView)
     assert whole.referenced_message.content == "message 300"
-    assert isinstance(whole.thread, views.Channel)
+    assert isinstance(whole.thread, views.ChannelView)
 
 
 def test_unknown_fields_are_left_to_the_document() -> None:
-    assert view(views.Guild, guild(invented={"tomorrow": 1})).member_count == 3
+    assert view(views.GuildView, guild(invented={"tomorrow": 1})).member_count == 3
 
 
 def test_what_cjson_made_of_a_document_is_read_as_meant() -> None:
-    found = view(views.Message, {"id": FIRST, "mentions": {}, "type": 19.0, "flags": None, "content": "null"})
+    found = view(
+        views.MessageView, {"id": FIRST, "mentions": {}, "type": 19.0, "flags": None, "content": "null"}
+    )
     assert (found.mentions, found.type, found.flags, found.content) == ([], 19, 0, "null")
-    nested = view(views.Message, {"id": FIRST, "mentions": [{"id": 11, "member": {"roles": {}}}]})
-    assert isinstance(nested.mentions[0], views.User)
-    assert (nested.mentions[0].id, nested.mentions[0].member) == (ANN, views.Member())
+    nested = view(views.MessageView, {"id": FIRST, "mentions": [{"id": 11, "member": {"roles": {}}}]})
+    assert isinstance(nested.mentions[0], views.UserView)
+    assert (nested.mentions[0].id, nested.mentions[0].member) == (ANN, views.MemberView())
 
 
 @pytest.mark.parametrize(
@@ -56,8 +58,8 @@ def test_what_cjson_made_of_a_document_is_read_as_meant() -> None:
     [({"username": "a"}, "missing required field `id`"), (user(ANN, bot=[]), "at `$.bot`")],
 )
 def test_a_document_of_another_kind_is_refused(document: dict[str, object], reason: str) -> None:
-    with pytest.raises(UsageError, match="this document is no User") as refused:
-        view(views.User, document)
+    with pytest.raises(UsageError, match="the document does not fit UserView") as refused:
+        view(views.UserView, document)
     assert reason in str(refused.value)
 
 
