@@ -12,7 +12,7 @@ from browsing import Chromium
 from exploring import exploring, key_path, watched
 from keywright import FreeText, Id, Keyspace, List, Map, Record, RestOfName, Set, Value, refers
 from keywright.testing.runs import Raw
-from keywright_discord.documents import Document
+from keywright_discord.raw_json import Document
 
 harm = Keyspace("harm", "What <b>others</b> wrote.", prefix="harm")
 SCRIPT = "<script>document.title='harmed'</script><img src=x onerror=document.title='harmed'>"

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from keywright import Call, Context
-from keywright.testing.runs import Run
+from keywright.testing import Run
 
 Event = tuple[str, bytes]
 Json = dict[str, Any]

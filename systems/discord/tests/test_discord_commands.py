@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from invoking import Invoke
 from keywright import connect
 from keywright.cli import app
-from keywright.testing.runs import Raw
-from keywright_discord import ingest as ingestion
+from keywright.testing import Raw
+from keywright_discord import ingest
 from keywright_discord.drc import bind, rest
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.traffic import Traffic
@@ -55,7 +55,7 @@ def test_packets_of_a_file_are_applied_and_can_be_looked_at(
     done = invoke("discord", "ingest", str(recording), "--prefix", "bot", "--url", redis_url)
     assert (done.exit_code, done.stderr) == (0, "")
     assert done.stdout.startswith("4 events in ")
-    assert done.stdout.endswith("4 applied, 0 ignored, 0 refused.\n")
+    assert done.stdout.endswith("4 applied, 0 ignored, 0 rejected.\n")
     assert list(recording.parent.iterdir()) == [recording], "no rejects, no file of them"
     shown = invoke("discord", "get", "message", ANSWER, "--prefix", "bot", "--url", redis_url)
     assert shown.exit_code == 0
@@ -103,7 +103,7 @@ BAD = {
 }
 
 
-def test_bad_lines_are_told_and_kept_and_the_rest_is_applied(
+def test_bad_lines_are_reported_and_kept_and_the_rest_is_applied(
     invoke: Invoke, tmp_path: Path, redis_url: str, raw: Raw
 ) -> None:
     path = tmp_path / "packets.jsonl"
@@ -112,15 +112,15 @@ def test_bad_lines_are_told_and_kept_and_the_rest_is_applied(
     done = invoke("discord", "ingest", str(path), "--prefix", "bot", "--url", redis_url)
     assert done.exit_code == 1
     assert done.stdout.startswith(f"{len(PACKETS) + len(BAD) + 2} events in ")
-    assert f"4 applied, 2 ignored, {len(BAD)} refused." in done.stdout
+    assert f"4 applied, 2 ignored, {len(BAD)} rejected." in done.stdout
     assert done.stderr.count("line ") == 5
-    assert "line 2: no packet: JSON is malformed" in done.stderr
+    assert "line 2: not a packet: JSON is malformed" in done.stderr
     kept = tmp_path / "packets.jsonl.rejects.jsonl"
-    assert f"Refused lines are in {kept}." in done.stderr
+    assert f"Rejected lines are in {kept}." in done.stderr
     assert sorted(each["line"] for each in rejects(kept)) == sorted(BAD)
     by_line = {each["line"]: each for each in rejects(kept)}
     assert by_line[2]["text"] == "not json"
-    assert by_line[3]["reason"] == "no packet: a dispatch has `t` and `d`"
+    assert by_line[3]["reason"] == "not a packet: a dispatch has `t` and `d`"
     assert by_line[5]["reason"].startswith("MESSAGE_CREATE: message.id must be a snowflake, not 'x'")
     assert by_line[7]["text"].endswith('"name":"\\xff"}}')
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -140,7 +140,7 @@ def test_an_event_that_does_not_fit_what_is_stored_is_refused_alone(
         "discord", "ingest", str(path), "--prefix", "bot", "--url", redis_url, "--rejects", str(kept)
     )
     assert done.exit_code == 1
-    assert "5 applied, 0 ignored, 1 refused." in done.stdout
+    assert "5 applied, 0 ignored, 1 rejected." in done.stdout
     assert [each["line"] for each in rejects(kept)] == [5]
     assert raw("EXISTS", "bot:v1json:users:99") == 1
     assert raw("GET", "bot:v1json:channels:7") == b"no hash"
@@ -150,17 +150,17 @@ def test_a_line_without_end_is_refused_and_the_next_one_applied(
     invoke: Invoke, recording: Path, redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     longest = max(map(len, PACKETS))
-    monkeypatch.setattr(ingestion, "LONGEST_LINE", longest)
+    monkeypatch.setattr(ingest, "LONGEST_LINE", longest)
     recording.write_bytes(b"x" * (5 * longest) + b"\n" + recording.read_bytes() + b"y" * (longest + 1))
     done = invoke("discord", "ingest", str(recording), "--url", redis_url)
     assert done.exit_code == 1
-    assert "4 applied, 0 ignored, 2 refused." in done.stdout
+    assert "4 applied, 0 ignored, 2 rejected." in done.stdout
     kept = rejects(Path(f"{recording}.rejects.jsonl"))
     assert {each["line"]: each["reason"] for each in kept} == {
         1: f"longer than {longest:,} bytes",
         6: f"longer than {longest:,} bytes",
     }
-    assert all(len(each["text"]) <= ingestion.EXCERPT for each in kept)
+    assert all(len(each["text"]) <= ingest.EXCERPT for each in kept)
 
 
 def test_a_recorded_session_is_the_same_in_windows_as_at_once(
@@ -262,7 +262,7 @@ def test_without_a_server_an_embedded_one_is_used(invoke: Invoke, recording: Pat
 def test_what_is_not_there_exits_with_1(invoke: Invoke, redis_url: str) -> None:
     done = invoke("discord", "get", "member", GUILD, ANN, "--url", redis_url)
     assert (done.exit_code, done.stdout) == (1, "")
-    assert done.stderr == "there is no member 100 11.\n"
+    assert done.stderr == "member 100 11 is not in the cache.\n"
 
 
 def test_tokens_are_not_printed(invoke: Invoke, redis_url: str) -> None:
@@ -290,8 +290,11 @@ def test_a_purge_counts_first_and_acts_on_yes(
     others = {name for name in before if name.startswith(b"bot:2:")}
     own = len(before) - len(others)
     where = ("--layout", layout, "--prefix", "bot", "--url", redis_url)
-    told = invoke("discord", "purge", *where)
-    assert (told.exit_code, told.stdout) == (0, f"{own} keys would be removed. Give --yes to remove them.\n")
+    counted = invoke("discord", "purge", *where)
+    assert (counted.exit_code, counted.stdout) == (
+        0,
+        f"{own} keys would be removed. Give --yes to remove them.\n",
+    )
     assert raw.names() == before
     done = invoke("discord", "purge", *where, "--yes")
     assert (done.exit_code, done.stdout) == (0, f"{own} keys removed.\n")
@@ -333,5 +336,5 @@ def test_the_installed_program_ingests_a_pipe_and_draws_no_bar_into_it(
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    assert done.stdout.endswith(b"4 applied, 0 ignored, 0 refused.\n")
+    assert done.stdout.endswith(b"4 applied, 0 ignored, 0 rejected.\n")
     assert list(tmp_path.iterdir()) == []

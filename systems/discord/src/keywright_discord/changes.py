@@ -1,8 +1,8 @@
-"""What an event does to the entities of a cache, whatever the layout.
+"""Changes of the entities of a cache, whatever its layout.
 
-The interpreter makes changes out of gateway events; a layout stores them. Ids are decimal strings.
-An entity's `data` is the object as received (the few fields that its event leaves out added);
-`normal` is the same with nested entities replaced by their ids or removed, as DRC has it.
+The interpreter makes changes of gateway events; a layout stores them. Ids are decimal strings. The
+`data` of an entity is the object as received, with the few fields that its event omits; `normal` is the
+same with nested entities replaced by their ids or removed, as DRC stores it.
 """
 
 from __future__ import annotations
@@ -12,31 +12,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from keywright import SnowflakeText
-from keywright_discord.raw_json import Fields, encode, fields
+from keywright_discord.raw_json import Body
 
 Ids = tuple[str, ...]
-Body = Fields | bytes
-"""An object as its fields, or as the bytes of the whole of it."""
-
-
-class Snowflakes(list[str]):
-    """Many ids, checked and encoded once, however many names and members they become."""
-
-    __slots__ = ("texts",)
-
-    def __init__(self, ids: list[str]) -> None:
-        super().__init__(ids)
-        self.texts = SnowflakeText().render_all(self)
-
-    @classmethod
-    def of(cls, ids: list[str]) -> Snowflakes:
-        """The ids themselves where they have been checked already."""
-        return ids if isinstance(ids, cls) else cls(ids)
 
 
 class Kind(enum.Enum):
-    """The entities of Discord, and what their ids are."""
+    """The entities of Discord; the comment lists their ids."""
 
     APPLICATION = "application"  # application
     COMMAND = "command"  # application, command
@@ -69,11 +51,11 @@ class Kind(enum.Enum):
 
 
 class Mode(enum.Enum):
-    """What a put does with what is there."""
+    """How a put treats the stored object."""
 
-    REPLACE = "the object is whole: it takes the place of the old one"
-    MERGE = "its fields are laid over the old one, which may be missing"
-    PATCH = "its fields are laid over the old one, and nothing happens when there is none"
+    REPLACE = "the object is complete and replaces the stored one"
+    MERGE = "its fields are merged into the stored object, or become a new one"
+    PATCH = "its fields are merged into the stored object; without one nothing happens"
 
 
 class Change(msgspec.Struct, gc=False):
@@ -90,25 +72,15 @@ class Put(Change):
     mode: Mode = Mode.REPLACE
 
 
-def body_bytes(body: Body) -> bytes:
-    """An object as it is stored."""
-    return body if isinstance(body, bytes) else encode(body)
-
-
-def body_fields(body: Body) -> Fields:
-    """An object's fields, to be laid over another's."""
-    return fields(body, "a stored object") if isinstance(body, bytes) else body
-
-
 class PutUsers(Change):
-    """Whole users, many at once: parallel lists, in REPLACE mode."""
+    """Write many complete users, in parallel lists, in REPLACE mode."""
 
     people: list[str]
     users: list[bytes]
 
 
 class PutMembers(Change):
-    """Whole members of a guild, many at once: parallel lists, in REPLACE mode. Their users are put apart."""
+    """Write many complete members of a guild, in parallel lists, in REPLACE mode; users are put apart."""
 
     guild: str
     people: list[str]
@@ -118,7 +90,7 @@ class PutMembers(Change):
 
     @property
     def data(self) -> list[bytes]:
-        """The members as received, the user first; composed only for a layout that keeps them so."""
+        """Return the members as received, the user first; composed only for a layout that stores them so."""
         if not self.with_users:
             return self.normal
         pairs = zip(self.users, self.normal, strict=True)
@@ -126,7 +98,7 @@ class PutMembers(Change):
 
 
 class PutPresences(Change):
-    """Presences in a guild, many at once: parallel lists, in REPLACE mode."""
+    """Write many presences in a guild, in parallel lists, in REPLACE mode."""
 
     guild: str
     people: list[str]
@@ -134,21 +106,21 @@ class PutPresences(Change):
     normal: list[bytes]
 
     def puts(self) -> Iterator[Put]:
-        """The same one by one."""
+        """Yield the same presences as single puts."""
         lead = b'{"guild_id":"%b",' % self.guild.encode()
         for person, body, normal in zip(self.people, self.bodies, self.normal, strict=True):
             yield Put(Kind.PRESENCE, (self.guild, person), lead + body[1:], normal)
 
 
 class KeepMembers(Change):
-    """A guild told all of its members: of those that are known only these are left."""
+    """Remove the stored members of a guild that are not in this complete list."""
 
     guild: str
     people: list[str]
 
 
 class Drop(Change):
-    """Remove an entity, with what only it holds: a message's reactions, a thread's members."""
+    """Remove an entity with its parts: the reactions of a message, the members of a thread."""
 
     kind: Kind
     ids: Ids
@@ -163,10 +135,10 @@ class ReplaceAll(Change):
 
 
 class CountMember(Change):
-    """A member came or went: the guild's `member_count` follows, where the guild has one (A65).
+    """Add to the `member_count` of a guild that has one (docs/resolutions.md#a65).
 
-    It is counted only if the cache did not know of it yet, since Discord repeats these events (A50);
-    so it stands before the change of the member itself.
+    Only if the cache does not know of the change yet, since Discord repeats these events
+    (docs/resolutions.md#a50); so it precedes the change of the member itself.
     """
 
     guild: str
@@ -175,19 +147,19 @@ class CountMember(Change):
 
 
 class ListGuild(Change):
-    """The bot is a member of this guild, of which nothing else may be known."""
+    """Add a guild to the index of guilds; nothing else may be known of it."""
 
     guild: str
 
 
 class DropGuild(Change):
-    """The bot left a guild: all that is of the guild goes."""
+    """Remove a guild and everything that belongs to it: the bot left."""
 
     guild: str
 
 
 class KeepGuilds(Change):
-    """A session began: of this shard's guilds only these are left, the others were left while offline."""
+    """Remove the stored guilds of a shard that are not in the list with which its session began."""
 
     shard: int
     shards: int
@@ -195,7 +167,7 @@ class KeepGuilds(Change):
 
 
 class DropChannel(Change):
-    """A channel goes, with its stage instance and its threads."""
+    """Remove a channel with its stage instance and its threads."""
 
     guild: str
     channel: str
@@ -210,7 +182,7 @@ class SyncThreads(Change):
 
 
 class React(Change):
-    """A user reacted to a message."""
+    """Add a user's reaction to a message."""
 
     message: str
     emoji: str
@@ -218,7 +190,7 @@ class React(Change):
 
 
 class Unreact(Change):
-    """Reactions go: one user's, all of an emoji, or all of the message."""
+    """Remove reactions: one user's, all of an emoji, or all of the message."""
 
     message: str
     emoji: str | None = None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
-from keywright.tools.docs.asyncapi import Channel, Channels, Parameter
+from keywright.tools import Channel, Channels, Parameter
 from keywright_discord.interpreter import EVENTS
 
 __all__ = ["gateway_channels"]
 
-# The packets that a worker may have sent to Discord: presence, voice state, and three requests.
+# The packets that a worker may send to Discord: presence, voice state, and three requests.
 WORKER_OPCODES = (3, 4, 8, 31, 43)
 _GUILD = {"type": "string", "pattern": "^[0-9]+$", "description": "A guild's id."}
 _PACKET: dict[str, Any] = {
@@ -24,14 +24,14 @@ _EXAMPLE = {"op": 4, "d": {"guild_id": "81384788765712384", "channel_id": None}}
 _EVENTS = Channel(
     name="events",
     address="{event}",
-    description="What Discord's gateway tells: the `d` of a packet with op 0, under its `t`. A service reads "
-    "it from the queue `<group>:[<subgroup>:]<event>`.",
+    description="The events of Discord's gateway: the `d` of a packet with op 0, under its `t`. A service "
+    "reads it from the queue `<group>:[<subgroup>:]<event>`.",
     action="send",
     message="Event",
     payload={"type": "object", "description": "The `d` of the packet, as Discord documents it."},
     parameters={
         "event": Parameter(
-            "The `t` of the packet; those that the cache understands are listed.", tuple(EVENTS)
+            "The `t` of the packet; the events that the cache applies are listed.", tuple(EVENTS)
         )
     },
     example={"id": "334385199974967042", "content": "a message"},

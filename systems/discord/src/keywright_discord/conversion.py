@@ -1,18 +1,17 @@
-"""A Spectacles cache as DRC has it: guild by guild, then messages and users.
+"""Conversion of a Spectacles cache to DRC: guild by guild, then messages and users.
 
-What Spectacles keeps of a guild is put together again as Discord would send it, and the shared interpreter
-makes the same changes of it as of an event; so the one place that knows how DRC normalises stays the only
-one. Converting a guild again replaces what the first time wrote.
+The parts of a guild are put together again as Discord would send them, and become the same changes as an
+event; so the rules of DRC's normalisation stay in one place. Converting a guild again replaces what the
+first conversion wrote.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from keywright import AsyncDatabase, Call, Keyspace, gather, gather_list
-from keywright.keyspace.kinds.map import SCAN
-from keywright.operations import Command, Reply, Steps, procedure
+from keywright.operations import Command, Effect, Operation, Reply, Steps, procedure
 from keywright_discord.changes import (
     Change,
     Drop,
@@ -34,14 +33,11 @@ from keywright_discord.event_cache import ALL_KINDS
 from keywright_discord.raw_json import Fields, encode, fields, scalar, stored_fields, written
 from keywright_discord.spectacles import schema as spectacles
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["LEFT_OUT", "SpectaclesToDrc"]
 
-T = TypeVar("T")
-
 PORTION = 500
+# `Users.scan` decodes the documents; they are stored again as they are.
+SCAN = Operation("scan", b"HSCAN", Effect.READ)
 THREADS = (10, 11, 12)
 
 LEFT_OUT = (
@@ -53,26 +49,24 @@ LEFT_OUT = (
 
 
 class SpectaclesToDrc:
-    """The conversion, for a database that has both layouts bound. The Spectacles cache is only read."""
+    """The conversion, for a database with bindings of both layouts. The Spectacles cache is only read."""
 
     source: tuple[Keyspace, ...] = (spectacles.spectacles, spectacles.private)
     target: tuple[Keyspace, ...] = (drc.drc, drc.private)
     left_out: tuple[str, ...] = LEFT_OUT
 
     def __init__(self) -> None:
-        # Users are converted from where they are newest; those nested in other objects are older.
+        # Users are converted from USERS, where they are newest; those nested in other objects are older.
         self._cache = DrcCache(kinds=ALL_KINDS - {Kind.USER})
         self._users = DrcCache()
 
     async def size(self, db: AsyncDatabase) -> int:
-        guilds, users = await db.run(gather(spectacles.KnownGuilds().size(), spectacles.Users().size()))
+        guilds, users = await db.run(gather(spectacles.GuildIndex().size(), spectacles.Users().size()))
         return guilds + 1 + -(-users // PORTION)
 
     async def pages(self, db: AsyncDatabase) -> AsyncIterator[tuple[str, Call[int]]]:
-        """Guilds, then all messages, then all users; named so that their order is that of the names."""
-        listed, stored = await db.run(
-            gather(spectacles.KnownGuilds().members(), spectacles.Guilds().fields())
-        )
+        """Yield guilds, then messages, then users, with names that sort in this order."""
+        listed, stored = await db.run(gather(spectacles.GuildIndex().members(), spectacles.Guilds().fields()))
         for each in sorted({*listed, *stored}, key=int):
             yield f"guild {int(each):020}", self.guild(each)
         batch: list[spectacles.Message] = []
@@ -90,12 +84,12 @@ class SpectaclesToDrc:
                 return
 
     def users(self, people: list[str], bodies: list[bytes]) -> Call[int]:
-        """Users, whole."""
+        """Convert users."""
         return self._users.store([PutUsers(people, bodies)]).map(lambda _: len(people))
 
     @procedure
     def guild(self, identity: str) -> Steps[int]:
-        """One guild with all that is of it; how many entities that is."""
+        """Convert one guild with its parts. Return the number of entities."""
         whole = yield from _guild(identity)
         if whole is None:
             yield self._cache.store([ListGuild(identity)])
@@ -138,7 +132,7 @@ class SpectaclesToDrc:
 
     @procedure
     def messages(self, keys: list[spectacles.Message]) -> Steps[int]:
-        """Messages with the time that they have left; those that expired meanwhile are left out."""
+        """Convert messages with their remaining time to live; those that expired meanwhile are left out."""
         found = yield read((key, None) for key in keys)
         left = yield gather_list(key.ttl() for key in keys)
         stored = [
@@ -146,7 +140,7 @@ class SpectaclesToDrc:
             for key, ttl in zip(keys, left, strict=True)
             if (body := found[key, None]) is not None
         ]
-        # Only the message itself: what is nested in it was kept apart, and may be newer there.
+        # Only the message itself: its nested entities are converted from their own keys, and newer there.
         puts = [message(fields(body, "message"), None).put for _, body, _ in stored]
         yield self._cache.store(puts)
         ends = [drc.Message(key.message).expire(ttl) for key, _, ttl in stored if ttl is not None]
@@ -155,7 +149,7 @@ class SpectaclesToDrc:
 
 
 class _Whole(NamedTuple):
-    """A guild as Discord sends it, without members and presences, and its threads."""
+    """A guild as Discord sends it, without members and presences; its threads apart."""
 
     fields: Fields
     threads: list[Fields]
@@ -189,7 +183,7 @@ def _guild(identity: str) -> Steps[_Whole | None]:
     aside = [each for each in listed["channels"] if _is_thread(each, threads)]
     listed["channels"] = [each for each in listed["channels"] if not _is_thread(each, threads)]
     for state in listed["voice_states"]:
-        state.pop("member", None)  # the member itself is kept, and newer
+        state.pop("member", None)  # the member is converted from its own key, and newer there
     return _Whole({**body, **{name: written(some) for name, some in listed.items()}}, aside)
 
 
@@ -218,7 +212,7 @@ def _portions(ids: list[str]) -> Iterator[list[str]]:
 
 
 def _users(cursor: int) -> Call[tuple[int, list[bytes]]]:
-    """One page of users as they are stored: the next cursor, and ids and bodies in turn."""
+    """Return one page of users as they are stored: the next cursor, and ids and bodies in turn."""
     return Command(SCAN, spectacles.Users(), (cursor, b"COUNT", PORTION), _scanned)
 
 

@@ -1,8 +1,8 @@
-"""Reads of both layouts: documents by place, listings that expire with what they list, holes filled.
+"""Reads of both layouts: documents by place, listings without expired entries, hydration.
 
-A hole is where normalisation left an id, or nothing, and another document belongs. All holes that are
-known at one moment are read together, so a hydrated read takes as many round trips as references
-are deep, whether it is of one document or of a hundred.
+A hole is a place in a document where normalisation left an id, or nothing, instead of another document.
+All holes of one level are read together, so a hydrated read takes as many round trips as references are
+deep, for one document or a hundred.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from keywright.operations import (
     stored_field_equals,
     undecodable,
 )
-from keywright_discord.documents import JsonObject
 from keywright_discord.draft import Place, read
+from keywright_discord.raw_json import JsonObject
 
 if TYPE_CHECKING:
     from keywright import Context
 
 T = TypeVar("T")
 Object: TypeAlias = dict[str, Any]
-"""A document as it is read."""
+"""A decoded document."""
 Ids: TypeAlias = tuple[str, ...]
 Index: TypeAlias = Set[str] | Map[str, str]
-"""What lists records that expire: a set of their ids, or a hash whose fields are."""
+"""An index of documents that expire: a set of their ids, or a hash whose fields are their ids."""
 
 PAGE = 1000
 _decode = JsonObject().decode
 
-# Not `index.remove`, which renews the index's expiry: a read renews nothing (A16).
+# Not `index.remove`, which renews the expiry of the index: a read renews nothing (docs/resolutions.md#a16).
 _DROP_MEMBER = Operation("drop", b"SREM", Effect.REPEATABLE)
 _DROP_FIELD = Operation("drop", b"HDEL", Effect.REPEATABLE)
 
 
 class Hole(NamedTuple):
-    """A reference: where its document is, what to do with it or without it, and the holes inside it."""
+    """A reference: the place of its document, what to do with it or without it, and the holes inside it."""
 
     place: Place
     fill: Callable[[Object], None]
@@ -56,7 +56,7 @@ class Hole(NamedTuple):
 
 
 class Entity(NamedTuple):
-    """One sort of document: what its ids are called, where it is, and which holes it has."""
+    """One sort of document: the names of its ids, its place, and its holes."""
 
     ids: Ids
     place: Callable[..., Place]
@@ -64,33 +64,35 @@ class Entity(NamedTuple):
 
 
 class Entities:
-    """The entities of one layout by name, each to be read as stored or hydrated."""
+    """Reads of the entities of one layout by name, as stored or hydrated."""
 
     def __init__(self, entities: Mapping[str, Entity]) -> None:
         self.entities = entities
 
     def get(self, entity: str, *ids: str) -> Call[Object | None]:
-        """A document as it is stored; None when there is none."""
+        """Return a document as it is stored, or None."""
         return self.get_many(entity, [ids]).map(_first)
 
-    @procedure
-    def get_many(self, entity: str, ids: Iterable[Ids]) -> Steps[list[Object | None]]:
-        """Documents as they are stored, in the order asked, in one round trip."""
-        places = [self.at(entity, each) for each in ids]
-        context = yield bound_context()
-        return (yield from _documents(places, context))
+    def get_many(self, entity: str, ids: Iterable[Ids]) -> Call[list[Object | None]]:
+        """Return documents as they are stored, in the order of the ids, in one round trip."""
+        return _documents([self.at(entity, each) for each in ids])
 
     def hydrate(self, entity: str, *ids: str) -> Call[Object | None]:
-        """A document with what it refers to; None when there is none."""
+        """Return a document with the documents that it refers to, or None."""
         return self.hydrate_many(entity, [ids]).map(_first)
 
-    @procedure
-    def hydrate_many(self, entity: str, ids: Iterable[Ids]) -> Steps[list[Object | None]]:
-        """Documents with what they refer to, in the order asked: at most three round trips for all."""
+    def hydrate_many(self, entity: str, ids: Iterable[Ids]) -> Call[list[Object | None]]:
+        """Return documents with those that they refer to, in the order of the ids.
+
+        At most three round trips for all of them together.
+        """
         asked = list(ids)
-        places = [self.at(entity, each) for each in asked]
+        return self._hydrated(entity, asked, [self.at(entity, each) for each in asked])
+
+    @procedure
+    def _hydrated(self, entity: str, asked: list[Ids], places: list[Place]) -> Steps[list[Object | None]]:
         context = yield bound_context()
-        found: list[Object | None] = yield from _documents(places, context)
+        found: list[Object | None] = yield _documents(places)
         known = [(each, body) for each, body in zip(asked, found, strict=True) if body is not None]
         yield from self._fill(entity, known, context)
         return found
@@ -99,14 +101,14 @@ class Entities:
     def hydrate_all(
         self, entity: str, listing: Call[dict[str, Object]], *above: str
     ) -> Steps[dict[str, Object]]:
-        """A listing's documents with what they refer to; `above` are the ids before the listed one."""
+        """Return the documents of a listing, hydrated; `above` are the ids that precede the listed one."""
         context = yield bound_context()
         found: dict[str, Object] = yield listing
         yield from self._fill(entity, [((*above, each), body) for each, body in found.items()], context)
         return found
 
     def at(self, entity: str, ids: Sequence[str]) -> Place:
-        """Where a document is; UsageError names what is wrong with an entity or its ids."""
+        """Return the place of a document. Raise UsageError if the entity is unknown or has other ids."""
         known = self.entities.get(entity)
         if known is None:
             raise UsageError(
@@ -124,7 +126,7 @@ class Entities:
 
 
 def fill(holes: Iterable[Hole], context: Context) -> Steps[None]:
-    """Fill holes, and those inside what filled them, level by level."""
+    """Fill holes, then those inside the documents that filled them, level by level."""
     level = list(holes)
     while level:
         known = yield read(hole.place for hole in level)
@@ -132,7 +134,7 @@ def fill(holes: Iterable[Hole], context: Context) -> Steps[None]:
         for hole in level:
             body = known[hole.place]
             if body is not None:
-                # Decoded for each hole: nobody finds a user changed who changed it elsewhere.
+                # Decoded for each hole, so that a caller who changes one user does not change the others.
                 found = _decoded(hole.place, body, context)
                 hole.fill(found)
                 deeper += hole.inner(found) if hole.inner is not None else ()
@@ -143,20 +145,18 @@ def fill(holes: Iterable[Hole], context: Context) -> Steps[None]:
 
 @procedure
 def living(index: Index, place: Callable[[str], Place]) -> Steps[dict[str, Object]]:
-    """The documents that an index lists and that still exist, page by page (A14).
+    """Return the documents that an index lists and that still exist (docs/resolutions.md#a14).
 
-    What has expired does not show up and is dropped from the index, which re-checks in the same step
-    that it does not exist. Across the slots of a cluster that goes through the journal, of which the
-    caches know nothing: one that writes a document at that very moment may find it unlisted until it
-    is next written.
+    Ids without a document are removed from the index, in a commit that checks again that none exists. On a
+    cluster such a commit uses the journal, which caches do not look at: a document that a cache writes at
+    that very moment may be unlisted until it is written again.
     """
-    context = yield bound_context()
     found: dict[str, Object] = {}
     cursor = 0
     while True:
         cursor, listed = yield index.scan(cursor, PAGE)
         places = {each: place(each) for each in listed}
-        bodies = yield from _documents(list(places.values()), context)
+        bodies = yield _documents(list(places.values()))
         read_now = dict(zip(places, bodies, strict=True))
         found |= {each: body for each, body in read_now.items() if body is not None}
         yield from drop_dead(index, {each: places[each] for each in places if read_now[each] is None})
@@ -165,7 +165,7 @@ def living(index: Index, place: Callable[[str], Place]) -> Steps[dict[str, Objec
 
 
 def drop_dead(index: Index, dead: Mapping[str, Place]) -> Steps[None]:
-    """Remove from an index what names no document, unless there is one again by then."""
+    """Remove ids without a document from an index, unless there is one again by then."""
     if not dead:
         return
     drops = [
@@ -173,7 +173,7 @@ def drop_dead(index: Index, dead: Mapping[str, Place]) -> Steps[None]:
         for each, place in dead.items()
     ]
     for outcome in (yield gather_list(drops)):
-        # Whether it was dropped or not, the next reader looks again.
+        # A conflict or an unknown outcome needs no retry: the next reader looks again.
         if isinstance(outcome, KeywrightError) and not isinstance(
             outcome, ConflictError | OutcomeUnknownError
         ):
@@ -187,13 +187,15 @@ def _missing(place: Place) -> Check:
 
 def _removal(index: Index, listed: str) -> Call[int]:
     if isinstance(index, Map):
-        return Command(_DROP_FIELD, index, (index._encode_field(listed),), int)
-    return Command(_DROP_MEMBER, index, (index._encode(listed),), int)
+        return Command(_DROP_FIELD, index, (index.declaration.encode_field(listed),), int)
+    return Command(_DROP_MEMBER, index, (index.declaration.encode(listed),), int)
 
 
-def _documents(places: list[Place], context: Context) -> Steps[list[Object | None]]:
+@procedure
+def _documents(places: list[Place]) -> Steps[list[Object | None]]:
     if not places:
         return []
+    context = yield bound_context()
     known = yield read(places)
     bodies = [(place, known[place]) for place in places]
     return [None if body is None else _decoded(place, body, context) for place, body in bodies]

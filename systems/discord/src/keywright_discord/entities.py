@@ -1,8 +1,8 @@
-"""Discord's objects as entities: what is nested in each, and how it is replaced.
+"""Discord's objects as entities: which are nested in each, and how they are normalised.
 
-A child that can be found again from the parent's own ids is removed (a message's member, a
-thread's member); one that cannot is replaced by its id (author, mentions, the referenced message).
-A nested entity becomes a change of its own.
+A child that can be found again from the parent's own ids is removed (the member of a message or a
+thread); one that cannot is replaced by its id (author, mentions, the referenced message). A nested
+entity becomes a change of its own. The decisions behind the rules are in docs/resolutions.md.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from keywright_discord.changes import (
     PutPresences,
     PutUsers,
     ReplaceAll,
-    Snowflakes,
-    body_fields,
 )
 from keywright_discord.member_splitter import elements, placed_child, split_members, split_presences
 from keywright_discord.raw_json import (
     Fields,
     PayloadError,
+    Snowflakes,
     absent,
+    body_fields,
     fields,
     id_of,
     identity,
@@ -43,7 +43,7 @@ from keywright_discord.raw_json import (
     written,
 )
 
-# A59: what a guild carries that has keys of its own.
+# The parts of a guild that have keys of their own: docs/resolutions.md#a59.
 GUILD_CHILDREN = (
     "channels",
     "threads",
@@ -60,14 +60,14 @@ GUILD_CHILDREN = (
 
 
 class Nested(msgspec.Struct):
-    """An entity with the changes of what was nested in it."""
+    """An entity with the changes of its nested entities."""
 
     put: Put
     children: list[Change]
 
     @property
     def normal(self) -> Fields:
-        """The fields that normalisation works on."""
+        """The fields that normalisation changes."""
         fields_of = body_fields(self.put.normal)
         self.put.normal = fields_of
         return fields_of
@@ -79,27 +79,27 @@ class Nested(msgspec.Struct):
 
 
 def user(raw: msgspec.Raw, what: str) -> Put:
-    """A user; one without a name is partial and only adds to a user that is known."""
+    """Return the put of a user; one without a name is partial and only merged into a stored user."""
     given = fields(raw, what)
-    given.pop("member", None)  # what a mention adds to its user
+    given.pop("member", None)  # mentions add it to their users
     identity = one_id(given, "id", what)
     return Put(Kind.USER, (identity,), given, given, Mode.REPLACE if "username" in given else Mode.PATCH)
 
 
 def partial_user(raw: msgspec.Raw, what: str) -> Put:
-    """A user of a presence, which never makes or replaces one (A54)."""
+    """Return the put of a presence's user, which never creates or replaces one: docs/resolutions.md#a54."""
     put = user(raw, what)
     put.mode = Mode.PATCH
     return put
 
 
 def entity(kind: Kind, ids: Ids, given: Fields, people: Iterable[str] = ()) -> Nested:
-    """An entity of which only some fields hold users."""
+    """Return an entity that has users in these fields, and no other nested entities."""
     return with_people(Put(kind, ids, given, given), people)
 
 
 def with_people(put: Put, people: Iterable[str]) -> Nested:
-    """Replace the users in these fields by their ids."""
+    """Replace the users in these fields of a put by their ids."""
     children: list[Change] = []
     normal = body_fields(put.normal)
     for name in people:
@@ -114,8 +114,9 @@ def with_people(put: Put, people: Iterable[str]) -> Nested:
 
 
 def member(given: Fields, guild: str, person: str | None, mode: Mode) -> Iterator[Change]:
-    """A guild member with its user; `person` names it where the member does not."""
-    data = {name: raw for name, raw in given.items() if name != "permissions"}  # A52: computed per channel
+    """Yield a guild member after its user; `person` is the user's id if the member has no user."""
+    # Permissions are computed for one channel: docs/resolutions.md#a52.
+    data = {name: raw for name, raw in given.items() if name != "permissions"}
     normal = data
     if not absent(data.get("user")):
         who = user(data["user"], "member.user")
@@ -128,7 +129,7 @@ def member(given: Fields, guild: str, person: str | None, mode: Mode) -> Iterato
 
 
 def presence(given: Fields, guild: str) -> Iterator[Change]:
-    """A presence; offline means that there is none (A55)."""
+    """Yield a presence, or its removal if it is offline: docs/resolutions.md#a55."""
     if "user" not in given:
         raise PayloadError("presence.user", "a user", "nothing")
     person = partial_user(given["user"], "presence.user")
@@ -143,7 +144,7 @@ def presence(given: Fields, guild: str) -> Iterator[Change]:
 
 
 def presences(bodies: list[bytes], guild_id: str) -> Iterator[Change]:
-    """Presences of a list; those of the plain form together, since nobody is in it twice."""
+    """Yield the presences of a list; those in the compact form together, since no user is in it twice."""
     split, others = split_presences(bodies, guild_id)
     if split.people:
         yield PutPresences(guild_id, split.people, split.bodies, split.normal)
@@ -152,7 +153,7 @@ def presences(bodies: list[bytes], guild_id: str) -> Iterator[Change]:
 
 
 def voice_state(given: Fields, guild: str) -> Iterator[Change]:
-    """A voice state; without a channel the user has left (A77)."""
+    """Yield a voice state, or its removal if it has no channel: docs/resolutions.md#a77."""
     person = one_id(given, "user_id", "voice state")
     normal = given
     if not absent(given.get("member")):
@@ -161,20 +162,20 @@ def voice_state(given: Fields, guild: str) -> Iterator[Change]:
     if absent(given.get("channel_id")):
         yield Drop(Kind.VOICE_STATE, (guild, person))
         return
-    place = {"guild_id": written(guild)}  # A68
+    place = {"guild_id": written(guild)}  # docs/resolutions.md#a68
     yield Put(Kind.VOICE_STATE, (guild, person), {**place, **given}, {**place, **normal})
 
 
 def channel(given: Fields, guild: str, mode: Mode) -> Put:
-    data = {"guild_id": written(guild), **given}  # A68
+    data = {"guild_id": written(guild), **given}  # docs/resolutions.md#a68
     return Put(Kind.CHANNEL, (guild, one_id(given, "id", "channel")), data, data, mode)
 
 
 def thread(given: Fields, bot: str | None, mode: Mode) -> Nested:
-    """A thread; its `member` is the bot's own (A36)."""
+    """Return a thread; its `member` is the bot's own: docs/resolutions.md#a36."""
     guild = one_id(given, "guild_id", "thread")
     identity = one_id(given, "id", "thread")
-    maybe_id(given, "parent_id", "thread")  # a layout indexes it: what is no id is refused here
+    maybe_id(given, "parent_id", "thread")  # layouts index it, so a malformed one is refused here
     children: list[Change] = []
     normal = given
     if not absent(given.get("member")):
@@ -188,7 +189,7 @@ def thread(given: Fields, bot: str | None, mode: Mode) -> Nested:
 def thread_member(
     given: Fields, thread_id: str | None, bot: str | None, guild: str | None
 ) -> Iterator[Change]:
-    """A thread member under its user (A40), with the guild member and presence it may carry."""
+    """Yield a thread member by its user (docs/resolutions.md#a40), after its guild member and presence."""
     thread_id = thread_id or one_id(given, "id", "thread member")
     person = maybe_id(given, "user_id", "thread member") or bot
     normal = {name: raw for name, raw in given.items() if name not in ("member", "presence")}
@@ -199,7 +200,7 @@ def thread_member(
     if not absent(given.get("presence")) and guild is not None:
         yield from presence(fields(given["presence"], "thread member.presence"), guild)
     if person is None or guild is None:
-        return  # A36: the bot's own, before it is known who the bot is
+        return  # the bot's own membership, before READY named the bot: docs/resolutions.md#a36
     placed = {"id": written(thread_id), "user_id": written(person)}
     yield Put(Kind.THREAD_MEMBER, (guild, thread_id, person), {**given, **placed}, {**normal, **placed})
 
@@ -210,7 +211,7 @@ def stage_instance(given: Fields, guild: str) -> Put:
 
 
 def application(given: Fields) -> Nested:
-    """An application: owner, bot and the users of its team (A70)."""
+    """Return an application; owner, bot and the users of its team become ids: docs/resolutions.md#a70."""
     nested = entity(Kind.APPLICATION, (one_id(given, "id", "application"),), given, ("owner", "bot"))
     raw = given.get("team")
     if raw is not None and _is_object(raw):
@@ -218,7 +219,7 @@ def application(given: Fields) -> Nested:
         nested.put.normal = {**nested.normal, "team": written(team)}
     for child in nested.children:
         if isinstance(child, Put) and child.mode is Mode.REPLACE:
-            child.mode = Mode.MERGE  # these users have a name, but not all that a user has
+            child.mode = Mode.MERGE  # these users have a name, but lack other fields
     return nested
 
 
@@ -236,7 +237,7 @@ def _team(nested: Nested, team: Fields) -> Fields:
 
 
 def integration(given: Fields, guild: str) -> Nested:
-    """An integration: its user and the bot of its application (A72)."""
+    """Return an integration; its user and the bot of its application become ids: docs/resolutions.md#a72."""
     ids = (guild, one_id(given, "id", "integration"))
     nested = entity(Kind.INTEGRATION, ids, given, ("user",))
     raw = given.get("application")
@@ -260,7 +261,7 @@ def invite_code(given: Fields) -> str:
 
 
 def message(given: Fields, bot: str | None) -> Nested:
-    """A message by the rules of the key reference, with its resolutions A17 to A28."""
+    """Return a message by the rules of the key reference: docs/resolutions.md#a17 and the following."""
     identity = one_id(given, "id", "message")
     place = one_id(given, "channel_id", "message")
     guild = maybe_id(given, "guild_id", "message")
@@ -277,7 +278,7 @@ def message(given: Fields, bot: str | None) -> Nested:
 
 
 def _started(nested: Nested, inner: Fields, guild: str | None, bot: str | None) -> None:
-    """The thread that a message started; one of no known guild could not be found again, and stays inline."""
+    """Normalise the thread that a message started; without a guild it could not be found again, and stays."""
     if guild is not None:
         inner.setdefault("guild_id", written(guild))
     if absent(inner.get("guild_id")):
@@ -296,7 +297,8 @@ def _author(nested: Nested, given: Fields, guild: str | None) -> None:
             person = who.ids[0]
             nested.children.append(who)
         else:
-            person = id_of(given["author"], "message.author")  # A17: a webhook is no user
+            # A webhook is not a user: docs/resolutions.md#a17.
+            person = id_of(given["author"], "message.author")
         normal["author"] = written(person)
     if not absent(given.get("member")) and guild is not None and person is not None:
         inner = fields(given["member"], "message.member")
@@ -322,20 +324,20 @@ def _mentions(nested: Nested, given: Fields, guild: str | None) -> None:
 
 def _referenced(nested: Nested, given: Fields, guild: str | None, bot: str | None) -> None:
     if absent(given.get("referenced_message")):
-        return  # A23: null says that it was deleted, and stays
+        return  # null means that it was deleted, and stays: docs/resolutions.md#a23
     inner = fields(given["referenced_message"], "message.referenced_message")
     reference = given.get("message_reference")
     if guild is not None and reference is not None and not absent(reference):
         where = maybe_id(fields(reference, "message_reference"), "guild_id", "message_reference")
         if where == guild:
-            inner.setdefault("guild_id", written(guild))  # A24
+            inner.setdefault("guild_id", written(guild))  # docs/resolutions.md#a24
     held = message(inner, bot)
     nested.children += held.changes(Mode.MERGE)
     nested.normal["referenced_message"] = written(held.put.ids[-1])
 
 
 def _invoked(nested: Nested, given: Fields, guild: str | None) -> msgspec.Raw:
-    """The interaction that a message answers: its users become ids, its member is kept apart."""
+    """Return the interaction that a message answers: its users become ids, its member is stored apart."""
     normal = dict(given)
     person = None
     for name in ("user", "target_user"):
@@ -355,7 +357,7 @@ def _invoked(nested: Nested, given: Fields, guild: str | None) -> msgspec.Raw:
 
 
 def interaction(given: Fields, bot: str | None) -> Nested:
-    """An interaction: the rules that the key reference leaves out, as A69 settles them."""
+    """Return an interaction; the key reference has no rules for it: docs/resolutions.md#a69."""
     identity = one_id(given, "id", "interaction")
     guild = maybe_id(given, "guild_id", "interaction")
     nested = entity(Kind.INTERACTION, (identity,), given, ("user",))
@@ -378,14 +380,14 @@ def interaction(given: Fields, bot: str | None) -> Nested:
 
 
 def last_id(changes: list[Change]) -> str:
-    """Whom the last of some changes is about."""
+    """Return the last id of the last of some changes."""
     last = changes[-1]
     assert isinstance(last, Put)
     return last.ids[-1]
 
 
 def _resolved(nested: Nested, data: Fields, guild: str | None) -> msgspec.Raw:
-    """Users and members that an interaction's options name become arrays of ids."""
+    """Return the data of an interaction; the users and members of its options become arrays of ids."""
     if absent(data.get("resolved")):
         return written(data)
     resolved = fields(data["resolved"], "interaction.data.resolved")
@@ -393,7 +395,8 @@ def _resolved(nested: Nested, data: Fields, guild: str | None) -> msgspec.Raw:
         people = fields(resolved["users"], "resolved.users")
         nested.children += [user(raw, "resolved.users") for raw in people.values()]
         resolved["users"] = written(list(people))
-    if not absent(resolved.get("members")) and guild is not None:  # A22: no member without its guild
+    # Without its guild a member cannot be stored: docs/resolutions.md#a22.
+    if not absent(resolved.get("members")) and guild is not None:
         about = fields(resolved["members"], "resolved.members")
         for person, raw in about.items():
             who = identity(person, "resolved.members")
@@ -403,14 +406,14 @@ def _resolved(nested: Nested, data: Fields, guild: str | None) -> msgspec.Raw:
 
 
 def guild(given: Fields, identity: str, bot: str | None, mode: Mode = Mode.REPLACE) -> Iterator[Change]:
-    """A guild and all that came with it. What is a full list replaces; the others add (A60).
+    """Yield a guild and its parts. Complete lists replace, others add: docs/resolutions.md#a60.
 
-    The list of members is full when it has as many as the guild says. Then it replaces too: those who
-    left while the bot was away are gone, and `member_count` and the members agree again.
+    The list of members is complete if it has `member_count` members. Then it replaces too: members who left
+    while the bot was away are removed, and `member_count` and the members agree again.
     """
     yield ListGuild(identity)
     kept = {name: raw for name, raw in given.items() if name not in GUILD_CHILDREN}
-    # No layout keeps members in a guild, and they may have been lifted out already.
+    # No layout stores members in a guild, and they may have been cut out already.
     alone = {name: raw for name, raw in given.items() if name != "members"}
     yield Put(Kind.GUILD, (identity,), alone, kept, mode)
     if not absent(given.get("welcome_screen")):
@@ -429,7 +432,7 @@ def guild(given: Fields, identity: str, bot: str | None, mode: Mode = Mode.REPLA
 
 
 def whole_members(given: Fields, guild_id: str, total: object = None) -> Iterator[Change]:
-    """The members that a payload lists: each is whole, so it takes the place of what is known."""
+    """Yield the members that a payload lists: each is complete, so it replaces the stored one."""
     split, others = split_members(given, "guild.members")
     single: list[Change] = []
     for body in others:
@@ -484,7 +487,7 @@ def _voice_states(given: Fields, identity: str) -> Iterator[Change]:
 
 
 def emoji_token(given: Fields) -> str:
-    """What names an emoji: a custom one's id, else its characters (A31)."""
+    """Return the id of a custom emoji, else its characters: docs/resolutions.md#a31."""
     if absent(given.get("emoji")):
         raise PayloadError("reaction.emoji", "an emoji", "nothing")
     found = fields(given["emoji"], "reaction.emoji")

@@ -1,22 +1,23 @@
-"""Events applied to a cache, whatever its layout: in order, as many as possible at once.
+"""Events applied to a cache, whatever its layout: in order, in batches.
 
-Events that only write, or merge into what is there, share one read and one write; those that must
-list keys first are applied by themselves. On a single server each write is one transaction, so an
-event is applied whole or not at all. On a cluster it is one transaction a slot: a process that dies
-in between leaves an event half applied, and applying it again, as a resumed session does,
-completes it. Counting members is left out there: guild and member live in different slots, so a
-member that was written half could not be told from one that was counted.
+Events that only write, or merge into what is there, share one read and one write; an event that must
+list keys first is applied alone. On a single server each write is one transaction, so an event is
+applied whole or not at all. On a cluster it is one transaction per slot: a process that dies in
+between leaves an event half applied, and applying it again, as a resumed session does, completes it.
+A cluster does not count members: guild and member are in different slots, so after such a death the
+cache could not tell whether a member was counted.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
 from keywright import Call, atomic
+from keywright.errors import EngineError, KeywrightError
 from keywright.operations import Steps, bound_context, procedure
 from keywright_discord.changes import (
     Change,
@@ -32,22 +33,34 @@ from keywright_discord.changes import (
     React,
     SyncThreads,
     Unreact,
-    body_fields,
 )
 from keywright_discord.draft import Draft, Place
 from keywright_discord.interpreter import Session, interpret
-from keywright_discord.raw_json import PayloadError, absent, maybe_id, scalar, stored_fields, written
+from keywright_discord.raw_json import (
+    PayloadError,
+    absent,
+    body_fields,
+    maybe_id,
+    scalar,
+    stored_fields,
+    written,
+)
 
 if TYPE_CHECKING:
     from keywright import Context
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Draft)
-Mark = Callable[[int], Call[Any]]
+Event: TypeAlias = tuple[str, bytes]
+"""A gateway dispatch: `t`, and the JSON of `d`."""
+Mark: TypeAlias = Callable[[int], Call[Any]]
+"""Makes the call that stores how far a batch is applied, from the position of its last applied event."""
 
+WINDOW_EVENTS = 200
+WINDOW_BYTES = 8 * 1024 * 1024
 ALL_KINDS = frozenset(Kind)
 
-# The kinds of changes that do not say it themselves. Those of none concern all that is kept.
+# The kinds of the changes without a `kind` of their own. Those of neither concern all that is kept.
 KIND_OF: dict[type[Change], Kind] = {
     CountMember: Kind.GUILD,
     KeepMembers: Kind.MEMBER,
@@ -61,15 +74,27 @@ KIND_OF: dict[type[Change], Kind] = {
 
 
 class Refused(msgspec.Struct):
-    """An event that was left out: its place among those given, and why."""
+    """An event that was not applied: its position in the batch, and why."""
 
     place: int
     event: str
     reason: str
 
 
+def next_window(events: Iterator[T], size: Callable[[T], int]) -> list[T]:
+    """Take the next events to apply in one batch, bounded in number and in bytes; none at the end."""
+    window: list[T] = []
+    total = 0
+    for each in events:
+        window.append(each)
+        total += size(each)
+        if len(window) == WINDOW_EVENTS or total >= WINDOW_BYTES:
+            break
+    return window
+
+
 class EventCache(ABC, Generic[D]):
-    """A cache as one session writes it. `kinds` says what to keep."""
+    """A cache as one session writes it; `kinds` are the entities that it keeps."""
 
     def __init__(self, session: Session | None = None, kinds: Iterable[Kind] = ALL_KINDS) -> None:
         self.session = session or Session()
@@ -77,26 +102,39 @@ class EventCache(ABC, Generic[D]):
         self._concerned: frozenset[Kind | None] = self.kinds | {None}
 
     @procedure
-    def apply(self, events: Sequence[tuple[str, bytes]], mark: Mark | None = None) -> Steps[list[Refused]]:
-        """Apply gateway dispatches (`t`, JSON of `d`) in order; malformed ones are left out and told.
+    def apply(self, events: Sequence[Event], mark: Mark | None = None) -> Steps[list[Refused]]:
+        """Apply gateway dispatches in order. Return those that were refused: malformed, or in conflict with
+        the type of a stored key.
 
-        `mark` makes the call that notes how far it got, given the place of an event. On a single server it is
-        part of the transaction that applies the event, so it is right even if the caller dies; on a cluster
-        it follows.
+        On a single server the call of `mark` is part of the transaction that applies the event, so it is
+        right even if the caller dies; on a cluster it follows.
         """
         context = yield bound_context()
         refused: list[Refused] = []
-        yield from self._write_all(self._interpreted(events, refused), context, mark)
+        try:
+            yield from self._write_all(self._interpreted(events, refused), context, mark)
+        except EngineError:
+            raise  # the server failed, not an event
+        except KeywrightError as error:
+            if len(events) == 1:
+                return [Refused(0, events[0][0], str(error))]
+        else:
+            return refused
+        # Which event it was is found by applying each alone. Applying an event twice leaves the same state.
+        refused = []
+        for place, event in enumerate(events):
+            alone = yield self.apply([event], mark and _at(mark, place))
+            refused += [Refused(place, each.event, each.reason) for each in alone]
         return refused
 
     @procedure
     def store(self, changes: Sequence[Change]) -> Steps[None]:
-        """Apply changes that no gateway event carries; one that must list keys is applied by itself."""
+        """Apply changes that no gateway event carries; one that must list keys is applied alone."""
         context = yield bound_context()
         yield from self._write_all(enumerate([each] for each in self._wanted(list(changes))), context)
 
     def _interpreted(
-        self, events: Sequence[tuple[str, bytes]], refused: list[Refused]
+        self, events: Sequence[Event], refused: list[Refused]
     ) -> Iterator[tuple[int, list[Change]]]:
         for place, (event, data) in enumerate(events):
             try:
@@ -120,7 +158,7 @@ class EventCache(ABC, Generic[D]):
         yield from self._write(together, context, mark and mark(last))
 
     def _wanted(self, changes: list[Change]) -> list[Change]:
-        """What of an event's changes is kept; a guild that goes takes along whatever is kept of it."""
+        """Return the changes of kept entities; a removed guild takes along all that is kept of it."""
         return [change for change in changes if _kind_of(change) in self._concerned]
 
     def _write(self, changes: list[Change], context: Context, mark: Call[Any] | None = None) -> Steps[None]:
@@ -141,11 +179,11 @@ class EventCache(ABC, Generic[D]):
 
     @abstractmethod
     def _must_list(self, change: Change) -> bool:
-        """Whether a change lists keys of the database, which then must hold all that came before."""
+        """Return whether a change lists stored keys, so that all changes before it must be written."""
 
     @abstractmethod
     def _begin(self, changes: list[Change], context: Context) -> Steps[D]:
-        """A draft that knows what these changes must know."""
+        """Return a draft with the stored documents and sets that these changes depend on."""
 
     @abstractmethod
     def _change(self, change: Change, draft: D) -> Steps[None]:
@@ -153,7 +191,7 @@ class EventCache(ABC, Generic[D]):
 
 
 def count_member(change: CountMember, draft: Draft, guild: Place, member: Place) -> None:
-    """Keep a guild's `member_count`, where it has one and the change is news to the cache."""
+    """Update the `member_count` of a guild that has one, unless the cache knew of the change."""
     known = draft.get(member) is not None
     body = stored_fields(draft.get(guild))
     if body is None or known == (change.by > 0):
@@ -167,24 +205,28 @@ def count_member(change: CountMember, draft: Draft, guild: Place, member: Place)
 
 
 def left_guilds(change: KeepGuilds, known: Iterable[str]) -> list[str]:
-    """The guilds of the session's shard that are known and not among those that it begins with."""
+    """Return the known guilds of the session's shard that are not among those that it begins with."""
     gone = set(known) - set(change.guilds)
     return sorted(guild for guild in gone if (int(guild) >> 22) % change.shards == change.shard)
 
 
 def parent_of(thread: Put) -> str | None:
-    """The channel that a thread is in, where its put says so."""
+    """Return the parent channel of a thread, or None if its put has none."""
     return maybe_id(body_fields(thread.data), "parent_id", "thread")
 
 
 def unsynced(change: SyncThreads, parents: Mapping[str, str]) -> list[str]:
-    """The threads that a synchronisation leaves out, of all threads with their parents."""
+    """Return the threads, given with their parents, that a synchronisation leaves out."""
     synced = {put.ids[1] for put in change.puts}
     return [
         thread
         for thread, parent in parents.items()
         if thread not in synced and (change.channels is None or parent in change.channels)
     ]
+
+
+def _at(mark: Mark, place: int) -> Mark:
+    return lambda _: mark(place)
 
 
 def _kind_of(change: Change) -> Kind | None:

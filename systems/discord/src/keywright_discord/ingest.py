@@ -1,56 +1,39 @@
-"""Gateway packets from a file or a pipe into a cache: one JSON object a line, in windows.
+"""Recorded gateway packets applied to a cache: one JSON object per line, in batches.
 
-A line that cannot be applied is told and passed over, whatever is wrong with it: one bad line does
-not cost the rest of a recording. Of a packet only the envelope is decoded here.
+A line that cannot be applied gets a problem and is skipped: one bad line does not cost the rest of a
+recording. Only the envelope of a packet is decoded here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, BinaryIO
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keywright import Call
-from keywright.errors import EngineError, KeywrightError
-from keywright.operations import Steps, procedure
-from keywright_discord.event_cache import EventCache, Refused
+from keywright import Database
+from keywright_discord.event_cache import EventCache, next_window
 from keywright_discord.interpreter import EVENTS
 
-if TYPE_CHECKING:
-    pass
-
-T = TypeVar("T")
+__all__ = ["EXCERPT", "LONGEST_LINE", "Line", "ingest"]
 
 LONGEST_LINE = 16 * 1024 * 1024
-WINDOW_EVENTS = 200
-WINDOW_BYTES = 16 * 1024 * 1024
 EXCERPT = 1024
 DISPATCH = 0
 
 
-class Packet(msgspec.Struct):
-    """A line that is a packet."""
+class Line(msgspec.Struct):
+    """A line that is not blank: rejected if it has a problem, applied if it has an event, else ignored."""
 
-    line: int
+    number: int
+    size: int
     text: bytes
-    event: str
-    data: bytes
-
-
-class Reject(msgspec.Struct):
-    """A line that was not applied, and why; of an overlong one `text` is the beginning."""
-
-    line: int
-    reason: str
-    text: str
-
-
-class Ignored(msgspec.Struct):
-    """A packet that changes no cache: no dispatch, or one of an event that nothing is kept of."""
-
-    line: int
+    """The line; of an overlong one the beginning."""
+    event: str | None = None
+    data: bytes = b""
+    problem: str | None = None
 
 
 class _Envelope(msgspec.Struct):
@@ -62,88 +45,50 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope).decode
 
 
-def packets(stream: BinaryIO) -> Iterator[Packet | Reject | Ignored]:
-    """The lines of a stream; blank ones are passed over. No more than one line is held at a time."""
+def ingest(stream: BinaryIO, cache: EventCache[Any], db: Database) -> Iterator[list[Line]]:
+    """Apply the packets of a recording in order. Yield its lines in batches that have been applied."""
+    lines = _lines(stream)
+    while window := next_window(lines, attrgetter("size")):
+        packets = [line for line in window if line.event is not None]
+        events = [(line.event or "", line.data) for line in packets]
+        for refused in db.run(cache.apply(events)):
+            packets[refused.place].problem = f"{refused.event}: {refused.reason}"
+        yield window
+
+
+def _lines(stream: BinaryIO) -> Iterator[Line]:
     number = 0
     while text := stream.readline(LONGEST_LINE + 1):
         number += 1
         if len(text) > LONGEST_LINE and not text.endswith(b"\n"):
-            _skip_line(stream)
-            yield Reject(number, f"longer than {LONGEST_LINE:,} bytes", shown(text[:EXCERPT]))
+            size = len(text) + _skip_line(stream)
+            yield Line(number, size, text[:EXCERPT], problem=f"longer than {LONGEST_LINE:,} bytes")
         elif not text.isspace():
-            yield _packet(number, text.strip())
+            yield _decoded(Line(number, len(text), text.strip()))
 
 
-def windows(found: Iterable[Packet]) -> Iterator[list[Packet]]:
-    """Packets in the portions that are applied together, bounded in number and bytes."""
-    window: list[Packet] = []
-    size = 0
-    for packet in found:
-        window.append(packet)
-        size += len(packet.text)
-        if len(window) == WINDOW_EVENTS or size >= WINDOW_BYTES:
-            yield window
-            window, size = [], 0
-    if window:
-        yield window
-
-
-@procedure
-def apply_window(
-    cache: EventCache[Any], window: list[Packet], mark: Callable[[Packet], Call[Any]] | None = None
-) -> Steps[list[Reject]]:
-    """Apply packets in order; those that were refused. `mark` notes how far it got, as in `EventCache.apply`.
-
-    Where one cannot be applied to what is stored, they are applied once more, one by one, to find out
-    which: applying an event twice leaves the same state.
-    """
-
-    def noted(place: int) -> Call[Any]:
-        assert mark is not None
-        return mark(window[place])
-
+def _decoded(line: Line) -> Line:
+    """Return the line with its event, or with the problem that it is not a packet."""
     try:
-        events = [(each.event, each.data) for each in window]
-        return _rejects(window, (yield cache.apply(events, noted if mark else None)))
-    except EngineError:
-        raise  # the server's trouble is no line's
-    except KeywrightError as error:
-        if len(window) == 1:
-            return [_reject(window[0], str(error))]
-    rejects: list[Reject] = []
-    for packet in window:
-        rejects += yield apply_window(cache, [packet], mark)
-    return rejects
-
-
-def shown(text: bytes) -> str:
-    """Bytes of a line as text, whatever they are."""
-    return text.decode("utf-8", "backslashreplace")
-
-
-def _packet(number: int, text: bytes) -> Packet | Reject | Ignored:
-    try:
-        text.decode()  # what is taken over undecoded must be text all the same
-        envelope = _envelope(text)
+        line.text.decode()  # `d` is stored without decoding it, and must be UTF-8 all the same
+        envelope = _envelope(line.text)
     except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
-        return Reject(number, f"no packet: {error}", shown(text))
+        line.problem = f"not a packet: {error}"
+        return line
     if envelope.op != DISPATCH:
-        return Ignored(number)
+        return line
     if envelope.t is None or envelope.d is UNSET:
-        return Reject(number, "no packet: a dispatch has `t` and `d`", shown(text))
-    if envelope.t not in EVENTS:
-        return Ignored(number)
-    return Packet(number, text, envelope.t, bytes(envelope.d))
+        line.problem = "not a packet: a dispatch has `t` and `d`"
+    elif envelope.t in EVENTS:
+        line.event, line.data = envelope.t, bytes(envelope.d)
+    return line
 
 
-def _rejects(window: list[Packet], refused: Iterable[Refused]) -> list[Reject]:
-    return [_reject(window[each.place], each.reason) for each in refused]
-
-
-def _reject(packet: Packet, reason: str) -> Reject:
-    return Reject(packet.line, f"{packet.event}: {reason}", shown(packet.text))
-
-
-def _skip_line(stream: BinaryIO) -> None:
-    while (rest := stream.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-        pass
+def _skip_line(stream: BinaryIO) -> int:
+    """Read to the end of the line. Return the number of bytes."""
+    size = 0
+    while rest := stream.readline(LONGEST_LINE):
+        size += len(rest)
+        if rest.endswith(b"\n"):
+            break
+    return size

@@ -1,8 +1,8 @@
-"""From a gateway event to changes of entities: the one place that knows Discord's events.
+"""Gateway events interpreted as changes of entities: the one place that knows Discord's events.
 
-Pure: bytes in, changes out, nothing stored. An event is interpreted whole before anything of it
-is applied, so a malformed one changes nothing. Events that no cache keeps, and events that Discord
-invents tomorrow, mean no change. References like A21 are resolutions of the project's facts.
+Pure: bytes in, changes out, nothing stored. An event is interpreted completely before anything of it
+is applied, so a malformed one changes nothing. Events that concern no cache, and events that are not
+known yet, mean no change.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Changes = Iterator[Change]
 
 
 class Session(msgspec.Struct):
-    """What an event means depends on whose session it came through."""
+    """The gateway session that events come by: its bot and its shard. READY sets them."""
 
     bot: str | None = None
     shard: int = 0
@@ -81,7 +81,7 @@ WITH_MEMBERS = ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
 
 
 def interpret(event: str, data: bytes, session: Session) -> list[Change]:
-    """The changes of one dispatch (`t`, `d`); PayloadError when it is malformed."""
+    """Return the changes of one dispatch (`t`, `d`). Raise PayloadError if it is malformed."""
     interpreter = EVENTS.get(event)
     if interpreter is None:
         return []
@@ -92,10 +92,10 @@ def interpret(event: str, data: bytes, session: Session) -> list[Change]:
 
 def _ready(d: Fields, session: Session) -> Changes:
     own = fields(d["user"], "READY.user") if "user" in d else {}
-    own.pop("email", None)  # A58: personal data that no other event carries
+    own.pop("email", None)  # personal data that no other event carries: docs/resolutions.md#a58
     bot = one_id(own, "id", "READY.user")
     shard, shards = (session.shard, session.shards) if absent(d.get("shard")) else _shard(d["shard"])
-    if absent(d.get("guilds")):  # else a READY without them would take all guilds for left
+    if absent(d.get("guilds")):  # otherwise all stored guilds would be removed
         raise PayloadError("READY.guilds", "an array of guilds", "nothing")
     listed = [one_id(each, "id", "READY.guilds") for each in objects(d["guilds"], "READY.guilds")]
     yield Put(Kind.USER, (bot,), own, own)
@@ -126,7 +126,7 @@ def _user_update(d: Fields, session: Session) -> Changes:
 def _guild_create(d: Fields, session: Session) -> Changes:
     identity = one_id(d, "id", "GUILD_CREATE")
     if _unavailable(d):
-        yield ListGuild(identity)  # A61: what is known of it stays
+        yield ListGuild(identity)  # what is stored of it stays: docs/resolutions.md#a61
         return
     yield from guild(d, identity, session.bot)
 
@@ -151,7 +151,7 @@ def _unavailable(d: Fields) -> bool:
 
 def _channel_write(d: Fields, session: Session) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
-    if where is not None:  # A81: channels without a guild have no key
+    if where is not None:  # channels without a guild have no key: docs/resolutions.md#a81
         yield channel(d, where, Mode.REPLACE)
 
 
@@ -173,23 +173,23 @@ def _channel_pins(d: Fields, session: Session) -> Changes:
 def _channel_info(d: Fields, session: Session) -> Changes:
     where = one_id(d, "guild_id", "CHANNEL_INFO")
     for each in objects(d.get("channels"), "CHANNEL_INFO.channels"):
-        yield from _told_of_channel(where, each)
+        yield from _on_voice_channel(where, each)
 
 
-def _channel_told(d: Fields, session: Session) -> Changes:
+def _voice_channel(d: Fields, session: Session) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
     if where is not None:
-        yield from _told_of_channel(where, d)
+        yield from _on_voice_channel(where, d)
 
 
-def _told_of_channel(where: str, about: Fields) -> Changes:
-    """What Discord tells of a voice channel, and leaves out of the channel itself."""
+def _on_voice_channel(where: str, about: Fields) -> Changes:
+    """Yield the fields of a voice channel that Discord does not send with the channel itself."""
     changed = {name: raw for name, raw in about.items() if name in ("status", "voice_start_time")}
     yield from _on_channel(where, one_id(about, "id", "channel"), changed)
 
 
 def _on_channel(where: str, identity: str, changed: Fields) -> Changes:
-    """A channel or a thread: an event does not tell which, and only one of them exists."""
+    """Patch both a channel and a thread: the event does not say which it is, and only one of them exists."""
     yield Put(Kind.CHANNEL, (where, identity), changed, changed, Mode.PATCH)
     yield Put(Kind.THREAD, (where, identity), changed, changed, Mode.PATCH)
 
@@ -262,7 +262,7 @@ def _members_chunk(d: Fields, session: Session) -> Changes:
 
 
 def _people(*names: str) -> Interpreter:
-    """An event of which only the users in it are kept."""
+    """Return the interpreter of an event of which only the users are stored."""
 
     def interpret_people(d: Fields, session: Session) -> Changes:
         for name in names:
@@ -273,7 +273,7 @@ def _people(*names: str) -> Interpreter:
 
 
 def _child(kind: Kind, inner: str | None = None, *people: str) -> Interpreter:
-    """An event that carries a whole child of a guild, in a field of its own or as itself."""
+    """Return the interpreter of an event that is a complete child of a guild, or has it in a field."""
 
     def interpret_child(d: Fields, session: Session) -> Changes:
         where = one_id(d, "guild_id", kind.value)
@@ -285,7 +285,7 @@ def _child(kind: Kind, inner: str | None = None, *people: str) -> Interpreter:
 
 
 def _integration(d: Fields, session: Session) -> Changes:
-    # A72: the gateway leaves out the user, so what REST told of it stays.
+    # The gateway omits the user, so the one that REST returned stays: docs/resolutions.md#a72.
     yield from integration(d, one_id(d, "guild_id", "integration")).changes(Mode.MERGE)
 
 
@@ -297,7 +297,7 @@ def _child_gone(kind: Kind, field: str = "id") -> Interpreter:
 
 
 def _children(kind: Kind, field: str) -> Interpreter:
-    """An event that carries all children of one kind."""
+    """Return the interpreter of an event that carries all children of one kind."""
 
     def interpret_children(d: Fields, session: Session) -> Changes:
         where = one_id(d, "guild_id", kind.value)
@@ -333,7 +333,7 @@ def _message_create(d: Fields, session: Session) -> Changes:
 
 
 def _message_update(d: Fields, session: Session) -> Changes:
-    # A19: without an author it is partial, and lays its fields over a message that is known.
+    # Without an author it is partial, and only merged into a stored message: docs/resolutions.md#a19.
     mode = Mode.PATCH if absent(d.get("author")) else Mode.MERGE
     yield from message(d, session.bot).changes(mode)
 
@@ -406,8 +406,8 @@ EVENTS: dict[str, Interpreter] = {
     "CHANNEL_DELETE": _channel_delete,
     "CHANNEL_PINS_UPDATE": _channel_pins,
     "CHANNEL_INFO": _channel_info,
-    "VOICE_CHANNEL_STATUS_UPDATE": _channel_told,
-    "VOICE_CHANNEL_START_TIME_UPDATE": _channel_told,
+    "VOICE_CHANNEL_STATUS_UPDATE": _voice_channel,
+    "VOICE_CHANNEL_START_TIME_UPDATE": _voice_channel,
     "THREAD_CREATE": _thread_write,
     "THREAD_UPDATE": _thread_write,
     "THREAD_DELETE": _thread_delete,

@@ -24,7 +24,7 @@ class ByName(Protocol):
 
 
 class Layout(NamedTuple):
-    """How to open, write, read and remove a cache of one layout."""
+    """The functions that open, write, read and remove a cache of one layout."""
 
     bind: Callable[[str | None], tuple[Binding, ...]]
     cache: Callable[..., EventCache[Any]]
@@ -33,12 +33,8 @@ class Layout(NamedTuple):
     spaces: tuple[Keyspace, ...]
 
 
-def _bind_drc(prefix: str | None) -> tuple[Binding, ...]:
-    return drc.bind() if prefix is None else drc.bind(prefix)
-
-
 LAYOUTS: Mapping[str, Layout] = {
-    "drc": Layout(_bind_drc, DrcCache, DrcReads, DrcHydrated, (drc.drc, drc.private)),
+    "drc": Layout(drc.bind, DrcCache, DrcReads, DrcHydrated, (drc.drc, drc.private)),
     "spectacles": Layout(
         spectacles.bind,
         SpectaclesCache,

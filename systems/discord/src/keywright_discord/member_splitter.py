@@ -1,8 +1,8 @@
-"""Children of a guild taken out of its bytes without decoding them field by field.
+"""Members and other children of a guild, split out of its bytes without decoding them field by field.
 
-A large GUILD_CREATE is thousands of members. Each is stored as it came, less its user: so the bytes
-of the user are cut out of the bytes of the member. Whenever the bytes are not of the plain form that
-Discord sends (white space, repeated fields), the answer is None and the careful way is taken.
+A large GUILD_CREATE is thousands of members. Each is stored as it came, without its user: so the bytes
+of the user are cut out of the bytes of the member. If the bytes are not in the compact form that Discord
+sends (white space, repeated fields), these functions return None, and the caller decodes the fields.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import NamedTuple, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from keywright_discord.changes import Snowflakes
-from keywright_discord.raw_json import Fields, PayloadError, absent, identity
+from keywright_discord.raw_json import Fields, PayloadError, Snowflakes, absent, identity
 
 
 class _Member(msgspec.Struct, gc=False):
@@ -67,7 +66,7 @@ _child = msgspec.json.Decoder(_Child).decode
 
 
 def elements(raw: msgspec.Raw | None, what: str) -> list[bytes]:
-    """The elements of an array, each as its bytes; none when it is absent or null."""
+    """Return the bytes of each element of an array; none when it is absent or null."""
     if absent(raw):
         return []
     assert raw is not None
@@ -86,7 +85,7 @@ class SplitMembers(NamedTuple):
 
 
 def split_members(given: Fields, what: str) -> tuple[SplitMembers, list[bytes]]:
-    """The members of a payload taken apart, and those that are not of the plain form."""
+    """Split the members of a payload. Return the parts, and the members that are not in the compact form."""
     if isinstance(given, Lifted):
         return given.members, []
     raw = given.get("members")
@@ -95,7 +94,7 @@ def split_members(given: Fields, what: str) -> tuple[SplitMembers, list[bytes]]:
 
 
 def split_bodies(bodies: list[bytes]) -> tuple[SplitMembers, list[bytes]]:
-    """The same for members one by one, whose users may stand anywhere in them.
+    """Split members whose users may stand anywhere in them.
 
     They are tried together, then by halves: a few odd ones among many do not slow down the rest.
     """
@@ -120,10 +119,10 @@ def _split_together(bodies: list[bytes]) -> SplitMembers | None:
 
 
 def _split_array(raw: bytes) -> SplitMembers | None:
-    """An array of members that all begin with their user, as Discord sends them: 1.2 µs a member.
+    """Split an array of members that all begin with their user, as Discord sends them: 1.2 µs per member.
 
-    The array is cut where a user ends and where the next begins. Each member has a user, and nothing in what
-    is left of it is called so: hence what is cut are the members.
+    The array is cut where a user ends and where the next begins. Each member has exactly one field called
+    `user`, so the pieces are the members.
     """
     if not raw.startswith(b"[" + _USER_FIRST) or not raw.endswith(b"}]"):
         return None
@@ -133,7 +132,7 @@ def _split_array(raw: bytes) -> SplitMembers | None:
 
 
 class Lifted(dict[str, msgspec.Raw]):
-    """The fields of a payload whose members were cut out of it: what is called so is empty."""
+    """The fields of a payload whose members were cut out of it: its `members` is an empty array."""
 
     def __init__(self, found: Fields, members: SplitMembers) -> None:
         super().__init__(found)
@@ -141,9 +140,9 @@ class Lifted(dict[str, msgspec.Raw]):
 
 
 def lift_members(data: bytes) -> Lifted | None:
-    """The fields of a payload without its members, and these; None where they are not of the plain form.
+    """Return the fields of a payload with its members cut out, or None if they are not in the compact form.
 
-    A large guild is little else than members, so they are read once, not first of all to find their end.
+    A large guild is little else than members, so they are read once, and not once more to find their end.
     """
     begin = data.find(_MEMBERS_FIRST) + len(b'"members":')
     try:
@@ -153,19 +152,20 @@ def lift_members(data: bytes) -> Lifted | None:
             return None
         split, end = cut
         found = _fields(b"%b[]%b" % (data[:begin], data[end:]))
-        _fields(split.rests[-1])  # else it does not end where it was cut
+        _fields(split.rests[-1])  # raises if the last member does not end where it was cut
     except (msgspec.MsgspecError, RecursionError, IndexError):
         return None
-    # Were they another object's members, those of the payload would still be there.
+    # If they were the members of a nested object, those of the payload would still be there.
     return Lifted(found, split) if found.get("members") == _NOBODY else None
 
 
 def _cut(raw: bytes, begin: int, last: int | None, members: list[_Member]) -> tuple[SplitMembers, int] | None:
-    """The members of an array that begins there, and where it ends; None if it is not what was expected.
+    """Cut the members out of an array that begins at `begin`. Return them and the end of the array, or None
+    if they are not in the compact form.
 
-    Mostly the next object is the next member, so one character is searched for, at the speed of memory. What
-    holds no object holds no second user either, or that one would be the member's. `last` is the last brace;
-    None: it is not known, and taken for the first that an array's end follows.
+    Mostly the next object is the next member, so one character is searched for, which runs at memory speed.
+    Text without an object has no second user either, or that one would be the member's. `last` is the
+    position of the last brace; if it is None, the first brace before the end of an array is taken.
     """
     find, begins = raw.find, raw.startswith
     start = begin + len(_USER_FIRST) + 1
@@ -195,7 +195,7 @@ def _cut(raw: bytes, begin: int, last: int | None, members: list[_Member]) -> tu
 
 
 def _members_of(raw: bytes) -> list[_Member] | None:
-    """The members of an array; None unless each has a user and none has permissions."""
+    """Return the members of an array, or None unless each has a user and none has permissions."""
     try:
         members = _members(raw)
     except (msgspec.MsgspecError, RecursionError):
@@ -204,14 +204,14 @@ def _members_of(raw: bytes) -> list[_Member] | None:
 
 
 def _without_permissions(members: list[_Member]) -> bool:
-    """Whether there are members, and none has them."""
+    """Return whether there are members, none of which has permissions."""
     return bool(members) and not [member for member in members if member.permissions is not UNSET]
 
 
 def _people(users: list[bytes]) -> Snowflakes | None:
-    """The ids of users; None unless all of them are whole, and users only.
+    """Return the ids of users, or None unless all of them are complete users.
 
-    No part of an object is one itself: so users that were cut out by their lengths are cut right.
+    A part of an object does not decode as one, so this also proves that the users were cut correctly.
     """
     try:
         about = list(map(_user, users))
@@ -222,14 +222,14 @@ def _people(users: list[bytes]) -> Snowflakes | None:
 
 
 def _array(bodies: list[bytes]) -> bytes:
-    """An array of these, copied once: for half a megabyte the kernel's new pages cost more than the copy."""
+    """Join bodies to an array with one copy: for half a megabyte the new pages cost more than the copy."""
     if len(bodies) < 2:
         return b"[%b]" % b"".join(bodies)
     return b",".join([b"[" + bodies[0], *bodies[1:-1], bodies[-1] + b"]"])
 
 
 def _without_user(body: bytes, user: bytes) -> bytes | None:
-    """A member less its user; None when that is not the only thing called so."""
+    """Return a member without its user, or None if another field in it is called `user`."""
     if body.startswith(b"%b%b," % (_USER_FIRST, user)):
         rest = b"{" + body[len(_USER_FIRST) + len(user) + 1 :]
     else:
@@ -243,7 +243,7 @@ def _without_user(body: bytes, user: bytes) -> bytes | None:
 
 
 class SplitPresences(NamedTuple):
-    """Whose presences they are, the presences as received, and these with their guild and the user's id."""
+    """The user ids of presences, the presences as received, and normalised: with guild and user id."""
 
     people: list[str]
     bodies: list[bytes]
@@ -251,7 +251,7 @@ class SplitPresences(NamedTuple):
 
 
 def split_presences(bodies: list[bytes], guild: str) -> tuple[SplitPresences, list[bytes]]:
-    """Presences taken apart, and those that are not of the plain form: offline, or with more of a user."""
+    """Split presences. Return the parts, and those not in the compact form, such as offline ones."""
     split = SplitPresences([], [], [])
     odd = []
     lead = b'{"guild_id":"%b","user":"' % guild.encode()
@@ -267,7 +267,7 @@ def split_presences(bodies: list[bytes], guild: str) -> tuple[SplitPresences, li
 
 
 def _presences_of(bodies: list[bytes]) -> list[_Presence | None]:
-    """What presences say, read together; one by one where some do not say it."""
+    """Decode presences together, or one by one if some are malformed; those are None."""
     try:
         return list(_presences(_array(bodies)))
     except (msgspec.MsgspecError, RecursionError):
@@ -282,7 +282,7 @@ def _presence_of(body: bytes) -> _Presence | None:
 
 
 def _after_user(body: bytes, found: _Presence) -> bytes | None:
-    """What follows the user in a presence that begins with nothing but the user's id."""
+    """Return what follows the user in a presence that begins with the user's id, or None if it does not."""
     person = found.user.id
     user = _WHO % person.encode()
     if found.status == "offline" or found.guild_id is not UNSET or not body.startswith(user):
@@ -292,7 +292,7 @@ def _after_user(body: bytes, found: _Presence) -> bytes | None:
 
 
 def placed_child(body: bytes, guild: str, *, with_guild: bool) -> tuple[str, bytes] | None:
-    """A child's id, and the child, with the guild it belongs to where it does not say so itself."""
+    """Return the id of a child and its bytes, with the guild added if it lacks one; None if it has a user."""
     try:
         found = _child(body)
     except (msgspec.MsgspecError, RecursionError):

@@ -1,4 +1,4 @@
-"""The two layouts as models of the tools."""
+"""The two layouts as models for the tools: `drc` and `spectacles`."""
 
 from __future__ import annotations
 

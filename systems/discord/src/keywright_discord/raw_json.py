@@ -1,25 +1,30 @@
-"""Discord's objects one level deep: fields by name, each still the bytes that were received.
+"""Discord's objects as raw JSON: one level of fields, each still the bytes that were received.
 
 Nothing below the first level is decoded unless it is needed, so every field survives as it came,
-known or not, `[]` and null included, and ids above 2^53 never become floats.
+known or not, `[]` and null included, and ids above 2^53 never become floats. `Document` stores an
+object the same way: bytes are written as they are.
 """
 
 from __future__ import annotations
 
 from codecs import utf_8_decode
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Annotated, Any, TypeAlias, cast
 
 import msgspec
 
-from keywright import Rest
+from keywright import Codec, Rest, SnowflakeText
 from keywright.errors import UsageError
 
 Fields: TypeAlias = dict[str, msgspec.Raw]
+Body: TypeAlias = Fields | bytes
+"""An object as its fields, or as its bytes."""
 
 _fields = msgspec.json.Decoder(Fields).decode
 _list = msgspec.json.Decoder(list[Fields]).decode
 _ids = msgspec.json.Decoder(list[str | int]).decode
 _any = msgspec.json.Decoder().decode
+_object = msgspec.json.Decoder(dict[str, Any]).decode
 
 encode = msgspec.json.encode
 
@@ -39,29 +44,29 @@ _identified = msgspec.json.Decoder(_Identified).decode
 
 
 class PayloadError(UsageError):
-    """A payload that is not what its event says; nothing of it was applied."""
+    """A payload that is malformed for its event; nothing of it was applied."""
 
     def __init__(self, what: str, expected: str, found: object) -> None:
         self.what = what
         self.expected = expected
         self.found = found
-        super().__init__(f"{what} must be {expected}, not {_excerpt(found)}. The event was left out.")
+        super().__init__(f"{what} must be {expected}, not {_excerpt(found)}. The event was not applied.")
 
 
 def check_text(data: bytes, what: str) -> None:
-    """PayloadError unless it is UTF-8: what is stored undecoded must be readable all the same.
+    """Raise PayloadError unless it is UTF-8: bytes are stored without decoding, and must be readable later.
 
-    In parts, since the text itself is not wanted: 0.2 ms for a guild of 640 KB, against 1.1 ms for the whole,
-    which takes four bytes a character as soon as there is one emoji.
+    They are decoded in parts, since the text itself is not needed: 0.2 ms for a guild of 640 KB, against 1.1
+    ms for the whole, which takes four bytes per character as soon as there is one emoji.
     """
     start = 0
     try:
         while start < len(data):
             part = data[start : start + _PART]
             start += utf_8_decode(part, "strict", start + _PART >= len(data))[1]
-        # One character is searched for at the speed of memory, two at a tenth of it.
+        # Searching one character runs at memory speed, searching two at a tenth of it.
         if b"\\" in data and any(part.startswith(b"u") for part in data.split(b"\\")[1:]):
-            _any(data)  # it may hold half of a surrogate pair, which no text can
+            _any(data)  # it may hold half of a surrogate pair, which is not valid text
     except UnicodeDecodeError as error:
         raise PayloadError(what, "UTF-8", data[start + error.start :]) from error
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -69,7 +74,7 @@ def check_text(data: bytes, what: str) -> None:
 
 
 def fields(raw: msgspec.Raw | bytes, what: str) -> Fields:
-    """An object's fields; PayloadError when it is no object."""
+    """Return the fields of an object. Raise PayloadError if it is not an object."""
     try:
         return _fields(raw)
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -77,7 +82,7 @@ def fields(raw: msgspec.Raw | bytes, what: str) -> Fields:
 
 
 def stored_fields(body: bytes | None) -> Fields | None:
-    """The fields of a stored object; none when there is none, or when another writer left something else."""
+    """Return the fields of a stored object, or None if another writer left something else, or nothing."""
     if body is None:
         return None
     try:
@@ -87,7 +92,7 @@ def stored_fields(body: bytes | None) -> Fields | None:
 
 
 def objects(raw: msgspec.Raw | bytes | None, what: str) -> list[Fields]:
-    """The objects of an array; none when it is absent or null."""
+    """Return the objects of an array; none when it is absent or null."""
     if absent(raw):
         return []
     assert raw is not None
@@ -98,7 +103,7 @@ def objects(raw: msgspec.Raw | bytes | None, what: str) -> list[Fields]:
 
 
 def ids(raw: msgspec.Raw | None, what: str) -> list[str]:
-    """The ids of an array; none when it is absent or null."""
+    """Return the ids of an array; none when it is absent or null."""
     if absent(raw):
         return []
     assert raw is not None
@@ -109,13 +114,13 @@ def ids(raw: msgspec.Raw | None, what: str) -> list[str]:
 
 
 def absent(raw: msgspec.Raw | bytes | None) -> bool:
-    """Whether a field is missing or null."""
-    # A Raw is compared where it is: its bytes may be half a megabyte.
+    """Return whether a field is missing or null."""
+    # A Raw is compared without copying its bytes, which may be half a megabyte.
     return raw is None or raw == _NULL or raw == b"null"
 
 
 def one_id(given: Fields, field: str, what: str) -> str:
-    """An id that must be there, in canonical decimal."""
+    """Return a required id in canonical decimal. Raise PayloadError if it is missing or malformed."""
     raw = given.get(field)
     if raw is None:
         raise PayloadError(f"{what}.{field}", "an id", "nothing")
@@ -123,12 +128,12 @@ def one_id(given: Fields, field: str, what: str) -> str:
 
 
 def maybe_id(given: Fields, field: str, what: str) -> str | None:
-    """An id, or None where it is missing or null."""
+    """Return an id, or None if it is missing or null."""
     return None if absent(given.get(field)) else one_id(given, field, what)
 
 
 def name_of(given: Fields, field: str, what: str, expected: str) -> str:
-    """Text that a key is named by, so neither empty nor with braces or control characters."""
+    """Return text for a key name. Raise PayloadError if it is empty or has braces or control characters."""
     found = scalar(given[field], f"{what}.{field}") if field in given else None
     try:
         return _REST.render(found)
@@ -137,7 +142,7 @@ def name_of(given: Fields, field: str, what: str, expected: str) -> str:
 
 
 def id_of(raw: msgspec.Raw, what: str) -> str:
-    """The `id` of an object of which nothing else is needed."""
+    """Return the `id` of an object without decoding anything else of it."""
     try:
         found = _identified(raw).id
     except (msgspec.MsgspecError, RecursionError) as error:
@@ -146,7 +151,8 @@ def id_of(raw: msgspec.Raw, what: str) -> str:
 
 
 def identity(found: object, what: str) -> str:
-    """A snowflake as Redis keeps it: decimal, without leading zeros, 64 bits."""
+    """Return a snowflake as it is stored: decimal, without leading zeros, 64 bits. Raise PayloadError if it
+    is not one."""
     if type(found) is str and found.isascii() and found.isdigit():
         if (found[0] != "0" and len(found) < 20) or _canonical(found):
             return found
@@ -159,8 +165,18 @@ def _canonical(digits: str) -> bool:
     return (digits[0] != "0" or digits == "0") and (len(digits) < 20 or int(digits) <= LARGEST_ID)
 
 
+def reference(value: object) -> str | None:
+    """Return the id that stands for an object in a decoded document, or None if the value is not an id."""
+    if not isinstance(value, str | int):
+        return None
+    try:
+        return identity(value, "a reference")
+    except PayloadError:
+        return None
+
+
 def scalar(raw: msgspec.Raw, what: str) -> Any:
-    """A string, number, boolean or null."""
+    """Decode a string, number, boolean or null. Raise PayloadError for an array or an object."""
     try:
         found = _any(raw)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -171,8 +187,65 @@ def scalar(raw: msgspec.Raw, what: str) -> Any:
 
 
 def written(value: object) -> msgspec.Raw:
-    """A value of ours as a field."""
+    """Encode a value as a field."""
     return msgspec.Raw(encode(value))
+
+
+def body_bytes(body: Body) -> bytes:
+    """Return an object as it is stored."""
+    return body if isinstance(body, bytes) else encode(body)
+
+
+def body_fields(body: Body) -> Fields:
+    """Return the fields of an object, to merge them into another."""
+    return fields(body, "a stored object") if isinstance(body, bytes) else body
+
+
+class Snowflakes(list[str]):
+    """Many ids, validated and encoded once, however many names and members they become."""
+
+    __slots__ = ("texts",)
+
+    def __init__(self, ids: list[str]) -> None:
+        super().__init__(ids)
+        self.texts = SnowflakeText().render_all(self)
+
+    @classmethod
+    def of(cls, ids: list[str]) -> Snowflakes:
+        """Return the same list if its ids have been validated already."""
+        return ids if isinstance(ids, cls) else cls(ids)
+
+
+class JsonObject(Codec[dict[str, Any]]):
+    """A JSON object; bytes of one are stored as they are, so what was received is not encoded again."""
+
+    expected = "a JSON object"
+    python_type = dict
+    samples = ({}, {"id": "151120006600001", "roles": [], "nick": None})
+
+    def encode(self, value: dict[str, Any] | bytes) -> bytes:
+        if type(value) is bytes:
+            return value
+        if not isinstance(value, dict):
+            raise self.refusal(value)
+        try:
+            return encode(value)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self.refusal(value, error) from error
+
+    def encode_many(self, values: Sequence[dict[str, Any] | bytes]) -> list[bytes]:
+        if set(map(type, values)) == {bytes}:
+            return list(cast("Sequence[bytes]", values))
+        return [self.encode(value) for value in values]
+
+    def decode(self, data: bytes) -> dict[str, Any]:
+        try:
+            return _object(data)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            raise self.refusal(data, error) from error
+
+
+Document: TypeAlias = Annotated[dict[str, Any], JsonObject()]
 
 
 def _excerpt(found: object, limit: int = 80) -> str:

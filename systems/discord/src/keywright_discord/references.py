@@ -1,8 +1,9 @@
-"""Which documents refer to which: the inverse of normalisation, for both layouts.
+"""The references of each document: the inverse of normalisation, for both layouts.
 
-An author that is not known becomes `{"id": …}` (A17); any other reference that leads nowhere stays
-the id. A child that was removed is put back only when it is found (A83). What a document holds as
-an object already stays as it is, and so does `{}` where a writer made that of an empty list (A10).
+An author that is not stored becomes `{"id": …}` (docs/resolutions.md#a17); any other reference that leads
+nowhere stays the id. A child that was removed is put back only if it is found (docs/resolutions.md#a83).
+An object in the place of a reference stays as it is, and so does `{}` where a writer with cjson made that
+of an empty list (docs/resolutions.md#a10).
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any, Protocol
 
 from keywright_discord.document_reads import Hole, Object
 from keywright_discord.draft import Place
-from keywright_discord.raw_json import PayloadError, identity
+from keywright_discord.raw_json import reference
 
 Holes = Iterator[Hole]
 
 
 class Places(Protocol):
-    """Where a layout has what others refer to; None where it does not keep it."""
+    """The places of the documents that others refer to; None for those that a layout does not store."""
 
     def user(self, user: str) -> Place: ...
 
@@ -32,14 +33,14 @@ class Places(Protocol):
 
 
 class References:
-    """The holes of each document in one layout; `bot` is whose membership a thread shows."""
+    """The holes of each document in one layout; a thread shows the membership of `bot`."""
 
     def __init__(self, places: Places, bot: str | None = None) -> None:
         self.places = places
         self.bot = bot
 
     def of_message(self, found: Object, *, deep: bool = True) -> Holes:
-        """A message; `deep` follows the message that it answers, one level."""
+        """Yield the holes of a message; with `deep` also those of the message that it answers."""
         guild = reference(found.get("guild_id"))
         author = found.get("author")
         yield from self._user(found, "author", known_by_id=True)
@@ -59,7 +60,7 @@ class References:
         yield from self._whole_member(found, guild, user)
 
     def of_thread(self, thread: str, found: Object) -> Holes:
-        """A thread and the bot's own membership; the others are a listing."""
+        """Yield the bot's own membership of a thread; the others are a listing."""
         place = None if self.bot is None else self.places.thread_member(thread, self.bot)
         if place is not None and "member" not in found:
             yield Hole(place, _into(found, "member"))
@@ -69,14 +70,14 @@ class References:
             yield from self._whole_member(found, guild, user)
 
     def of_presence(self, found: Object) -> Holes:
-        """A presence, whose user may be a partial one: its fields are the newer ones."""
+        """Yield the user of a presence; if it is a partial user, its fields are the newer ones."""
         partial = found.get("user")
         yield from self._user(found, "user")
         if isinstance(partial, dict) and (user := _id_of(partial)) is not None:
             yield Hole(self.places.user(user), lambda known: found.update(user={**known, **partial}))
 
     def of_people(self, found: Object, *names: str) -> Holes:
-        """Users under these names, and nothing else."""
+        """Yield the users in these fields, and nothing else."""
         for name in names:
             yield from self._user(found, name)
 
@@ -92,7 +93,7 @@ class References:
             yield from self._user(member, "user")
 
     def of_interaction(self, found: Object) -> Holes:
-        """An interaction (A69): its user and member, its message, and whom its options name."""
+        """Yield user, member and message of an interaction, and the people in its options."""
         guild = reference(found.get("guild_id"))
         user = reference(found.get("user"))
         yield from self._user(found, "user")
@@ -111,12 +112,12 @@ class References:
             yield Hole(self.places.user(user), _into(found, name), leave)
 
     def _member(self, found: Object, guild: str | None, user: str | None) -> Holes:
-        """The member beside a user, so without one."""
+        """Yield a member beside its user, so without one."""
         if guild is not None and user is not None and "member" not in found:
             yield Hole(self.places.member(guild, user), _into(found, "member"))
 
     def _whole_member(self, found: Object, guild: str, user: str) -> Holes:
-        """A member with its user."""
+        """Yield a member with its user."""
         if "member" not in found:
             yield Hole(self.places.member(guild, user), _into(found, "member"))
         yield Hole(self.places.user(user), lambda known: _beside(found.get("member"), "user", known))
@@ -135,11 +136,11 @@ class References:
 
     @staticmethod
     def _mentioned(mentions: list[Any], place: int) -> Any:
-        # Looked up when it is filled: by then the id has become the user, if that is known.
+        # Looked up when the hole is filled: by then the id has become the user, if that is stored.
         return lambda member: _beside(mentions[place], "member", member)
 
     def _invoked(self, found: Any, guild: str | None) -> Holes:
-        """The interaction that a message answers; only the older form has a member."""
+        """Yield the people of the interaction that a message answers; only the older form has a member."""
         if not isinstance(found, dict):
             return
         user = reference(found.get("user"))
@@ -163,7 +164,7 @@ class References:
             yield Hole(place, _into(found, name), None, lambda inner: self.of_message(inner, deep=False))
 
     def _resolved(self, resolved: Object, guild: str | None) -> Holes:
-        """Arrays of ids become objects by id again, as Discord sends them."""
+        """Make arrays of ids objects by id again, as Discord sends them, and yield their holes."""
         for name in ("users", "members"):
             ids = resolved.get(name)
             if not isinstance(ids, list):
@@ -177,24 +178,14 @@ class References:
                     yield Hole(self.places.member(guild, each), _into(by_id, each))
 
 
-def reference(value: object) -> str | None:
-    """The id that stands for an object, or None when it is none."""
-    if not isinstance(value, str | int):
-        return None
-    try:
-        return identity(value, "a reference")
-    except PayloadError:
-        return None
-
-
 def _id_of(value: object) -> str | None:
     return reference(value.get("id")) if isinstance(value, dict) else reference(value)
 
 
 def _channel_of(found: Object) -> str | None:
-    """Where the message that a message answers is: in the same channel, unless it says otherwise."""
-    told = found.get("message_reference")
-    channel = reference(told.get("channel_id")) if isinstance(told, dict) else None
+    """Return the channel of the message that a message answers: its own, unless the reference has another."""
+    answered = found.get("message_reference")
+    channel = reference(answered.get("channel_id")) if isinstance(answered, dict) else None
     return channel or reference(found.get("channel_id"))
 
 
@@ -210,6 +201,6 @@ def _into(target: Any, name: str | int) -> Any:
 
 
 def _beside(target: object, name: str, found: Object) -> None:
-    """Add to an object that is there by now; what it has already stays."""
+    """Add a field to an object that has been filled in meanwhile, unless it has the field."""
     if isinstance(target, dict):
         target.setdefault(name, found)

@@ -1,4 +1,4 @@
-"""Events into a DRC cache, and what Redis holds then; and small objects to make events of."""
+"""A DRC cache fed with events, what Redis holds then, and small objects for events."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from keywright import Database
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 from keywright_discord.drc.store import DrcCache
 
 from .survey import PREFIX, PRIVATE, read, survey
@@ -27,7 +27,7 @@ EMOJI = "18014398509481997"
 
 
 class Feed:
-    """Applies one event at a time; every one must be accepted unless it is said to be refused."""
+    """Applies one event at a time, which must be accepted unless `refuses` is used."""
 
     def __init__(self, database: Database, raw: Raw) -> None:
         self.database = database
@@ -38,26 +38,26 @@ class Feed:
         assert self.database.run(self.cache.apply([(event, encoded(data))])) == []
 
     def at(self, name: str) -> Any:
-        """What is under a name of the reference: a document, a dictionary of them, a set, or None."""
+        """Return what a name of the reference holds: a document, a dictionary of them, a set, or None."""
         full = PREFIX + name
         return read(self.raw, full) if self.raw("EXISTS", full) else None
 
     def stored(self, name: str, field: str | None = None) -> bytes:
-        """The bytes of a document."""
+        """Return the bytes of a document."""
         words = ("GET", PREFIX + name) if field is None else ("HGET", PREFIX + name, field)
         found = self.raw(*words)
         assert isinstance(found, bytes)
         return found
 
     def expires_in(self, name: str) -> int:
-        """Seconds that a key has left; -1 when it stays."""
+        """Return the remaining seconds of a key; -1 means no expiry."""
         return int(self.raw("TTL", PREFIX + name))
 
     def names(self) -> set[str]:
         return set(survey(self.raw))
 
     def everything(self) -> tuple[Json, Json]:
-        """All keys, those of the reference and the private ones."""
+        """Return all keys, those of the reference and the private ones."""
         return survey(self.raw), survey(self.raw, PRIVATE)
 
     def changes_nothing(self, event: str, data: object) -> None:
@@ -66,7 +66,7 @@ class Feed:
         assert self.everything() == before
 
     def refuses(self, event: str, data: object) -> str:
-        """Why an event is left out; nothing of it is applied."""
+        """Assert that an event is refused and changes nothing. Return the reason."""
         before = self.everything()
         (refused,) = self.database.run(self.cache.apply([(event, encoded(data))]))
         assert (refused.place, refused.event) == (0, event)
@@ -75,7 +75,7 @@ class Feed:
 
 
 def encoded(data: object) -> bytes:
-    """JSON without white space, as Discord sends it."""
+    """Encode JSON without white space, as Discord sends it."""
     return data if isinstance(data, bytes) else json.dumps(data, separators=(",", ":")).encode()
 
 
@@ -84,7 +84,7 @@ def user(identity: str, **more: object) -> Json:
 
 
 def member(**more: object) -> Json:
-    """A member without its user."""
+    """Return a member without its user."""
     return {"roles": [], "nick": None, "joined_at": "2024-05-01T00:00:00+00:00", "flags": 0, **more}
 
 
@@ -105,7 +105,7 @@ def guild(identity: str = GUILD, **more: object) -> Json:
 
 
 def message(identity: str = MESSAGE, **more: object) -> Json:
-    """A message in a guild by Ann, without her member."""
+    """Return a message in a guild by Ann, without her member."""
     return {
         "id": identity,
         "channel_id": CHANNEL,

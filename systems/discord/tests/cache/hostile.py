@@ -1,4 +1,4 @@
-"""Gateway events made wrong: cut short, mistyped, renamed, repeated, nested, or no text at all."""
+"""Malformed gateway events: cut short, mistyped, renamed, repeated, nested, or not text at all."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _add_field(data: bytes, random: Random) -> bytes:
 
 
 def _turn(data: bytes, random: Random) -> bytes:
-    """An array for an object, or an object for an array, with what follows left as it is."""
+    """Replace an opening brace or bracket by another, and leave the rest."""
     return _replace(data, random, _OPENED, random.choice((b"[", b"{", b"[{", b"{[", b"null,", b'"x",')))
 
 
@@ -120,14 +120,14 @@ MUTATIONS: tuple[Callable[[bytes, Random], bytes], ...] = (
 
 
 def genuine(seed: int, count: int) -> list[Event]:
-    """Events of all sorts as equals, from a small world."""
+    """Return events of all sorts with equal weights, from a small world."""
     mix = dict.fromkeys(EVERYDAY, 1.0) | {"GUILD_CREATE": 0.5}
     encode = msgspec.json.Encoder().encode
     return [(event, encode(data)) for event, data in Traffic(seed).events(count, members=3, mix=mix)]
 
 
 def hostile(events: list[Event], seed: int, count: int) -> Iterator[Event]:
-    """So many events, each a genuine one made wrong once or a few times; some turn out to be right."""
+    """Yield `count` genuine events, each mutated a few times; some are still valid."""
     random = Random(seed)
     for _ in range(count):
         event, data = random.choice(events)

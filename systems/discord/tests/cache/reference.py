@@ -26,7 +26,7 @@ GUILD_HASHES = (
 class Reference:
     """`strings`, `hashes` and `sets` by the name of the key after `<prefix>:v1json:`.
 
-    On a cluster `member_count` stays as the guild last told it: an event is not atomic there, and one
+    On a cluster `member_count` stays as the guild last had it: an event is not atomic there, and one
     that is applied again would be counted twice.
     """
 
@@ -44,7 +44,7 @@ class Reference:
             handler(deepcopy(data))
 
     def layout(self) -> dict[str, Any]:
-        """Every key with its value, as a survey of Redis gives it."""
+        """Return every key with its value, as `survey` does."""
         kept = {name: entries for name, entries in self.hashes.items() if entries}
         return {**self.strings, **kept, **{name: members for name, members in self.sets.items() if members}}
 
@@ -133,7 +133,7 @@ class Reference:
         self.hashes.get(f"{kind}:{guild}", {}).pop(identity, None)
 
     def patch_place(self, guild: str, identity: str, changed: Json) -> None:
-        """Fields of a channel, or of a thread."""
+        """Patch a channel or a thread."""
         channels = self.hashes.get(f"channels:{guild}", {})
         if identity in channels:
             channels[identity] |= changed

@@ -1,4 +1,4 @@
-"""Sessions of generated traffic with what goes wrong in real ones, for the model tests of both layouts."""
+"""Sessions of generated traffic with the disturbances of real ones, for the model tests of both layouts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MALFORMED = (
 
 
 class Disturbance(NamedTuple):
-    """Something that happens after an event: how far back events repeat, or another sort of trouble."""
+    """A disturbance after an event: repeated events, or another one."""
 
     at: int
     what: str
@@ -32,7 +32,7 @@ class Disturbance(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A session's traffic: chosen by a seed, disturbed, and applied in windows."""
+    """The traffic of a session: chosen by a seed, disturbed, and applied in batches."""
 
     seed: int
     length: int
@@ -41,7 +41,7 @@ class Session(NamedTuple):
     windows: tuple[int, ...]
 
     def events(self) -> Iterator[tuple[str, Any]]:
-        """Dispatches, decoded; malformed ones are bytes."""
+        """Yield dispatches, decoded; malformed ones are bytes."""
         mix = {name: 40.0 if name in self.often else 1.0 for name in EVERYDAY}
         traffic = Traffic(self.seed)
         past: list[tuple[str, Any]] = []
@@ -98,12 +98,12 @@ def encoded(events: list[tuple[str, Any]]) -> list[tuple[str, bytes]]:
 
 
 def malformed(events: list[tuple[str, Any]]) -> int:
-    """How many events must be refused."""
+    """Return how many events must be refused."""
     return sum(isinstance(data, bytes) for _, data in events)
 
 
 def leaving(events: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    """What the bot is told when it leaves every guild that some events have named."""
+    """Return the events of leaving every guild that some events have named."""
     named: set[str] = set()
     for event, data in events:
         if event == "GUILD_CREATE" and isinstance(data, dict):
@@ -119,7 +119,7 @@ def apply(
     events: list[tuple[str, bytes]],
     windows: tuple[int, ...],
 ) -> int:
-    """How many events were refused."""
+    """Apply events in batches. Return how many were refused."""
     sizes, start, refused = cycle(windows), 0, 0
     while start < len(events):
         size = next(sizes)

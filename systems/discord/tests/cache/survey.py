@@ -1,18 +1,18 @@
-"""What a server holds of a DRC cache, read with redis-py alone."""
+"""The content of a DRC cache, read with redis-py alone."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 
 PREFIX = "keywright:v1json:"
 PRIVATE = "keywright:v1json-private:"
 
 
 def survey(raw: Raw, prefix: str = PREFIX) -> dict[str, Any]:
-    """Every key below a prefix: documents decoded, hashes as dictionaries, sets as sets."""
+    """Return every key below a prefix: documents decoded, hashes as dictionaries, sets as sets."""
     names = sorted(name.decode() for name in raw.names())
     return {name[len(prefix) :]: read(raw, name) for name in names if name.startswith(prefix)}
 

@@ -1,4 +1,4 @@
-"""What is left when a process dies while an event is applied."""
+"""The state after a process died while it applied an event."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ EVENTS: list[tuple[str, dict[str, Any]]] = [
     ("GUILD_CREATE", {**GUILD, "name": "Dogs", "roles": [], "channels": [{"id": "32", "type": 2}]}),
     ("GUILD_DELETE", {"id": "4194304"}),
 ]
-# One attempt: a process that dies does not come back to try again.
+# One attempt: a process that dies does not retry.
 MOST_COMMANDS = 24
 MORTAL = Settings(retry=Retry(attempts=1))
 
@@ -55,7 +55,7 @@ def packets(events: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, bytes]]
 
 
 def snapshot(raw: Any) -> dict[bytes, object]:
-    """Every key with its value, whatever its type."""
+    """Return every key with its value, whatever its type."""
     read: dict[bytes, Callable[[bytes], object]] = {
         b"string": raw.get,
         b"hash": raw.hgetall,
@@ -65,7 +65,7 @@ def snapshot(raw: Any) -> dict[bytes, object]:
 
 
 def states(raw: Any, db: Database, event: tuple[str, dict[str, Any]]) -> tuple[object, object]:
-    """What Redis holds before and after an event."""
+    """Return what Redis holds before and after an event."""
     raw.flushall()
     db.run(DrcCache().apply(packets(BEFORE)))
     before = snapshot(raw)
@@ -90,12 +90,12 @@ def test_an_event_is_applied_whole_or_not_at_all(
                 assert seen[-1] in (before, after)
         assert before in seen
     raw.close()
-    # A cut between two round trips is no death: the connection is made anew.
+    # A cut between two round trips does not count: the connection is opened again.
     assert len(seen) > 4
 
 
 def died(proxy: Proxy, commands: int, event: tuple[str, dict[str, Any]]) -> bool:
-    """Apply an event through a connection that is cut after so many commands; whether that was in time."""
+    """Apply an event on a connection that is cut after some commands. Return whether it failed."""
     with connect(proxy.url, *bind("bot"), settings=MORTAL) as mortal:
         proxy.cut_after_commands(commands)
         try:
@@ -128,7 +128,7 @@ def test_on_a_cluster_applying_an_event_again_completes_it(
 
 
 def abandoned(db: Database, event: tuple[str, dict[str, Any]], wires_sent: int) -> bool:
-    """Send only the first wires of an event's last round, as one that dies does; False when that is all."""
+    """Send only the first wires of an event's last round, as a dying process does; False if all were sent."""
     rounds = DrcCache().apply(packets([event])).rounds(db.context)
     wires = next(rounds)
     while all(wire.operation.effect.name == "READ" for wire in wires):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .feeding import (
+from .feed import (
     ANN,
     BOT,
     CHANNEL,
@@ -30,12 +30,12 @@ def test_a_channel_is_written_as_it_came(feed: Feed, event: str) -> None:
 
 @pytest.mark.parametrize("event", ["CHANNEL_CREATE", "CHANNEL_UPDATE", "CHANNEL_DELETE"])
 def test_a_channel_without_a_guild_has_no_key(feed: Feed, event: str) -> None:
-    """A81: direct messages are not cached."""
+    """Direct messages are not cached (docs/resolutions.md#a81)."""
     feed.changes_nothing(event, {"id": CHANNEL, "type": 1, "recipients": [user(ANN)]})
 
 
 def test_channel_delete_takes_its_stage_and_its_threads_along(feed: Feed) -> None:
-    """A67: and nothing of other channels."""
+    """And nothing of other channels (docs/resolutions.md#a67)."""
     feed("READY", ready())
     feed("CHANNEL_CREATE", channel(guild_id=GUILD))
     feed("CHANNEL_CREATE", channel("2", guild_id=GUILD))
@@ -71,17 +71,17 @@ def test_voice_channel_events_set_fields_of_the_channel(feed: Feed) -> None:
     feed("CHANNEL_CREATE", channel(guild_id=GUILD))
     feed("VOICE_CHANNEL_STATUS_UPDATE", {"id": CHANNEL, "guild_id": GUILD, "status": "tea"})
     feed("VOICE_CHANNEL_START_TIME_UPDATE", {"id": CHANNEL, "guild_id": GUILD, "voice_start_time": 5})
-    told = channel(guild_id=GUILD, status="tea", voice_start_time=5)
-    assert feed.at(f"channels:{GUILD}") == {CHANNEL: told}
+    given = channel(guild_id=GUILD, status="tea", voice_start_time=5)
+    assert feed.at(f"channels:{GUILD}") == {CHANNEL: given}
     told_again = {"id": CHANNEL, "status": None, "voice_start_time": 6, "novelty": 1}
     feed("CHANNEL_INFO", {"guild_id": GUILD, "channels": [told_again, {"id": "99", "status": "x"}]})
-    told = channel(guild_id=GUILD, status=None, voice_start_time=6)
-    assert feed.at(f"channels:{GUILD}") == {CHANNEL: told}
+    given = channel(guild_id=GUILD, status=None, voice_start_time=6)
+    assert feed.at(f"channels:{GUILD}") == {CHANNEL: given}
 
 
 @pytest.mark.parametrize("event", ["THREAD_CREATE", "THREAD_UPDATE"])
 def test_a_thread_is_stored_with_the_bots_membership_apart(feed: Feed, event: str) -> None:
-    """A38: thread.member is removed. A40: under the user's id. A43: threads are not among the channels."""
+    """`member` is stored by user id, and threads are not channels (docs/resolutions.md#a38, #a40, #a43)."""
     feed("READY", ready())
     feed(event, thread(member={"flags": 1, "join_timestamp": "t"}))
     assert feed.at(f"threads:{THREAD}") == thread()
@@ -91,14 +91,14 @@ def test_a_thread_is_stored_with_the_bots_membership_apart(feed: Feed, event: st
 
 
 def test_thread_update_merges_and_keeps_archived_threads(feed: Feed) -> None:
-    """A46."""
+    """See docs/resolutions.md#a46."""
     feed("THREAD_CREATE", thread(newly_created=True))
     feed("THREAD_UPDATE", thread(thread_metadata={"archived": True}))
     assert feed.at(f"threads:{THREAD}") == thread(newly_created=True, thread_metadata={"archived": True})
 
 
 def test_thread_delete_removes_thread_and_members(feed: Feed) -> None:
-    """A45: the event carries only four fields."""
+    """The event carries only four fields (docs/resolutions.md#a45)."""
     feed("READY", ready())
     feed("THREAD_CREATE", thread(member={"flags": 1}))
     feed("THREAD_DELETE", {"id": THREAD, "guild_id": GUILD, "parent_id": CHANNEL, "type": 11})
@@ -108,7 +108,7 @@ def test_thread_delete_removes_thread_and_members(feed: Feed) -> None:
 
 
 def test_thread_list_sync_replaces_the_threads_of_some_channels(feed: Feed) -> None:
-    """A44: those of other channels stay; the members are the bot's own."""
+    """Those of other channels stay; the members are the bot's own (docs/resolutions.md#a44)."""
     feed("READY", ready())
     feed("THREAD_CREATE", thread("3", member={"flags": 1}))
     feed("THREAD_CREATE", thread("4", parent_id="2"))
@@ -140,7 +140,7 @@ def test_thread_member_update_stores_the_bots_membership(feed: Feed) -> None:
 
 
 def test_thread_members_update_adds_and_removes(feed: Feed) -> None:
-    """A41, A42: the guild member and the presence that a new one carries are stored and removed."""
+    """The guild member and presence of a new one are stored apart (docs/resolutions.md#a41, #a42)."""
     feed("THREAD_CREATE", thread(member_count=1))
     plain = {"id": THREAD, "user_id": ANN, "flags": 0}
     shown = {"user": {"id": ANN}, "status": "online"}

@@ -1,10 +1,10 @@
-"""Each event about a guild and what it is made of: the keys that it leaves in Redis."""
+"""Each event about a guild and its parts: the keys that it leaves in Redis."""
 
 from __future__ import annotations
 
 import pytest
 
-from .feeding import (
+from .feed import (
     ANN,
     BEN,
     BOT,
@@ -29,7 +29,7 @@ from .feeding import (
 
 
 def test_ready_stores_the_bot_its_guilds_and_its_application(feed: Feed) -> None:
-    """A58: without its e-mail address. A64: guilds are listed though nothing else is known of them."""
+    """The user without e-mail address; guilds that are not stored yet (docs/resolutions.md#a58, #a64)."""
     feed("READY", ready(GUILD, OTHER_GUILD))
     assert feed.at(f"users:{BOT}") == user(BOT, bot=True, verified=True)
     assert feed.at("guilds") == {GUILD, OTHER_GUILD}
@@ -38,7 +38,7 @@ def test_ready_stores_the_bot_its_guilds_and_its_application(feed: Feed) -> None
 
 
 def test_ready_drops_the_guilds_that_were_left_while_offline(feed: Feed) -> None:
-    """A64: with all that is of them."""
+    """With everything that belongs to them (docs/resolutions.md#a64)."""
     feed("GUILD_CREATE", guild(GUILD, roles=[{"id": ROLE}], members=[whole_member(ANN)]))
     feed("GUILD_CREATE", guild(OTHER_GUILD))
     feed("READY", ready(OTHER_GUILD))
@@ -47,7 +47,7 @@ def test_ready_drops_the_guilds_that_were_left_while_offline(feed: Feed) -> None
 
 
 def test_ready_leaves_the_guilds_of_other_shards(feed: Feed) -> None:
-    """A64: a shard knows of its own guilds only, (id >> 22) % shards."""
+    """A shard receives only its own guilds, (id >> 22) % shards (docs/resolutions.md#a64)."""
     one, two = str(6 << 22), str(7 << 22)
     feed("GUILD_CREATE", guild(one))
     feed("GUILD_CREATE", guild(two))
@@ -58,7 +58,7 @@ def test_ready_leaves_the_guilds_of_other_shards(feed: Feed) -> None:
 
 
 def test_ready_merges_into_a_known_application(feed: Feed) -> None:
-    """A70: it tells the id and the flags only."""
+    """It has only the id and the flags (docs/resolutions.md#a70)."""
     feed("READY", ready())
     feed("READY", {**ready(), "application": {"id": BOT, "name": "Bot"}})
     assert feed.at(f"applications:{BOT}") == {"id": BOT, "flags": 64, "name": "Bot"}
@@ -83,7 +83,7 @@ def test_resumed_means_no_change(feed: Feed) -> None:
 
 
 def test_guild_create_gives_every_child_its_key(feed: Feed) -> None:
-    """A59: the guild keeps what has no key. A57, A68: children know their guild."""
+    """The guild keeps parts without keys; children get its id (docs/resolutions.md#a59, #a57, #a68)."""
     feed("READY", ready(GUILD))
     feed(
         "GUILD_CREATE",
@@ -126,7 +126,7 @@ def test_guild_create_gives_every_child_its_key(feed: Feed) -> None:
 
 
 def test_guild_create_replaces_the_children(feed: Feed) -> None:
-    """A60: what went while the bot was away is gone; rules and integrations are not in it, and stay."""
+    """Stale children are removed; rules and integrations stay (docs/resolutions.md#a60)."""
     children: Json = {
         "channels": [channel()],
         "roles": [{"id": ROLE}],
@@ -152,14 +152,14 @@ def test_guild_create_without_a_list_leaves_those_children(feed: Feed) -> None:
 
 
 def test_guild_create_adds_the_members_of_a_partial_list(feed: Feed) -> None:
-    """A60: of a large guild only some members are listed, so the others stay."""
+    """Of a large guild only some members are listed, so the others stay (docs/resolutions.md#a60)."""
     feed("GUILD_CREATE", guild(member_count=3, members=[whole_member(ANN)]))
     feed("GUILD_CREATE", guild(member_count=3, members=[whole_member(BEN)]))
     assert feed.at(f"members:{GUILD}") == {ANN, BEN}
 
 
 def test_guild_create_drops_who_is_not_in_a_whole_list_of_members(feed: Feed) -> None:
-    """More than A60 asks: a list as long as member_count is whole, so others left while offline.
+    """A list as long as member_count is complete, so others left while offline (docs/resolutions.md#a60).
 
     Else a session that is replayed from its GUILD_CREATE would find members that are not counted yet.
     """
@@ -180,7 +180,7 @@ def test_somebody_who_is_listed_twice_hides_nobody_who_left(feed: Feed) -> None:
 
 
 def test_guild_create_of_an_unavailable_guild_only_lists_it(feed: Feed) -> None:
-    """A61: what is known of it stays."""
+    """The stored guild stays (docs/resolutions.md#a61)."""
     feed("GUILD_CREATE", {"id": OTHER_GUILD, "unavailable": True})
     assert feed.names() == {"guilds"}
     feed("GUILD_CREATE", guild(roles=[{"id": ROLE}]))
@@ -188,7 +188,7 @@ def test_guild_create_of_an_unavailable_guild_only_lists_it(feed: Feed) -> None:
 
 
 def test_guild_update_merges_and_replaces_its_lists(feed: Feed) -> None:
-    """A62: it lacks joined_at, large and member_count."""
+    """It lacks joined_at, large and member_count (docs/resolutions.md#a62)."""
     feed("GUILD_CREATE", guild(member_count=5, large=False, roles=[{"id": ROLE}], channels=[channel()]))
     feed("GUILD_UPDATE", guild(name="Dogs", roles=[{"id": "2"}], emojis=[], stickers=[]))
     assert feed.at(f"guilds:{GUILD}") == guild(name="Dogs", member_count=5, large=False)
@@ -197,7 +197,7 @@ def test_guild_update_merges_and_replaces_its_lists(feed: Feed) -> None:
 
 
 def test_guild_delete_of_an_unavailable_guild_marks_it(feed: Feed) -> None:
-    """A63: an outage, so everything is kept."""
+    """An outage, so everything is kept (docs/resolutions.md#a63)."""
     feed("GUILD_CREATE", guild(roles=[{"id": ROLE}], members=[whole_member(ANN)]))
     names = feed.names()
     feed("GUILD_DELETE", {"id": GUILD, "unavailable": True})
@@ -212,7 +212,7 @@ def test_guild_delete_of_an_unknown_unavailable_guild_changes_nothing(feed: Feed
 
 
 def test_guild_delete_leaves_nothing_of_the_guild(feed: Feed) -> None:
-    """A66, and the private indexes; users are of no guild and stay (A53)."""
+    """Private indexes too; users do not belong to a guild and stay (docs/resolutions.md#a66, #a53)."""
     feed("READY", ready(GUILD))
     feed(
         "GUILD_CREATE",
@@ -258,7 +258,7 @@ def test_guild_role_delete_removes_the_role_and_leaves_its_holders(feed: Feed) -
     ("event", "field"), [("GUILD_EMOJIS_UPDATE", "emojis"), ("GUILD_STICKERS_UPDATE", "stickers")]
 )
 def test_emojis_and_stickers_are_replaced_as_a_whole(feed: Feed, event: str, field: str) -> None:
-    """A72: who made them becomes an id."""
+    """The user who added them becomes an id (docs/resolutions.md#a72)."""
     feed(event, {"guild_id": GUILD, field: [{"id": "1"}, {"id": "2", "user": user(ANN)}]})
     assert feed.at(f"{field}:{GUILD}") == {"1": {"id": "1"}, "2": {"id": "2", "user": ANN}}
     assert feed.at(f"users:{ANN}") == user(ANN)
@@ -270,9 +270,9 @@ def test_emojis_and_stickers_are_replaced_as_a_whole(feed: Feed, event: str, fie
 
 @pytest.mark.parametrize("event", ["INTEGRATION_CREATE", "INTEGRATION_UPDATE"])
 def test_an_integration_is_merged(feed: Feed, event: str) -> None:
-    """A72: the gateway leaves out `user`, so what is known of it stays; the application's bot is an id."""
-    told = {"id": "5", "guild_id": GUILD, "name": "old", "user": user(ANN)}
-    feed("INTEGRATION_CREATE", told)
+    """The gateway omits `user`, so the stored one stays; the bot becomes an id (docs/resolutions.md#a72)."""
+    given = {"id": "5", "guild_id": GUILD, "name": "old", "user": user(ANN)}
+    feed("INTEGRATION_CREATE", given)
     application = {"id": "6", "name": "App", "bot": user(BOT, bot=True)}
     feed(event, {"id": "5", "guild_id": GUILD, "name": "new", "application": application})
     assert feed.at(f"integrations:{GUILD}") == {
@@ -308,7 +308,7 @@ def test_auto_moderation_rule_delete_removes_it(feed: Feed) -> None:
 
 @pytest.mark.parametrize("event", ["GUILD_SCHEDULED_EVENT_CREATE", "GUILD_SCHEDULED_EVENT_UPDATE"])
 def test_a_scheduled_event_is_written(feed: Feed, event: str) -> None:
-    """A73: its creator becomes an id; null stays null."""
+    """Its creator becomes an id; null stays null (docs/resolutions.md#a73)."""
     feed(event, {"id": "5", "guild_id": GUILD, "creator": user(ANN), "image": None, "user_count": 3})
     held = {"id": "5", "guild_id": GUILD, "creator": ANN, "image": None, "user_count": 3}
     assert feed.at(f"scheduled-events:{GUILD}") == {"5": held}
@@ -323,14 +323,14 @@ def test_guild_scheduled_event_delete_removes_it(feed: Feed) -> None:
 
 @pytest.mark.parametrize("event", ["GUILD_SCHEDULED_EVENT_USER_ADD", "GUILD_SCHEDULED_EVENT_USER_REMOVE"])
 def test_users_of_a_scheduled_event_are_not_counted(feed: Feed, event: str) -> None:
-    """Against A73: nothing tells a repeated event from a second user, and events must be idempotent."""
+    """A repeated event looks like a second user (docs/resolutions.md#a73)."""
     feed("GUILD_SCHEDULED_EVENT_CREATE", {"id": "5", "guild_id": GUILD, "user_count": 3})
     feed.changes_nothing(event, {"guild_scheduled_event_id": "5", "user_id": ANN, "guild_id": GUILD})
 
 
 @pytest.mark.parametrize("event", ["STAGE_INSTANCE_CREATE", "STAGE_INSTANCE_UPDATE"])
 def test_a_stage_instance_is_under_its_channel(feed: Feed, event: str) -> None:
-    """A80."""
+    """See docs/resolutions.md#a80."""
     stage = {"id": "5", "guild_id": GUILD, "channel_id": CHANNEL, "topic": "t"}
     feed(event, stage)
     assert feed.at(f"stage-instances:{CHANNEL}") == stage
@@ -371,7 +371,7 @@ NO_CHANGE = (
 
 @pytest.mark.parametrize("event", NO_CHANGE)
 def test_an_event_that_no_key_is_for_changes_nothing(feed: Feed, event: str) -> None:
-    """A78, A79: neither webhooks nor integrations are named. Unknown events are not refused either."""
+    """They do not name a webhook or integration, or are unknown (docs/resolutions.md#a78, #a79)."""
     feed("READY", ready(GUILD))
     feed("GUILD_CREATE", guild(soundboard_sounds=[{"sound_id": "1"}], channels=[channel()]))
     feed("MESSAGE_CREATE", message(poll={"answers": []}))

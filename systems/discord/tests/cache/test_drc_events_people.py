@@ -1,4 +1,4 @@
-"""Each event about people, what they say and how they react: the keys that it leaves in Redis."""
+"""Each event about people, messages and reactions: the keys that it leaves in Redis."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from keywright_discord.interpreter import EVENTS
 
-from .feeding import (
+from .feed import (
     ANN,
     BEN,
     BOT,
@@ -32,13 +32,13 @@ PARROT = {"id": EMOJI, "name": "parrot", "animated": True}
 
 
 def test_user_update_stores_the_bot_without_its_address(feed: Feed) -> None:
-    """A58."""
+    """See docs/resolutions.md#a58."""
     feed("USER_UPDATE", user(BOT, bot=True, email="bot@example.com", mfa_enabled=True))
     assert feed.at(f"users:{BOT}") == user(BOT, bot=True, mfa_enabled=True)
 
 
 def test_guild_member_add_stores_member_user_and_count(feed: Feed) -> None:
-    """A65: the guild's member_count follows. A48: guild_id stays, as it was received."""
+    """`member_count` follows, and guild_id stays as received (docs/resolutions.md#a65, #a48)."""
     feed("GUILD_CREATE", guild(member_count=1))
     feed("GUILD_MEMBER_ADD", {"guild_id": GUILD, **whole_member(ANN)})
     assert feed.at(f"members:{GUILD}") == {ANN}
@@ -48,14 +48,14 @@ def test_guild_member_add_stores_member_user_and_count(feed: Feed) -> None:
 
 
 def test_guild_member_add_counts_nobody_twice(feed: Feed) -> None:
-    """A50: it may come for members that are known."""
+    """It may come for members that are known (docs/resolutions.md#a50)."""
     feed("GUILD_CREATE", guild(member_count=1))
     feed("GUILD_MEMBER_ADD", {"guild_id": GUILD, **whole_member(ANN)})
     feed.changes_nothing("GUILD_MEMBER_ADD", {"guild_id": GUILD, **whole_member(ANN)})
 
 
 def test_guild_member_update_merges(feed: Feed) -> None:
-    """A49: it lacks deaf and mute; the user that comes with it is whole."""
+    """It lacks deaf and mute; the user that comes with it is whole (docs/resolutions.md#a49)."""
     feed("GUILD_MEMBER_ADD", {"guild_id": GUILD, **whole_member(ANN, deaf=True, nick="A")})
     feed("GUILD_MEMBER_UPDATE", {"guild_id": GUILD, "user": user(ANN, global_name="An"), "nick": None})
     assert feed.at(f"members:{GUILD}:{ANN}") == member(guild_id=GUILD, deaf=True, nick=None)
@@ -69,7 +69,7 @@ def test_guild_member_update_makes_a_member_that_was_not_known(feed: Feed) -> No
 
 
 def test_guild_member_remove_leaves_only_the_user(feed: Feed) -> None:
-    """A51: member, presence and voice state go; the user is refreshed."""
+    """Member, presence and voice state are removed; the user is updated (docs/resolutions.md#a51)."""
     feed("GUILD_CREATE", guild(member_count=3, members=[whole_member(ANN)]))
     feed("PRESENCE_UPDATE", {"guild_id": GUILD, "user": {"id": ANN}, "status": "online"})
     feed("VOICE_STATE_UPDATE", {"guild_id": GUILD, "user_id": ANN, "channel_id": CHANNEL})
@@ -101,18 +101,18 @@ def test_guild_members_chunk_stores_members_users_and_presences(feed: Feed) -> N
 
 
 @pytest.mark.parametrize("event", ["GUILD_BAN_ADD", "GUILD_BAN_REMOVE"])
-def test_a_ban_tells_of_a_user_only(feed: Feed, event: str) -> None:
-    """Bans were taken out of the specification."""
+def test_a_ban_stores_only_the_user(feed: Feed, event: str) -> None:
+    """The specification has no key for bans."""
     feed(event, {"guild_id": GUILD, "user": user(ANN)})
     assert feed.names() == {f"users:{ANN}"}
 
 
 def test_invite_create_stores_the_invite_and_its_people(feed: Feed) -> None:
-    """A75: partial guilds and channels stay as they came."""
-    told = {"code": "abc", "guild_id": GUILD, "channel_id": CHANNEL, "max_age": 0}
+    """Partial guilds and channels stay as they came (docs/resolutions.md#a75)."""
+    given = {"code": "abc", "guild_id": GUILD, "channel_id": CHANNEL, "max_age": 0}
     inline = {"target_application": {"id": "6"}}
-    feed("INVITE_CREATE", {**told, **inline, "inviter": user(ANN), "target_user": user(BEN)})
-    assert feed.at("invites:abc") == {**told, **inline, "inviter": ANN, "target_user": BEN}
+    feed("INVITE_CREATE", {**given, **inline, "inviter": user(ANN), "target_user": user(BEN)})
+    assert feed.at("invites:abc") == {**given, **inline, "inviter": ANN, "target_user": BEN}
     assert feed.at(f"users:{BEN}") == user(BEN)
     assert feed.expires_in("invites:abc") == -1
 
@@ -139,7 +139,7 @@ def test_message_create_stores_the_message_and_everybody_in_it(feed: Feed) -> No
 
 @pytest.mark.parametrize("where", [CHANNEL, THREAD])
 def test_message_create_is_the_last_message_of_its_channel(feed: Feed, where: str) -> None:
-    """No CHANNEL_UPDATE tells so."""
+    """Discord sends no CHANNEL_UPDATE for it."""
     feed("CHANNEL_CREATE", channel(guild_id=GUILD, last_message_id=None))
     feed("THREAD_CREATE", thread(last_message_id=None))
     feed("MESSAGE_CREATE", message(channel_id=where))
@@ -151,12 +151,12 @@ def test_message_create_is_the_last_message_of_its_channel(feed: Feed, where: st
 
 
 def test_message_update_merges(feed: Feed) -> None:
-    """A19, A16: a write renews the expiry."""
+    """A write renews the expiry (docs/resolutions.md#a19, #a16)."""
     feed("MESSAGE_CREATE", message(embeds=[], pinned=False))
     feed.raw("EXPIRE", f"keywright:v1json:messages:{MESSAGE}", 5)
     feed("MESSAGE_UPDATE", message(content="hello!", edited_timestamp="t"))
-    told = message(content="hello!", edited_timestamp="t", embeds=[], pinned=False)
-    assert feed.at(f"messages:{MESSAGE}") == told | {"author": ANN}
+    given = message(content="hello!", edited_timestamp="t", embeds=[], pinned=False)
+    assert feed.at(f"messages:{MESSAGE}") == given | {"author": ANN}
     assert feed.expires_in(f"messages:{MESSAGE}") > 590
 
 
@@ -166,7 +166,7 @@ def test_message_update_of_an_unknown_message_stores_it_when_it_is_whole(feed: F
 
 
 def test_message_delete_removes_message_and_reactions(feed: Feed) -> None:
-    """A34."""
+    """See docs/resolutions.md#a34."""
     feed("MESSAGE_CREATE", message())
     feed("MESSAGE_REACTION_ADD", reaction(FIRE))
     feed("MESSAGE_REACTION_ADD", reaction(PARROT))
@@ -183,7 +183,7 @@ def test_message_delete_bulk_removes_messages_and_reactions(feed: Feed) -> None:
 
 
 def test_message_reaction_add_stores_emoji_and_user(feed: Feed) -> None:
-    """A31: a custom emoji by its id, another by its characters. The member in it is whole."""
+    """A custom emoji by its id, another by its characters (docs/resolutions.md#a31)."""
     feed("MESSAGE_REACTION_ADD", reaction(FIRE, member=whole_member(ANN)))
     feed("MESSAGE_REACTION_ADD", reaction(PARROT))
     feed("MESSAGE_REACTION_ADD", reaction(FIRE, BEN))
@@ -197,7 +197,7 @@ def test_message_reaction_add_stores_emoji_and_user(feed: Feed) -> None:
 
 
 def test_message_reaction_remove_takes_one_user(feed: Feed) -> None:
-    """A32: the last one takes the emoji along."""
+    """The last one takes the emoji along (docs/resolutions.md#a32)."""
     feed("MESSAGE_REACTION_ADD", reaction(FIRE))
     feed("MESSAGE_REACTION_ADD", reaction(FIRE, BEN))
     feed("MESSAGE_REACTION_ADD", reaction(PARROT))
@@ -218,8 +218,8 @@ def test_message_reaction_remove_of_somebody_unseen_leaves_the_others(feed: Feed
 def test_message_reaction_remove_emoji_takes_one_emoji(feed: Feed) -> None:
     feed("MESSAGE_REACTION_ADD", reaction(FIRE))
     feed("MESSAGE_REACTION_ADD", reaction(PARROT))
-    told = {"channel_id": CHANNEL, "guild_id": GUILD, "message_id": MESSAGE, "emoji": PARROT}
-    feed("MESSAGE_REACTION_REMOVE_EMOJI", told)
+    given = {"channel_id": CHANNEL, "guild_id": GUILD, "message_id": MESSAGE, "emoji": PARROT}
+    feed("MESSAGE_REACTION_REMOVE_EMOJI", given)
     assert feed.at(f"reactions:{MESSAGE}") == {"🔥"}
     assert feed.at(f"reactions:{MESSAGE}:{EMOJI}") is None
 
@@ -239,14 +239,14 @@ def test_presence_update_stores_the_presence(feed: Feed) -> None:
 
 
 def test_presence_update_to_offline_removes_it(feed: Feed) -> None:
-    """A55."""
+    """See docs/resolutions.md#a55."""
     feed("PRESENCE_UPDATE", {"guild_id": GUILD, "user": {"id": ANN}, "status": "online"})
     feed("PRESENCE_UPDATE", {"guild_id": GUILD, "user": {"id": ANN}, "status": "offline"})
     assert feed.everything() == ({}, {})
 
 
 def test_voice_state_update_stores_and_removes(feed: Feed) -> None:
-    """A77: the member is kept apart; without a channel the user has left."""
+    """The member is stored apart; without a channel the state is removed (docs/resolutions.md#a77)."""
     state = {"guild_id": GUILD, "user_id": ANN, "channel_id": CHANNEL, "self_mute": True}
     feed("VOICE_STATE_UPDATE", {**state, "member": whole_member(ANN)})
     assert feed.at(f"voice-states:{GUILD}") == {ANN: state}
@@ -260,7 +260,7 @@ def test_voice_state_update_without_a_guild_changes_nothing(feed: Feed) -> None:
     feed.changes_nothing("VOICE_STATE_UPDATE", {"user_id": ANN, "channel_id": CHANNEL, "guild_id": None})
 
 
-def test_typing_start_tells_of_the_member(feed: Feed) -> None:
+def test_typing_start_stores_the_member(feed: Feed) -> None:
     typing = {"channel_id": CHANNEL, "user_id": ANN, "timestamp": 1}
     feed("TYPING_START", {**typing, "guild_id": GUILD, "member": whole_member(ANN)})
     assert feed.names() == {f"members:{GUILD}", f"members:{GUILD}:{ANN}", f"users:{ANN}"}
@@ -268,10 +268,10 @@ def test_typing_start_tells_of_the_member(feed: Feed) -> None:
 
 
 def test_interaction_create_is_stored_for_fifteen_minutes(feed: Feed) -> None:
-    """A69: the member is kept apart and named by `user`; its computed permissions go (A52)."""
-    told = {"id": "5", "application_id": BOT, "token": "secret", "guild_id": GUILD, "data": {"name": "x"}}
-    feed("INTERACTION_CREATE", {**told, "member": whole_member(ANN, permissions="8")})
-    assert feed.at("interactions:5") == {**told, "user": ANN}
+    """The member is stored apart, by `user`, without its permissions (docs/resolutions.md#a69, #a52)."""
+    given = {"id": "5", "application_id": BOT, "token": "secret", "guild_id": GUILD, "data": {"name": "x"}}
+    feed("INTERACTION_CREATE", {**given, "member": whole_member(ANN, permissions="8")})
+    assert feed.at("interactions:5") == {**given, "user": ANN}
     assert feed.at(f"members:{GUILD}:{ANN}") == member()
     assert feed.at(f"users:{ANN}") == user(ANN)
     assert 890 < feed.expires_in("interactions:5") <= 900

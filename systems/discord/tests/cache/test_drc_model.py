@@ -1,4 +1,4 @@
-"""Whatever comes, in whatever windows: Redis holds what a plain in-memory cache holds."""
+"""After any events, in batches of any size, Redis holds what a plain in-memory cache holds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from hypothesis import Phase, given, settings
 from redis.cluster import RedisCluster as ClusterClient
 
 from keywright import Database, connect
-from keywright.testing import RedisCluster, RedisServer
-from keywright.testing.runs import Raw
+from keywright.testing import Raw, RedisCluster, RedisServer
 from keywright_discord.drc import bind
 from keywright_discord.drc.store import DrcCache
 
@@ -24,7 +23,7 @@ GLOBAL = {"users", "messages", "reactions", "interactions", "applications", "inv
 
 
 class Stage(NamedTuple):
-    """A database, and what it really holds."""
+    """A database, and a client to read it directly."""
 
     database: Database
     raw: Raw
@@ -68,7 +67,7 @@ def test_any_traffic_leaves_what_the_plain_cache_has(stage: Stage, session: Sess
     assert_agrees(stage, session)
 
 
-@settings(BOUNDED, max_examples=150, phases=[Phase.generate])  # what fails here, shrinks faster above
+@settings(BOUNDED, max_examples=150, phases=[Phase.generate])  # a failing example shrinks faster above
 @given(session=SESSIONS)
 def test_any_traffic_leaves_the_same_on_a_cluster(cluster_stage: Stage, session: Session) -> None:
     """The same where no two keys share a slot."""
@@ -77,7 +76,7 @@ def test_any_traffic_leaves_the_same_on_a_cluster(cluster_stage: Stage, session:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_session_that_is_played_again_changes_nothing(stage: Stage, seed: int) -> None:
-    """From READY to the end, once more, and in other windows: every event may come twice."""
+    """The whole session once more, in other batches: every event may come twice."""
     events = encoded(list(Session(seed, 400, frozenset(), (), ()).events()))
     cache = DrcCache()
     apply(stage.database.run, cache, events, (50,))

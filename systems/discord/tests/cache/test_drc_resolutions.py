@@ -1,6 +1,7 @@
-"""What the key reference leaves open or gets wrong, as it was settled: one test for each resolution.
+"""One test for each entry of docs/resolutions.md about DRC.
 
-A1 to A16 and A82 are in test_drc_schema; those that an event's own test states are not repeated.
+Those about names and expiries are in test_drc_schema; those that the test of an event covers are not
+repeated.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import pytest
 
 from keywright_discord.drc import rest
 
-from .feeding import (
+from .feed import (
     ANN,
     BEN,
     BOT,
@@ -38,15 +39,15 @@ from .feeding import (
 FIRE = {"id": None, "name": "🔥"}
 
 
-def test_the_author_of_a_webhook_is_an_id_and_no_user(feed: Feed) -> None:
-    """A17: by the letter of the reference, so the name that the webhook used is lost."""
+def test_the_author_of_a_webhook_is_an_id_and_not_a_user(feed: Feed) -> None:
+    """As the reference says, so the name of the webhook is lost (docs/resolutions.md#a17)."""
     feed("MESSAGE_CREATE", message(webhook_id="77", author={"id": "77", "username": "Hook", "avatar": None}))
     assert feed.at(f"messages:{MESSAGE}")["author"] == "77"
     assert feed.names() == {f"messages:{MESSAGE}"}
 
 
-def test_an_update_without_an_author_is_laid_over_a_known_message(feed: Feed) -> None:
-    """A18, A20: neither author nor mentions need be there."""
+def test_an_update_without_an_author_is_merged_into_a_stored_message(feed: Feed) -> None:
+    """Author and mentions may be absent (docs/resolutions.md#a18, #a20)."""
     feed("MESSAGE_CREATE", message())
     feed(
         "MESSAGE_UPDATE", {"id": MESSAGE, "channel_id": CHANNEL, "guild_id": GUILD, "embeds": [{"type": "x"}]}
@@ -55,20 +56,20 @@ def test_an_update_without_an_author_is_laid_over_a_known_message(feed: Feed) ->
 
 
 def test_an_update_without_an_author_makes_no_message(feed: Feed) -> None:
-    """A19."""
+    """See docs/resolutions.md#a19."""
     feed.changes_nothing("MESSAGE_UPDATE", {"id": MESSAGE, "channel_id": CHANNEL, "embeds": []})
 
 
-def test_a_partial_member_is_laid_over_the_known_one(feed: Feed) -> None:
-    """A21: a message's member is not the whole of it."""
+def test_a_partial_member_is_merged_into_the_stored_one(feed: Feed) -> None:
+    """The member of a message is partial (docs/resolutions.md#a21)."""
     feed("GUILD_MEMBER_ADD", {"guild_id": GUILD, **whole_member(ANN, premium_since="t")})
     feed("MESSAGE_CREATE", message(member={"nick": "A", "roles": ["1"]}))
-    told = member(guild_id=GUILD, premium_since="t", nick="A", roles=["1"])
-    assert feed.at(f"members:{GUILD}:{ANN}") == told
+    expected = member(guild_id=GUILD, premium_since="t", nick="A", roles=["1"])
+    assert feed.at(f"members:{GUILD}:{ANN}") == expected
 
 
 def test_no_member_without_a_guild(feed: Feed) -> None:
-    """A22, A26: the member of a message without guild_id stays where it is."""
+    """The member of a message without guild_id stays where it is (docs/resolutions.md#a22, #a26)."""
     named = {"id": "5", "user": user(BEN), "member": {"nick": "B"}}
     given = message(member={"nick": "A"}, interaction=named)
     del given["guild_id"]
@@ -80,15 +81,15 @@ def test_no_member_without_a_guild(feed: Feed) -> None:
 
 
 def test_a_referenced_message_that_is_null_stays_null(feed: Feed) -> None:
-    """A23: null is deleted, absent is unknown."""
+    """Null is deleted, absent is unknown (docs/resolutions.md#a23)."""
     feed("MESSAGE_CREATE", message("1", referenced_message=None))
     feed("MESSAGE_CREATE", message("2"))
     assert feed.at("messages:1")["referenced_message"] is None
     assert "referenced_message" not in feed.at("messages:2")
 
 
-def test_a_referenced_message_is_laid_over_the_known_one(feed: Feed) -> None:
-    """A24: it comes without guild and member, which the cached one may have."""
+def test_a_referenced_message_is_merged_into_the_stored_one(feed: Feed) -> None:
+    """It comes without guild and member, which the cached one may have (docs/resolutions.md#a24)."""
     feed("MESSAGE_CREATE", message("1", nonce="n"))
     inner = message("1", content="edited")
     del inner["guild_id"]
@@ -97,20 +98,20 @@ def test_a_referenced_message_is_laid_over_the_known_one(feed: Feed) -> None:
     assert feed.at("messages:1") == message("1", content="edited", nonce="n") | {"author": ANN}
 
 
-@pytest.mark.parametrize(("where", "told"), [(GUILD, GUILD), (OTHER_GUILD, None), (None, None)])
+@pytest.mark.parametrize(("where", "expected"), [(GUILD, GUILD), (OTHER_GUILD, None), (None, None)])
 def test_a_referenced_message_gets_the_guild_of_its_reference(
-    feed: Feed, where: str | None, told: str | None
+    feed: Feed, where: str | None, expected: str | None
 ) -> None:
-    """A24: only when the reference says that it is the same."""
+    """Only when the reference says that it is the same (docs/resolutions.md#a24)."""
     inner = message("1")
     del inner["guild_id"]
     reference = {"message_id": "1", "guild_id": where}
     feed("MESSAGE_CREATE", message("2", referenced_message=inner, message_reference=reference))
-    assert feed.at("messages:1").get("guild_id") == told
+    assert feed.at("messages:1").get("guild_id") == expected
 
 
 def test_users_of_interaction_metadata_become_ids(feed: Feed) -> None:
-    """A25: as those of the older `interaction`, at any depth."""
+    """As those of the older `interaction`, at any depth (docs/resolutions.md#a25)."""
     inner = {"id": "6", "user": user(BEN), "target_user": user(BOT)}
     metadata = {"id": "5", "user": user(ANN), "triggering_interaction_metadata": inner}
     named = {"id": "5", "user": user(ANN), "member": {"nick": "A"}, "name": "x"}
@@ -127,7 +128,7 @@ def test_users_of_interaction_metadata_become_ids(feed: Feed) -> None:
 
 
 def test_a_member_belongs_to_the_user_of_the_interaction_and_to_nobody_else(feed: Feed) -> None:
-    """A26: with a target user alone it is not known whose member it is."""
+    """With a target user alone it is not known whose member it is (docs/resolutions.md#a26)."""
     feed(
         "MESSAGE_CREATE", message(interaction={"id": "5", "target_user": user(BEN), "member": {"nick": "?"}})
     )
@@ -136,7 +137,7 @@ def test_a_member_belongs_to_the_user_of_the_interaction_and_to_nobody_else(feed
 
 
 def test_the_thread_of_a_message_becomes_an_id(feed: Feed) -> None:
-    """A27: and a thread, with the bot's membership apart."""
+    """And a thread, with the bot's membership apart (docs/resolutions.md#a27)."""
     feed("READY", ready())
     started = thread(member={"flags": 1})
     del started["guild_id"]
@@ -147,7 +148,7 @@ def test_the_thread_of_a_message_becomes_an_id(feed: Feed) -> None:
 
 
 def test_a_thread_of_no_known_guild_stays_in_its_message(feed: Feed) -> None:
-    """A27, A44: without a guild it could not be removed again."""
+    """Without a guild it could not be removed again (docs/resolutions.md#a27, #a44)."""
     started = thread()
     del started["guild_id"]
     given = message(thread=started)
@@ -158,7 +159,7 @@ def test_a_thread_of_no_known_guild_stays_in_its_message(feed: Feed) -> None:
 
 
 def test_other_nested_objects_stay_as_they_came(feed: Feed) -> None:
-    """A28."""
+    """See docs/resolutions.md#a28."""
     inline: Json = {
         "reactions": [{"emoji": FIRE, "count": 2, "me": False}],
         "application": {"id": BOT, "bot": user(BOT)},
@@ -176,7 +177,7 @@ def test_other_nested_objects_stay_as_they_came(feed: Feed) -> None:
 
 
 def test_counts_in_a_message_are_not_rewritten_by_reactions(feed: Feed) -> None:
-    """A29, A35: the array has counts, the sets have the users that were seen; neither follows the other."""
+    """The array has counts, the sets have the users that were seen (docs/resolutions.md#a29, #a35)."""
     counted = [{"emoji": FIRE, "count": 7, "me": False}]
     feed("MESSAGE_CREATE", message(reactions=counted))
     assert feed.at(f"reactions:{MESSAGE}") is None
@@ -185,7 +186,7 @@ def test_counts_in_a_message_are_not_rewritten_by_reactions(feed: Feed) -> None:
 
 
 def test_no_index_of_messages_is_kept(feed: Feed) -> None:
-    """A30: they expire, so a guild that goes leaves them to that."""
+    """They expire, also those of a removed guild (docs/resolutions.md#a30)."""
     feed("MESSAGE_CREATE", message())
     assert feed.everything()[1] == {}
     feed("GUILD_DELETE", {"id": GUILD})
@@ -194,7 +195,7 @@ def test_no_index_of_messages_is_kept(feed: Feed) -> None:
 
 
 def test_a_burst_reaction_is_a_reaction(feed: Feed) -> None:
-    """A33."""
+    """See docs/resolutions.md#a33."""
     feed("MESSAGE_REACTION_ADD", reaction(FIRE, burst=True, type=1, burst_colors=["#fff"]))
     feed("MESSAGE_REACTION_ADD", reaction(FIRE, BEN, burst=False, type=0))
     assert feed.at(f"reactions:{MESSAGE}:🔥") == {ANN, BEN}
@@ -203,14 +204,14 @@ def test_a_burst_reaction_is_a_reaction(feed: Feed) -> None:
 
 
 def test_a_deleted_custom_emoji_is_still_named_by_its_id(feed: Feed) -> None:
-    """A31: its name is null then."""
+    """Its name is null then (docs/resolutions.md#a31)."""
     feed("MESSAGE_REACTION_ADD", reaction({"id": EMOJI, "name": None}))
     assert feed.at(f"reactions:{MESSAGE}") == {EMOJI}
     feed.refuses("MESSAGE_REACTION_ADD", reaction({"id": None, "name": None}))
 
 
 def test_the_bots_membership_is_left_out_while_the_bot_is_unknown(feed: Feed) -> None:
-    """A36: members inside a guild's threads name neither thread nor user."""
+    """Members inside a guild's threads name neither thread nor user (docs/resolutions.md#a36)."""
     feed("GUILD_CREATE", guild(threads=[thread(member={"flags": 1})]))
     assert feed.at(f"threads:{THREAD}") == thread()
     assert feed.at(f"thread-members:{THREAD}") is None
@@ -221,13 +222,13 @@ def test_the_bots_membership_is_left_out_while_the_bot_is_unknown(feed: Feed) ->
 
 @pytest.mark.parametrize("given", [{}, {"member": None}], ids=["absent", "null"])
 def test_a_thread_need_not_have_a_member(feed: Feed, given: Json) -> None:
-    """A37, A38: and never keeps one."""
+    """And never keeps one (docs/resolutions.md#a37, #a38)."""
     feed("THREAD_CREATE", thread(**given))
     assert feed.at(f"threads:{THREAD}") == thread()
 
 
 def test_a_thread_member_may_take_its_user_from_its_guild_member(feed: Feed) -> None:
-    """A41: either names it."""
+    """Either of them has the user (docs/resolutions.md#a41)."""
     added = [{"flags": 0, "member": whole_member(ANN)}, {"flags": 1, "user_id": BEN, "member": {"nick": "B"}}]
     update = {"id": THREAD, "guild_id": GUILD, "member_count": 2, "added_members": added}
     feed("THREAD_MEMBERS_UPDATE", update)
@@ -239,7 +240,7 @@ def test_a_thread_member_may_take_its_user_from_its_guild_member(feed: Feed) -> 
 
 
 def test_a_presence_of_a_thread_member_may_be_null(feed: Feed) -> None:
-    """A42."""
+    """See docs/resolutions.md#a42."""
     added = [{"flags": 0, "user_id": ANN, "member": None, "presence": None}]
     update = {"id": THREAD, "guild_id": GUILD, "member_count": 2, "added_members": added}
     feed("THREAD_MEMBERS_UPDATE", update)
@@ -247,7 +248,7 @@ def test_a_presence_of_a_thread_member_may_be_null(feed: Feed) -> None:
 
 
 def test_members_of_an_unknown_thread_go_with_the_guild(feed: Feed) -> None:
-    """A44: the private index knows threads that were never told of."""
+    """The private index lists threads that were never received (docs/resolutions.md#a44)."""
     own = {"id": THREAD, "user_id": BOT, "guild_id": GUILD, "flags": 0}
     feed("THREAD_MEMBER_UPDATE", own)
     feed("GUILD_DELETE", {"id": GUILD})
@@ -255,7 +256,7 @@ def test_members_of_an_unknown_thread_go_with_the_guild(feed: Feed) -> None:
 
 
 def test_a_membership_does_not_hide_the_parent_of_its_thread(feed: Feed) -> None:
-    """A44: the index keeps the channel, in whatever order they come."""
+    """The index keeps the channel, in any order of events (docs/resolutions.md#a44)."""
     own = {"id": THREAD, "user_id": BOT, "guild_id": GUILD, "flags": 0}
     feed("THREAD_MEMBER_UPDATE", own)
     feed("THREAD_CREATE", thread())
@@ -265,7 +266,7 @@ def test_a_membership_does_not_hide_the_parent_of_its_thread(feed: Feed) -> None
 
 
 def test_computed_permissions_are_not_part_of_a_member(feed: Feed) -> None:
-    """A52: they are of a member in a channel. Those of a role or an overwrite stay."""
+    """They are computed per channel; those of a role or an overwrite stay (docs/resolutions.md#a52)."""
     feed("TYPING_START", {"guild_id": GUILD, "user_id": ANN, "member": whole_member(ANN, permissions="8")})
     assert feed.at(f"members:{GUILD}:{ANN}") == member()
     feed(
@@ -277,7 +278,7 @@ def test_computed_permissions_are_not_part_of_a_member(feed: Feed) -> None:
 
 
 def test_users_are_never_removed(feed: Feed) -> None:
-    """A53."""
+    """See docs/resolutions.md#a53."""
     feed("GUILD_CREATE", guild(members=[whole_member(ANN)]))
     feed("GUILD_MEMBER_REMOVE", {"guild_id": GUILD, "user": user(ANN)})
     feed("GUILD_DELETE", {"id": GUILD})
@@ -285,7 +286,7 @@ def test_users_are_never_removed(feed: Feed) -> None:
 
 
 def test_a_partial_user_makes_no_user(feed: Feed) -> None:
-    """A54: a presence may name its user with any of the fields."""
+    """A presence may name its user with any of the fields (docs/resolutions.md#a54)."""
     shown = {"guild_id": GUILD, "status": "online", "user": {"id": ANN, "username": "an", "avatar": "a"}}
     feed("PRESENCE_UPDATE", shown)
     assert feed.names() == {f"presence:{GUILD}:{ANN}"}
@@ -294,7 +295,7 @@ def test_a_partial_user_makes_no_user(feed: Feed) -> None:
 
 
 def test_a_partial_user_never_overwrites_a_whole_one(feed: Feed) -> None:
-    """A54: what it has is laid over."""
+    """Its fields are merged (docs/resolutions.md#a54)."""
     feed("USER_UPDATE", user(ANN, bot=False, banner="b"))
     feed("PRESENCE_UPDATE", {"guild_id": GUILD, "status": "online", "user": {"id": ANN, "avatar": "new"}})
     assert feed.at(f"users:{ANN}") == user(ANN, bot=False, banner="b", avatar="new")
@@ -302,8 +303,8 @@ def test_a_partial_user_never_overwrites_a_whole_one(feed: Feed) -> None:
     assert feed.at(f"users:{ANN}") == user(ANN, bot=False, banner="b", avatar="new")
 
 
-def test_users_of_an_application_are_laid_over_known_ones(feed: Feed) -> None:
-    """A70: team members and the bot have a name, but not all that a user has."""
+def test_users_of_an_application_are_merged_into_stored_ones(feed: Feed) -> None:
+    """Team members and the bot have a name, but not all that a user has (docs/resolutions.md#a70)."""
     feed("USER_UPDATE", user(ANN, banner="b"))
     few = {"id": ANN, "username": "ann", "discriminator": "0", "avatar": None}
     team = {"id": "3", "members": [{"role": "admin", "user": few}]}
@@ -321,7 +322,7 @@ def test_users_of_an_application_are_laid_over_known_ones(feed: Feed) -> None:
 
 
 def test_member_count_is_kept_only_where_the_guild_has_one(feed: Feed) -> None:
-    """A65."""
+    """See docs/resolutions.md#a65."""
     feed("GUILD_CREATE", guild())
     feed("GUILD_MEMBER_ADD", {"guild_id": GUILD, **whole_member(ANN)})
     assert feed.at(f"guilds:{GUILD}") == guild()
@@ -331,20 +332,20 @@ def test_member_count_is_kept_only_where_the_guild_has_one(feed: Feed) -> None:
 
 
 def test_member_count_does_not_fall_below_zero(feed: Feed) -> None:
-    """A65."""
+    """See docs/resolutions.md#a65."""
     feed("GUILD_CREATE", guild(member_count=0, members=[whole_member(ANN)]))
     feed("GUILD_MEMBER_REMOVE", {"guild_id": GUILD, "user": user(ANN)})
     assert feed.at(f"guilds:{GUILD}") == guild(member_count=0)
 
 
 def test_an_interaction_in_a_direct_message_names_its_user(feed: Feed) -> None:
-    """A69."""
+    """See docs/resolutions.md#a69."""
     feed("INTERACTION_CREATE", {"id": "5", "user": user(ANN), "type": 2})
     assert feed.at("interactions:5") == {"id": "5", "user": ANN, "type": 2}
 
 
 def test_the_message_of_an_interaction_becomes_an_id(feed: Feed) -> None:
-    """A69: it comes without the guild, which the interaction has."""
+    """It comes without the guild, which the interaction has (docs/resolutions.md#a69)."""
     inner = message()
     del inner["guild_id"]
     feed("INTERACTION_CREATE", {"id": "5", "guild_id": GUILD, "user": user(BEN), "message": inner})
@@ -353,7 +354,7 @@ def test_the_message_of_an_interaction_becomes_an_id(feed: Feed) -> None:
 
 
 def test_resolved_users_and_members_become_ids(feed: Feed) -> None:
-    """A69: roles, channels, messages and attachments are partial, and stay."""
+    """Roles, channels, messages and attachments are partial, and stay (docs/resolutions.md#a69)."""
     rest_of_it = {"roles": {"1": {"id": "1"}}, "channels": {}, "attachments": {"2": {"id": "2", "size": 1}}}
     partial = {"nick": "A", "roles": [], "permissions": "8"}
     resolved = {"users": {ANN: user(ANN)}, "members": {ANN: partial}, **rest_of_it}
@@ -366,7 +367,7 @@ def test_resolved_users_and_members_become_ids(feed: Feed) -> None:
 
 
 def test_resolved_members_without_a_guild_stay(feed: Feed) -> None:
-    """A22, A69: nothing that cannot be stored elsewhere is taken away."""
+    """An object that cannot be stored elsewhere is not removed (docs/resolutions.md#a22, #a69)."""
     resolved = {"members": {ANN: {"nick": "A"}}}
     feed("INTERACTION_CREATE", {"id": "5", "user": user(BEN), "data": {"resolved": resolved}})
     assert feed.at("interactions:5")["data"] == {"resolved": resolved}
@@ -422,7 +423,7 @@ ODD = (
 def test_what_is_not_understood_is_stored_byte_for_byte(
     feed: Feed, event: str, data: str, name: str, field: str | None
 ) -> None:
-    """Unknown fields, empty arrays, nulls, floats and numbers of any length: what cjson would spoil."""
+    """Unknown fields, empty arrays, nulls, floats and numbers of any length, which cjson would corrupt."""
     feed(event, data.encode())
     assert f'"odd":{ODD}'.encode() in feed.stored(name, field)
 
@@ -434,7 +435,7 @@ def test_a_merge_keeps_the_bytes_of_both(feed: Feed) -> None:
 
 
 def test_white_space_and_the_order_of_fields_do_not_matter(feed: Feed) -> None:
-    """The quick way through a large guild and the careful one give the same."""
+    """The fast path for a compact guild and the slow one give the same."""
     given = guild(
         members=[whole_member(ANN), {**member(), "user": user(BEN)}],
         channels=[channel()],
@@ -447,8 +448,8 @@ def test_white_space_and_the_order_of_fields_do_not_matter(feed: Feed) -> None:
     assert feed.everything() == compact
 
 
-def test_a_thread_whose_parent_is_no_id_is_refused(feed: Feed) -> None:
-    """A44: it would spoil the index."""
+def test_a_thread_whose_parent_is_not_an_id_is_refused(feed: Feed) -> None:
+    """It would corrupt the index (docs/resolutions.md#a44)."""
     feed.refuses("THREAD_CREATE", thread(parent_id="general"))
 
 
@@ -464,7 +465,7 @@ def test_an_event_that_is_refused_does_not_keep_others_from_being_applied(feed: 
 
 
 def test_of_two_events_in_one_window_the_later_one_wins(feed: Feed) -> None:
-    """A84: also when one of them carries thousands of members, which are written in another way."""
+    """Also if one has thousands of members, which are written in another way (docs/resolutions.md#a84)."""
     update = {"guild_id": GUILD, "user": user(ANN, avatar="update"), "nick": "update"}
     created = guild(members=[{"user": user(ANN, avatar="created"), **member(nick="created")}])
     events = [

@@ -10,7 +10,7 @@ import pytest
 
 from keywright import Context, Key, check, expires_in
 from keywright.errors import UsageError
-from keywright.testing.runs import OpenRun, Raw
+from keywright.testing import OpenRun, Raw
 from keywright_discord.changes import Change, Kind, Put
 from keywright_discord.drc import bind, drc, schema
 from keywright_discord.drc.store import DrcCache
@@ -19,7 +19,7 @@ TEN_MINUTES = timedelta(minutes=10)
 
 
 class Row(NamedTuple):
-    """A key of the reference: its name, what Redis has under it, and how long."""
+    """A key of the reference: its name, Redis type and expiry."""
 
     title: str
     name: str
@@ -27,8 +27,9 @@ class Row(NamedTuple):
     expiry: timedelta | str | None = None
 
 
-# The reference, in its order. Curly brackets are variables; the webhook's missing colon is set (A6).
-# "max_age": as long as the invite itself. The reference gives an expiry for interactions only (A13).
+# The reference, in its order. Curly brackets are variables; the webhook's missing colon is added
+# (docs/resolutions.md#a6). "max_age": as long as the invite itself. The reference gives an expiry for
+# interactions only (docs/resolutions.md#a13).
 REFERENCE = (
     Row("Application Commands", "commands:{application.id}", "hash"),
     Row("Interactions", "interactions:{interaction.id}", "string", timedelta(seconds=900)),
@@ -67,7 +68,7 @@ def variables(row: Row) -> list[str]:
 
 
 def example(row: Row) -> tuple[list[str], bytes]:
-    """Values for the variables of a row, and the name that they make."""
+    """Return values for the variables of a row, and the name that they make."""
     name = row.name
     values = [VALUES.get(variable, str(2**63 + place)) for place, variable in enumerate(variables(row))]
     for variable, value in zip(variables(row), values, strict=True):
@@ -81,7 +82,7 @@ ROWS = pytest.mark.parametrize(
 
 
 def test_the_reference_has_28_keys_and_so_has_the_schema() -> None:
-    """Nothing is left out, and nothing is added under the specification's names."""
+    """No key is missing, and none is added under the names of the specification."""
     assert len(REFERENCE) == len(drc.keys) == 28
 
 
@@ -101,7 +102,7 @@ def test_a_key_has_the_redis_type_of_the_reference(row: Row, kind: type[Key]) ->
 
 @ROWS
 def test_a_key_has_its_expiry(row: Row, kind: type[Key]) -> None:
-    """What the reference leaves open lives until it is removed, unless it is short-lived by nature."""
+    """Keys without an expiry in the reference have none, unless they are short-lived by nature."""
     expiry = Context().expiry_of(kind)
     if row.expiry is None:
         assert expiry is None
@@ -118,7 +119,7 @@ def test_the_keyspace_is_proved(space: Any) -> None:
 
 
 def test_private_indexes_are_outside_the_names_of_the_specification() -> None:
-    """A44: another implementation that lists `<prefix>:v1json:*` does not meet them."""
+    """Another implementation that lists `<prefix>:v1json:*` does not meet them (docs/resolutions.md#a44)."""
     context = Context(bind("bot"))
     kinds: list[Any] = schema.private.keys
     for kind in kinds:
@@ -142,7 +143,7 @@ def test_an_empty_prefix_is_refused() -> None:
     "version", ["v1", "v1proto", "v2json", "", "1json", "v1json2", "v1json\n", "xv1json", "v01json", "V1json"]
 )
 def test_any_other_version_is_refused(version: str) -> None:
-    """A1 to A3: an encoding that is not known must raise, and `v1` names none."""
+    """An unknown encoding must raise, and `v1` has none (docs/resolutions.md#a1, #a2, #a3)."""
     with pytest.raises(UsageError, match="v1json"):
         bind("bot", version)
 
@@ -171,7 +172,7 @@ def invite(**given: object) -> list[Change]:
 
 
 def test_an_invite_expires_after_its_own_time(open_run: OpenRun, redis_url: str, raw: Raw) -> None:
-    """A13: Discord does not tell when an invite ends, so the key must know."""
+    """Discord sends no event when an invite ends, so the key expires (docs/resolutions.md#a13)."""
     run = open_run(redis_url, *bind())
     run(DrcCache().store(invite(max_age=3600)))
     assert 3590 < raw("TTL", "keywright:v1json:invites:abc") <= 3600

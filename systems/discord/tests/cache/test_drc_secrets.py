@@ -1,21 +1,19 @@
-"""Credentials inside Discord's documents are stored as they came, and shown to nobody."""
+"""Credentials inside Discord's documents are stored as they came, and no tool shows them."""
 
 from __future__ import annotations
 
 import pytest
 
-from keywright import Value, connect
-from keywright.tools.describe.inspection import Hidden, inspect
-from keywright_discord.drc import bind, schema
+from keywright import Value
+from keywright.testing import Raw, Run
+from keywright_discord.drc import schema
 
 
 @pytest.mark.parametrize(
     "key", [schema.Webhook("7"), schema.Interaction("7")], ids=lambda key: type(key).__name__
 )
-def test_a_token_is_kept_but_not_shown(key: Value[dict[str, str]], redis_url: str) -> None:
-    with connect(redis_url, *bind("bot")) as db:
-        db.run(key.set({"id": "7", "token": "sesame"}))
-        found = db.run(inspect(key))
-        assert found is not None
-        assert found.value == {"id": "7", "token": Hidden.SECRET}
-        assert db.run(key.get()) == {"id": "7", "token": "sesame"}
+def test_a_token_is_stored_and_declared_as_hidden(key: Value[dict[str, str]], run: Run, raw: Raw) -> None:
+    run(key.set({"id": "7", "token": "sesame"}))
+    assert run(key.get()) == {"id": "7", "token": "sesame"}
+    assert raw("GET", f"keywright:v1json:{bytes(key).decode()}") == b'{"id":"7","token":"sesame"}'
+    assert key.hides == ("token",)

@@ -1,4 +1,4 @@
-"""Whatever a payload holds, it is applied whole or refused with a reason; nothing else happens.
+"""Any payload is applied completely or refused with a reason; nothing else happens.
 
 A million payloads, in about two minutes; KEYWRIGHT_FUZZ=60000 tries fewer. The seeds are fixed: a failure
 comes back.
@@ -53,15 +53,15 @@ def test_what_is_stored_is_what_the_accepted_events_alone_store(
     mixed, sober = _open(redis_url, "mixed", make), _open(redis_url, "sober", make)
     with mixed, sober, redis.Redis.from_url(redis_url) as client:
         one, other = make(Session("5")), make(Session("5"))
-        told = kept = 0
+        counted = kept = 0
         for number, window in enumerate(_windows(GENUINE[:500], round(STORED * share))):
             refused = mixed.run(one.apply(window))
-            told += len(refused)
+            counted += len(refused)
             sober.run(other.apply(_accepted(window, refused)))
             if number % COMPARED == 0:
                 assert one.session == other.session
                 kept += _compared(client)
-        assert told > STORED * share / 5
+        assert counted > STORED * share / 5
         assert kept
 
 
@@ -71,7 +71,7 @@ def _open(url: str, prefix: str, make: type[EventCache[Any]]) -> Database:
 
 
 def _windows(first: list[Event], count: int) -> Iterator[list[Event]]:
-    """Genuine events, so that there is something to spoil, then hostile and genuine ones in turn."""
+    """Yield genuine events, so that something is stored, then hostile and genuine ones in turn."""
     yield first
     others = iter(GENUINE)
     window: list[Event] = []
@@ -94,7 +94,7 @@ def _accepted(window: list[Event], refused: list[Refused]) -> list[Event]:
 
 
 def _compared(client: Any) -> int:
-    """How many keys both have, which are the same; read again where an invite ended between two reads."""
+    """Assert that both have the same keys. Return how many; read again if an invite expired meanwhile."""
     mixed, sober = _stored(client, b"mixed"), _stored(client, b"sober")
     for _ in range(2):
         if mixed != sober:
@@ -104,7 +104,7 @@ def _compared(client: Any) -> int:
 
 
 def _stored(client: Any, prefix: bytes) -> dict[bytes, object]:
-    """All that is stored below a prefix; every document is one that can be read back."""
+    """Return all that is stored below a prefix; every document must be readable."""
     found: dict[bytes, object] = {}
     for name in client.scan_iter(match=prefix + b":*", count=1000):
         kind = client.type(name)
@@ -123,5 +123,5 @@ def _stored(client: Any, prefix: bytes) -> dict[bytes, object]:
 
 
 def _document(body: bytes) -> object:
-    """JSON as its grammar is; that no number of Python is as large as 1e999 is left to who reads it."""
+    """Decode JSON by its grammar; Python has no number as large as 1e999, so numbers stay text."""
     return json.loads(body, parse_constant=pytest.fail, parse_float=str)

@@ -17,7 +17,6 @@ from keywright_discord.changes import (
     PutPresences,
     PutUsers,
     ReplaceAll,
-    body_bytes,
 )
 from keywright_discord.interpreter import Session, interpret
 from keywright_discord.member_splitter import (
@@ -28,7 +27,7 @@ from keywright_discord.member_splitter import (
     split_bodies,
     split_members,
 )
-from keywright_discord.raw_json import PayloadError
+from keywright_discord.raw_json import PayloadError, body_bytes
 
 from .hostile import genuine, hostile
 
@@ -142,7 +141,7 @@ def _split(array: bytes) -> tuple[SplitMembers, list[bytes]]:
 
 
 def _found(event: str, data: bytes) -> list[Any] | None:
-    """What an event puts, one by one and in a fixed order; None when it is refused."""
+    """Return the puts of an event, one by one and in a fixed order; None if it is refused."""
     try:
         changes = interpret(event, data, Session("5"))
     except PayloadError:

@@ -1,4 +1,4 @@
-"""How far a cache got is noted with what it wrote."""
+"""A cache stores its progress with its writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from keywright import Keyspace, Value
-from keywright.testing.runs import OpenRun, Raw, Run
+from keywright.testing import OpenRun, Raw, Run
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
 
@@ -16,7 +16,7 @@ USER = {"id": "5", "username": "someone"}
 
 
 class Place(Value[int], key="place", space=noted):
-    """The place of the last event that was applied."""
+    """The position of the last event that was applied."""
 
 
 def typing(user: str) -> tuple[str, bytes]:

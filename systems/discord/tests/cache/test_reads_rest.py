@@ -1,4 +1,4 @@
-"""What only REST tells: stored normalised, listed, hydrated and dropped."""
+"""Resources that only REST returns: stored normalised, listed, hydrated and dropped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from keywright.testing.runs import Raw, Run
+from keywright.testing import Raw, Run
 from keywright_discord.changes import Change
 from keywright_discord.drc import rest, schema
 from keywright_discord.drc.hydrated import DrcHydrated

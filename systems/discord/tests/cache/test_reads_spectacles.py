@@ -1,11 +1,11 @@
-"""Spectacles read back: objects as they came, with what their events left out put in."""
+"""Reads of Spectacles: objects as they came, hydrated with the parts that their events omit."""
 
 from __future__ import annotations
 
 import pytest
 
 from keywright.errors import UsageError
-from keywright.testing.runs import OpenRun, Run
+from keywright.testing import OpenRun, Run
 from keywright_discord.spectacles import bind, schema
 from keywright_discord.spectacles.reads import (
     SpectaclesHydrated,
@@ -46,7 +46,7 @@ def fill(run: Run, *events: Event) -> None:
 
 @pytest.fixture(params=["single", "cluster"])
 def cache(request: pytest.FixtureRequest, open_run: OpenRun) -> Run:
-    """An empty cache: on a single server and on a cluster, with each engine."""
+    """Return a runner of an empty cache: on a single server and on a cluster, with each engine."""
     url = request.getfixturevalue("redis_url" if request.param == "single" else "cluster_url")
     return open_run(url, *bind("bot"))
 

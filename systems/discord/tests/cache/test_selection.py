@@ -1,4 +1,4 @@
-"""What to cache can be chosen, kind by kind."""
+"""The kinds of entities to cache can be chosen."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ KEYS: dict[Kind, tuple[type[Key], ...]] = {
 }
 # The rare events as often as the others.
 EVENLY = dict.fromkeys(EVERYDAY, 1.0)
-# Of no guild: a user, an invite and what expires by itself.
+# Not of a guild: a user, an invite and keys that expire.
 GUILDLESS = ("applications", "interactions", "invites", "messages", "reactions", "users")
 
 
 def was_cached(db: Database, events: list[tuple[str, bytes]], kind: Kind) -> bool:
-    """Whether a cache of everything has such keys at some time."""
+    """Return whether a cache of all kinds has such keys at some time."""
     everything = DrcCache()
     for start in range(0, len(events), 100):
         db.run(everything.apply(events[start : start + 100]))
@@ -72,7 +72,7 @@ def test_a_kind_that_is_left_out_has_no_keys_and_guilds_still_go_whole(redis_url
     assert left <= set(GUILDLESS)
 
 
-def test_the_command_leaves_out_what_it_is_told_to(redis_url: str, tmp_path: Path) -> None:
+def test_the_command_leaves_out_the_kinds_of_its_option(redis_url: str, tmp_path: Path) -> None:
     packets = tmp_path / "packets.jsonl"
     packets.write_bytes(b"\n".join(Traffic(7).packets(300, guilds=1)))
     ran = CliRunner().invoke(

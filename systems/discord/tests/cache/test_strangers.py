@@ -1,4 +1,4 @@
-"""What another writer left under our names does not stop the cache."""
+"""Values of another writer under names of the cache do not stop it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMBER = {"guild_id": "1", "user": ALICE, "roles": [], "nick": "Al"}
 
 
 @pytest.mark.parametrize("garbage", [b"", b"[]", b"null", b"{", b"\xff", b'"text"'])
-def test_a_merge_takes_the_place_of_what_is_no_object(redis_url: str, garbage: bytes) -> None:
+def test_a_merge_replaces_a_value_that_is_not_an_object(redis_url: str, garbage: bytes) -> None:
     raw: Any = redis.Redis.from_url(redis_url)
     raw.set("bot:v1json:members:1:71", garbage)
     raw.set("bot:v1json:guilds:1", garbage)

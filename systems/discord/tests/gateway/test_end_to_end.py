@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from keywright import AsyncDatabase, aconnect
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.gateway.gateway import Gateway

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.logs import log_to_stderr
+from keywright.cli import log_to_stderr
 from keywright.errors import UsageError
 from keywright_discord.commands.simulate import simulate
 

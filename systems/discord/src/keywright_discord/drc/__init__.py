@@ -1,6 +1,5 @@
 """The Discord Redis Cache (DRC), version 1, encoding json."""
 
-from keywright_discord.drc import mentions
 from keywright_discord.drc.schema import bind, drc
 
-__all__ = ["bind", "drc", "mentions"]
+__all__ = ["bind", "drc"]

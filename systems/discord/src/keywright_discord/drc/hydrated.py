@@ -1,9 +1,8 @@
-"""DRC with its references put back: users, members, threads and messages, in at most three round trips."""
+"""Hydrated reads of DRC: users, members, threads and messages in place of ids, in three round trips."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from keywright import Call, gather
 from keywright.operations import Steps, bound_context, procedure
@@ -11,14 +10,12 @@ from keywright_discord.document_reads import Entities, Object, fill
 from keywright_discord.drc import schema
 from keywright_discord.drc.listings import DrcListings
 from keywright_discord.drc.reads import DrcPlaces, entities, single
-from keywright_discord.references import References, reference
-
-if TYPE_CHECKING:
-    pass
+from keywright_discord.raw_json import reference
+from keywright_discord.references import References
 
 
 class DrcHydrated:
-    """What DRC holds, with what it refers to. `bot` is whose membership a thread shows."""
+    """Entities of DRC with those that they refer to; a thread shows the membership of `bot`."""
 
     def __init__(self, bot: str | None = None) -> None:
         self._references = References(DrcPlaces(), bot)
@@ -26,34 +23,35 @@ class DrcHydrated:
         self._listings = DrcListings()
 
     def get(self, entity: str, *ids: str) -> Call[Object | None]:
-        """Any entity by its name, as in `get("member", guild, user)`; UsageError for what does not exist."""
+        """Return any entity by its name, as in `get("member", guild, user)`. Raise UsageError if the entity
+        is unknown or has other ids."""
         self._known.at(entity, ids)
         if entity in ("thread", "thread-member"):
             return self.thread(*ids) if entity == "thread" else self.thread_member(*ids)
         return self._known.hydrate(entity, *ids)
 
     def messages(self, messages: Iterable[str]) -> Call[list[Object | None]]:
-        """Messages with author, member, mentions, thread, users of their interaction, and the message that
-        each answers, itself hydrated but for the one that it answers; three round trips for any number."""
+        """Return messages with author, member, mentions, thread, the users of their interactions, and the
+        messages that they answer, which are hydrated one level deep. Three round trips for any number."""
         return self._known.hydrate_many("message", single(messages))
 
     def message(self, message: str) -> Call[Object | None]:
         return self._known.hydrate("message", message)
 
     def application(self, application: str) -> Call[Object | None]:
-        """An application with its owner, bot and the users of its team."""
+        """Return an application with its owner, bot and the users of its team."""
         return self._known.hydrate("application", application)
 
     def interaction(self, interaction: str) -> Call[Object | None]:
-        """An interaction with its user, member and message, and whom its options name."""
+        """Return an interaction with its user, member and message, and the people in its options."""
         return self._known.hydrate("interaction", interaction)
 
     def invite(self, code: str) -> Call[Object | None]:
-        """An invite with who made it and whom it is for."""
+        """Return an invite with its inviter and target."""
         return self._known.hydrate("invite", code)
 
     def webhook(self, webhook: str) -> Call[Object | None]:
-        """A webhook with who made it; its `token` is a secret."""
+        """Return a webhook with its creator; its `token` is a secret."""
         return self._known.hydrate("webhook", webhook)
 
     def presence(self, guild: str, user: str) -> Call[Object | None]:
@@ -63,49 +61,49 @@ class DrcHydrated:
         return self._known.hydrate_all("presence", self._listings.presences(guild), guild)
 
     def member(self, guild: str, user: str) -> Call[Object | None]:
-        """A member with its user."""
+        """Return a member with its user."""
         return self._known.hydrate("member", guild, user)
 
     def members(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("member", self._listings.members(guild), guild)
 
     def voice_state(self, guild: str, user: str) -> Call[Object | None]:
-        """A voice state with its member, and the member's user."""
+        """Return a voice state with its member, and the member's user."""
         return self._known.hydrate("voice-state", guild, user)
 
     def voice_states(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("voice-state", self._listings.voice_states(guild), guild)
 
     def emoji(self, guild: str, emoji: str) -> Call[Object | None]:
-        """An emoji with who added it."""
+        """Return an emoji with the user who added it."""
         return self._known.hydrate("emoji", guild, emoji)
 
     def emojis(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("emoji", self._listings.emojis(guild), guild)
 
     def sticker(self, guild: str, sticker: str) -> Call[Object | None]:
-        """A sticker with who added it."""
+        """Return a sticker with the user who added it."""
         return self._known.hydrate("sticker", guild, sticker)
 
     def stickers(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("sticker", self._listings.stickers(guild), guild)
 
     def integration(self, guild: str, integration: str) -> Call[Object | None]:
-        """An integration with who added it, and the bot of its application."""
+        """Return an integration with the user who added it, and the bot of its application."""
         return self._known.hydrate("integration", guild, integration)
 
     def integrations(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("integration", self._listings.integrations(guild), guild)
 
     def scheduled_event(self, guild: str, event: str) -> Call[Object | None]:
-        """A scheduled event with its creator."""
+        """Return a scheduled event with its creator."""
         return self._known.hydrate("scheduled-event", guild, event)
 
     def scheduled_events(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("scheduled-event", self._listings.scheduled_events(guild), guild)
 
     def template(self, guild: str, code: str) -> Call[Object | None]:
-        """A template with its creator."""
+        """Return a template with its creator."""
         return self._known.hydrate("template", guild, code)
 
     def templates(self, guild: str) -> Call[dict[str, Object]]:
@@ -113,24 +111,24 @@ class DrcHydrated:
 
     @procedure
     def thread(self, thread: str) -> Steps[Object | None]:
-        """A thread with the bot's own membership as `member`, and all known ones as `members`."""
+        """Return a thread with the bot's own membership as `member`, and all known ones as `members`."""
         found, members = yield gather(self._known.hydrate("thread", thread), self.thread_members(thread))
         if found is not None:
             found["members"] = list(members.values())
         return found  # type: ignore[no-any-return]  # what a procedure sends back is not typed
 
     def thread_members(self, thread: str) -> Call[dict[str, Object]]:
-        """The known members of a thread by user id, each with its member of the guild and its user."""
+        """Return the known members of a thread by user id, each with its guild member and user."""
         return self._members_of(thread, schema.ThreadMembers(thread).all())
 
     def thread_member(self, thread: str, user: str) -> Call[Object | None]:
-        """A member of a thread with its member of the guild and its user."""
+        """Return a member of a thread with its guild member and user."""
         found = self._members_of(thread, schema.ThreadMembers(thread).get_many([user]))
         return found.map(lambda members: members.get(user))
 
     @procedure
     def _members_of(self, thread: str, listing: Call[dict[str, Object]]) -> Steps[dict[str, Object]]:
-        """Of which guild they are stands in the thread, which is read along with them."""
+        """Return hydrated thread members; their guild is a field of the thread, which is read along."""
         context = yield bound_context()
         found, members = yield gather(schema.Thread(thread).get(), listing)
         guild = None if found is None else reference(found.get("guild_id"))

@@ -1,4 +1,4 @@
-"""Every entity of DRC by its ids, as it is stored: with ids in place of what was nested."""
+"""Reads of every entity of DRC by its ids, as it is stored: nested entities are ids."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keywright_discord.references import Holes, References
 
 
 class DrcPlaces:
-    """Where DRC has what documents refer to."""
+    """The places in DRC of the documents that others refer to."""
 
     def user(self, user: str) -> Place:
         return schema.User(user), None
@@ -32,7 +32,7 @@ class DrcPlaces:
 
 
 def entities(bot: str | None = None) -> dict[str, Entity]:
-    """Every entity of DRC by name, for reads by id."""
+    """Return every entity of DRC by name, for reads by id."""
     references = References(DrcPlaces(), bot)
     return {**_strings(references), **_fields_of_hashes(references)}
 
@@ -66,7 +66,7 @@ def _fields_of_hashes(to: References) -> dict[str, Entity]:
         "scheduled-event": _field(schema.ScheduledEvents, "guild", "event", holes=_people(to, "creator")),
         "sticker": _field(schema.Stickers, "guild", "sticker", holes=_people(to, "user")),
         "template": _field(schema.Templates, "guild", "code", holes=_people(to, "creator")),
-        # Of which guild they are stands in the thread: `DrcHydrated` reads it along with them.
+        # Their guild is a field of the thread, which `DrcHydrated` reads along with them.
         "thread-member": _field(schema.ThreadMembers, "thread", "user"),
         "voice-state": _field(
             schema.VoiceStates, "guild", "user", holes=lambda ids, d: to.of_voice_state(ids[0], ids[1], d)
@@ -75,13 +75,14 @@ def _fields_of_hashes(to: References) -> dict[str, Entity]:
 
 
 class DrcReads:
-    """What DRC holds, as it is stored. Each call gives None for what is not there."""
+    """Entities of DRC as they are stored. Each call returns None for one that is not stored."""
 
     def __init__(self) -> None:
         self._known = Entities(entities())
 
     def get(self, entity: str, *ids: str) -> Call[Object | None]:
-        """Any entity by its name, as in `get("member", guild, user)`; UsageError for what does not exist."""
+        """Return any entity by its name, as in `get("member", guild, user)`. Raise UsageError if the entity
+        is unknown or has other ids."""
         return self._known.get(entity, *ids)
 
     def application(self, application: str) -> Call[Object | None]:
@@ -118,7 +119,7 @@ class DrcReads:
         return self._known.get("message", message)
 
     def messages(self, messages: Iterable[str]) -> Call[list[Object | None]]:
-        """Many messages in one round trip, in the order asked."""
+        """Return many messages in the order of the ids, in one round trip."""
         return self._known.get_many("message", single(messages))
 
     def presence(self, guild: str, user: str) -> Call[Object | None]:
@@ -149,14 +150,14 @@ class DrcReads:
         return self._known.get("user", user)
 
     def users(self, users: Iterable[str]) -> Call[list[Object | None]]:
-        """Many users in one round trip, in the order asked."""
+        """Return many users in the order of the ids, in one round trip."""
         return self._known.get_many("user", single(users))
 
     def voice_state(self, guild: str, user: str) -> Call[Object | None]:
         return self._known.get("voice-state", guild, user)
 
     def webhook(self, webhook: str) -> Call[Object | None]:
-        """A webhook; its `token` is a secret."""
+        """Return a webhook; its `token` is a secret."""
         return self._known.get("webhook", webhook)
 
     def welcome_screen(self, guild: str) -> Call[Object | None]:
@@ -175,7 +176,7 @@ def _field(key: Callable[[str], Map[str, Any]], *ids: str, holes: Any = None) ->
 
 
 def _whole(of: Callable[[Object], Holes]) -> Callable[[Ids, Object], Holes]:
-    """The holes of a document whose own ids say nothing."""
+    """Return the holes of a document that do not depend on its ids."""
     return lambda _, found: of(found)
 
 
@@ -184,5 +185,5 @@ def _people(to: References, *names: str) -> Callable[[Ids, Object], Holes]:
 
 
 def single(ids: Iterable[str]) -> list[Ids]:
-    """Ids of entities that have one."""
+    """Return single ids as tuples."""
     return [(each,) for each in ids]

@@ -1,7 +1,9 @@
-"""What only Discord's REST interface tells, as changes for `DrcCache.store` (A85).
+"""Resources that only Discord's REST API returns, as changes for `DrcCache.store` (docs/resolutions.md#a85).
 
-Payloads are response bodies, as bytes or decoded. No gateway event fills or removes these resources:
-whoever fetched one stores it, and drops it when it is gone.
+Payloads are response bodies, as bytes or decoded. No gateway event stores or removes these resources: the
+program that fetches one stores it, and drops it when it is gone.
+
+    db.run(cache.store(rest.store_webhook(response.content)))
 """
 
 from __future__ import annotations
@@ -15,16 +17,16 @@ from keywright_discord.entities import Nested
 from keywright_discord.raw_json import Fields, PayloadError, encode, fields, identity, one_id, scalar
 
 Payload: TypeAlias = bytes | Mapping[str, Any]
-"""A response body: its JSON, or what a client decoded of it."""
+"""A response body: its JSON, or the decoded object."""
 
 
 def store_command(application: str, payload: Payload) -> list[Change]:
-    """A command that was created or edited; global and guild commands share a hash (A71)."""
+    """Store a command that was created or edited; global and guild commands share a hash."""
     return [_command(application, payload)]
 
 
 def store_commands(application: str, payloads: Iterable[Payload]) -> list[Change]:
-    """Make these the only commands of an application, global and of all guilds."""
+    """Replace all commands of an application, global ones and those of guilds."""
     return [ReplaceAll(Kind.COMMAND, _id(application), [_command(application, each) for each in payloads])]
 
 
@@ -33,7 +35,7 @@ def drop_command(application: str, command: str) -> list[Change]:
 
 
 def store_widget(guild: str, payload: Payload) -> list[Change]:
-    """A guild's widget, as it is: Discord makes its members anonymous, so they are nobody's users (A76)."""
+    """Store a guild's widget as it is: its members are anonymous, so they are not users."""
     given = _given(payload, "widget")
     return [Put(Kind.WIDGET, (_id(guild),), given, given)]
 
@@ -52,16 +54,16 @@ def drop_welcome_screen(guild: str) -> list[Change]:
 
 
 def store_template(payload: Payload) -> list[Change]:
-    """A guild template under its source guild; its creator becomes an id (A74).
+    """Store a template of its source guild; its creator becomes an id.
 
-    `serialized_source_guild` has placeholders for ids, so nothing in it is taken apart.
+    `serialized_source_guild` has placeholders for ids, so nothing in it is normalised.
     """
     given = _given(payload, "template")
     return list(_template(one_id(given, "source_guild_id", "template"), given).changes(Mode.REPLACE))
 
 
 def store_templates(guild: str, payloads: Iterable[Payload]) -> list[Change]:
-    """Make these the only templates of a guild."""
+    """Replace all templates of a guild."""
     nested = [_template(_id(guild), _given(each, "template")) for each in payloads]
     children = [child for each in nested for child in each.children]
     return [*children, ReplaceAll(Kind.TEMPLATE, _id(guild), [each.put for each in nested])]
@@ -72,7 +74,7 @@ def drop_template(guild: str, code: str) -> list[Change]:
 
 
 def store_webhook(payload: Payload) -> list[Change]:
-    """A webhook; its user becomes an id. Its `token` is a secret, and stored as received (A78)."""
+    """Store a webhook; its user becomes an id. Its `token` is a secret, and stored as received."""
     given = _given(payload, "webhook")
     nested = entities.entity(Kind.WEBHOOK, (one_id(given, "id", "webhook"),), given, ("user",))
     return list(nested.changes(Mode.REPLACE))
@@ -83,7 +85,7 @@ def drop_webhook(webhook: str) -> list[Change]:
 
 
 def store_application(payload: Payload) -> list[Change]:
-    """An application; its owner, bot and the users of its team become ids (A70)."""
+    """Store an application; its owner, bot and the users of its team become ids."""
     return list(entities.application(_given(payload, "application")).changes(Mode.REPLACE))
 
 
@@ -92,7 +94,7 @@ def drop_application(application: str) -> list[Change]:
 
 
 def store_invite(payload: Payload) -> list[Change]:
-    """An invite; who made it and whom it is for become ids (A75)."""
+    """Store an invite; its inviter and target become ids."""
     return list(entities.invite(_given(payload, "invite")).changes(Mode.REPLACE))
 
 

@@ -1,13 +1,18 @@
 """Every key of the DRC key reference, in its order. Names are `<prefix>:v1json:<resource>`.
 
-Braces in the reference mark variables; they are not hash tags and are never written (A7), so keys
-of one guild do not share a slot. Expiries are defaults that `bind` overrides, `None` for never.
+Braces in the reference mark variables. They are not hash tags and are never written
+(docs/resolutions.md#a7), so keys of one guild do not share a slot. Expiries are defaults that `bind`
+overrides; `None` is no expiry.
+
+A reference stands under the later of the two keys that it joins. A cache may lack anything that it never
+received, so most references are not required. What is written together is required: a listed member has
+its key and its user, and a member is listed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,10 +28,10 @@ from keywright import (
     Value,
     expires_at,
     expires_in,
+    refers,
 )
 from keywright.errors import UsageError
-from keywright_discord.documents import Document, Reference
-from keywright_discord.raw_json import PayloadError, fields, scalar
+from keywright_discord.raw_json import Document, PayloadError, fields, reference, scalar
 
 drc = Keyspace(
     "drc",
@@ -36,14 +41,14 @@ drc = Keyspace(
 )
 private = Keyspace(
     "drc-private",
-    "What the cache needs to find keys of a guild again; outside the specification's names (A44).",
+    "Indexes that find the keys of a guild again; outside the names of the specification.",
     prefix="keywright",
     version="v1json-private",
 )
 
 
 def _end_of_invite(invite: Mapping[str, Any] | bytes) -> datetime | None:
-    """When an invite that was told just now ends; Discord does not say so when it does."""
+    """`max_age` seconds after it was received, if the invite has one; Discord sends no event when it ends."""
     seconds = _max_age(invite)
     if type(seconds) is not int or not 0 < seconds <= LONGEST_INVITE:
         return None
@@ -57,10 +62,30 @@ def _max_age(invite: Mapping[str, Any] | bytes) -> object:
     try:
         return None if raw is None else scalar(raw, "invite.max_age")
     except PayloadError:
-        return None  # whatever it is, it is no time
+        return None  # an array or an object is not a time
 
 
-# A13: the reference leaves all but one open.
+def _ids(document: Mapping[str, Any], *names: str) -> Iterator[str]:
+    """Yield the ids in these fields of a document: each may be an id, a list of ids, or missing."""
+    for name in names:
+        value = document.get(name)
+        for each in value if isinstance(value, list) else (value,):
+            identity = reference(each)
+            if identity is not None:
+                yield identity
+
+
+def _ids_in_guild(document: Mapping[str, Any], *names: str) -> Iterator[tuple[str, str]]:
+    """Yield the same ids after the guild of the document; none if it has no guild."""
+    for guild in _ids(document, "guild_id"):
+        yield from ((guild, each) for each in _ids(document, *names))
+
+
+def _ids_of_all(documents: Mapping[str, Mapping[str, Any]], *names: str) -> Iterator[str]:
+    return (each for document in documents.values() for each in _ids(document, *names))
+
+
+# The reference gives one expiry, that of interactions: docs/resolutions.md#a13.
 INTERACTION_EXPIRY = expires_in(timedelta(minutes=15))
 MESSAGE_EXPIRY = expires_in(timedelta(minutes=10))
 INVITE_EXPIRY = expires_at(_end_of_invite)
@@ -104,10 +129,31 @@ class Message(Value[Document], key="messages:<message>", space=drc, expiry=MESSA
     message: SnowflakeStr
 
 
+refers(Message, Channels, lambda _, found: _ids_in_guild(found, "channel_id"), name="channel", required=False)
+refers(
+    Message,
+    Message,
+    lambda _, found: _ids(found, "referenced_message"),
+    name="answered message",
+    required=False,
+)
+refers(
+    Channels,
+    Message,
+    lambda _, found: _ids_of_all(found, "last_message_id"),
+    name="last messages",
+    required=False,
+)
+
+
 class Thread(Value[Document], key="threads:<thread>", space=drc):
     """A thread."""
 
     thread: SnowflakeStr
+
+
+refers(Message, Thread, lambda _, found: _ids(found, "thread"), name="thread", required=False)
+refers(Thread, Channels, lambda _, found: _ids_in_guild(found, "parent_id"), name="parent", required=False)
 
 
 class ThreadMembers(Map[SnowflakeStr, Document], key="thread-members:<thread>", space=drc):
@@ -116,10 +162,16 @@ class ThreadMembers(Map[SnowflakeStr, Document], key="thread-members:<thread>", 
     thread: SnowflakeStr
 
 
+refers(ThreadMembers, Thread, lambda key, _: [key.thread], name="thread", required=False)
+
+
 class Reactions(Set[str], key="reactions:<message>", space=drc, expiry=MESSAGE_EXPIRY):
     """The emojis that a message was reacted to with: a custom emoji's id, else its characters."""
 
     message: SnowflakeStr
+
+
+refers(Reactions, Message, lambda key, _: [key.message], name="message", required=False)
 
 
 class ReactionUsers(Set[SnowflakeStr], key="reactions:<message>:<emoji>", space=drc, expiry=MESSAGE_EXPIRY):
@@ -140,9 +192,23 @@ class Guilds(Set[SnowflakeStr], key="guilds", space=drc):
 
 
 class Guild(Value[Document], key="guilds:<guild>", space=drc):
-    """A guild without what has keys of its own."""
+    """A guild without its parts that have keys of their own."""
 
     guild: SnowflakeStr
+
+
+refers(Guilds, Guild, lambda _, guilds: guilds, name="guilds", required=False)
+refers(
+    Guild,
+    Channels,
+    lambda key, found: (
+        (key.guild, channel)
+        for channel in _ids(found, "afk_channel_id", "system_channel_id", "rules_channel_id")
+    ),
+    name="channels",
+    required=False,
+)
+refers(Message, Guild, lambda _, found: _ids(found, "guild_id"), name="guild", required=False)
 
 
 class Widget(Value[Document], key="widget:<guild>", space=drc):
@@ -162,6 +228,11 @@ class Member(Value[Document], key="members:<guild>:<user>", space=drc):
 
     guild: SnowflakeStr
     user: SnowflakeStr
+
+
+refers(Members, Member, lambda key, users: ((key.guild, user) for user in users), name="members")
+refers(Member, Members, lambda key, _: [(key.guild, key.user)], name="listed among the members")
+refers(Message, Member, lambda _, found: _ids_in_guild(found, "author"), name="member", required=False)
 
 
 class Integrations(Map[SnowflakeStr, Document], key="integrations:<guild>", space=drc):
@@ -186,6 +257,15 @@ class Roles(Map[SnowflakeStr, Document], key="roles:<guild>", space=drc):
     """The roles of a guild, by role id."""
 
     guild: SnowflakeStr
+
+
+refers(
+    Member,
+    Roles,
+    lambda key, found: ((key.guild, role) for role in _ids(found, "roles")),
+    name="roles",
+    required=False,
+)
 
 
 class Templates(Map[str, Document], key="templates:<guild>", space=drc):
@@ -218,10 +298,36 @@ class User(Value[Document], key="users:<user>", space=drc):
     user: SnowflakeStr
 
 
+refers(Member, User, lambda key, _: [key.user], name="user")
+refers(Guild, User, lambda _, found: _ids(found, "owner_id"), name="owner", required=False)
+refers(
+    Message,
+    User,
+    lambda _, found: _ids(found, "author", "mentions"),
+    name="author and mentions",
+    required=False,
+)
+refers(ReactionUsers, User, lambda _, users: users, name="users", required=False)
+refers(ThreadMembers, User, lambda _, found: found.keys(), name="users", required=False)
+refers(Emojis, User, lambda _, found: _ids_of_all(found, "user"), name="users", required=False)
+refers(Stickers, User, lambda _, found: _ids_of_all(found, "user"), name="users", required=False)
+refers(ScheduledEvents, User, lambda _, found: _ids_of_all(found, "creator"), name="creators", required=False)
+refers(
+    Invite,
+    User,
+    lambda _, found: _ids(found, "inviter", "target_user"),
+    name="inviter and target",
+    required=False,
+)
+
+
 class VoiceStates(Map[SnowflakeStr, Document], key="voice-states:<guild>", space=drc):
     """The voice states of a guild, by user id."""
 
     guild: SnowflakeStr
+
+
+refers(VoiceStates, User, lambda _, found: found.keys(), name="users", required=False)
 
 
 class Presence(Value[Document], key="presence:<guild>:<user>", space=drc):
@@ -231,6 +337,9 @@ class Presence(Value[Document], key="presence:<guild>:<user>", space=drc):
     user: SnowflakeStr
 
 
+refers(Presence, User, lambda key, _: [key.user], name="user", required=False)
+
+
 class Webhook(Value[Document], key="webhooks:<webhook>", space=drc):
     """A webhook, whose `token` is a secret of the bot's. No gateway event carries it."""
 
@@ -238,14 +347,14 @@ class Webhook(Value[Document], key="webhooks:<webhook>", space=drc):
     hides = ("token",)
 
 
-class ThreadIndex(Map[SnowflakeStr, Reference], key="threads:<guild>", space=private):
+class ThreadIndex(Map[SnowflakeStr, SnowflakeStr], key="threads:<guild>", space=private):
     """The threads of a guild, each with its parent channel, so that they can be removed with either."""
 
     guild: SnowflakeStr
 
 
 class PresenceIndex(Set[SnowflakeStr], key="presences:<guild>", space=private):
-    """Whose presence is known in a guild: they may be known of nobody that is a known member."""
+    """The users whose presence is known in a guild; they need not be known members."""
 
     guild: SnowflakeStr
 
@@ -260,18 +369,19 @@ _VERSION = re.compile(r"v(?P<major>[0-9]+)(?P<encoding>[A-Za-z_+-]*)")
 
 
 def bind(
-    prefix: str = "keywright",
+    prefix: str | None = None,
     version: str = "v1json",
     expiry: Mapping[type[Key], Expiry | None] | None = None,
 ) -> tuple[Binding, Binding]:
-    """The cache as one database has it; pass both bindings to `connect`.
+    """Return the bindings of one cache; pass both to `connect`.
 
-    A prefix must be there and may hold colons. A version or encoding other than v1 and json is refused:
-    the specification forbids going on with one that is not known.
+    Raise UsageError if the prefix is empty; it may contain colons. Raise it too for a version or an encoding
+    other than v1 and json, as the specification demands.
     """
+    prefix = drc.prefix if prefix is None else prefix
     if not prefix:
         raise UsageError("a DRC prefix must not be empty. Name the bot, or leave the default.")
     found = _VERSION.fullmatch(version)
     if found is None or found["major"] != "1" or found["encoding"] != "json":
-        raise UsageError(f"{version!r} is not a version of DRC that is known here. Use 'v1json'.")
+        raise UsageError(f"DRC version {version!r} is not supported. Use 'v1json'.")
     return drc.bind(prefix=prefix, version=version, expiry=expiry), private.bind(prefix=prefix)

@@ -1,6 +1,6 @@
-"""Changes into DRC keys.
+"""Changes stored in DRC keys.
 
-What is atomic is in `applying`. DRC's names have no hash tags, so on a cluster one event concerns
+`event_cache` describes what is atomic. DRC's names have no hash tags, so on a cluster one event concerns
 many slots, and is one transaction in each.
 """
 
@@ -29,13 +29,13 @@ from keywright_discord.changes import (
     PutUsers,
     React,
     ReplaceAll,
-    Snowflakes,
     SyncThreads,
     Unreact,
 )
 from keywright_discord.draft import Draft, Place, others, read
 from keywright_discord.drc import schema
 from keywright_discord.event_cache import EventCache, Refused, count_member, left_guilds, parent_of, unsynced
+from keywright_discord.raw_json import Snowflakes
 
 if TYPE_CHECKING:
     from keywright import Context
@@ -72,12 +72,12 @@ MAPS: dict[Kind, Callable[[str], Map[str, Any]]] = {
 
 UNKNOWN_PARENT = "0"
 
-# What cannot be applied without listing keys, so not together with other events.
+# Changes that list stored keys, so they cannot share a batch with other events.
 LISTING = (DropGuild, KeepGuilds, KeepMembers, DropChannel, SyncThreads, Unreact)
 
 
 class DrcCache(EventCache[Draft]):
-    """The cache as one session writes it. `kinds` says what to keep; users follow from the rest."""
+    """A DRC cache as one session writes it; `kinds` are the entities that it keeps."""
 
     def _must_list(self, change: Change) -> bool:
         return _must_list(change)
@@ -95,7 +95,7 @@ class DrcCache(EventCache[Draft]):
 
 
 def place_of(kind: Kind, ids: Ids) -> Place:
-    """Where an entity's document is."""
+    """Return the place of an entity's document."""
     string = STRINGS.get(kind)
     if string is not None:
         return string(ids), None
@@ -113,7 +113,7 @@ def _must_list(change: Change) -> bool:
 
 
 def _needed(change: Change) -> list[Place]:
-    """The documents that a change must know."""
+    """Return the documents that a change depends on."""
     if isinstance(change, Put):
         if change.kind is Kind.THREAD_MEMBER:
             return [(schema.ThreadIndex(change.ids[0]), change.ids[1])]
@@ -129,7 +129,7 @@ def _needed(change: Change) -> list[Place]:
 
 
 def _listed(change: Change) -> Iterator[tuple[Set[str], Call[set[str]]]]:
-    """What a change of a whole guild must know of sets; read with the documents, in one round trip."""
+    """Yield the sets that a change of a guild depends on; they are read together with the documents."""
     if isinstance(change, KeepMembers):
         members = schema.Members(change.guild)
         yield members, others(members, Snowflakes.of(change.people))
@@ -154,7 +154,7 @@ def _put(change: Put, draft: Draft) -> Steps[None]:
             parent = parent_of(change) or UNKNOWN_PARENT
             draft.put((schema.ThreadIndex(ids[0]), ids[1]), parent.encode(), Mode.REPLACE)
         case Kind.THREAD_MEMBER:
-            # Members of a thread that was never told of must be found when their guild goes.
+            # The members of a thread that was never received must be found when their guild is removed.
             index = schema.ThreadIndex(ids[0]), ids[1]
             if draft.get(index) is None:
                 draft.put(index, UNKNOWN_PARENT.encode(), Mode.REPLACE)
@@ -209,16 +209,12 @@ def _drop(change: Drop, draft: Draft) -> Steps[None]:
 
 
 def _replace_all(change: ReplaceAll, draft: Draft) -> Steps[None]:
-    if change.kind is Kind.STAGE_INSTANCE:
-        for channel in draft.listed(schema.StageIndex(change.guild)):
-            draft.erase(schema.StageInstance(channel))
-        draft.erase(schema.StageIndex(change.guild))
-    else:
-        key = MAPS[change.kind](change.guild)
-        draft.erase(key)
-        for put in change.puts:
-            draft.put((key, put.ids[1]), put.normal, Mode.REPLACE)
+    if change.kind is not Kind.STAGE_INSTANCE:
+        draft.replace(MAPS[change.kind](change.guild), {put.ids[1]: put.normal for put in change.puts})
         return
+    for channel in draft.listed(schema.StageIndex(change.guild)):
+        draft.erase(schema.StageInstance(channel))
+    draft.erase(schema.StageIndex(change.guild))
     for put in change.puts:
         yield from _put(put, draft)
 
@@ -240,7 +236,7 @@ def _keep_guilds(change: KeepGuilds, draft: Draft) -> Steps[None]:
 
 
 def _drop_guild(change: DropGuild, draft: Draft) -> Steps[None]:
-    """A66, and what the private indexes name."""
+    """Remove every key of a guild (docs/resolutions.md#a66), those in private indexes included."""
     guild = change.guild
     members, present, staged, threads = yield gather_list(
         [
@@ -297,7 +293,7 @@ def _react(change: React, draft: Draft) -> Steps[None]:
 
 
 def _unreact(change: Unreact, draft: Draft) -> Steps[None]:
-    """A32: an emoji that nobody reacts with any more leaves the index."""
+    """Remove reactions, and an emoji without any from the index (docs/resolutions.md#a32)."""
     if change.emoji is None:
         emojis = yield schema.Reactions(change.message).members()
         for emoji in emojis:

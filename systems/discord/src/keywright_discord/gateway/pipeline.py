@@ -12,20 +12,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import msgspec
 
 from keywright import AsyncDatabase
 from keywright.errors import EngineError, UsageError
-from keywright_discord.event_cache import EventCache
+from keywright_discord.event_cache import EventCache, next_window
 from keywright_discord.gateway.actions import Dispatch, Session
 from keywright_discord.gateway.event_filter import Wanted
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.sessions import Tenancy
 from keywright_discord.gateway.task_helpers import persist
-from keywright_discord.ingest import Packet, Reject, apply_window
 from keywright_discord.interpreter import EVENTS
 from keywright_messaging import Broker
 from keywright_messaging.errors import BrokerError, UnroutableError
@@ -34,8 +33,6 @@ __all__ = ["Pipeline", "Progress"]
 
 log = logging.getLogger("keywright.gateway")
 
-WINDOW_EVENTS = 200
-WINDOW_BYTES = 8 * 1024 * 1024
 MOST_EVENTS = 4000
 MOST_BYTES = 64 * 1024 * 1024
 WINDOWS_AHEAD = 4
@@ -100,7 +97,7 @@ class Pipeline:
         """Append an event. It is taken even when the pipeline is full: whoever adds waits for room first."""
         self._waiting.append(dispatch)
         self._events += 1
-        self._bytes += len(memoryview(dispatch.data))
+        self._bytes += _size(dispatch)
         if self._events >= MOST_EVENTS or self._bytes >= MOST_BYTES:
             self._room.clear()
         self._arrived.set()
@@ -119,7 +116,7 @@ class Pipeline:
     async def _write_cache(self) -> None:
         while True:
             await self._arrived.wait()
-            window = self._take()
+            window = next_window(self._of_one_session(), _size)
             if not window:
                 if self._closed:
                     await self._cached.put(None)
@@ -129,49 +126,49 @@ class Pipeline:
             await self._apply(window)
             await self._cached.put(window)
 
-    def _take(self) -> list[Dispatch]:
-        window: list[Dispatch] = []
-        size = 0
-        while self._waiting and len(window) < WINDOW_EVENTS and size < WINDOW_BYTES:
-            if window and self._waiting[0].session:
-                break  # a window is of one session
-            window.append(self._waiting.popleft())
-            size += len(memoryview(window[-1].data))
-            if window[0].session:
-                break  # until a session is stored a crash cannot resume it, so its READY waits for nothing
-        return window
+    def _of_one_session(self) -> Iterator[Dispatch]:
+        """Take the waiting events up to the next session."""
+        session = True
+        while self._waiting and (session or not self._waiting[0].session):
+            session = False
+            yield (dispatch := self._waiting.popleft())
+            if dispatch.session:
+                return  # until a session is stored a crash cannot resume it, so its READY waits for nothing
 
     async def _apply(self, window: list[Dispatch]) -> None:
         if window[0].session is not None:
             self._applying, self._applied = window[0].session, 0
-        packets = [_packet(each) for each in window if each.event in EVENTS]
+        kept = [each for each in window if each.event in EVENTS]
         cache, session = self._cache, self._applying.id if self._applying else ""
-        if cache is None or not packets:
+        if cache is None or not kept:
             return
-        rejects = await persist(
-            lambda: self._written(cache, session, packets),
+        await persist(
+            lambda: self._write(cache, session, kept),
             f"write the cache for shard {self._shard}",
             EngineError,
         )
-        for reject in rejects:
-            self._monitor.refused(self._shard)
-            log.error("shard %d, event %d is not in the cache: %s", self._shard, reject.line, reject.reason)
 
-    async def _written(self, cache: EventCache[Any], session: str, packets: list[Packet]) -> list[Reject]:
+    async def _write(self, cache: EventCache[Any], session: str, dispatches: list[Dispatch]) -> None:
+        """Write the dispatches that the cache does not have; log and count those that it refuses."""
         await self._tenancy.assured()
         if self._applied is None:
             self._applied = await self._tenancy.applied(session)
         last = self._applied
-        news = [each for each in packets if each.line > last]
+        news = [each for each in dispatches if each.sequence > last]
         if not news:
-            return []
+            return
+        events = [(each.event, bytes(each.data)) for each in news]
         try:
-            return await self._db.run(
-                apply_window(cache, news, lambda packet: self._tenancy.mark(session, packet.line))
+            refused = await self._db.run(
+                cache.apply(events, lambda place: self._tenancy.mark(session, news[place].sequence))
             )
         except EngineError:
             self._applied = None  # some of them may be in it
             raise
+        for each in refused:
+            self._monitor.refused(self._shard)
+            sequence, reason = news[each.place].sequence, f"{each.event}: {each.reason}"
+            log.error("shard %d, event %d is not in the cache: %s", self._shard, sequence, reason)
 
     async def _publish(self) -> None:
         while (window := await self._cached.get()) is not None:
@@ -208,7 +205,7 @@ class Pipeline:
 
     def _leave(self, window: list[Dispatch]) -> None:
         self._events -= len(window)
-        self._bytes -= sum(len(memoryview(each.data)) for each in window)
+        self._bytes -= sum(map(_size, window))
         if self._events < MOST_EVENTS and self._bytes < MOST_BYTES:
             self._room.set()
         self._session = window[0].session or self._session
@@ -229,6 +226,5 @@ class Pipeline:
                 return
 
 
-def _packet(dispatch: Dispatch) -> Packet:
-    data = bytes(dispatch.data)
-    return Packet(dispatch.sequence, data, dispatch.event, data)
+def _size(dispatch: Dispatch) -> int:
+    return len(memoryview(dispatch.data))

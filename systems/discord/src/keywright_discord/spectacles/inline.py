@@ -1,13 +1,13 @@
-"""Lists that a guild keeps inside itself, kept true by the events about their elements."""
+"""Lists inside a guild's document, updated by the events about their elements (docs/resolutions.md#s7)."""
 
 from __future__ import annotations
 
-from keywright_discord.changes import Drop, Kind, Mode, Put, body_fields
-from keywright_discord.raw_json import Fields, absent, objects, one_id, stored_fields, written
+from keywright_discord.changes import Drop, Kind, Mode, Put
+from keywright_discord.raw_json import Fields, absent, body_fields, objects, one_id, stored_fields, written
 from keywright_discord.spectacles import schema
 from keywright_discord.spectacles.message_index import IndexedDraft
 
-# What a guild keeps inline: the field, and what identifies an element of it.
+# The lists of a guild: the field, and the id of its elements.
 INLINE = {
     Kind.STICKER: ("stickers", "id"),
     Kind.STAGE_INSTANCE: ("stage_instances", "channel_id"),
@@ -29,7 +29,7 @@ def drop_inline(change: Drop, draft: IndexedDraft) -> None:
 
 
 def _inline(kind: Kind, guild: str, draft: IndexedDraft) -> dict[str, Fields] | None:
-    """A list inside a guild, by id; None where the guild, or its list, is not known."""
+    """Return a list inside a guild, by id, or None if the guild or its list is not stored."""
     field, identified = INLINE[kind]
     body = draft.get((schema.Guilds(), guild))
     listed = (stored_fields(body) or {}).get(field)

@@ -1,4 +1,4 @@
-"""A draft that knows sets it was given, as they will be, and keeps the index of messages."""
+"""The draft of a Spectacles cache: it tracks the sets that it was given, and the index of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class IndexedDraft(Draft):
-    """What events change of a Spectacles cache, before it is written."""
+    """The changes of events to a Spectacles cache, before they are written."""
 
     def __init__(
         self, known: dict[Place, bytes | None], sets: dict[Set[Any], set[str]], context: Context
@@ -26,7 +26,7 @@ class IndexedDraft(Draft):
         self._messages: dict[str, dict[str, bool]] = {}
 
     def members(self, key: Set[Any]) -> set[str]:
-        """A set as it is in the draft; it must have been read before."""
+        """Return a set as it is in the draft; it must have been read before."""
         return self._sets[key]
 
     def add(self, key: Set[Any], *members: str) -> None:
@@ -65,6 +65,6 @@ class IndexedDraft(Draft):
         if gone:
             calls.append(index.remove(*gone))
         if written and self._message_ttl_ms is not None:
-            # Else the index of a busy channel, renewed by every message, would never forget one.
+            # Every message renews the index of a busy channel, so expired messages must be removed.
             calls.append(index.remove_by_score(high=self._now_ms - self._message_ttl_ms))
         return calls

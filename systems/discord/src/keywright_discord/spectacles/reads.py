@@ -1,7 +1,7 @@
 """Reads of the Spectacles cache: every entity by its ids, every listing, and both hydrated.
 
-Objects are stored as they came, so most have their users in them; hydrating adds what an event left
-out: the user of a partial member, the member of a mention, the whole user of a presence.
+Objects are stored as they came, so most have their users in them; hydration adds what an event omits: the
+user of a partial member, the member of a mention, the complete user of a presence.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ THREAD_TYPES = (10, 11, 12)
 
 
 class SpectaclesPlaces:
-    """Where Spectacles has what documents refer to."""
+    """The places in Spectacles of the documents that others refer to."""
 
     def user(self, user: str) -> Place:
         return schema.Users(), user
@@ -38,7 +38,7 @@ class SpectaclesPlaces:
 
 
 def entities() -> dict[str, Entity]:
-    """Every entity of Spectacles by name, for reads by id."""
+    """Return every entity of Spectacles by name, for reads by id."""
     at = SpectaclesPlaces()
     to = References(at)
     return {
@@ -61,17 +61,18 @@ def entities() -> dict[str, Entity]:
 
 
 class SpectaclesReads:
-    """What Spectacles holds, as it is stored. Each call gives None for what is not there."""
+    """Entities of Spectacles as they are stored. Each call returns None for one that is not stored."""
 
     def __init__(self) -> None:
         self._known = Entities(entities())
 
     def get(self, entity: str, *ids: str) -> Call[Object | None]:
-        """Any entity by its name, as in `get("member", guild, user)`; UsageError for what does not exist."""
+        """Return any entity by its name, as in `get("member", guild, user)`. Raise UsageError if the entity
+        is unknown or has other ids."""
         return self._known.get(entity, *ids)
 
     def channel(self, channel: str) -> Call[Object | None]:
-        """A channel or a thread."""
+        """Return a channel or a thread."""
         return self._known.get("channel", channel)
 
     def emoji(self, emoji: str) -> Call[Object | None]:
@@ -100,7 +101,8 @@ class SpectaclesReads:
 
 
 class SpectaclesListings:
-    """What belongs together in Spectacles, by id, as it is stored. Users and messages are not listed."""
+    """Entities of Spectacles that belong together, by id, as they are stored. Users and messages are not
+    listed."""
 
     def guilds(self) -> Call[dict[str, Object]]:
         return schema.Guilds().all()
@@ -109,14 +111,14 @@ class SpectaclesListings:
         return schema.Members(guild).all()
 
     def voice_states(self, guild: str) -> Call[dict[str, Object]]:
-        """The voice states of a guild by user id."""
+        """Return the voice states of a guild by user id."""
         return schema.VoiceStates(guild).all()
 
     def roles(self, guild: str) -> Call[dict[str, Object]]:
         return schema.Roles(guild).all()
 
     def channels(self, guild: str) -> Call[dict[str, Object]]:
-        """The channels of a guild, threads among them."""
+        """Return the channels of a guild, threads among them."""
         return living(schema.ChannelIds(guild), lambda channel: (schema.Channels(), channel))
 
     def threads(self, guild: str) -> Call[dict[str, Object]]:
@@ -127,46 +129,47 @@ class SpectaclesListings:
 
 
 class SpectaclesHydrated:
-    """What Spectacles holds, with what it refers to."""
+    """Entities of Spectacles with those that they refer to."""
 
     def __init__(self) -> None:
         self._known = Entities(entities())
         self._listings = SpectaclesListings()
 
     def get(self, entity: str, *ids: str) -> Call[Object | None]:
-        """Any entity by its name, as in `get("member", guild, user)`; UsageError for what does not exist."""
+        """Return any entity by its name, as in `get("member", guild, user)`. Raise UsageError if the entity
+        is unknown or has other ids."""
         return self._known.hydrate(entity, *ids)
 
     def messages(self, messages: Iterable[tuple[str, str]]) -> Call[list[Object | None]]:
-        """Messages by channel and id; at most three round trips for any number."""
+        """Return messages by channel and id, in at most three round trips for any number."""
         return self._known.hydrate_many("message", messages)
 
     def message(self, channel: str, message: str) -> Call[Object | None]:
         return self._known.hydrate("message", channel, message)
 
     def member(self, guild: str, user: str) -> Call[Object | None]:
-        """A member with its user."""
+        """Return a member with its user."""
         return self._known.hydrate("member", guild, user)
 
     def members(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("member", self._listings.members(guild), guild)
 
     def voice_state(self, guild: str, user: str) -> Call[Object | None]:
-        """A voice state with its member, and the member's user."""
+        """Return a voice state with its member, and the member's user."""
         return self._known.hydrate("voice-state", guild, user)
 
     def voice_states(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("voice-state", self._listings.voice_states(guild), guild)
 
     def emoji(self, emoji: str) -> Call[Object | None]:
-        """An emoji with who added it."""
+        """Return an emoji with the user who added it."""
         return self._known.hydrate("emoji", emoji)
 
     def emojis(self, guild: str) -> Call[dict[str, Object]]:
         return self._known.hydrate_all("emoji", self._listings.emojis(guild))
 
     def presence(self, user: str) -> Call[Object | None]:
-        """A presence with its user, whole."""
+        """Return a presence with its complete user."""
         return self._known.hydrate("presence", user)
 
 

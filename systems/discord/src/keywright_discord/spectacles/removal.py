@@ -1,4 +1,4 @@
-"""What goes with a guild, a channel, a thread or a member, so that nothing of it stays."""
+"""Removal of guilds, channels, threads and members with everything that belongs to them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ OF_ONE_GUILD: tuple[Callable[[str], Key], ...] = (
 
 
 def drop_guilds(guilds: Iterable[str], draft: IndexedDraft) -> Steps[None]:
-    """Guilds that go together: a presence that only they showed goes with them."""
+    """Remove guilds together: a presence that only they showed is removed with them."""
     gone = list(guilds)
     if not gone:
         return
-    # Whole keys first: erasing looks through what the draft holds already.
+    # Whole keys first: erasing a key discards what the draft holds of it.
     for guild in gone:
         for make in OF_ONE_GUILD:
             draft.erase(make(guild))
@@ -37,7 +37,7 @@ def drop_guilds(guilds: Iterable[str], draft: IndexedDraft) -> Steps[None]:
     yield from _drop_messages(channels, draft)
     for guild, (of_guild, _, emojis, _) in zip(gone, held, strict=True):
         draft.drop((schema.Guilds(), guild))
-        draft.remove(schema.KnownGuilds(), guild)
+        draft.remove(schema.GuildIndex(), guild)
         for channel in of_guild:
             draft.drop((schema.Channels(), channel))
         for emoji in emojis:
@@ -49,7 +49,7 @@ def drop_guilds(guilds: Iterable[str], draft: IndexedDraft) -> Steps[None]:
 
 
 def _held(guild: str) -> Call[tuple[set[str], ...]]:
-    """A guild's channels, those that have messages, its emojis, and the users whose presence it shows."""
+    """Return a guild's channels, those with messages, its emojis, and the users whose presence it shows."""
     return gather(
         schema.ChannelIds(guild).members(),
         schema.MessageChannels(guild).members(),
@@ -84,7 +84,7 @@ def _drop_messages(channels: list[str], draft: IndexedDraft) -> Steps[None]:
 
 
 def drop_member(guild: str, user: str, shown: set[str], draft: IndexedDraft) -> None:
-    """A member goes with its voice state; `shown` are the guilds that show its presence."""
+    """Remove a member with its voice state; `shown` are the guilds that show its presence."""
     draft.drop((schema.Members(guild), user))
     draft.drop((schema.VoiceStates(guild), user))
     _hide(user, shown, {guild}, draft)
@@ -92,7 +92,7 @@ def drop_member(guild: str, user: str, shown: set[str], draft: IndexedDraft) -> 
 
 
 def _hide(user: str, shown: set[str], guilds: set[str], draft: IndexedDraft) -> None:
-    """Some guilds show a user no more; without any that does, there is no presence."""
+    """Remove some guilds from those that show a user; without any left, remove the presence."""
     if shown and shown <= guilds:
         draft.drop((schema.Presence(user), user))
     for guild in sorted(shown & guilds):

@@ -1,16 +1,23 @@
-"""Every row of the Spectacles caching table, in its order, and the indexes that it cannot do without.
+"""Every row of the Spectacles caching table, in its order, and the indexes that removals need.
 
-The table's column "Field Naming pattern" is the Redis key, its "Key Naming pattern" the hash field.
-Names have no prefix unless `bind` gives one. Names without a hash tag spread over a cluster; a prefix
-that is one (`{bot}`) keeps the whole cache in one slot, and every event atomic there too.
+The table's column "Field Naming pattern" is the Redis key, its "Key Naming pattern" the hash field
+(docs/resolutions.md#s1). Names have no prefix unless `bind` gets one. Names without a hash tag spread
+over a cluster; a prefix that is one (`{bot}`) keeps the whole cache in one slot, and every event atomic
+there too.
+
+A reference stands under the later of the two keys that it joins. Objects are stored as they came, so most
+hold what they mention. What is written together is required: an id in a guild's set of channels or emojis
+is in the hash of all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from typing import Any
 
-from keywright import Binding, Keyspace, Map, Set, SnowflakeStr, SortedSet, Value, expires_in
-from keywright_discord.documents import Document, Reference
+from keywright import Binding, Keyspace, Map, Set, SnowflakeStr, SortedSet, Value, expires_in, refers
+from keywright_discord.raw_json import Document, reference
 
 spectacles = Keyspace(
     "spectacles",
@@ -18,7 +25,7 @@ spectacles = Keyspace(
 )
 private = Keyspace(
     "spectacles-private",
-    "What the cache needs to find again all that goes with a guild, a channel or a thread; not for readers.",
+    "Indexes that find the keys of a guild, a channel or a thread again; not for readers.",
     version="spectacles-private",
 )
 
@@ -31,7 +38,7 @@ class Users(Map[SnowflakeStr, Document], key="USERS", space=spectacles):
 
 
 class Guilds(Map[SnowflakeStr, Document], key="GUILDS", space=spectacles):
-    """Guilds, by guild id, without what has keys of its own; one with `unavailable` true has an outage."""
+    """Guilds, by guild id, without the parts that have keys of their own; `unavailable` marks an outage."""
 
 
 class Members(Map[SnowflakeStr, Document], key="MEMBERS:<guild>", space=spectacles):
@@ -40,16 +47,25 @@ class Members(Map[SnowflakeStr, Document], key="MEMBERS:<guild>", space=spectacl
     guild: SnowflakeStr
 
 
+refers(Members, Users, lambda _, found: (((), user) for user in found), name="users", required=False)
+
+
 class VoiceStates(Map[SnowflakeStr, Document], key="VOICE_STATES:<guild>", space=spectacles):
     """The voice states of a guild, by user id."""
 
     guild: SnowflakeStr
 
 
+refers(VoiceStates, Users, lambda _, found: (((), user) for user in found), name="users", required=False)
+
+
 class Presence(Map[SnowflakeStr, Document], key="PRESENCES:<user>", space=spectacles):
     """The presence of a user, under the user id once more; none means offline, or out of sight."""
 
     user: SnowflakeStr
+
+
+refers(Presence, Users, lambda key, _: [((), key.user)], name="user", required=False)
 
 
 class Channels(Map[SnowflakeStr, Document], key="CHANNELS", space=spectacles):
@@ -62,10 +78,31 @@ class ChannelIds(Set[SnowflakeStr], key="CHANNELS:<guild>", space=spectacles):
     guild: SnowflakeStr
 
 
+refers(
+    Guilds,
+    ChannelIds,
+    lambda _, found: ((guild, None) for guild in found),
+    name="channels of each",
+    required=False,
+)
+refers(ChannelIds, Channels, lambda _, ids: (((), each) for each in ids), name="channels")
+
+
 class Roles(Map[SnowflakeStr, Document], key="ROLES:<guild>", space=spectacles):
     """The roles of a guild, by role id. The table's `ROLES` is, by its type, a hash per guild."""
 
     guild: SnowflakeStr
+
+
+def _roles_of_members(key: Members, members: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for member in members.values():
+        roles = member.get("roles")
+        for role in roles if isinstance(roles, list) else ():
+            if reference(role) is not None:
+                yield key.guild, role
+
+
+refers(Members, Roles, _roles_of_members, name="roles", required=False)
 
 
 class Emojis(Map[SnowflakeStr, Document], key="EMOJIS", space=spectacles):
@@ -78,6 +115,9 @@ class EmojiIds(Set[SnowflakeStr], key="EMOJIS:<guild>", space=spectacles):
     guild: SnowflakeStr
 
 
+refers(EmojiIds, Emojis, lambda _, ids: (((), each) for each in ids), name="emojis")
+
+
 class Message(Value[Document], key="MESSAGES:<channel>:<message>", space=spectacles, expiry=MESSAGE_EXPIRY):
     """A message of a channel."""
 
@@ -85,24 +125,51 @@ class Message(Value[Document], key="MESSAGES:<channel>:<message>", space=spectac
     message: SnowflakeStr
 
 
-class KnownGuilds(Set[SnowflakeStr], key="guilds", space=private):
-    """The guilds that the bot is a member of, known or not: a new session tells which of them were left."""
+def _id_in(document: Mapping[str, Any], name: str) -> Iterator[str]:
+    """Yield the id in a field of a document, or of the object in it; none if there is no id."""
+    value = document.get(name)
+    identity = reference(value.get("id") if isinstance(value, dict) else value)
+    if identity is not None:
+        yield identity
 
 
-class ThreadIndex(Map[SnowflakeStr, Reference], key="threads:<guild>", space=private):
-    """Which channels of a guild are threads, each with its parent channel."""
+refers(
+    Message,
+    Users,
+    lambda _, found: (((), user) for user in _id_in(found, "author")),
+    name="author",
+    required=False,
+)
+refers(Message, Channels, lambda key, _: [((), key.channel)], name="channel", required=False)
+refers(
+    Channels,
+    Message,
+    lambda _, found: (
+        (channel, message) for channel, each in found.items() for message in _id_in(each, "last_message_id")
+    ),
+    name="last messages",
+    required=False,
+)
+
+
+class GuildIndex(Set[SnowflakeStr], key="guilds", space=private):
+    """The guilds that the bot is a member of, stored or not: a new session shows which of them were left."""
+
+
+class ThreadIndex(Map[SnowflakeStr, SnowflakeStr], key="threads:<guild>", space=private):
+    """The channels of a guild that are threads, each with its parent channel."""
 
     guild: SnowflakeStr
 
 
 class PresenceIndex(Set[SnowflakeStr], key="presences:<guild>", space=private):
-    """Whose presence a guild has shown."""
+    """The users whose presence a guild has shown."""
 
     guild: SnowflakeStr
 
 
 class PresenceGuilds(Set[SnowflakeStr], key="presence-guilds:<user>", space=private):
-    """The guilds that show a user's presence, which goes with the last of them."""
+    """The guilds that show a user's presence, which is removed with the last of them."""
 
     user: SnowflakeStr
 
@@ -110,21 +177,30 @@ class PresenceGuilds(Set[SnowflakeStr], key="presence-guilds:<user>", space=priv
 class MessageIndex(
     SortedSet[SnowflakeStr, int], key="messages:<channel>", space=private, expiry=MESSAGE_EXPIRY
 ):
-    """The messages of a channel by when they were written (ms); what must have expired is left out."""
+    """The messages of a channel by when they were written (ms); those that must have expired are left out."""
 
     channel: SnowflakeStr
+
+
+refers(
+    MessageIndex,
+    Message,
+    lambda key, messages: ((key.channel, message) for message, _ in messages),
+    name="messages",
+    required=False,
+)
 
 
 class MessageChannels(
     Set[SnowflakeStr], key="message-channels:<guild>", space=private, expiry=MESSAGE_EXPIRY
 ):
-    """The channels of a guild that have messages, whether the channel itself is known or not."""
+    """The channels of a guild that have messages, whether the channel itself is stored or not."""
 
     guild: SnowflakeStr
 
 
 def bind(prefix: str | None = None, message_ttl: timedelta | None = MESSAGE_TTL) -> tuple[Binding, Binding]:
-    """The cache as one database has it; pass both bindings to `connect`. No `message_ttl`: for ever."""
+    """Return the bindings of one cache; pass both to `connect`. `message_ttl` None means no expiry."""
     expiry = None if message_ttl is None else expires_in(message_ttl)
     return (
         spectacles.bind(prefix=prefix, expiry={Message: expiry}),

@@ -1,12 +1,12 @@
-"""Changes into Spectacles keys, each object as it was received.
+"""Changes stored in Spectacles keys, each object as it was received.
 
-What is atomic is in `applying`: an event on a single server, an event's share of a slot on a cluster.
+`event_cache` describes what is atomic: an event on a single server, the share of one slot on a cluster.
 
-What the table leaves open is settled so. Threads are channels; a guild's own list of channels
-and active threads replaces all that were known. A guild keeps inline what the table does not take out
-of it, and its stickers, stage instances and scheduled events follow their events there. A presence is
-of a user and not of a guild, so it goes when the last guild that showed it does, or its user leaves it.
-Messages go with their channel. Users stay.
+Questions that the table leaves open are answered in docs/resolutions.md#spectacles. Threads are channels;
+a guild's own list of channels and active threads replaces all stored ones. A guild keeps inline the lists
+that the table does not remove, and events update its stickers, stage instances and scheduled events there.
+A presence is of a user and not of a guild, so it is removed with the last guild that showed it, or when
+its user leaves that guild. Messages are removed with their channel. Users stay.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ import msgspec
 from keywright import Map, Set, gather, gather_list
 from keywright.operations import Steps
 from keywright_discord.changes import (
-    Body,
     Change,
     CountMember,
     Drop,
@@ -37,11 +36,11 @@ from keywright_discord.changes import (
     PutUsers,
     ReplaceAll,
     SyncThreads,
-    body_fields,
 )
 from keywright_discord.draft import Place, read
 from keywright_discord.event_cache import (
     ALL_KINDS,
+    Event,
     EventCache,
     Refused,
     count_member,
@@ -50,7 +49,7 @@ from keywright_discord.event_cache import (
     unsynced,
 )
 from keywright_discord.interpreter import Session
-from keywright_discord.raw_json import absent, fields, maybe_id
+from keywright_discord.raw_json import Body, absent, body_fields, fields, maybe_id
 from keywright_discord.spectacles import schema
 from keywright_discord.spectacles.inline import INLINE, drop_inline, put_inline, write_inline
 from keywright_discord.spectacles.message_index import IndexedDraft
@@ -80,7 +79,8 @@ LISTING = (DropGuild, KeepGuilds, KeepMembers, DropChannel, SyncThreads)
 
 
 class SpectaclesCache(EventCache[IndexedDraft]):
-    """The cache as one session writes it. `kinds` says what to keep; `strip_user` leaves members no user."""
+    """A Spectacles cache as one session writes it; `kinds` are the entities that it keeps. With `strip_user`
+    members are stored without their users."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class SpectaclesCache(EventCache[IndexedDraft]):
         self.strip_user = strip_user
 
     def _interpreted(
-        self, events: Sequence[tuple[str, bytes]], refused: list[Refused]
+        self, events: Sequence[Event], refused: list[Refused]
     ) -> Iterator[tuple[int, list[Change]]]:
         return ((place, _folded(changes)) for place, changes in super()._interpreted(events, refused))
 
@@ -117,10 +117,10 @@ class SpectaclesCache(EventCache[IndexedDraft]):
 
 
 def _folded(changes: list[Change]) -> list[Change]:
-    """The changes of one event without what they say twice here, where threads are channels.
+    """Return the changes of one event without duplicates that result from threads being channels.
 
-    A guild carries its inline lists itself; its full list of channels has its threads in it; and
-    what an event says of a channel or thread, whichever it is, is said once.
+    A guild contains its inline lists itself; its complete list of channels has its threads in it; and a patch
+    of a channel or thread, whichever it is, is applied once.
     """
     whole = next((each for each in changes if _is_of(each, ReplaceAll, Kind.CHANNEL)), None)
     inline = any(_is_of(each, Put, Kind.GUILD) for each in changes)
@@ -152,12 +152,12 @@ def _stripped(change: Change) -> Change:
 
 
 def place_of(kind: Kind, ids: Ids) -> Place:
-    """Where an entity's document is."""
+    """Return the place of an entity's document."""
     return PLACES[kind](ids)
 
 
 def _needed(change: Change) -> list[Place]:
-    """The documents that a change must know."""
+    """Return the documents that a change depends on."""
     if isinstance(change, Put | Drop | ReplaceAll) and change.kind in INLINE:
         return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, Put):
@@ -174,7 +174,7 @@ def _needed(change: Change) -> list[Place]:
 
 
 def _needed_sets(change: Change) -> list[Set[Any]]:
-    """The sets that a change must know."""
+    """Return the sets that a change depends on."""
     if isinstance(change, Drop) and change.kind is Kind.MEMBER:
         return [schema.PresenceGuilds(change.ids[1])]
     if isinstance(change, ReplaceAll) and change.kind is Kind.EMOJI:
@@ -214,7 +214,7 @@ def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
 
 
 def _body(change: Put, place: Place, draft: IndexedDraft) -> Body:
-    """What of a put's data is stored."""
+    """Return the part of a put's data that is stored."""
     if change.kind is Kind.GUILD:
         given = body_fields(change.data)
         return {name: raw for name, raw in given.items() if name not in NOT_IN_A_GUILD}
@@ -280,7 +280,7 @@ def _unindex(kind: Kind, ids: Ids, draft: IndexedDraft) -> None:
         case Kind.EMOJI:
             draft.remove(schema.EmojiIds(ids[0]), ids[1])
         case Kind.PRESENCE:
-            # Each guild that shows the user tells that it is offline, and then forgets it.
+            # Discord sends the offline presence once for each guild that shows the user.
             draft.remove(schema.PresenceIndex(ids[0]), ids[1])
             draft.remove(schema.PresenceGuilds(ids[1]), ids[0])
         case Kind.MESSAGE:
@@ -323,11 +323,11 @@ def _count_member(change: CountMember, draft: IndexedDraft) -> Steps[None]:
 
 def _list_guild(change: ListGuild, draft: IndexedDraft) -> Steps[None]:
     yield from ()
-    draft.add(schema.KnownGuilds(), change.guild)
+    draft.add(schema.GuildIndex(), change.guild)
 
 
 def _keep_guilds(change: KeepGuilds, draft: IndexedDraft) -> Steps[None]:
-    listed, stored = yield gather(schema.KnownGuilds().members(), schema.Guilds().fields())
+    listed, stored = yield gather(schema.GuildIndex().members(), schema.Guilds().fields())
     yield from drop_guilds(left_guilds(change, {*listed, *stored}), draft)
 
 

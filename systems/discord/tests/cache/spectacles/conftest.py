@@ -7,24 +7,30 @@ from contextlib import ExitStack
 
 import pytest
 
-from keywright.testing.runs import OpenRun, Raw, sync_opener
+from keywright import Binding, Database, connect
+from keywright.testing import Raw
 from keywright_discord.spectacles import bind
 from keywright_discord.spectacles.store import SpectaclesCache
 
-from .payloads import World
+from .payloads import Opener, World
 
 
 @pytest.fixture
-def opener() -> Iterator[OpenRun]:
+def opener() -> Iterator[Opener]:
+    """Return a function that opens a database, which is closed after the test."""
     with ExitStack() as opened:
-        yield sync_opener(opened)
+
+        def opening(url: str, *bindings: Binding) -> Database:
+            return opened.enter_context(connect(url, *bindings))
+
+        yield opening
 
 
 @pytest.fixture
-def world(opener: OpenRun, redis_url: str, raw: Raw) -> World:
+def world(opener: Opener, redis_url: str, raw: Raw) -> World:
     return World(opener(redis_url, *bind()), raw, SpectaclesCache())
 
 
 @pytest.fixture
-def cluster_world(opener: OpenRun, cluster_url: str, raw_cluster: Raw) -> World:
+def cluster_world(opener: Opener, cluster_url: str, raw_cluster: Raw) -> World:
     return World(opener(cluster_url, *bind()), raw_cluster, SpectaclesCache())

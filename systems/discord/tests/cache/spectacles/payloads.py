@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
-from keywright.testing.runs import Raw, Run
+from keywright import Database
+from keywright.testing import Raw
 from keywright_discord.event_cache import Refused
 from keywright_discord.spectacles.store import SpectaclesCache
 
@@ -24,6 +26,9 @@ EMOJI = "1300000000000000041"
 STICKER = "1300000000000000051"
 MESSAGE = "1300000000000000061"
 PRIVATE = "spectacles-private:"
+
+Opener = Callable[..., Database]
+"""From a URL and bindings to an open database."""
 
 
 def user(identity: str, name: str, **more: Any) -> dict[str, Any]:
@@ -56,20 +61,20 @@ def voice_state(identity: str, place: str | None = VOICE, guild: str = GUILD) ->
 
 
 def guild(identity: str = GUILD, /, **more: Any) -> dict[str, Any]:
-    """A guild as GUILD_CREATE carries it, with nothing in it."""
+    """Return a guild as GUILD_CREATE contains it, with empty lists."""
     lists = ("channels", "threads", "members", "roles", "emojis", "stickers", "voice_states", "presences")
     empty: dict[str, Any] = {name: [] for name in (*lists, "stage_instances", "guild_scheduled_events")}
     return {"id": identity, "name": "here", "icon": None, "features": [], "member_count": 2, **empty, **more}
 
 
 def stored_guild(identity: str = GUILD, /, **more: Any) -> dict[str, Any]:
-    """The same as the cache keeps it."""
+    """Return the same guild as the cache stores it."""
     apart = ("voice_states", "roles", "emojis", "channels", "members", "presences", "threads")
     return {name: value for name, value in guild(identity, **more).items() if name not in apart}
 
 
 def full_guild(identity: str = GUILD, /, **more: Any) -> dict[str, Any]:
-    """A guild with one of everything."""
+    """Return a guild with one entity of every kind."""
     return guild(
         identity,
         **{
@@ -87,10 +92,11 @@ def full_guild(identity: str = GUILD, /, **more: Any) -> dict[str, Any]:
 
 
 class World:
-    """A cache, the database that it writes to, and what redis-py finds there."""
+    """A cache, the database that it writes to, and a raw client to read it."""
 
-    def __init__(self, run: Run, raw: Raw, cache: SpectaclesCache) -> None:
-        self.run = run
+    def __init__(self, database: Database, raw: Raw, cache: SpectaclesCache) -> None:
+        self.context = database.context
+        self.run = database.run
         self.raw = raw
         self.cache = cache
 
@@ -101,11 +107,11 @@ class World:
         assert self.offer(*events) == []
 
     def all(self) -> dict[str, Any]:
-        """Every key with what is in it."""
+        """Return every key with its content."""
         return {name: self.content(name) for name in sorted(map(bytes.decode, self.raw.names()))}
 
     def public(self) -> dict[str, Any]:
-        """The keys of the Spectacles document."""
+        """Return the keys of the Spectacles document."""
         return {name: content for name, content in self.all().items() if PRIVATE not in name}
 
     def content(self, name: str) -> Any:

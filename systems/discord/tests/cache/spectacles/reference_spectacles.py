@@ -1,4 +1,4 @@
-"""A Spectacles cache in plain dictionaries, written from the event table and what the store documents.
+"""A Spectacles cache in plain dictionaries, written from the event table and the documented rules.
 
 It holds every kind of object by id, remembers whose each is, and searches by going through all of them:
 meant to be obviously right, not fast. An object that is held is never changed, only replaced.
@@ -18,7 +18,7 @@ APART = ("voice_states", "roles", "emojis", "channels", "members", "presences", 
 class SpectaclesReference:
     """What each event leaves.
 
-    On a cluster `member_count` stays as the guild last told it: an event is not atomic there, and one
+    On a cluster `member_count` stays as the guild last had it: an event is not atomic there, and one
     that is applied again would be counted twice.
     """
 
@@ -44,7 +44,7 @@ class SpectaclesReference:
             handler(data)
 
     def public(self) -> dict[str, Any]:
-        """The keys of the table, as a survey of Redis gives them."""
+        """Return the keys of the table, as a survey of Redis does."""
         keys: dict[str, Any] = {
             "USERS": self.users,
             "GUILDS": self.guilds,
@@ -61,7 +61,7 @@ class SpectaclesReference:
         return {name: content for name, content in keys.items() if content}
 
     def private(self) -> dict[str, Any]:
-        """The indexes, by which the cache finds what goes with a guild, a channel or a user."""
+        """Return the indexes, by which the cache finds the keys of a guild, a channel or a user."""
         keys: dict[str, Any] = {
             "guilds": self.known,
             **_per_first("threads", {ids: int(parent) for ids, parent in self.parents.items()}),
@@ -115,7 +115,7 @@ class SpectaclesReference:
             self.shown.add((guild, user))
 
     def hide(self, guild: str, user: str) -> None:
-        """A guild shows a user no more; the presence goes when it was the last."""
+        """Remove a guild from those that show a user; the presence is removed with the last."""
         if (guild, user) in self.shown:
             self.shown.remove((guild, user))
             if all(each != user for _, each in self.shown):
@@ -144,14 +144,14 @@ class SpectaclesReference:
             self.parents[ids] = given["parent_id"]
 
     def thread_member(self, guild: str, given: Json) -> None:
-        """It has no key, but may come with a member and a presence."""
+        """Store the member and presence of a thread member, which has no key itself."""
         if given.get("member"):
             self.member(guild, given["member"], given["user_id"])
         if given.get("presence"):
             self.presence(guild, given["presence"])
 
     def forget_channel(self, guild: str, channel: str) -> None:
-        """A channel or a thread."""
+        """Remove a channel or a thread."""
         self.channels.pop((guild, channel), None)
         self.parents.pop((guild, channel), None)
         self.spoken_in.discard((guild, channel))
@@ -238,7 +238,7 @@ class SpectaclesReference:
         self.people(guild, d)
 
     def places(self, guild: str, d: Json) -> None:
-        """The channels and active threads that a guild lists are all it has."""
+        """Replace channels and threads by those that a guild lists."""
         if "channels" not in d:
             return
         listed = {each["id"] for field in ("channels", "threads") for each in d.get(field, [])}
@@ -382,7 +382,7 @@ class SpectaclesReference:
         if d.get("guild_id") and d.get("member"):
             self.member(d["guild_id"], d["member"], d["user_id"])
 
-    # What a guild is made of, and what it keeps inside itself.
+    # Parts of a guild, with keys of their own or inline.
 
     def on_guild_role_create(self, d: Json) -> None:
         self.roles[d["guild_id"], d["role"]["id"]] = d["role"]
@@ -408,7 +408,7 @@ class SpectaclesReference:
         self.guilds[guild] = {**self.guilds[guild], field: listed}
 
     def enlist(self, field: str, by: str, given: Json) -> None:
-        """An element of a list inside a guild takes its old place, or the last; no list, no element."""
+        """Put an element into a list inside a guild, if there is one, at its old position or the end."""
         listed = self.guilds.get(given["guild_id"], {}).get(field)
         if listed is not None:
             places = {each[by]: each for each in listed} | {given[by]: given}
@@ -454,7 +454,7 @@ class SpectaclesReference:
         for message in d["ids"]:
             self.messages.pop((d["channel_id"], message), None)
 
-    # An event of what has no key still tells of its people.
+    # The people of an event whose entity has no key are stored.
 
     def on_integration_create(self, d: Json) -> None:
         self.creator(d, "user")
@@ -496,7 +496,7 @@ def _forget(held: dict[tuple[str, str], Json], guild: str) -> None:
 
 
 def _per_first(name: str, held: dict[tuple[str, str], Any]) -> dict[str, dict[str, Any]]:
-    """A hash for each first id, by the second."""
+    """Return a hash for each first id, by the second."""
     keys: dict[str, dict[str, Any]] = {}
     for (first, second), body in held.items():
         keys.setdefault(f"{name}:{first}", {})[second] = body
@@ -504,7 +504,7 @@ def _per_first(name: str, held: dict[tuple[str, str], Any]) -> dict[str, dict[st
 
 
 def _sets(name: str, pairs: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
-    """A set for each first id, of the second."""
+    """Return a set for each first id, of the second."""
     keys: dict[str, set[str]] = {}
     for first, second in pairs:
         keys.setdefault(f"{name}:{first}", set()).add(second)

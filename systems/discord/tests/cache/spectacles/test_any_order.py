@@ -1,4 +1,4 @@
-"""Events in any order: how they are grouped does not matter, and guilds that go leave nothing."""
+"""Events in any order: grouping does not matter, and removed guilds leave nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PEOPLE = ("11", "12")
 
 
 def of_guild(each: str) -> list[Event]:
-    """Events of one guild, about two channels, a thread in each, and two users."""
+    """Return events of one guild, about two channels, a thread in each, and two users."""
     rooms, inner = (f"{each}1", f"{each}2"), (f"{each}3", f"{each}4")
     pairs = list(zip(rooms, inner, strict=True))
     stage = {"guild_id": each, "id": "81", "channel_id": rooms[0]}

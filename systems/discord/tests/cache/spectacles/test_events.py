@@ -1,4 +1,4 @@
-"""What each gateway event leaves in the keys of the Spectacles document, all of them and no others."""
+"""The keys of the Spectacles document after each gateway event, all of them and no others."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_guild_create_of_an_unavailable_guild_stores_nothing(world: World) -> No
     assert world.public() == {}
 
 
-def test_guild_update_is_laid_over_the_guild(world: World) -> None:
+def test_guild_update_is_merged_into_the_guild(world: World) -> None:
     world.apply(HERE, ("GUILD_UPDATE", {"id": GUILD, "name": "there", "roles": [{"id": ROLE}], "emojis": []}))
     assert world.public() == {
         "GUILDS": {GUILD: stored_guild(name="there")},
@@ -177,7 +177,7 @@ def test_guild_member_add_stores_the_member_with_its_user(world: World) -> None:
     }
 
 
-def test_guild_member_update_is_laid_over_the_member(world: World) -> None:
+def test_guild_member_update_is_merged_into_the_member(world: World) -> None:
     before = ("GUILD_MEMBER_ADD", member(ANN, "ann", guild_id=GUILD, joined_at="then"))
     after = {"guild_id": GUILD, "user": user(ANN, "ann2"), "nick": "a", "roles": [ROLE]}
     world.apply(before, ("GUILD_MEMBER_UPDATE", after))
@@ -298,7 +298,7 @@ def test_a_direct_message_has_no_guild(world: World) -> None:
     assert world.public() == {f"MESSAGES:5:{MESSAGE}": sent, "USERS": {ANN: ann}}
 
 
-def test_message_update_is_laid_over_the_message(world: World) -> None:
+def test_message_update_is_merged_into_the_message(world: World) -> None:
     edit = {"id": MESSAGE, "channel_id": GENERAL, "content": "bye", "edited_timestamp": None}
     world.apply(("MESSAGE_CREATE", message()), ("MESSAGE_UPDATE", edit))
     assert world.content(f"MESSAGES:{GENERAL}:{MESSAGE}") == message(content="bye", edited_timestamp=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keywright.operations import slot_of
-from keywright.testing.runs import OpenRun, Raw
+from keywright.testing import Raw
 from keywright_discord.spectacles import bind
 from keywright_discord.spectacles.store import SpectaclesCache
 
@@ -15,6 +15,7 @@ from .payloads import (
     OTHER_GUILD,
     THREAD,
     Event,
+    Opener,
     World,
     channel,
     full_guild,
@@ -70,7 +71,7 @@ def test_guilds_that_go_leave_only_users(cluster_world: World) -> None:
 
 
 def test_a_prefix_that_is_a_hash_tag_keeps_everything_in_one_slot(
-    opener: OpenRun, cluster_url: str, raw_cluster: Raw
+    opener: Opener, cluster_url: str, raw_cluster: Raw
 ) -> None:
     world = World(opener(cluster_url, *bind(prefix="{bot}")), raw_cluster, SpectaclesCache())
     world.apply(*SESSION)

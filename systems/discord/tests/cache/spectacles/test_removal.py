@@ -1,4 +1,4 @@
-"""What goes with a guild, a channel, a thread or a member, and that nothing of it stays."""
+"""Removal of guilds, channels, threads and members with everything that belongs to them."""
 
 from __future__ import annotations
 

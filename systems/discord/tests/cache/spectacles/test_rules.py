@@ -1,4 +1,4 @@
-"""What the cache keeps true whatever comes: replacing, merging, order, exactness, options."""
+"""Rules of the cache: replacement, merging, order, exact bytes, options."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from keywright.errors import DeclarationError
-from keywright.testing.runs import OpenRun, Raw
+from keywright.testing import Raw
 from keywright_discord.changes import DropGuild, Kind, Put
 from keywright_discord.interpreter import Session
 from keywright_discord.spectacles import bind
@@ -30,6 +30,7 @@ from .payloads import (
     THREAD,
     VOICE,
     Event,
+    Opener,
     World,
     channel,
     full_guild,
@@ -182,7 +183,7 @@ def test_a_partial_member_keeps_the_fields_that_it_lacks(world: World) -> None:
 
 
 def test_bytes_survive_as_they_came(world: World) -> None:
-    """Ids beyond 2^53 as numbers, empty lists and objects, nulls, and fields that nobody knows."""
+    """Ids beyond 2^53 as numbers, empty lists and objects, nulls, and unknown fields."""
     sent = b'{"id":"18446744073709551615","guild_id":"7","x":9007199254740993,"a":[],"b":{},"c":null,"d":1e2}'
     assert world.run(world.cache.apply([("CHANNEL_CREATE", sent)])) == []
     stored = world.raw("HGET", "CHANNELS", "18446744073709551615")
@@ -206,7 +207,7 @@ def test_ids_that_came_as_numbers_are_the_same_ids(world: World) -> None:
     }
 
 
-def test_a_malformed_event_is_told_and_the_others_are_applied(world: World) -> None:
+def test_a_malformed_event_is_reported_and_the_others_are_applied(world: World) -> None:
     refused = world.offer(
         ("CHANNEL_CREATE", channel(GENERAL)),
         ("CHANNEL_CREATE", {"id": "general", "guild_id": GUILD}),
@@ -226,7 +227,7 @@ def test_a_member_that_is_known_is_not_counted_again(world: World) -> None:
     assert world.content("GUILDS")[GUILD]["member_count"] == 2
 
 
-def test_a_count_that_is_no_number_is_left_alone(world: World) -> None:
+def test_a_count_that_is_not_a_number_is_left_alone(world: World) -> None:
     joined = ("GUILD_MEMBER_ADD", member(ANN, "ann", guild_id=GUILD))
     world.apply(("GUILD_CREATE", guild(member_count="many")), joined)
     assert world.content("GUILDS")[GUILD]["member_count"] == "many"
@@ -255,14 +256,14 @@ def test_changes_of_no_event_can_be_stored(world: World) -> None:
     assert world.all() == {f"ROLES:{GUILD}": {ROLE: {"id": ROLE}}}
 
 
-def test_a_prefix_is_before_every_name(opener: OpenRun, redis_url: str, raw: Raw) -> None:
+def test_a_prefix_is_before_every_name(opener: Opener, redis_url: str, raw: Raw) -> None:
     world = World(opener(redis_url, *bind(prefix="bot")), raw, SpectaclesCache())
     world.apply(*SESSION)
     assert all(name.startswith("bot:") for name in world.all())
     assert f"bot:CHANNELS:{GUILD}" in world.all()
 
 
-def test_the_expiry_of_messages_can_be_set(opener: OpenRun, redis_url: str, raw: Raw) -> None:
+def test_the_expiry_of_messages_can_be_set(opener: Opener, redis_url: str, raw: Raw) -> None:
     world = World(opener(redis_url, *bind(message_ttl=timedelta(hours=1))), raw, SpectaclesCache())
     world.apply(("MESSAGE_CREATE", message()))
     index = (f"{PRIVATE}messages:{GENERAL}", f"{PRIVATE}message-channels:{GUILD}")
@@ -270,7 +271,7 @@ def test_the_expiry_of_messages_can_be_set(opener: OpenRun, redis_url: str, raw:
         assert 3_599_000 < raw("PTTL", name) <= 3_600_000
 
 
-def test_messages_can_be_kept_for_ever(opener: OpenRun, redis_url: str, raw: Raw) -> None:
+def test_messages_can_be_kept_forever(opener: Opener, redis_url: str, raw: Raw) -> None:
     world = World(opener(redis_url, *bind(message_ttl=None)), raw, SpectaclesCache())
     world.apply(("MESSAGE_CREATE", message()))
     assert {raw("PTTL", name) for name in world.all()} == {-1}

@@ -1,4 +1,4 @@
-"""Whatever comes, in whatever windows: Redis holds what a plain in-memory cache holds."""
+"""After any events, in batches of any size, Redis holds what a plain in-memory cache holds."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_any_traffic_leaves_what_the_plain_cache_has(world: World, session: Sess
     assert_agrees(world, SpectaclesReference(), session)
 
 
-@settings(BOUNDED, max_examples=150, phases=[Phase.generate])  # what fails here, shrinks faster above
+@settings(BOUNDED, max_examples=150, phases=[Phase.generate])  # a failing example shrinks faster above
 @given(session=SESSIONS)
 def test_any_traffic_leaves_the_same_on_a_cluster(
     cluster_world: World, keywright_cluster: RedisCluster, session: Session
@@ -59,7 +59,7 @@ def test_any_traffic_leaves_the_same_on_a_cluster(
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_session_that_is_played_again_changes_nothing(world: World, seed: int) -> None:
-    """From READY to the end, once more, and in other windows: every event may come twice."""
+    """The whole session once more, in other batches: every event may come twice."""
     events = encoded(list(Session(seed, 400, frozenset(), (), ()).events()))
     apply(world.run, world.cache, events, (50,))
     once = world.all()

@@ -88,7 +88,7 @@ def test_only_messages_expire(filled: World) -> None:
 
 
 def test_every_key_in_the_database_is_declared(filled: World) -> None:
-    context = filled.run.context
+    context = filled.context
     for name in filled.raw.names():
         key = spectacles.find(name, context) or private.find(name, context)
         assert key is not None
