@@ -1,35 +1,22 @@
-"""Every broker behind one way to open it, and the few steps that most stories about brokers share."""
+"""Opens every broker in one way, and has the steps that most tests of brokers share."""
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec
+from typing import Any
 from uuid import uuid4
 
 from keywright_messaging import Broker, BrokerSettings, Consumer, Delivery, open_broker
 
-P = ParamSpec("P")
 EVENT = "MESSAGE_CREATE"
-STORY_SECONDS = 120.0
-
-
-def story(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """An async test as pytest can call it; one that hangs fails."""
-
-    @functools.wraps(test)
-    def told(*args: P.args, **kwargs: P.kwargs) -> None:
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), STORY_SECONDS))
-
-    return told
 
 
 @dataclass(frozen=True)
 class Bench:
-    """One kind of broker; every bench has a group of its own."""
+    """One kind of broker; each instance has a group of its own."""
 
     kind: str
     url: str
@@ -38,7 +25,7 @@ class Bench:
 
     @property
     def keeps_undeclared(self) -> bool:
-        """Whether what is published before anybody declared its queue is kept: a stream is its own queue."""
+        """Whether a message is kept that was published before any queue was declared."""
         return self.kind in ("redis", "cluster")
 
     @asynccontextmanager
@@ -49,14 +36,14 @@ class Bench:
 
     @asynccontextmanager
     async def declared(self, *events: str, **settings: Any) -> AsyncIterator[Broker]:
-        """A broker whose events have a queue: EVENT, unless others are named."""
+        """Open a broker and declare the queues of events, by default of EVENT."""
         async with self.opened(**settings) as broker:
             await broker.declare(*(events or (EVENT,)))
             yield broker
 
 
 async def take(consumer: Consumer, count: int) -> list[Delivery]:
-    """So many deliveries, unsettled."""
+    """Return this number of deliveries, unsettled."""
     taken: list[Delivery] = []
     while len(taken) < count:
         taken.extend(await consumer.batch(count - len(taken)))
@@ -64,7 +51,7 @@ async def take(consumer: Consumer, count: int) -> list[Delivery]:
 
 
 async def receive(consumer: Consumer, count: int) -> list[Any]:
-    """The data of so many deliveries, acknowledged."""
+    """Return the data of this number of deliveries, acknowledged."""
     taken = await take(consumer, count)
     await consumer.acknowledge_all(taken)
     return [delivery.data for delivery in taken]
@@ -75,7 +62,7 @@ async def next_one(consumer: Consumer) -> Delivery:
 
 
 async def has_nothing(broker: Broker, *events: str, subgroup: str | None = None) -> bool:
-    """Whether nothing waits in the queues: a message published now is the first to arrive on each."""
+    """Return whether the queues are empty: a message published now is the first to arrive on each."""
     async with broker.consume(*events, subgroup=subgroup) as consumer:
         for event in events:
             await broker.publish(event, {"marker": event})
@@ -84,17 +71,17 @@ async def has_nothing(broker: Broker, *events: str, subgroup: str | None = None)
 
 
 async def until(condition: Callable[[], object]) -> None:
-    """Ask until it is true."""
+    """Poll a condition until it is true."""
     async with asyncio.timeout(50):
-        while not condition():  # noqa: ASYNC110  # another process's progress has no event to wait for
+        while not condition():  # noqa: ASYNC110  # the progress of another process has no event
             await asyncio.sleep(0.002)
 
 
 async def dead_letters_of(broker: Broker, event: str, count: int, subgroup: str | None = None) -> list[Any]:
-    """The dead letters, once there are so many: a broker may move them after the rejection returned."""
+    """Wait for this number of dead letters: a broker may move them after the rejection returned."""
     async with asyncio.timeout(20):
         while len(found := await broker.dead_letters(event, subgroup=subgroup)) < count:  # noqa: ASYNC110
-            await asyncio.sleep(0.02)  # another process's progress has no event to wait for
+            await asyncio.sleep(0.02)  # the progress of another process has no event
     return found
 
 

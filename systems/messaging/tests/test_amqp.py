@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -26,16 +26,16 @@ from keywright_messaging.errors import (
 )
 from keywright_messaging.testing.rabbitmq import RabbitServer
 
+from .broker_bench import receive
+
+pytestmark = pytest.mark.anyio
+
+
 T = TypeVar("T")
 
 SOON = timedelta(milliseconds=20)
 QUORUM: FieldTable = {"x-queue-type": "quorum"}
 LIMITED: FieldTable = {"x-max-length": 5}
-
-
-def drive(work: Coroutine[Any, Any, T]) -> T:
-    """Run a test's coroutine, and end a test that hangs."""
-    return asyncio.run(asyncio.wait_for(work, 90))
 
 
 async def eventually(probe: Callable[[], Awaitable[T | None]], what: str) -> T:
@@ -54,16 +54,6 @@ async def raw(url: str) -> AsyncIterator[AbstractChannel]:
         yield await connection.channel()
 
 
-async def received(consumer: Consumer, count: int) -> list[Any]:
-    """The data of so many deliveries, acknowledged."""
-    found: list[Any] = []
-    while len(found) < count:
-        batch = await consumer.batch(count - len(found))
-        found += [delivery.data for delivery in batch]
-        await consumer.acknowledge_all(batch)
-    return found
-
-
 async def received_all(consumer: Consumer, missing: set[Any]) -> None:
     """Return when each of these came at least once; around a crash, some come twice."""
     while missing:
@@ -76,300 +66,246 @@ async def cut(server: RabbitServer) -> None:
     await asyncio.to_thread(server.close_connections)
 
 
-def test_exchange_and_queue_are_declared_as_the_published_clients_do(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
-            await broker.declare("MESSAGE_CREATE")
-            await broker.declare("MESSAGE_CREATE", subgroup="logger")
-            await channel.declare_exchange("gateway", "direct", durable=True)
-            await channel.declare_queue("gateway:MESSAGE_CREATE", durable=True)
-            await channel.declare_queue("gateway:logger:MESSAGE_CREATE", durable=True)
-            for arguments in (LIMITED, QUORUM):
-                async with raw(amqp_url) as other:
-                    with pytest.raises(aio_pika.exceptions.ChannelPreconditionFailed):
-                        await other.declare_queue("gateway:MESSAGE_CREATE", durable=True, arguments=arguments)
-
-    drive(check())
+async def test_exchange_and_queue_are_declared_as_the_published_clients_do(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
+        await broker.declare("MESSAGE_CREATE")
+        await broker.declare("MESSAGE_CREATE", subgroup="logger")
+        await channel.declare_exchange("gateway", "direct", durable=True)
+        await channel.declare_queue("gateway:MESSAGE_CREATE", durable=True)
+        await channel.declare_queue("gateway:logger:MESSAGE_CREATE", durable=True)
+        for arguments in (LIMITED, QUORUM):
+            async with raw(amqp_url) as other:
+                with pytest.raises(aio_pika.exceptions.ChannelPreconditionFailed):
+                    await other.declare_queue("gateway:MESSAGE_CREATE", durable=True, arguments=arguments)
 
 
-def test_what_a_client_declared_before_is_taken_as_it_is(amqp_url: str) -> None:
-    async def check() -> None:
-        async with raw(amqp_url) as channel:
-            exchange = await channel.declare_exchange("gateway", "direct", durable=True)
-            queue = await channel.declare_queue("gateway:A", durable=True)
-            await queue.bind(exchange, "A")
-            await exchange.publish(aio_pika.Message(b'"waiting"'), "A")
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            assert await received(consumer, 1) == ["waiting"]
-
-    drive(check())
+async def test_what_a_client_declared_before_is_taken_as_it_is(amqp_url: str) -> None:
+    async with raw(amqp_url) as channel:
+        exchange = await channel.declare_exchange("gateway", "direct", durable=True)
+        queue = await channel.declare_queue("gateway:A", durable=True)
+        await queue.bind(exchange, "A")
+        await exchange.publish(aio_pika.Message(b'"waiting"'), "A")
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        assert await receive(consumer, 1) == ["waiting"]
 
 
-def test_a_message_is_persistent_and_labelled(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
-            await broker.declare("A")
-            identity = await broker.publish("A", {"id": "1"})
-            message = await (await channel.get_queue("gateway:A")).get()
-            assert message.delivery_mode == aio_pika.DeliveryMode.PERSISTENT
-            assert (message.content_type, message.message_id) == ("application/json", identity)
-            assert (message.exchange, message.routing_key) == ("gateway", "A")
-            assert message.body == b'{"id":"1"}'
-
-    drive(check())
+async def test_a_message_is_persistent_and_labelled(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
+        await broker.declare("A")
+        identity = await broker.publish("A", {"id": "1"})
+        message = await (await channel.get_queue("gateway:A")).get()
+        assert message.delivery_mode == aio_pika.DeliveryMode.PERSISTENT
+        assert (message.content_type, message.message_id) == ("application/json", identity)
+        assert (message.exchange, message.routing_key) == ("gateway", "A")
+        assert message.body == b'{"id":"1"}'
 
 
-def test_a_message_without_any_property_is_consumed(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker:
-            await broker.declare("A")
-            connection = await aiormq.connect(amqp_url)
-            channel = await connection.channel(publisher_confirms=False)
-            body = msgspec.msgpack.encode({"id": "1", "roles": [1, 2]})
-            await channel.basic_publish(body, exchange="gateway", routing_key="A")
-            async with broker.consume("A") as consumer:
-                delivery = await anext(consumer)
-                assert delivery.data == {"id": "1", "roles": [1, 2]}
-                assert (delivery.content_type, delivery.attempt, delivery.wants_reply) == (None, 1, False)
-                await delivery.acknowledge()
-            await connection.close()
-
-    drive(check())
+async def test_a_message_without_any_property_is_consumed(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker:
+        await broker.declare("A")
+        connection = await aiormq.connect(amqp_url)
+        channel = await connection.channel(publisher_confirms=False)
+        body = msgspec.msgpack.encode({"id": "1", "roles": [1, 2]})
+        await channel.basic_publish(body, exchange="gateway", routing_key="A")
+        async with broker.consume("A") as consumer:
+            delivery = await anext(consumer)
+            assert delivery.data == {"id": "1", "roles": [1, 2]}
+            assert (delivery.content_type, delivery.attempt, delivery.wants_reply) == (None, 1, False)
+            await delivery.acknowledge()
+        await connection.close()
 
 
 @pytest.mark.parametrize("size", [0, 1, 131_064, 131_065, 700_000])
-def test_a_body_of_any_size_comes_through(amqp_url: str, size: int) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            await broker.publish("A", "x" * size)
-            assert await received(consumer, 1) == ["x" * size]
-
-    drive(check())
+async def test_a_body_of_any_size_comes_through(amqp_url: str, size: int) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        await broker.publish("A", "x" * size)
+        assert await receive(consumer, 1) == ["x" * size]
 
 
-def test_an_empty_body_is_delivered_and_can_be_given_up(amqp_url: str) -> None:
-    async def check() -> None:
-        async with (
-            await open_broker(amqp_url) as broker,
-            broker.consume("A") as consumer,
-            raw(amqp_url) as channel,
-        ):
-            exchange = await channel.get_exchange("gateway")
-            await exchange.publish(aio_pika.Message(b""), "A")
-            delivery = await anext(consumer)
-            assert delivery.body == b""
-            await delivery.reject("empty")
-            assert [letter.body for letter in await broker.dead_letters("A")] == [b""]
-
-    drive(check())
+async def test_an_empty_body_is_delivered_and_can_be_given_up(amqp_url: str) -> None:
+    async with (
+        await open_broker(amqp_url) as broker,
+        broker.consume("A") as consumer,
+        raw(amqp_url) as channel,
+    ):
+        exchange = await channel.get_exchange("gateway")
+        await exchange.publish(aio_pika.Message(b""), "A")
+        delivery = await anext(consumer)
+        assert delivery.body == b""
+        await delivery.reject("empty")
+        assert [letter.body for letter in await broker.dead_letters("A")] == [b""]
 
 
-def test_confirmed_messages_survive_a_crash_of_the_server(
+async def test_confirmed_messages_survive_a_crash_of_the_server(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
-    async def publish() -> None:
-        async with await open_broker(amqp_url) as broker:
-            await broker.declare("A")
-            await broker.publish_many("A", range(2000))
-            keywright_rabbitmq.kill()
-
-    async def consume() -> set[int]:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            return set(await received(consumer, 2000))
-
-    drive(asyncio.wait_for(publish(), 60))
+    async with asyncio.timeout(60), await open_broker(amqp_url) as broker:
+        await broker.declare("A")
+        await broker.publish_many("A", range(2000))
+        keywright_rabbitmq.kill()
     keywright_rabbitmq.start()
-    assert drive(consume()) == set(range(2000))
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        assert set(await receive(consumer, 2000)) == set(range(2000))
 
 
-def test_a_mismatch_names_the_queue_and_the_others_go_on(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
-            await channel.declare_queue("gateway:A", durable=True, arguments=LIMITED)
-            with pytest.raises(QueueMismatchError, match=r"'gateway:A'.*PRECONDITION_FAILED.*x-max-length"):
-                await broker.declare("A")
-            with pytest.raises(QueueMismatchError, match="'gateway:A'"):
-                await broker.consume("A", "B").open()
-            async with broker.consume("B") as consumer:
-                await broker.publish("B", 1)
-                assert await received(consumer, 1) == [1]
-
-    drive(check())
+async def test_a_mismatch_names_the_queue_and_the_others_go_on(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
+        await channel.declare_queue("gateway:A", durable=True, arguments=LIMITED)
+        with pytest.raises(QueueMismatchError, match=r"'gateway:A'.*PRECONDITION_FAILED.*x-max-length"):
+            await broker.declare("A")
+        with pytest.raises(QueueMismatchError, match="'gateway:A'"):
+            await broker.consume("A", "B").open()
+        async with broker.consume("B") as consumer:
+            await broker.publish("B", 1)
+            assert await receive(consumer, 1) == [1]
 
 
-def test_a_consumer_that_may_not_read_is_told_and_the_broker_goes_on(
+async def test_a_consumer_that_may_not_read_is_told_and_the_broker_goes_on(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
     vhost = amqp_url.rpartition("/")[2]
     grant = f'<<"guest">>, <<"{vhost}">>, <<".*">>, <<".*">>, <<"^(gateway|amq.gen.*)$">>, <<"keywright">>'
     keywright_rabbitmq.evaluate(f"rabbit_auth_backend_internal:set_permissions({grant})")
 
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker:
-            with pytest.raises(BrokerError, match=r"'gateway:A'.*ACCESS_REFUSED.*Grant"):
-                await broker.consume("A").open()
-            await broker.declare("B")
-            assert await broker.publish("B", 1)
-
-    drive(check())
+    async with await open_broker(amqp_url) as broker:
+        with pytest.raises(BrokerError, match=r"'gateway:A'.*ACCESS_REFUSED.*Grant"):
+            await broker.consume("A").open()
+        await broker.declare("B")
+        assert await broker.publish("B", 1)
 
 
-def test_a_consumer_whose_opening_was_cancelled_holds_no_messages(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url, BrokerSettings(max_attempts=1000)) as broker:
-            await broker.declare("A")
-            await broker.publish("A", 1)
-            for milliseconds in range(30):  # opening takes about so long: cancel it at every stage
-                consumer = broker.consume("A")
-                opening = asyncio.create_task(consumer.open())
-                await asyncio.sleep(milliseconds / 1000)
-                opening.cancel()
-                await asyncio.wait({opening})
-                await consumer.close()
-            async with broker.consume("A") as consumer:
-                assert await received(consumer, 1) == [1]
-
-    drive(check())
-
-
-def test_a_foreign_exchange_is_refused_when_the_broker_is_opened(amqp_url: str) -> None:
-    async def check() -> None:
-        async with raw(amqp_url) as channel:
-            await channel.declare_exchange("gateway", "fanout", durable=True)
-            with pytest.raises(QueueMismatchError, match="the exchange 'gateway'"):
-                await open_broker(amqp_url)
-
-    drive(check())
-
-
-def test_a_queue_that_changed_during_an_outage_ends_its_consumer_and_no_other(amqp_url: str) -> None:
-    async def check() -> None:
-        async with (
-            await open_broker(amqp_url) as broker,
-            broker.consume("A") as torn,
-            broker.consume("B") as whole,
-        ):
-            connection = await aiormq.connect(amqp_url)
-            channel = await connection.channel()
-            await channel.queue_delete("gateway:A", nowait=True)
-            await channel.queue_declare("gateway:A", durable=True, arguments=LIMITED)
-            with pytest.raises(QueueMismatchError, match="'gateway:A'"):
-                await torn.batch(1)
-            await broker.publish("B", 1)
-            assert await received(whole, 1) == [1]
-            await connection.close()
-
-    drive(check())
-
-
-def test_a_deleted_queue_is_declared_again_under_its_consumer(amqp_url: str) -> None:
-    async def check() -> None:
-        async with (
-            await open_broker(amqp_url) as broker,
-            broker.consume("A") as consumer,
-            raw(amqp_url) as channel,
-        ):
-            await channel.queue_delete("gateway:A")
-            waiting = asyncio.create_task(received(consumer, 1))
-
-            async def published() -> bool:
-                try:
-                    await broker.publish("A", "after")
-                except UnroutableError:
-                    return False
-                return True
-
-            await eventually(published, "the queue is there again")
-            assert await waiting == ["after"]
-
-    drive(check())
-
-
-def test_consumers_go_on_after_a_restart_of_the_server(
-    keywright_rabbitmq: RabbitServer, amqp_url: str
-) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A", "B", prefetch=10) as consumer:
-            await broker.publish("A", "before")
-            assert await received(consumer, 1) == ["before"]
-            waiting = asyncio.create_task(received_all(consumer, {"during", "after"}))
-            await asyncio.to_thread(keywright_rabbitmq.kill)
-            during = asyncio.create_task(broker.publish("A", "during"))
-            await asyncio.to_thread(keywright_rabbitmq.start)
-            await during
-            await broker.publish("B", "after")
-            await waiting
-
-    drive(check())
-
-
-def test_messages_in_flight_when_the_connection_is_cut_all_arrive(
-    keywright_rabbitmq: RabbitServer, amqp_url: str
-) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker:
-            await broker.declare("A")
-            publishing = asyncio.create_task(broker.publish_many("A", range(20_000)))
-            for _ in range(2):
-                await asyncio.sleep(0)
-                await cut(keywright_rabbitmq)
-            assert len(set(await publishing)) == 20_000
-        async with await open_broker(amqp_url) as other, other.consume("A", prefetch=1000) as consumer:
-            await received_all(consumer, set(range(20_000)))
-
-    drive(check())
-
-
-def test_what_was_unsettled_comes_again_and_the_old_delivery_is_void(
-    keywright_rabbitmq: RabbitServer, amqp_url: str
-) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            await broker.publish("A", 1)
-            old = await anext(consumer)
-            await cut(keywright_rabbitmq)
-            again = await anext(consumer)
-            assert (again.data, again.attempt, again.id) == (1, 2, old.id)
-            await old.acknowledge()
-            with pytest.raises(UsageError, match="settled already"):
-                await old.reject("twice")
-            await again.acknowledge()
-            await broker.publish("A", 2)
-            assert await received(consumer, 1) == [2]
-
-    drive(check())
-
-
-def test_a_publish_that_waits_too_long_says_so_without_the_password(
-    keywright_rabbitmq: RabbitServer, amqp_url: str
-) -> None:
-    async def check() -> None:
-        broker = await open_broker(amqp_url, BrokerSettings(connect_timeout=timedelta(seconds=3)))
+async def test_a_consumer_whose_opening_was_cancelled_holds_no_messages(amqp_url: str) -> None:
+    async with await open_broker(amqp_url, BrokerSettings(max_attempts=1000)) as broker:
         await broker.declare("A")
-        await asyncio.to_thread(keywright_rabbitmq.stop)
-        with pytest.raises(BrokerUnreachableError) as caught:
-            await broker.publish("A", 1)
-        for text in (str(caught.value), repr(caught.value), repr(broker)):
-            assert "guest" not in text
-            assert str(keywright_rabbitmq.port) in text
-        await broker.close()
+        await broker.publish("A", 1)
+        for milliseconds in range(30):  # opening takes about so long: cancel it at every stage
+            consumer = broker.consume("A")
+            opening = asyncio.create_task(consumer.open())
+            await asyncio.sleep(milliseconds / 1000)
+            opening.cancel()
+            await asyncio.wait({opening})
+            await consumer.close()
+        async with broker.consume("A") as consumer:
+            assert await receive(consumer, 1) == [1]
 
-    drive(check())
+
+async def test_a_foreign_exchange_is_refused_when_the_broker_is_opened(amqp_url: str) -> None:
+    async with raw(amqp_url) as channel:
+        await channel.declare_exchange("gateway", "fanout", durable=True)
+        with pytest.raises(QueueMismatchError, match="the exchange 'gateway'"):
+            await open_broker(amqp_url)
 
 
-def test_nobody_at_the_address_is_an_error_without_the_password() -> None:
+async def test_a_queue_that_changed_during_an_outage_ends_its_consumer_and_no_other(amqp_url: str) -> None:
+    async with (
+        await open_broker(amqp_url) as broker,
+        broker.consume("A") as torn,
+        broker.consume("B") as whole,
+    ):
+        connection = await aiormq.connect(amqp_url)
+        channel = await connection.channel()
+        await channel.queue_delete("gateway:A", nowait=True)
+        await channel.queue_declare("gateway:A", durable=True, arguments=LIMITED)
+        with pytest.raises(QueueMismatchError, match="'gateway:A'"):
+            await torn.batch(1)
+        await broker.publish("B", 1)
+        assert await receive(whole, 1) == [1]
+        await connection.close()
+
+
+async def test_a_deleted_queue_is_declared_again_under_its_consumer(amqp_url: str) -> None:
+    async with (
+        await open_broker(amqp_url) as broker,
+        broker.consume("A") as consumer,
+        raw(amqp_url) as channel,
+    ):
+        await channel.queue_delete("gateway:A")
+        waiting = asyncio.create_task(receive(consumer, 1))
+
+        async def published() -> bool:
+            try:
+                await broker.publish("A", "after")
+            except UnroutableError:
+                return False
+            return True
+
+        await eventually(published, "the queue is there again")
+        assert await waiting == ["after"]
+
+
+async def test_consumers_go_on_after_a_restart_of_the_server(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A", "B", prefetch=10) as consumer:
+        await broker.publish("A", "before")
+        assert await receive(consumer, 1) == ["before"]
+        waiting = asyncio.create_task(received_all(consumer, {"during", "after"}))
+        await asyncio.to_thread(keywright_rabbitmq.kill)
+        during = asyncio.create_task(broker.publish("A", "during"))
+        await asyncio.to_thread(keywright_rabbitmq.start)
+        await during
+        await broker.publish("B", "after")
+        await waiting
+
+
+async def test_messages_in_flight_when_the_connection_is_cut_all_arrive(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    async with await open_broker(amqp_url) as broker:
+        await broker.declare("A")
+        publishing = asyncio.create_task(broker.publish_many("A", range(20_000)))
+        for _ in range(2):
+            await asyncio.sleep(0)
+            await cut(keywright_rabbitmq)
+        assert len(set(await publishing)) == 20_000
+    async with await open_broker(amqp_url) as other, other.consume("A", prefetch=1000) as consumer:
+        await received_all(consumer, set(range(20_000)))
+
+
+async def test_what_was_unsettled_comes_again_and_the_old_delivery_is_void(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        await broker.publish("A", 1)
+        old = await anext(consumer)
+        await cut(keywright_rabbitmq)
+        again = await anext(consumer)
+        assert (again.data, again.attempt, again.id) == (1, 2, old.id)
+        await old.acknowledge()
+        with pytest.raises(UsageError, match="settled already"):
+            await old.reject("twice")
+        await again.acknowledge()
+        await broker.publish("A", 2)
+        assert await receive(consumer, 1) == [2]
+
+
+async def test_a_publish_that_waits_too_long_says_so_without_the_password(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    broker = await open_broker(amqp_url, BrokerSettings(connect_timeout=timedelta(seconds=3)))
+    await broker.declare("A")
+    await asyncio.to_thread(keywright_rabbitmq.stop)
+    with pytest.raises(BrokerUnreachableError) as caught:
+        await broker.publish("A", 1)
+    for text in (str(caught.value), repr(caught.value), repr(broker)):
+        assert "guest" not in text
+        assert str(keywright_rabbitmq.port) in text
+    await broker.close()
+
+
+async def test_nobody_at_the_address_is_an_error_without_the_password() -> None:
     with pytest.raises(BrokerUnreachableError, match=r"127\.0\.0\.1:1/bots") as caught:
-        drive(open_broker("amqp://me:hunter2@127.0.0.1:1/bots"))
+        await open_broker("amqp://me:hunter2@127.0.0.1:1/bots")
     assert "hunter2" not in repr(caught.value) + repr(caught.value.__cause__)
 
 
-def test_a_wrong_password_is_an_error_that_does_not_show_it(amqp_url: str) -> None:
+async def test_a_wrong_password_is_an_error_that_does_not_show_it(amqp_url: str) -> None:
     with pytest.raises(BrokerUnreachableError, match="ACCESS_REFUSED") as caught:
-        drive(open_broker(amqp_url.replace("guest:guest", "guest:hunter2")))
+        await open_broker(amqp_url.replace("guest:guest", "guest:hunter2"))
     assert "hunter2" not in repr(caught.value) + repr(caught.value.__cause__)
 
 
-def test_a_message_that_always_kills_its_consumer_becomes_a_dead_letter_alone(
+async def test_a_message_that_always_kills_its_consumer_becomes_a_dead_letter_alone(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
     """The messages prefetched beside it are all handled, though they come back as often as it does."""
@@ -384,325 +320,265 @@ def test_a_message_that_always_kills_its_consumer_becomes_a_dead_letter_alone(
                 await delivery.acknowledge()
         raise AssertionError("the consumer ended by itself")
 
-    async def check() -> None:
-        handled = set[int]()
-        async with await open_broker(amqp_url) as broker:
-            await broker.declare("A")
-            await broker.publish("A", "killer")
-            await broker.publish_many("A", range(40))
-            assert [await live_once(broker, handled) for _ in range(5)] == [1, 2, 3, 4, 5]
-            survivor = asyncio.create_task(live_once(broker, handled))
-            letters = await eventually(lambda: broker.dead_letters("A"), "it is a dead letter")
-            await eventually(lambda: asyncio.sleep(0, len(handled) == 40), "the others are handled")
-            survivor.cancel()
-            assert [(letter.body, letter.attempts) for letter in letters] == [(b'"killer"', 5)]
-            assert "without settling" in letters[0].reason
-            assert handled == set(range(40))
-
-    drive(check())
+    handled = set[int]()
+    async with await open_broker(amqp_url) as broker:
+        await broker.declare("A")
+        await broker.publish("A", "killer")
+        await broker.publish_many("A", range(40))
+        assert [await live_once(broker, handled) for _ in range(5)] == [1, 2, 3, 4, 5]
+        survivor = asyncio.create_task(live_once(broker, handled))
+        letters = await eventually(lambda: broker.dead_letters("A"), "it is a dead letter")
+        await eventually(lambda: asyncio.sleep(0, len(handled) == 40), "the others are handled")
+        survivor.cancel()
+        assert [(letter.body, letter.attempts) for letter in letters] == [(b'"killer"', 5)]
+        assert "without settling" in letters[0].reason
+        assert handled == set(range(40))
 
 
 @pytest.mark.parametrize("most", [1, 2])
-def test_few_attempts_still_leave_a_redelivered_message_one_alone(amqp_url: str, most: int) -> None:
-    async def check() -> None:
-        attempts = []
-        async with await open_broker(amqp_url, BrokerSettings(max_attempts=most)) as broker:
-            await broker.declare("A")
-            await broker.publish("A", "killer")
-            for _ in range(2):
-                async with broker.consume("A") as consumer:
-                    attempts.append((await anext(consumer)).attempt)
-            async with broker.consume("A"):
-                (letter,) = await eventually(lambda: broker.dead_letters("A"), "it is a dead letter")
-        assert (attempts, letter.attempts) == ([1, most], most)
-
-    drive(check())
+async def test_few_attempts_still_leave_a_redelivered_message_one_alone(amqp_url: str, most: int) -> None:
+    attempts = []
+    async with await open_broker(amqp_url, BrokerSettings(max_attempts=most)) as broker:
+        await broker.declare("A")
+        await broker.publish("A", "killer")
+        for _ in range(2):
+            async with broker.consume("A") as consumer:
+                attempts.append((await anext(consumer)).attempt)
+        async with broker.consume("A"):
+            (letter,) = await eventually(lambda: broker.dead_letters("A"), "it is a dead letter")
+    assert (attempts, letter.attempts) == ([1, most], most)
 
 
-def test_a_retry_waits_in_the_broker_and_outlives_its_process(amqp_url: str) -> None:
+async def test_a_retry_waits_in_the_broker_and_outlives_its_process(amqp_url: str) -> None:
     settings = BrokerSettings(retry_after=SOON, max_attempts=9)
 
-    async def check() -> None:
+    async with await open_broker(amqp_url, settings) as broker, broker.consume("A") as consumer:
+        await broker.publish("A", 1)
+        await (await anext(consumer)).reject("later", retry=True)
+    for attempt in range(2, 6):
         async with await open_broker(amqp_url, settings) as broker, broker.consume("A") as consumer:
-            await broker.publish("A", 1)
+            delivery = await anext(consumer)
+            assert (delivery.attempt, delivery.data) == (attempt, 1)
+            await delivery.reject("later", retry=True)
+
+
+async def test_a_longer_delay_does_not_hold_up_a_shorter_one(amqp_url: str) -> None:
+    slow = BrokerSettings(retry_after=timedelta(seconds=50))
+    quick = BrokerSettings(retry_after=SOON)
+    async with await open_broker(amqp_url, slow) as patient, await open_broker(amqp_url, quick) as broker:
+        async with patient.consume("A") as consumer:
+            await patient.publish("A", "slow")
             await (await anext(consumer)).reject("later", retry=True)
-        for attempt in range(2, 6):
-            async with await open_broker(amqp_url, settings) as broker, broker.consume("A") as consumer:
-                delivery = await anext(consumer)
-                assert (delivery.attempt, delivery.data) == (attempt, 1)
-                await delivery.reject("later", retry=True)
-
-    drive(check())
-
-
-def test_a_longer_delay_does_not_hold_up_a_shorter_one(amqp_url: str) -> None:
-    async def check() -> None:
-        slow = BrokerSettings(retry_after=timedelta(seconds=50))
-        quick = BrokerSettings(retry_after=SOON)
-        async with await open_broker(amqp_url, slow) as patient, await open_broker(amqp_url, quick) as broker:
-            async with patient.consume("A") as consumer:
-                await patient.publish("A", "slow")
-                await (await anext(consumer)).reject("later", retry=True)
-            async with broker.consume("A") as consumer:
-                await broker.publish("A", "quick")
-                await (await anext(consumer)).reject("later", retry=True)
-                again = await anext(consumer)
-                assert (again.data, again.attempt) == ("quick", 2)
-                await again.acknowledge()
-
-    drive(check())
+        async with broker.consume("A") as consumer:
+            await broker.publish("A", "quick")
+            await (await anext(consumer)).reject("later", retry=True)
+            again = await anext(consumer)
+            assert (again.data, again.attempt) == ("quick", 2)
+            await again.acknowledge()
 
 
-def test_dead_letters_are_read_in_order_and_stay(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A", "dead") as consumer:
-            assert await broker.dead_letters("A") == []
-            await broker.publish_many("A", range(10))
-            for number in range(10):
-                await (await anext(consumer)).reject(f"bad {number}")
-            for limit in (3, 100, 100):
-                letters = await broker.dead_letters("A", limit=limit)
-                assert [letter.body for letter in letters] == [b"%d" % n for n in range(min(limit, 10))]
-            assert [letter.reason for letter in letters] == [f"bad {number}" for number in range(10)]
-            assert {(letter.event, letter.attempts) for letter in letters} == {("A", 1)}
-            await broker.publish("dead", "an event may be called so")
-            assert await received(consumer, 1) == ["an event may be called so"]
-            assert len(await broker.dead_letters("A")) == 10
-
-    drive(check())
+async def test_dead_letters_are_read_in_order_and_stay(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A", "dead") as consumer:
+        assert await broker.dead_letters("A") == []
+        await broker.publish_many("A", range(10))
+        for number in range(10):
+            await (await anext(consumer)).reject(f"bad {number}")
+        for limit in (3, 100, 100):
+            letters = await broker.dead_letters("A", limit=limit)
+            assert [letter.body for letter in letters] == [b"%d" % n for n in range(min(limit, 10))]
+        assert [letter.reason for letter in letters] == [f"bad {number}" for number in range(10)]
+        assert {(letter.event, letter.attempts) for letter in letters} == {("A", 1)}
+        await broker.publish("dead", "an event may be called so")
+        assert await receive(consumer, 1) == ["an event may be called so"]
+        assert len(await broker.dead_letters("A")) == 10
 
 
-def test_quorum_queues_are_declared_and_used_when_asked_for(amqp_url: str) -> None:
-    async def check() -> None:
-        settings = BrokerSettings(quorum=True, max_attempts=3)
-        async with await open_broker(amqp_url, settings) as broker, raw(amqp_url) as channel:
-            await broker.declare("A", "B")
-            await channel.declare_queue("gateway:A", durable=True, arguments=QUORUM)
-            await broker.publish_many("A", range(100))
-            async with broker.consume("A", "B", prefetch=20) as consumer:
-                assert await received(consumer, 100) == list(range(100))
-            await broker.publish("A", "killer")
-            for attempt in (1, 2, 3):
-                async with broker.consume("A", "B") as consumer:
-                    assert (await anext(consumer)).attempt == attempt
-            async with broker.consume("A", "B"):
-                (letter,) = await eventually(lambda: broker.dead_letters("A"), "it is a dead letter")
-            assert (letter.attempts, letter.body) == (3, b'"killer"')
-
-    drive(check())
+async def test_quorum_queues_are_declared_and_used_when_asked_for(amqp_url: str) -> None:
+    settings = BrokerSettings(quorum=True, max_attempts=3)
+    async with await open_broker(amqp_url, settings) as broker, raw(amqp_url) as channel:
+        await broker.declare("A", "B")
+        await channel.declare_queue("gateway:A", durable=True, arguments=QUORUM)
+        await broker.publish_many("A", range(100))
+        async with broker.consume("A", "B", prefetch=20) as consumer:
+            assert await receive(consumer, 100) == list(range(100))
+        await broker.publish("A", "killer")
+        for attempt in (1, 2, 3):
+            async with broker.consume("A", "B") as consumer:
+                assert (await anext(consumer)).attempt == attempt
+        async with broker.consume("A", "B"):
+            (letter,) = await eventually(lambda: broker.dead_letters("A"), "it is a dead letter")
+        assert (letter.attempts, letter.body) == (3, b'"killer"')
 
 
-def test_a_mismatch_of_quorum_and_classic_is_told(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as classic:
-            await classic.declare("A")
-        async with await open_broker(amqp_url, BrokerSettings(quorum=True)) as quorum:
-            with pytest.raises(QueueMismatchError, match="quorum on or off"):
-                await quorum.declare("A")
-
-    drive(check())
+async def test_a_mismatch_of_quorum_and_classic_is_told(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as classic:
+        await classic.declare("A")
+    async with await open_broker(amqp_url, BrokerSettings(quorum=True)) as quorum:
+        with pytest.raises(QueueMismatchError, match="quorum on or off"):
+            await quorum.declare("A")
 
 
-def test_an_event_that_nobody_receives_is_an_error_and_the_rest_is_kept(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker:
-            await broker.declare("A")
-            results = await asyncio.gather(
-                *(broker.publish(event, 1) for event in "AZAZZA"), return_exceptions=True
-            )
-            assert [isinstance(result, UnroutableError) for result in results] == [e == "Z" for e in "AZAZZA"]
-            with pytest.raises(UnroutableError, match=r"declare\('Z'\)"):
-                await broker.publish_many("Z", range(10))
-            async with broker.consume("A") as consumer:
-                assert await received(consumer, 3) == [1, 1, 1]
-
-    drive(check())
+async def test_an_event_that_nobody_receives_is_an_error_and_the_rest_is_kept(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker:
+        await broker.declare("A")
+        results = await asyncio.gather(
+            *(broker.publish(event, 1) for event in "AZAZZA"), return_exceptions=True
+        )
+        assert [isinstance(result, UnroutableError) for result in results] == [e == "Z" for e in "AZAZZA"]
+        with pytest.raises(UnroutableError, match=r"declare\('Z'\)"):
+            await broker.publish_many("Z", range(10))
+        async with broker.consume("A") as consumer:
+            assert await receive(consumer, 3) == [1, 1, 1]
 
 
-def test_concurrent_calls_get_their_own_replies_in_any_order(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            calls = [asyncio.create_task(broker.call("A", number, reply=int)) for number in range(20)]
-            questions: list[Delivery] = []
-            while len(questions) < 20:
-                questions += await consumer.batch(20)
-            for question in reversed(questions):
-                assert question.wants_reply
-                await question.reply(question.data * 2)
-            await consumer.acknowledge_all(questions)
-            assert await asyncio.gather(*calls) == [number * 2 for number in range(20)]
-
-    drive(check())
-
-
-def test_a_call_without_an_answer_times_out_and_a_late_answer_is_dropped(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            with pytest.raises(CallTimeoutError, match="'A'"):
-                await broker.call("A", "slow", within=SOON)
-            late = await anext(consumer)
-            await late.reply("too late")
-            await late.acknowledge()
-            call = asyncio.create_task(broker.call("A", "next"))
-            question = await anext(consumer)
-            await question.reply("in time")
-            await question.acknowledge()
-            assert await call == "in time"
-            with pytest.raises(UnroutableError):
-                await broker.call("Z", 1)
-
-    drive(check())
-
-
-def test_an_answer_to_a_caller_that_left_is_dropped(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            async with await open_broker(amqp_url) as caller:
-                with pytest.raises(CallTimeoutError):
-                    await caller.call("A", 1, within=SOON)
-            question = await anext(consumer)
-            await question.reply("nobody")
-            await question.acknowledge()
-
-    drive(check())
-
-
-def test_calls_are_answered_after_a_reconnect(keywright_rabbitmq: RabbitServer, amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
-            await cut(keywright_rabbitmq)
-            call = asyncio.create_task(broker.call("A", 1, within=timedelta(seconds=30)))
-            question = await anext(consumer)
-            await question.reply("answer")
-            await question.acknowledge()
-            assert await call == "answer"
-
-    drive(check())
-
-
-def test_a_foreign_caller_is_answered_as_it_expects(amqp_url: str) -> None:
-    async def check() -> None:
-        async with (
-            await open_broker(amqp_url) as broker,
-            broker.consume("A") as consumer,
-            raw(amqp_url) as channel,
-        ):
-            answers = await channel.declare_queue(exclusive=True)
-            exchange = await channel.get_exchange("gateway")
-            await exchange.publish(
-                aio_pika.Message(b'"who?"', reply_to=answers.name, correlation_id="01ARZ3"), "A"
-            )
-            question = await anext(consumer)
+async def test_concurrent_calls_get_their_own_replies_in_any_order(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        calls = [asyncio.create_task(broker.call("A", number, reply=int)) for number in range(20)]
+        questions: list[Delivery] = []
+        while len(questions) < 20:
+            questions += await consumer.batch(20)
+        for question in reversed(questions):
             assert question.wants_reply
-            await question.reply({"me": True})
-            await question.acknowledge()
-            answer = await answers.get(no_ack=True)
-            assert (answer.body, answer.correlation_id) == (b'{"me":true}', "01ARZ3")
-
-    drive(check())
+            await question.reply(question.data * 2)
+        await consumer.acknowledge_all(questions)
+        assert await asyncio.gather(*calls) == [number * 2 for number in range(20)]
 
 
-def test_a_foreign_service_answers_our_call(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
-            await broker.declare("A")
-            call = asyncio.create_task(broker.call("A", 21))
-            queue = await channel.get_queue("gateway:A")
-            question = await eventually(lambda: queue.get(fail=False), "the question arrives")
-            assert question.reply_to
-            answer = aio_pika.Message(msgspec.msgpack.encode(42), correlation_id=question.correlation_id)
-            await channel.default_exchange.publish(answer, question.reply_to)
-            assert await call == 42
-
-    drive(check())
-
-
-def test_acknowledging_the_later_deliveries_leaves_the_earlier_one(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker:
-            async with broker.consume("A") as consumer:
-                await broker.publish_many("A", range(5))
-                deliveries: list[Delivery] = []
-                while len(deliveries) < 5:
-                    deliveries += await consumer.batch(5)
-                await consumer.acknowledge_all(deliveries[2:])
-                await deliveries[0].acknowledge()
-                with pytest.raises(UsageError, match="settled already"):
-                    await consumer.acknowledge_all(deliveries[:2])
-            async with broker.consume("A") as consumer, raw(amqp_url) as channel:
-                assert await received(consumer, 1) == [1]
-                queue = await channel.declare_queue("gateway:A", durable=True)
-                assert queue.declaration_result.message_count == 0
-
-    drive(check())
+async def test_a_call_without_an_answer_times_out_and_a_late_answer_is_dropped(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        with pytest.raises(CallTimeoutError, match="'A'"):
+            await broker.call("A", "slow", within=SOON)
+        late = await anext(consumer)
+        await late.reply("too late")
+        await late.acknowledge()
+        call = asyncio.create_task(broker.call("A", "next"))
+        question = await anext(consumer)
+        await question.reply("in time")
+        await question.acknowledge()
+        assert await call == "in time"
+        with pytest.raises(UnroutableError):
+            await broker.call("Z", 1)
 
 
-def test_no_more_than_the_prefetch_is_unsettled_over_all_events(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url) as broker, broker.consume("A", "B", prefetch=3) as consumer:
+async def test_an_answer_to_a_caller_that_left_is_dropped(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        async with await open_broker(amqp_url) as caller:
+            with pytest.raises(CallTimeoutError):
+                await caller.call("A", 1, within=SOON)
+        question = await anext(consumer)
+        await question.reply("nobody")
+        await question.acknowledge()
+
+
+async def test_calls_are_answered_after_a_reconnect(keywright_rabbitmq: RabbitServer, amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
+        await cut(keywright_rabbitmq)
+        call = asyncio.create_task(broker.call("A", 1, within=timedelta(seconds=30)))
+        question = await anext(consumer)
+        await question.reply("answer")
+        await question.acknowledge()
+        assert await call == "answer"
+
+
+async def test_a_foreign_caller_is_answered_as_it_expects(amqp_url: str) -> None:
+    async with (
+        await open_broker(amqp_url) as broker,
+        broker.consume("A") as consumer,
+        raw(amqp_url) as channel,
+    ):
+        answers = await channel.declare_queue(exclusive=True)
+        exchange = await channel.get_exchange("gateway")
+        await exchange.publish(
+            aio_pika.Message(b'"who?"', reply_to=answers.name, correlation_id="01ARZ3"), "A"
+        )
+        question = await anext(consumer)
+        assert question.wants_reply
+        await question.reply({"me": True})
+        await question.acknowledge()
+        answer = await answers.get(no_ack=True)
+        assert (answer.body, answer.correlation_id) == (b'{"me":true}', "01ARZ3")
+
+
+async def test_a_foreign_service_answers_our_call(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, raw(amqp_url) as channel:
+        await broker.declare("A")
+        call = asyncio.create_task(broker.call("A", 21))
+        queue = await channel.get_queue("gateway:A")
+        question = await eventually(lambda: queue.get(fail=False), "the question arrives")
+        assert question.reply_to
+        answer = aio_pika.Message(msgspec.msgpack.encode(42), correlation_id=question.correlation_id)
+        await channel.default_exchange.publish(answer, question.reply_to)
+        assert await call == 42
+
+
+async def test_acknowledging_the_later_deliveries_leaves_the_earlier_one(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker:
+        async with broker.consume("A") as consumer:
             await broker.publish_many("A", range(5))
-            await broker.publish_many("B", range(5))
-            held: list[Delivery] = []
-            while len(held) < 3:
-                held += await consumer.batch(10)
-            assert len(held) == 3
-            following = asyncio.create_task(consumer.batch(10))
-            await broker.publish("A", "a round trip later")
-            assert not following.done()
-            await held[0].acknowledge()
-            assert len(await following) == 1
+            deliveries: list[Delivery] = []
+            while len(deliveries) < 5:
+                deliveries += await consumer.batch(5)
+            await consumer.acknowledge_all(deliveries[2:])
+            await deliveries[0].acknowledge()
+            with pytest.raises(UsageError, match="settled already"):
+                await consumer.acknowledge_all(deliveries[:2])
+        async with broker.consume("A") as consumer, raw(amqp_url) as channel:
+            assert await receive(consumer, 1) == [1]
+            queue = await channel.declare_queue("gateway:A", durable=True)
+            assert queue.declaration_result.message_count == 0
 
-    drive(check())
+
+async def test_no_more_than_the_prefetch_is_unsettled_over_all_events(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A", "B", prefetch=3) as consumer:
+        await broker.publish_many("A", range(5))
+        await broker.publish_many("B", range(5))
+        held: list[Delivery] = []
+        while len(held) < 3:
+            held += await consumer.batch(10)
+        assert len(held) == 3
+        following = asyncio.create_task(consumer.batch(10))
+        await broker.publish("A", "a round trip later")
+        assert not following.done()
+        await held[0].acknowledge()
+        assert len(await following) == 1
 
 
 @pytest.mark.parametrize("name", ["", "a:b", ":", "é", "a\n"])
-def test_names_that_would_blur_the_queue_names_are_refused(amqp_url: str, name: str) -> None:
-    async def check() -> None:
+async def test_names_that_would_blur_the_queue_names_are_refused(amqp_url: str, name: str) -> None:
+    with pytest.raises(UsageError, match="colons separate"):
+        await open_broker(amqp_url, BrokerSettings(group=name))
+    async with await open_broker(amqp_url) as broker:
         with pytest.raises(UsageError, match="colons separate"):
-            await open_broker(amqp_url, BrokerSettings(group=name))
-        async with await open_broker(amqp_url) as broker:
-            with pytest.raises(UsageError, match="colons separate"):
-                await broker.declare(name)
-            with pytest.raises(UsageError, match="colons separate"):
-                await broker.publish(name, 1)
-            with pytest.raises(UsageError, match="colons separate"):
-                broker.consume("A", subgroup=name)
-
-    drive(check())
+            await broker.declare(name)
+        with pytest.raises(UsageError, match="colons separate"):
+            await broker.publish(name, 1)
+        with pytest.raises(UsageError, match="colons separate"):
+            broker.consume("A", subgroup=name)
 
 
-def test_a_queue_name_may_be_as_long_as_its_retry_queues_leave_room_for(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url, BrokerSettings(retry_after=timedelta(minutes=2))) as broker:
-            longest = "e" * 234  # with "gateway:" it is 242 bytes
-            async with broker.consume(longest) as consumer:
-                await broker.publish(longest, 1)
-                await (await anext(consumer)).reject("later", retry=True)
-            with pytest.raises(UsageError, match="room for 242 bytes"):
-                await broker.declare(longest + "e")
-
-    drive(check())
+async def test_a_queue_name_may_be_as_long_as_its_retry_queues_leave_room_for(amqp_url: str) -> None:
+    async with await open_broker(amqp_url, BrokerSettings(retry_after=timedelta(minutes=2))) as broker:
+        longest = "e" * 234  # with "gateway:" it is 242 bytes
+        async with broker.consume(longest) as consumer:
+            await broker.publish(longest, 1)
+            await (await anext(consumer)).reject("later", retry=True)
+        with pytest.raises(UsageError, match="room for 242 bytes"):
+            await broker.declare(longest + "e")
 
 
-def test_a_body_above_the_limit_is_refused_before_it_is_sent(amqp_url: str) -> None:
-    async def check() -> None:
-        async with await open_broker(amqp_url, BrokerSettings(max_body_bytes=100)) as broker:
-            with pytest.raises(UsageError, match="larger than the limit of 100"):
-                await broker.publish("A", "x" * 100)
-
-    drive(check())
+async def test_a_body_above_the_limit_is_refused_before_it_is_sent(amqp_url: str) -> None:
+    async with await open_broker(amqp_url, BrokerSettings(max_body_bytes=100)) as broker:
+        with pytest.raises(UsageError, match="larger than the limit of 100"):
+            await broker.publish("A", "x" * 100)
 
 
-def test_a_closed_broker_has_published_what_was_on_its_way(amqp_url: str) -> None:
-    async def check() -> None:
-        broker = await open_broker(amqp_url)
-        await broker.declare("A")
-        publishing = asyncio.create_task(broker.publish_many("A", range(5000)))
-        await asyncio.sleep(0)
-        await broker.close()
-        await broker.close()
-        assert len(await publishing) == 5000
-        with pytest.raises(UsageError, match="closed"):
-            await broker.publish("A", 1)
-
-    drive(check())
+async def test_a_closed_broker_has_published_what_was_on_its_way(amqp_url: str) -> None:
+    broker = await open_broker(amqp_url)
+    await broker.declare("A")
+    publishing = asyncio.create_task(broker.publish_many("A", range(5000)))
+    await asyncio.sleep(0)
+    await broker.close()
+    await broker.close()
+    assert len(await publishing) == 5000
+    with pytest.raises(UsageError, match="closed"):
+        await broker.publish("A", 1)

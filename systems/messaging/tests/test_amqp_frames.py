@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from collections.abc import Iterable
 from itertools import pairwise
@@ -25,6 +24,9 @@ from keywright_messaging.amqp.frames import (
     read_properties,
 )
 from keywright_messaging.amqp.tap import Tap
+
+pytestmark = pytest.mark.anyio
+
 
 HEARTBEAT = b"\x08\x00\x00\x00\x00\x00\x00\xce"
 TEXT = st.text(max_size=40).filter(lambda text: len(text.encode()) < 256)
@@ -175,7 +177,9 @@ def test_a_header_that_cannot_be_read_hides_no_other_property(value: bytes) -> N
 
 @settings(deadline=None)
 @given(cuts=st.lists(st.integers(0, 900), max_size=12))
-def test_a_tap_takes_its_channel_and_passes_the_rest_however_the_stream_is_cut(cuts: list[int]) -> None:
+async def test_a_tap_takes_its_channels_and_passes_the_rest_however_the_stream_is_cut(
+    cuts: list[int],
+) -> None:
     foreign = marshalled([commands.Basic.Deliver("0", 9, False, "gateway", "A")], channel=2)
     reply = marshalled([commands.Basic.ConsumeOk("0")])
     stream = b"".join(
@@ -191,45 +195,35 @@ def test_a_tap_takes_its_channel_and_passes_the_rest_however_the_stream_is_cut(c
             marshalled([ContentBody(b"back"), commands.Basic.QosOk()], channel=3),
         ]
     )
-
-    async def split() -> None:
-        sink, tap = Sink(), Tap()
-        tap.tap_deliveries(1, sink)
-        tap.tap_confirms(3, sink)
-        edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
-        for start, end in pairwise(edges):
-            tap.feed_data(stream[start:end])
-        for_aiormq = foreign + reply + marshalled([commands.Basic.QosOk()], channel=3)
-        assert unread(tap).replace(HEARTBEAT, b"") == for_aiormq
-        assert sink.seen == [
-            (b"0", 1, False, "m1", b"one"),
-            (b"0", 2, True, "m2", b"a body in several frames"),
-            (b"0", 3, False, "m3", b""),
-            ("confirmed", 5, True, True),
-            ("confirmed", 6, False, False),
-            ("returned", "back"),
-        ]
-
-    asyncio.run(split())
+    sink, tap = Sink(), Tap()
+    tap.tap_deliveries(1, sink)
+    tap.tap_confirms(3, sink)
+    edges = [0, *sorted(cut for cut in cuts if cut < len(stream)), len(stream)]
+    for start, end in pairwise(edges):
+        tap.feed_data(stream[start:end])
+    for_aiormq = foreign + reply + marshalled([commands.Basic.QosOk()], channel=3)
+    assert unread(tap).replace(HEARTBEAT, b"") == for_aiormq
+    assert sink.seen == [
+        (b"0", 1, False, "m1", b"one"),
+        (b"0", 2, True, "m2", b"a body in several frames"),
+        (b"0", 3, False, "m3", b""),
+        ("confirmed", 5, True, True),
+        ("confirmed", 6, False, False),
+        ("returned", "back"),
+    ]
 
 
-def test_a_stream_of_deliveries_only_still_looks_alive_to_aiormq() -> None:
-    async def feed() -> bytes:
-        tap = Tap()
-        tap.tap_deliveries(1, Sink())
-        tap.feed_data(delivery(1, b"one"))
-        return unread(tap)
-
-    assert asyncio.run(feed()) == HEARTBEAT
+async def test_a_stream_of_deliveries_only_still_looks_alive_to_aiormq() -> None:
+    tap = Tap()
+    tap.tap_deliveries(1, Sink())
+    tap.feed_data(delivery(1, b"one"))
+    assert unread(tap) == HEARTBEAT
 
 
-def test_a_frame_that_does_not_end_where_it_should_breaks_the_stream() -> None:
-    async def feed() -> BaseException | None:
-        tap = Tap()
-        tap.feed_data(delivery(1, b"one")[:-1] + b"\x00")
-        return tap.exception()
-
-    assert "does not end" in str(asyncio.run(feed()))
+async def test_a_frame_that_does_not_end_where_it_should_breaks_the_stream() -> None:
+    tap = Tap()
+    tap.feed_data(delivery(1, b"one")[:-1] + b"\x00")
+    assert "does not end" in str(tap.exception())
 
 
 class Server:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,9 +17,11 @@ x509 = pytest.importorskip("cryptography.x509")
 from cryptography.hazmat.primitives import hashes, serialization  # noqa: E402
 from cryptography.hazmat.primitives.asymmetric import ec  # noqa: E402
 
+pytestmark = pytest.mark.anyio
+
 
 def write_certificate(folder: Path) -> tuple[Path, Path]:
-    """A certificate of its own authority for the loopback address, and its key."""
+    """Write a self-signed certificate for the loopback address, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "keywright test")])
     now = datetime.now(UTC)
@@ -47,7 +48,7 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
     return certificate_file, key_file
 
 
-def test_a_broker_behind_tls_is_used_if_its_certificate_is_trusted(
+async def test_a_broker_behind_tls_is_used_if_its_certificate_is_trusted(
     keywright_rabbitmq: RabbitServer, tmp_path: Path
 ) -> None:
     certificate, key = write_certificate(tmp_path)
@@ -59,8 +60,7 @@ def test_a_broker_behind_tls_is_used_if_its_certificate_is_trusted(
         "ssl_options.keyfile": str(key),
     }
     url = f"amqps://guest:guest@{LOOPBACK}:{port}/"
-
-    async def use() -> None:
+    with RabbitServer(options=options):
         async with (
             await open_broker(f"{url}?cafile={certificate}") as broker,
             broker.consume("A") as consumer,
@@ -70,8 +70,5 @@ def test_a_broker_behind_tls_is_used_if_its_certificate_is_trusted(
                 delivery = await anext(consumer)
                 assert delivery.data == "x" * 100_000
                 await delivery.acknowledge()
-
-    with RabbitServer(options=options):
-        asyncio.run(asyncio.wait_for(use(), 60))
         with pytest.raises(BrokerUnreachableError, match="certificate verify failed"):
-            asyncio.run(asyncio.wait_for(open_broker(url), 60))
+            await open_broker(url)

@@ -22,7 +22,10 @@ from keywright_messaging.amqp.frames import PERSISTENT, content, publish_method
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_messaging.testing.rabbitmq import RabbitServer
 
-from .broker_bench import next_one, receive, story, until
+from .broker_bench import next_one, receive, until
+
+pytestmark = pytest.mark.anyio
+
 
 SOON = timedelta(milliseconds=20)
 LARGE = 200_000
@@ -48,7 +51,6 @@ async def delete_queue(url: str, name: str) -> None:
         await (await connection.channel()).queue_delete(name)
 
 
-@story
 async def test_a_publisher_without_the_right_to_write_is_told(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
@@ -61,7 +63,6 @@ async def test_a_publisher_without_the_right_to_write_is_told(
         await asyncio.to_thread(grant, keywright_rabbitmq, amqp_url, write=".*")
 
 
-@story
 async def test_a_message_that_the_server_refuses_does_not_hold_up_the_others(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
@@ -84,7 +85,6 @@ async def test_a_message_that_the_server_refuses_does_not_hold_up_the_others(
 
 
 @pytest.mark.parametrize("retry", [False, True])
-@story
 async def test_queues_behind_a_queue_may_be_deleted_when_they_are_empty(amqp_url: str, retry: bool) -> None:
     async with await opened(amqp_url, retry_after=SOON) as broker, broker.consume("A") as consumer:
         for number in range(2):
@@ -98,7 +98,6 @@ async def test_queues_behind_a_queue_may_be_deleted_when_they_are_empty(amqp_url
                 await delete_queue(amqp_url, "gateway:A::dead")
 
 
-@story
 async def test_a_deleted_exchange_is_declared_again_under_its_publisher(amqp_url: str) -> None:
     async with await opened(amqp_url) as broker, broker.consume("A") as consumer:
         await broker.declare("A")
@@ -128,7 +127,6 @@ async def publish_strange(url: str) -> None:
     await connection.close()
 
 
-@story
 async def test_a_message_with_strange_properties_can_be_rejected_and_keeps_its_headers(amqp_url: str) -> None:
     async with await opened(amqp_url, retry_after=SOON) as broker, broker.consume("A") as consumer:
         await publish_strange(amqp_url)
@@ -145,7 +143,6 @@ async def test_a_message_with_strange_properties_can_be_rejected_and_keeps_its_h
             assert not any(name.startswith("x-death") for name in buried.headers)
 
 
-@story
 async def test_a_message_with_strange_properties_is_moved_when_its_consumer_was_lost(amqp_url: str) -> None:
     async with await opened(amqp_url) as broker:
         await broker.declare("A")
@@ -156,7 +153,6 @@ async def test_a_message_with_strange_properties_is_moved_when_its_consumer_was_
                 assert (delivery.data, delivery.attempt) == ("odd", attempt)
 
 
-@story
 async def test_a_broker_can_be_closed_at_any_moment_after_its_connection_was_lost(amqp_url: str) -> None:
     for turns in range(25):
         broker = await opened(amqp_url)
@@ -170,7 +166,6 @@ async def test_a_broker_can_be_closed_at_any_moment_after_its_connection_was_los
         assert supervisors() == []
 
 
-@story
 async def test_consumers_may_come_and_go_at_the_same_time(amqp_url: str) -> None:
     async with await opened(amqp_url) as broker:
 
@@ -187,7 +182,6 @@ async def test_consumers_may_come_and_go_at_the_same_time(amqp_url: str) -> None
 MEMORY_ALARM = "{resource_limit, memory, node()}"
 
 
-@story
 async def test_a_consumer_can_be_closed_while_the_server_takes_no_messages(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
@@ -253,7 +247,6 @@ class Gate:
             way.transport.abort()
 
 
-@story
 async def test_a_publish_is_given_up_in_time_though_the_server_accepts_connections(
     amqp_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -271,7 +264,6 @@ async def test_a_publish_is_given_up_in_time_though_the_server_accepts_connectio
         await broker.close()
 
 
-@story
 async def test_a_close_that_is_cut_short_still_ends_the_connection(amqp_url: str) -> None:
     gate = Gate(amqp_url)
     async with gate.open() as url:

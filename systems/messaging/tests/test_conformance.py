@@ -22,9 +22,11 @@ from .broker_bench import (
     has_nothing,
     next_one,
     receive,
-    story,
     take,
 )
+
+pytestmark = pytest.mark.anyio
+
 
 DATA: list[Any] = [
     {"id": "175928847299117063", "content": "spectacles is awesome", "nested": {"list": [1, -2, 3.5, None]}},
@@ -47,7 +49,6 @@ class Post:
 
 
 @pytest.mark.parametrize("encoding", list(Encoding))
-@story
 async def test_what_is_published_arrives_as_it_was_in_every_encoding(
     bench: Bench, encoding: Encoding
 ) -> None:
@@ -56,7 +57,6 @@ async def test_what_is_published_arrives_as_it_was_in_every_encoding(
         assert await receive(consumer, len(DATA)) == DATA
 
 
-@story
 async def test_a_consumer_reads_encodings_that_it_does_not_write(bench: Bench) -> None:
     async with bench.declared() as reader, reader.consume(EVENT) as consumer:
         for encoding in Encoding:
@@ -65,7 +65,6 @@ async def test_a_consumer_reads_encodings_that_it_does_not_write(bench: Bench) -
         assert await receive(consumer, len(Encoding)) == [{"written": each.value} for each in Encoding]
 
 
-@story
 async def test_raw_data_is_json_already_encoded(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish(EVENT, msgspec.Raw(b'{"a": [1, 2]}'))
@@ -73,7 +72,6 @@ async def test_raw_data_is_json_already_encoded(bench: Bench) -> None:
         assert (delivery.body, delivery.data) == (b'{"a": [1, 2]}', {"a": [1, 2]})
 
 
-@story
 async def test_a_struct_is_published_and_converted_back(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish(EVENT, Question("12"))
@@ -85,7 +83,6 @@ async def test_a_struct_is_published_and_converted_back(bench: Bench) -> None:
             first.convert(Post)
 
 
-@story
 async def test_a_delivery_names_its_event_and_its_id_and_counts_from_one(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         identity = await broker.publish(EVENT, 1)
@@ -93,7 +90,6 @@ async def test_a_delivery_names_its_event_and_its_id_and_counts_from_one(bench: 
         assert (delivery.event, delivery.id, delivery.attempt) == (EVENT, identity, 1)
 
 
-@story
 async def test_the_order_is_that_of_publishing(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, prefetch=7) as consumer:
         await broker.publish_many(EVENT, range(100))
@@ -102,7 +98,6 @@ async def test_the_order_is_that_of_publishing(bench: Bench) -> None:
         assert [number for _ in range(50) for number in await receive(consumer, 3)] == list(range(150))
 
 
-@story
 async def test_what_was_published_after_the_declaration_waits_for_a_later_consumer(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(5))
@@ -110,7 +105,6 @@ async def test_what_was_published_after_the_declaration_waits_for_a_later_consum
             assert await receive(consumer, 5) == list(range(5))
 
 
-@story
 async def test_declaring_again_changes_nothing(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish(EVENT, "kept")
@@ -120,7 +114,6 @@ async def test_declaring_again_changes_nothing(bench: Bench) -> None:
             assert await receive(consumer, 1) == ["kept"]
 
 
-@story
 async def test_a_consumer_declares_its_queues_when_it_is_entered(bench: Bench) -> None:
     async with bench.opened() as broker:
         consumer = broker.consume(EVENT)
@@ -132,7 +125,6 @@ async def test_a_consumer_declares_its_queues_when_it_is_entered(bench: Bench) -
             assert await receive(consumer, 1) == ["after"]
 
 
-@story
 async def test_what_nothing_receives_is_refused_or_kept(bench: Bench) -> None:
     async with bench.opened() as broker:
         if bench.keeps_undeclared:
@@ -149,7 +141,6 @@ async def test_what_nothing_receives_is_refused_or_kept(bench: Bench) -> None:
         assert await broker.publish(EVENT, "the broker still works")
 
 
-@story
 async def test_a_subgroup_reads_every_message_once_more(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.declare(EVENT, subgroup="stats")
@@ -159,7 +150,6 @@ async def test_a_subgroup_reads_every_message_once_more(bench: Bench) -> None:
             assert await receive(copy, 10) == list(range(10))
 
 
-@story
 async def test_a_subgroup_is_not_affected_by_what_the_group_settles(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.declare(EVENT, subgroup="stats")
@@ -172,7 +162,6 @@ async def test_a_subgroup_is_not_affected_by_what_the_group_settles(bench: Bench
         assert len(await dead_letters_of(broker, EVENT, 1)) == 1
 
 
-@story
 async def test_two_consumers_share_a_queue_and_none_doubles(bench: Bench) -> None:
     total = 200
     received: list[int] = []
@@ -196,7 +185,6 @@ async def test_two_consumers_share_a_queue_and_none_doubles(bench: Bench) -> Non
         assert await has_nothing(first, EVENT)
 
 
-@story
 async def test_both_consumers_of_a_queue_receive(bench: Bench) -> None:
     async with (
         bench.declared() as broker,
@@ -211,7 +199,6 @@ async def test_both_consumers_of_a_queue_receive(bench: Bench) -> None:
         await second.acknowledge()
 
 
-@story
 async def test_ids_are_unique(bench: Bench) -> None:
     async with bench.declared() as broker, bench.opened() as other:
         ids = await broker.publish_many(EVENT, range(100))
@@ -221,14 +208,12 @@ async def test_ids_are_unique(bench: Bench) -> None:
         assert len(set(ids)) == 201
 
 
-@story
 async def test_publishing_many_of_nothing_is_nothing(bench: Bench) -> None:
     async with bench.declared() as broker:
         assert await broker.publish_many(EVENT, []) == []
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_many_are_published_from_a_generator_in_order(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, prefetch=500) as consumer:
         ids = await broker.publish_many(EVENT, ({"n": number} for number in range(2_000)))
@@ -241,14 +226,12 @@ async def test_many_are_published_from_a_generator_in_order(bench: Bench) -> Non
         assert [delivery.id for delivery in received] == ids
 
 
-@story
 async def test_a_thousand_concurrent_publishes_all_arrive(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, prefetch=1_000) as consumer:
         await asyncio.gather(*(broker.publish(EVENT, number) for number in range(1_000)))
         assert sorted(await receive(consumer, 1_000)) == list(range(1_000))
 
 
-@story
 async def test_a_body_above_the_limit_is_refused_and_nothing_is_sent(bench: Bench) -> None:
     async with bench.declared(max_body_bytes=1_000) as broker:
         with pytest.raises(UsageError):
@@ -262,7 +245,6 @@ async def test_a_body_above_the_limit_is_refused_and_nothing_is_sent(bench: Benc
             assert await receive(consumer, 1) == ["x" * 998]
 
 
-@story
 async def test_a_large_body_arrives(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         large = {"members": ["x" * 100] * 40_000}
@@ -270,7 +252,6 @@ async def test_a_large_body_arrives(bench: Bench) -> None:
         assert await receive(consumer, 1) == [large]
 
 
-@story
 async def test_what_cannot_be_encoded_is_refused_and_nothing_is_sent(bench: Bench) -> None:
     async with bench.declared() as broker:
         with pytest.raises(UsageError):
@@ -279,7 +260,6 @@ async def test_what_cannot_be_encoded_is_refused_and_nothing_is_sent(bench: Benc
 
 
 @pytest.mark.parametrize("name", ["", "a:b"])
-@story
 async def test_names_that_would_be_ambiguous_are_refused(bench: Bench, name: str) -> None:
     async with bench.opened() as broker:
         with pytest.raises(UsageError):
@@ -303,7 +283,6 @@ async def test_names_that_would_be_ambiguous_are_refused(bench: Bench, name: str
             pass
 
 
-@story
 async def test_a_consumer_needs_an_event_and_a_prefetch(bench: Bench) -> None:
     async with bench.opened() as broker:
         with pytest.raises(UsageError):
@@ -322,19 +301,16 @@ async def call_over(bench: Bench, event: str) -> None:
 
 
 @pytest.mark.parametrize("event", ["a b", "0", "with.dots-and_more", "#", "e" * 100])
-@story
 async def test_an_event_may_have_any_plain_name(bench: Bench, event: str) -> None:
     await call_over(bench, event)
 
 
 @pytest.mark.parametrize("event", ["żółw", "*", "{tag}", "a\nb", "e" * 300, "ż" * 200])
-@story
 async def test_an_event_with_an_odd_name_works_or_is_refused(bench: Bench, event: str) -> None:
     with contextlib.suppress(UsageError):
         await call_over(bench, event)
 
 
-@story
 async def test_one_consumer_reads_several_events(bench: Bench) -> None:
     events = [f"EVENT_{number}" for number in range(8)]
     async with bench.opened() as broker, broker.consume(*events) as consumer:
@@ -349,14 +325,12 @@ async def test_one_consumer_reads_several_events(bench: Bench) -> None:
         assert await has_nothing(broker, *events)
 
 
-@story
 async def test_an_event_named_twice_is_consumed_once(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, EVENT) as consumer:
         await broker.publish_many(EVENT, range(3))
         assert await receive(consumer, 3) == [0, 1, 2]
 
 
-@story
 async def test_events_do_not_mix(bench: Bench) -> None:
     async with bench.declared(EVENT, "OTHER") as broker, broker.consume("OTHER") as consumer:
         await broker.publish(EVENT, "not for it")
@@ -366,7 +340,6 @@ async def test_events_do_not_mix(bench: Bench) -> None:
             assert await receive(rest, 1) == ["not for it"]
 
 
-@story
 async def test_a_waiting_batch_ends_when_the_consumer_is_closed(bench: Bench) -> None:
     async with bench.declared() as broker:
         consumer = broker.consume(EVENT)
@@ -384,7 +357,6 @@ async def test_a_waiting_batch_ends_when_the_consumer_is_closed(bench: Bench) ->
             await consumer.batch(1)
 
 
-@story
 async def test_a_waiting_batch_ends_when_the_broker_is_closed(bench: Bench) -> None:
     async with bench.opened() as broker:
         consumer = broker.consume(EVENT)
@@ -399,7 +371,6 @@ async def test_a_waiting_batch_ends_when_the_broker_is_closed(bench: Bench) -> N
         assert await reading == []
 
 
-@story
 async def test_closing_twice_is_fine(bench: Bench) -> None:
     async with bench.opened() as broker:
         async with broker.consume(EVENT) as consumer:
@@ -409,7 +380,6 @@ async def test_closing_twice_is_fine(bench: Bench) -> None:
         await broker.close()
 
 
-@story
 async def test_a_closed_broker_publishes_nothing(bench: Bench) -> None:
     async with bench.declared() as keeper:
         async with bench.opened() as broker:
@@ -419,7 +389,6 @@ async def test_a_closed_broker_publishes_nothing(bench: Bench) -> None:
         assert await has_nothing(keeper, EVENT)
 
 
-@story
 async def test_a_close_waits_for_running_publishes(bench: Bench) -> None:
     async with bench.declared() as keeper:
         broker = await open_broker(bench.url, msgspec.structs.replace(keeper.settings))
@@ -431,7 +400,6 @@ async def test_a_close_waits_for_running_publishes(bench: Bench) -> None:
             assert sorted(await receive(consumer, 50)) == list(range(50))
 
 
-@story
 async def test_a_cancelled_batch_loses_nothing(bench: Bench) -> None:
     async with bench.declared() as broker:
         async with broker.consume(EVENT) as consumer:
@@ -445,7 +413,6 @@ async def test_a_cancelled_batch_loses_nothing(bench: Bench) -> None:
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_a_consumer_can_publish_what_it_consumes(bench: Bench) -> None:
     async with bench.declared(EVENT, "NEXT") as broker, broker.consume(EVENT, "NEXT") as consumer:
         await broker.publish(EVENT, 0)
@@ -456,7 +423,6 @@ async def test_a_consumer_can_publish_what_it_consumes(bench: Bench) -> None:
             await delivery.acknowledge()
 
 
-@story
 async def test_an_undecodable_body_is_handed_out_and_can_be_rejected(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish(EVENT, msgspec.Raw(b"{not json"))

@@ -18,9 +18,10 @@ from .broker_bench import (
     answer_doubled,
     next_one,
     receive,
-    story,
     take,
 )
+
+pytestmark = pytest.mark.anyio
 
 
 class Question(msgspec.Struct):
@@ -31,7 +32,6 @@ class Answer(msgspec.Struct):
     members: int
 
 
-@story
 async def test_a_call_is_answered(bench: Bench) -> None:
     async with bench.declared() as caller, bench.opened() as callee, callee.consume(EVENT) as consumer:
         calling = asyncio.create_task(caller.call(EVENT, 21))
@@ -39,7 +39,6 @@ async def test_a_call_is_answered(bench: Bench) -> None:
         assert await calling == {"doubled": 42}
 
 
-@story
 async def test_concurrent_calls_get_their_own_answers_in_any_order(bench: Bench) -> None:
     async with bench.declared() as caller, bench.opened() as callee, callee.consume(EVENT) as consumer:
         calls = [asyncio.create_task(caller.call(EVENT, number)) for number in range(20)]
@@ -48,7 +47,6 @@ async def test_concurrent_calls_get_their_own_answers_in_any_order(bench: Bench)
         assert await asyncio.gather(*calls) == [{"doubled": number * 2} for number in range(20)]
 
 
-@story
 async def test_an_answer_is_converted_to_the_type_asked_for(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         calling = asyncio.create_task(broker.call(EVENT, Question("1"), reply=Answer))
@@ -58,7 +56,6 @@ async def test_an_answer_is_converted_to_the_type_asked_for(bench: Bench) -> Non
         assert await calling == Answer(7)
 
 
-@story
 async def test_an_answer_of_another_type_is_an_error(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         calling = asyncio.create_task(broker.call(EVENT, 1, reply=Answer))
@@ -67,7 +64,6 @@ async def test_an_answer_of_another_type_is_an_error(bench: Bench) -> None:
             await calling
 
 
-@story
 async def test_an_answer_may_be_null(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         calling = asyncio.create_task(broker.call(EVENT, 1))
@@ -75,7 +71,6 @@ async def test_an_answer_may_be_null(bench: Bench) -> None:
         assert await calling is None
 
 
-@story
 async def test_a_call_without_an_answer_times_out_and_the_message_stays(bench: Bench) -> None:
     async with bench.declared() as broker:
         with pytest.raises(CallTimeoutError) as late:
@@ -85,7 +80,6 @@ async def test_a_call_without_an_answer_times_out_and_the_message_stays(bench: B
             assert await receive(consumer, 1) == ["unheard"]
 
 
-@story
 async def test_the_time_of_a_call_is_that_of_the_settings_unless_it_says_otherwise(bench: Bench) -> None:
     async with bench.declared(call_timeout=timedelta(milliseconds=150)) as broker:
         with pytest.raises(CallTimeoutError) as late:
@@ -93,7 +87,6 @@ async def test_the_time_of_a_call_is_that_of_the_settings_unless_it_says_otherwi
         assert late.value.seconds == 0.15
 
 
-@story
 async def test_an_answer_to_nobody_is_dropped(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish(EVENT, "not a call")
@@ -110,7 +103,6 @@ async def test_an_answer_to_nobody_is_dropped(bench: Bench) -> None:
         assert await calling == {"doubled": 4}, "the late answer went to no other call"
 
 
-@story
 async def test_replying_does_not_acknowledge(bench: Bench) -> None:
     async with bench.declared() as broker:
         async with broker.consume(EVENT) as consumer:
@@ -121,7 +113,6 @@ async def test_replying_does_not_acknowledge(bench: Bench) -> None:
             assert await receive(consumer, 1) == [1]
 
 
-@story
 async def test_a_call_may_have_no_time_at_all_and_the_next_is_answered(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         with pytest.raises(CallTimeoutError) as late:
@@ -134,7 +125,6 @@ async def test_a_call_may_have_no_time_at_all_and_the_next_is_answered(bench: Be
         assert await calling == {"doubled": 2}
 
 
-@story
 async def test_a_broker_closes_whatever_moment_of_its_first_call_it_is(bench: Bench) -> None:
     """A connection that is being opened may not swallow that nobody wants it any more."""
     for microseconds in range(0, 3_000, 100):
@@ -143,7 +133,6 @@ async def test_a_broker_closes_whatever_moment_of_its_first_call_it_is(bench: Be
                 await broker.call(EVENT, "none", within=timedelta(microseconds=microseconds))
 
 
-@story
 async def test_an_answer_above_the_limit_is_refused(bench: Bench) -> None:
     async with bench.declared(max_body_bytes=1_000) as broker, broker.consume(EVENT) as consumer:
         calling = asyncio.create_task(broker.call(EVENT, 1))

@@ -17,14 +17,15 @@ from .broker_bench import (
     has_nothing,
     next_one,
     receive,
-    story,
     take,
 )
+
+pytestmark = pytest.mark.anyio
+
 
 SOON = timedelta(milliseconds=20)
 
 
-@story
 async def test_the_unacknowledged_come_back_after_a_close_with_a_larger_attempt(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(6))
@@ -41,7 +42,6 @@ async def test_the_unacknowledged_come_back_after_a_close_with_a_larger_attempt(
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_what_was_prefetched_but_never_taken_comes_back_too(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(50))
@@ -51,7 +51,6 @@ async def test_what_was_prefetched_but_never_taken_comes_back_too(bench: Bench) 
             assert sorted(await receive(second, 49)) == list(range(1, 50))
 
 
-@story
 async def test_closing_the_broker_gives_the_unsettled_back(bench: Bench) -> None:
     async with bench.declared() as keeper:
         async with bench.opened() as broker:
@@ -63,7 +62,6 @@ async def test_closing_the_broker_gives_the_unsettled_back(bench: Bench) -> None
             assert await receive(second, 1) == ["again"]
 
 
-@story
 async def test_settling_after_the_close_takes_nothing_away(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, ["a", "b"])
@@ -77,7 +75,6 @@ async def test_settling_after_the_close_takes_nothing_away(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("prefetch", [1, 3])
-@story
 async def test_no_more_than_the_prefetch_is_unsettled(bench: Bench, prefetch: int) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, prefetch=prefetch) as consumer:
         await broker.publish_many(EVENT, range(10))
@@ -94,7 +91,6 @@ async def test_no_more_than_the_prefetch_is_unsettled(bench: Bench, prefetch: in
         assert received == list(range(10))
 
 
-@story
 async def test_the_prefetch_bounds_a_batch(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, prefetch=4) as consumer:
         await broker.publish_many(EVENT, range(20))
@@ -107,7 +103,6 @@ async def test_the_prefetch_bounds_a_batch(bench: Bench) -> None:
         assert received == list(range(20))
 
 
-@story
 async def test_a_batch_is_at_most_as_large_as_asked(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish_many(EVENT, range(20))
@@ -119,7 +114,6 @@ async def test_a_batch_is_at_most_as_large_as_asked(bench: Bench) -> None:
         assert received == list(range(20))
 
 
-@story
 async def test_what_was_acknowledged_together_is_gone(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(10))
@@ -132,7 +126,6 @@ async def test_what_was_acknowledged_together_is_gone(bench: Bench) -> None:
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_a_consumer_is_an_iterator(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish_many(EVENT, range(3))
@@ -145,7 +138,6 @@ async def test_a_consumer_is_an_iterator(bench: Bench) -> None:
         assert received == [0, 1, 2]
 
 
-@story
 async def test_settling_twice_is_an_error(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish_many(EVENT, range(3))
@@ -164,7 +156,6 @@ async def test_settling_twice_is_an_error(bench: Bench) -> None:
         assert [letter.reason for letter in await dead_letters_of(broker, EVENT, 1)] == ["no"]
 
 
-@story
 async def test_acknowledging_a_settled_delivery_among_others_acknowledges_none(bench: Bench) -> None:
     async with bench.declared() as broker:
         async with broker.consume(EVENT) as consumer:
@@ -181,7 +172,6 @@ async def test_acknowledging_a_settled_delivery_among_others_acknowledges_none(b
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_a_rejected_message_is_a_dead_letter_that_says_why(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish(EVENT, {"bad": 1})
@@ -195,7 +185,6 @@ async def test_a_rejected_message_is_a_dead_letter_that_says_why(bench: Bench) -
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_dead_letters_are_listed_oldest_first_up_to_a_limit_and_stay(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(5))
@@ -209,13 +198,11 @@ async def test_dead_letters_are_listed_oldest_first_up_to_a_limit_and_stay(bench
         assert [letter.reason for letter in few] == ["reason 0", "reason 1"]
 
 
-@story
 async def test_there_are_no_dead_letters_of_an_event_that_nobody_knows(bench: Bench) -> None:
     async with bench.opened() as broker:
         assert await broker.dead_letters("NEVER") == []
 
 
-@story
 async def test_dead_letters_of_a_subgroup_are_its_own(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.declare(EVENT, subgroup="stats")
@@ -227,7 +214,6 @@ async def test_dead_letters_of_a_subgroup_are_its_own(bench: Bench) -> None:
         assert await broker.dead_letters(EVENT) == []
 
 
-@story
 async def test_a_retried_message_comes_again_with_the_next_attempt(bench: Bench) -> None:
     async with bench.declared(retry_after=SOON) as broker, broker.consume(EVENT) as consumer:
         identity = await broker.publish(EVENT, {"try": "again"})
@@ -241,7 +227,6 @@ async def test_a_retried_message_comes_again_with_the_next_attempt(bench: Bench)
         assert await broker.dead_letters(EVENT) == []
 
 
-@story
 async def test_a_retried_message_waits_while_others_pass(bench: Bench) -> None:
     settings = {"retry_after": timedelta(seconds=1)}
     async with bench.declared(**settings) as broker, broker.consume(EVENT, prefetch=1) as consumer:
@@ -251,7 +236,6 @@ async def test_a_retried_message_waits_while_others_pass(bench: Bench) -> None:
         assert [(await receive(consumer, 1))[0] for _ in range(3)] == ["second", "third", "first"]
 
 
-@story
 async def test_a_retry_comes_only_to_the_queue_that_rejected(bench: Bench) -> None:
     async with bench.declared(retry_after=SOON) as broker:
         await broker.declare(EVENT, subgroup="stats")
@@ -263,7 +247,6 @@ async def test_a_retry_comes_only_to_the_queue_that_rejected(bench: Bench) -> No
         assert await has_nothing(broker, EVENT, subgroup="stats")
 
 
-@story
 async def test_a_retry_survives_the_consumer_that_asked_for_it(bench: Bench) -> None:
     async with bench.declared(retry_after=SOON) as keeper:
         async with bench.opened(retry_after=SOON) as broker, broker.consume(EVENT) as consumer:
@@ -274,7 +257,6 @@ async def test_a_retry_survives_the_consumer_that_asked_for_it(bench: Bench) -> 
             assert (delivery.data, delivery.attempt) == ("kept", 2)
 
 
-@story
 async def test_after_the_last_attempt_a_retry_is_a_dead_letter(bench: Bench) -> None:
     async with bench.declared(max_attempts=3, retry_after=SOON) as broker:
         async with broker.consume(EVENT) as consumer:
@@ -288,7 +270,6 @@ async def test_after_the_last_attempt_a_retry_is_a_dead_letter(bench: Bench) -> 
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_with_one_attempt_the_first_failure_is_final(bench: Bench) -> None:
     async with bench.declared(max_attempts=1) as broker, broker.consume(EVENT) as consumer:
         await broker.publish(EVENT, 1)
@@ -297,7 +278,6 @@ async def test_with_one_attempt_the_first_failure_is_final(bench: Bench) -> None
         assert (letter.reason, letter.attempts) == ("no second chance", 1)
 
 
-@story
 async def test_what_no_consumer_lives_to_settle_is_a_dead_letter_at_last(bench: Bench) -> None:
     async with bench.declared(max_attempts=3) as broker:
         await broker.publish(EVENT, "killer")

@@ -25,7 +25,10 @@ from keywright_messaging import Broker, Consumer
 from keywright_messaging.testing.rabbitmq import RabbitServer
 
 from . import doomed_worker
-from .broker_bench import EVENT, Bench, has_nothing, receive, story, until
+from .broker_bench import EVENT, Bench, has_nothing, receive, until
+
+pytestmark = pytest.mark.anyio
+
 
 MESSAGES = int(os.environ.get("KEYWRIGHT_FAULT_MESSAGES", "100000"))
 PREFETCH = 500
@@ -93,17 +96,15 @@ def worker_process(bench: Bench, path: Path) -> Iterator[subprocess.Popen[bytes]
             process.kill()
 
 
-def test_a_killed_worker_loses_nothing_and_repeats_at_most_its_prefetch(bench: Bench, tmp_path: Path) -> None:
+async def test_a_killed_worker_loses_nothing_and_repeats_at_most_its_prefetch(
+    bench: Bench, tmp_path: Path
+) -> None:
     path = tmp_path / "numbers"
     path.touch()
-
-    async def publish() -> None:
-        async with bench.declared() as broker:
-            confirmed = set[int]()
-            await publish_all(broker, MESSAGES, confirmed)
-            assert len(confirmed) == MESSAGES
-
-    asyncio.run(publish())
+    async with bench.declared() as broker:
+        confirmed = set[int]()
+        await publish_all(broker, MESSAGES, confirmed)
+        assert len(confirmed) == MESSAGES
     for kill in range(1, KILLS + 1):
         with worker_process(bench, path) as worker:
             enough = MESSAGES * kill // (KILLS + 1)
@@ -125,7 +126,6 @@ def _numbers(path: Path) -> Counter[int]:
     return Counter(int(line) for line in path.read_bytes().split())
 
 
-@story
 async def test_a_server_killed_while_publishing_loses_nothing_that_was_confirmed(
     bench: Bench, server: Server
 ) -> None:
@@ -143,7 +143,6 @@ async def test_a_server_killed_while_publishing_loses_nothing_that_was_confirmed
     assert set(seen) == confirmed
 
 
-@story
 async def test_a_server_killed_while_consuming_loses_nothing(bench: Bench, server: Server) -> None:
     count, seen = 10 * CHUNK, Counter[int]()
     async with bench.declared() as broker:
@@ -157,7 +156,6 @@ async def test_a_server_killed_while_consuming_loses_nothing(bench: Bench, serve
     assert set(seen) == set(range(count))
 
 
-@story
 async def test_single_publishes_during_a_restart_all_arrive(bench: Bench, server: Server) -> None:
     async with bench.declared() as broker:
         await asyncio.to_thread(server.kill)
@@ -170,7 +168,6 @@ async def test_single_publishes_during_a_restart_all_arrive(bench: Bench, server
     assert set(seen) == set(range(200))
 
 
-@story
 async def test_a_waiting_consumer_receives_after_the_server_came_back(bench: Bench, server: Server) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         waiting = asyncio.create_task(consumer.batch(1))
@@ -190,7 +187,6 @@ def cut(bench: Bench, server: Server, make_proxy: Callable[[str], Proxy]) -> tup
     return Bench(bench.kind, proxy.url, bench.settings), proxy.cut
 
 
-@story
 async def test_cut_connections_lose_nothing_that_was_confirmed(
     cut: tuple[Bench, Callable[[], None]],
 ) -> None:
@@ -208,7 +204,6 @@ async def test_cut_connections_lose_nothing_that_was_confirmed(
         assert duplicates(seen) <= cuts * (PREFETCH + CHUNK)
 
 
-@story
 async def test_settling_after_a_cut_does_nothing_and_the_message_comes_again(
     cut: tuple[Bench, Callable[[], None]],
 ) -> None:
@@ -226,7 +221,6 @@ async def test_settling_after_a_cut_does_nothing_and_the_message_comes_again(
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_a_call_survives_a_cut_before_it(cut: tuple[Bench, Callable[[], None]]) -> None:
     bench, strike = cut
     async with bench.declared() as caller, bench.opened() as callee, callee.consume(EVENT) as consumer:

@@ -1,4 +1,4 @@
-"""JSON lines as they arrive, from a producer that may never end."""
+"""JSON lines are read as they arrive, from a producer that may never end."""
 
 from __future__ import annotations
 
@@ -42,14 +42,17 @@ def test_a_reader_that_stops_early_leaves_no_thread_and_no_traceback(monkeypatch
     assert raised == []
 
 
-def test_lines_come_in_order_and_a_line_that_is_no_json_ends_them() -> None:
-    async def read(text: bytes) -> tuple[list[bytes], str | None]:
-        lines = JsonLines(io.BytesIO(text), 20)
-        return [bytes(each) async for messages in lines for each in messages], lines.fault
+async def read(text: bytes) -> tuple[list[bytes], str | None]:
+    lines = JsonLines(io.BytesIO(text), 20)
+    return [bytes(each) async for messages in lines for each in messages], lines.fault
 
-    assert asyncio.run(read(b'1\n\n "two" \n[3]')) == ([b"1", b'"two"', b"[3]"], None)
-    messages, fault = asyncio.run(read(b"1\nnope\n3\n"))
+
+@pytest.mark.anyio
+async def test_lines_are_read_in_order_and_end_at_a_malformed_line() -> None:
+    assert await read(b'1\n\n "two" \n[3]') == ([b"1", b'"two"', b"[3]"], None)
+    messages, fault = await read(b"1\nnope\n3\n")
     assert messages == [b"1"]
     assert fault is not None
     assert fault.startswith("line 2 is not JSON")
-    assert asyncio.run(read(b'"%b"\n' % (b"x" * 30)))[1] == f'line 1 is longer than 20 bytes: "{"x" * 30}"'
+    _, fault = await read(b'"%b"\n' % (b"x" * 30))
+    assert fault == f'line 1 is longer than 20 bytes: "{"x" * 30}"'

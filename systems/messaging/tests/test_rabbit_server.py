@@ -14,6 +14,8 @@ from keywright.errors import UsageError
 from keywright.testing import started_pids, wait_until
 from keywright_messaging.testing.rabbitmq import RabbitServer
 
+pytestmark = pytest.mark.anyio
+
 
 def processes_naming(text: str) -> list[int]:
     """The processes whose command line or environment mentions a text, such as a run folder."""
@@ -50,7 +52,7 @@ def test_a_server_that_was_not_started_says_so() -> None:
         _ = RabbitServer().url
 
 
-def test_nothing_runs_and_nothing_lies_around_after_close(keywright_rabbitmq: RabbitServer) -> None:
+async def test_nothing_runs_and_nothing_lies_around_after_close(keywright_rabbitmq: RabbitServer) -> None:
     with RabbitServer() as server:
         folder = server.evaluate('os:getenv("HOME")').strip('"')
         first = server.pid
@@ -58,13 +60,13 @@ def test_nothing_runs_and_nothing_lies_around_after_close(keywright_rabbitmq: Ra
         assert {first} < set(processes_naming(folder)), (
             "Erlang's own child carries the folder in its environment"
         )
-        asyncio.run(fill(server.url))
+        await fill(server.url)
         server.kill()
         assert processes_naming(folder) == []
         server.start()
-        assert asyncio.run(first_body(server.url)) == b"safe"
+        assert await first_body(server.url) == b"safe"
     assert processes_naming(folder) == []
-    assert not Path(folder).exists()
+    assert not await asyncio.to_thread(Path(folder).exists)
     assert server.pid is None
 
 
@@ -85,23 +87,25 @@ def test_no_epmd_is_started_and_every_port_is_on_loopback(keywright_rabbitmq: Ra
     assert names <= {"erl_child_setup"}
 
 
-def test_each_url_of_the_fixture_is_an_empty_virtual_host(
+async def test_each_url_of_the_fixture_is_an_empty_virtual_host(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
-    asyncio.run(fill(amqp_url))
+    await fill(amqp_url)
     other = keywright_rabbitmq.make_vhost()
     try:
         with pytest.raises(aio_pika.exceptions.QueueEmpty):
-            asyncio.run(first_body(keywright_rabbitmq.url_of(other)))
+            await first_body(keywright_rabbitmq.url_of(other))
     finally:
         keywright_rabbitmq.remove_vhost(other)
-    assert asyncio.run(first_body(amqp_url)) == b"safe"
+    assert await first_body(amqp_url) == b"safe"
 
 
-def test_a_frozen_server_goes_on_where_it_stopped(keywright_rabbitmq: RabbitServer, amqp_url: str) -> None:
-    asyncio.run(fill(amqp_url))
+async def test_a_frozen_server_goes_on_where_it_stopped(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    await fill(amqp_url)
     keywright_rabbitmq.pause()
     state = Path(f"/proc/{keywright_rabbitmq.pid}/stat")
     wait_until(lambda: state.read_text().rpartition(")")[2].split()[0] == "T", "the process stands still")
     keywright_rabbitmq.resume()
-    assert asyncio.run(first_body(amqp_url)) == b"safe"
+    assert await first_body(amqp_url) == b"safe"

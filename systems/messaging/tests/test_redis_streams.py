@@ -23,7 +23,10 @@ from keywright_messaging.redis_streams import RedisStreamsBroker
 from keywright_messaging.redis_streams.schema import EventStream, streams
 from keywright_messaging.redis_streams.trimmer import trim
 
-from .broker_bench import next_one, receive, story, take, until
+from .broker_bench import next_one, receive, take, until
+
+pytestmark = pytest.mark.anyio
+
 
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(milliseconds=200)
@@ -53,7 +56,6 @@ def test_the_keyspace_is_proved_sound() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a{b}", "a\n", "ü" * 101, "x" * 201])
-@story
 async def test_a_name_that_could_not_be_told_apart_is_refused(redis_url: str, name: str) -> None:
     async with opened(redis_url) as broker:
         for refused in (
@@ -72,7 +74,6 @@ async def test_a_name_that_could_not_be_told_apart_is_refused(redis_url: str, na
             await RedisStreamsBroker.open(redis_url, settings)
 
 
-@story
 async def test_a_name_of_200_bytes_with_odd_characters_is_fine(redis_url: str) -> None:
     event = "ü*[?" + "x" * 195
     async with opened(redis_url, group="a b*") as broker, broker.consume(event) as consumer:
@@ -82,7 +83,6 @@ async def test_a_name_of_200_bytes_with_odd_characters_is_fine(redis_url: str) -
         assert await calling == 21
 
 
-@story
 async def test_publishing_appends_an_entry_with_the_one_field_data(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker:
         first = await broker.publish("MESSAGE_CREATE", {"content": "hi"})
@@ -94,7 +94,6 @@ async def test_publishing_appends_an_entry_with_the_one_field_data(redis_url: st
     assert raw("KEYS", "*") == [b"MESSAGE_CREATE"]
 
 
-@story
 async def test_a_prefix_keeps_two_bots_on_one_server_apart(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, prefix="one") as one, opened(redis_url, prefix="two") as two:
         await one.declare("A")
@@ -111,7 +110,6 @@ async def test_a_prefix_keeps_two_bots_on_one_server_apart(redis_url: str, raw: 
     assert all(key.startswith((b"one:", b"two:")) for key in raw("KEYS", "*"))
 
 
-@story
 async def test_what_another_client_appended_is_delivered(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "1-1", "data", b"\x81\xa1a\x01")
     raw("XADD", "A", "1-2", "data", b"2", "timeout_at", time.time_ns() - 1)
@@ -124,7 +122,6 @@ async def test_what_another_client_appended_is_delivered(redis_url: str, raw: Ra
         assert [each.wants_reply for each in (packed, late, timely)] == [True, False, True]
 
 
-@story
 async def test_groups_and_subgroups_are_consumer_groups(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, group="gateway") as broker:
         await broker.declare("A", "B")
@@ -134,14 +131,12 @@ async def test_groups_and_subgroups_are_consumer_groups(redis_url: str, raw: Raw
     assert groups_of(raw, "B") == ["gateway"]
 
 
-@story
 async def test_a_group_reads_what_was_there_before_it(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "*", "data", b"1")
     async with opened(redis_url) as broker, broker.consume("A") as consumer:
         assert await receive(consumer, 1) == [1]
 
 
-@story
 async def test_streams_that_do_not_exist_yet_can_be_consumed(redis_url: str) -> None:
     """XREADGROUP fails as a whole with NOGROUP when one of its streams has no group."""
     async with opened(redis_url) as broker, broker.consume("A", "B", "C") as consumer:
@@ -150,7 +145,6 @@ async def test_streams_that_do_not_exist_yet_can_be_consumed(redis_url: str) -> 
 
 
 @pytest.mark.parametrize("deletion", [("DEL", "B"), ("XGROUP", "DESTROY", "B", "gateway"), ("FLUSHALL",)])
-@story
 async def test_a_stream_or_group_deleted_under_the_reader_is_made_again(
     redis_url: str, raw: Raw, deletion: tuple[str, ...]
 ) -> None:
@@ -165,7 +159,6 @@ async def test_a_stream_or_group_deleted_under_the_reader_is_made_again(
             found += await receive(consumer, 1)
 
 
-@story
 async def test_what_was_held_when_its_group_was_deleted_comes_again_and_room_is_not_lost(
     redis_url: str, raw: Raw
 ) -> None:
@@ -180,7 +173,6 @@ async def test_what_was_held_when_its_group_was_deleted_comes_again_and_room_is_
         assert [each.data for each in await take(consumer, 3)] == [3, 4, 5]
 
 
-@story
 async def test_acknowledging_settles_and_does_not_delete(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker:
         await broker.declare("A", subgroup="other")
@@ -198,7 +190,6 @@ async def test_acknowledging_settles_and_does_not_delete(redis_url: str, raw: Ra
 
 
 @pytest.mark.parametrize("events", [["A"], ["A", "B", "C"]])
-@story
 async def test_no_more_than_the_prefetch_is_out_and_little_more_is_fetched(
     redis_url: str, raw: Raw, events: list[str]
 ) -> None:
@@ -213,7 +204,6 @@ async def test_no_more_than_the_prefetch_is_out_and_little_more_is_fetched(
         assert len(await consumer.batch(10)) == 1
 
 
-@story
 async def test_a_busy_stream_does_not_hold_up_the_others(redis_url: str) -> None:
     async with opened(redis_url) as broker:
         await broker.declare("BUSY", *(f"E{n}" for n in range(20)))
@@ -230,7 +220,6 @@ async def test_a_busy_stream_does_not_hold_up_the_others(redis_url: str) -> None
             assert [each for each in found if each != "here"] == list(range(3000))
 
 
-@story
 async def test_a_reply_goes_to_the_channel_of_event_colon_id(redis_url: str) -> None:
     async with opened(redis_url) as broker, broker.consume("A") as consumer:
         identity = await broker.publish("A", 1)
@@ -241,7 +230,6 @@ async def test_a_reply_goes_to_the_channel_of_event_colon_id(redis_url: str) -> 
             assert await anext(messages) == (channel, b'{"x":2}')
 
 
-@story
 async def test_a_foreign_consumer_can_answer_a_call(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker:
         calling = asyncio.create_task(broker.call("A", 1))
@@ -252,7 +240,6 @@ async def test_a_foreign_consumer_can_answer_a_call(redis_url: str, raw: Raw) ->
         assert await calling == "answer"
 
 
-@story
 async def test_a_call_is_published_only_when_the_server_has_confirmed_the_subscription(
     redis_url: str, raw: Raw
 ) -> None:
@@ -268,7 +255,6 @@ async def test_a_call_is_published_only_when_the_server_has_confirmed_the_subscr
         assert seen == [1]
 
 
-@story
 async def test_a_reply_that_is_faster_than_the_id_of_its_message_is_not_missed(
     redis_url: str, raw: Raw
 ) -> None:
@@ -286,7 +272,6 @@ async def test_a_reply_that_is_faster_than_the_id_of_its_message_is_not_missed(
         assert (kept(caller), caller._waiting) == ([], {})
 
 
-@story
 async def test_calls_go_on_after_their_connection_was_lost(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker, broker.consume("A") as consumer:
 
@@ -304,7 +289,6 @@ async def test_calls_go_on_after_their_connection_was_lost(redis_url: str, raw: 
         answering.cancel()
 
 
-@story
 async def test_what_a_group_has_not_read_outlives_the_retention(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, retention=MOMENT) as broker:
         await broker.declare("A")
@@ -318,7 +302,6 @@ async def test_what_a_group_has_not_read_outlives_the_retention(redis_url: str, 
             assert await receive(consumer, 1) == ["later"]
 
 
-@story
 async def test_a_stream_is_cut_where_its_slowest_group_stands(redis_url: str, raw: Raw) -> None:
     for number in range(1, 1001):
         raw("XADD", "A", f"{number}-1", "data", b"%d" % number)
@@ -344,7 +327,6 @@ async def test_a_stream_is_cut_where_its_slowest_group_stands(redis_url: str, ra
         assert (await cut(HOUR))[0] == 398
 
 
-@story
 async def test_publishing_trims_nothing_by_itself(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "1-1", "data", b"old")
     async with opened(redis_url, retention=HOUR) as broker:
@@ -353,7 +335,6 @@ async def test_publishing_trims_nothing_by_itself(redis_url: str, raw: Raw) -> N
     assert raw("XLEN", "A") == 502
 
 
-@story
 async def test_streams_of_different_slots_of_a_cluster_are_consumed_together(cluster_url: str) -> None:
     events = ["MESSAGE_CREATE", "SEND", "0", "GUILD_CREATE"]
     assert len({slot_of(event.encode()) for event in events}) == 4
@@ -366,7 +347,6 @@ async def test_streams_of_different_slots_of_a_cluster_are_consumed_together(clu
 
 
 @pytest.mark.parametrize("prefix", ["", "bot", "{bot}"])
-@story
 async def test_on_a_cluster_a_message_is_given_up_in_one_slot_or_two(
     cluster_url: str, raw_cluster: Raw, prefix: str
 ) -> None:
@@ -381,7 +361,6 @@ async def test_on_a_cluster_a_message_is_given_up_in_one_slot_or_two(
         assert await receive(consumer, 1) == [2]
 
 
-@story
 async def test_a_server_that_is_not_there_is_unreachable() -> None:
     with RedisServer() as server:
         url = server.url
@@ -389,7 +368,6 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
         await RedisStreamsBroker.open(url, BrokerSettings(connect_timeout=MOMENT))
 
 
-@story
 async def test_a_wrong_password_is_told_at_once() -> None:
     with RedisServer(password="secret") as server:
         url = server.url.replace("secret", "wrong")
@@ -398,7 +376,6 @@ async def test_a_wrong_password_is_told_at_once() -> None:
         assert "wrong@" not in str(caught.value)
 
 
-@story
 async def test_publishing_waits_for_the_server_only_so_long(
     redis_url: str, keywright_server: RedisServer
 ) -> None:
@@ -412,7 +389,6 @@ async def test_publishing_waits_for_the_server_only_so_long(
         await broker.publish("A", 1)
 
 
-@story
 async def test_a_stream_name_that_holds_something_else_is_told(redis_url: str, raw: Raw) -> None:
     raw("SET", "A", "text")
     async with opened(redis_url) as broker:
@@ -428,7 +404,6 @@ async def test_a_stream_name_that_holds_something_else_is_told(redis_url: str, r
                 await consumer.batch(1)
 
 
-@story
 async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, max_body_bytes=10) as broker:
         with pytest.raises(UsageError, match="limit of 10"):
@@ -437,7 +412,6 @@ async def test_a_body_that_is_too_large_is_refused_before_it_is_sent(redis_url: 
     assert raw("XLEN", "A") == 1
 
 
-@story
 async def test_a_closed_broker_says_so(redis_url: str) -> None:
     async with opened(redis_url) as broker:
         consumer = broker.consume("A")
@@ -452,7 +426,6 @@ async def test_a_closed_broker_says_so(redis_url: str) -> None:
         await broker.publish("A", 1)
 
 
-@story
 async def test_a_close_ends_though_others_go_on_publishing(redis_url: str) -> None:
     async with opened(redis_url) as broker:
         published = 0
@@ -472,7 +445,6 @@ async def test_a_close_ends_though_others_go_on_publishing(redis_url: str) -> No
             assert "closed" in str(outcome)
 
 
-@story
 async def test_a_consumer_that_is_closed_while_it_opens_reads_nothing(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=HOUR) as broker:
         await broker.declare("A")
@@ -488,7 +460,6 @@ async def test_a_consumer_that_is_closed_while_it_opens_reads_nothing(redis_url:
             assert await receive(consumer, 1) == [1]
 
 
-@story
 async def test_replies_to_others_are_not_kept_while_calls_overlap(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker:
         caller = broker._caller
@@ -518,7 +489,6 @@ async def test_replies_to_others_are_not_kept_while_calls_overlap(redis_url: str
             each.cancel()
 
 
-@story
 async def test_a_server_that_waits_for_its_replicas_is_waited_for(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker, broker.consume("A") as consumer:
         raw("CONFIG", "SET", "min-replicas-to-write", 1)

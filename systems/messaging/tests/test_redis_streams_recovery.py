@@ -22,7 +22,10 @@ from keywright_messaging.redis_streams import broker as broker_module
 from keywright_messaging.redis_streams import consumer_names as naming
 from keywright_messaging.redis_streams.schema import EventStream, GivenUp
 
-from .broker_bench import next_one, receive, story, take
+from .broker_bench import next_one, receive, take
+
+pytestmark = pytest.mark.anyio
+
 
 Raw = Callable[..., Any]
 """Sends one command; replies are as the server wrote them."""
@@ -69,7 +72,6 @@ def pending_of(raw: Raw, stream: str, group: str = "gateway") -> int:
     return int(raw("XPENDING", stream, group)[0])
 
 
-@story
 async def test_the_entries_of_a_dead_consumer_are_taken_over(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=MOMENT) as broker:
         await broker.declare("A")
@@ -82,7 +84,6 @@ async def test_the_entries_of_a_dead_consumer_are_taken_over(redis_url: str, raw
         assert pending_of(raw, "A") == 0
 
 
-@story
 async def test_every_stream_is_searched_from_its_own_beginning(redis_url: str, raw: Raw) -> None:
     """One cursor for several streams, as in the published clients, skips the older entries of the others."""
     async with opened(redis_url, claim_after=MOMENT) as broker:
@@ -96,7 +97,6 @@ async def test_every_stream_is_searched_from_its_own_beginning(redis_url: str, r
         assert sorted(found) == sorted(f"{event}{n}" for event in events for n in range(250))
 
 
-@story
 async def test_nothing_is_taken_from_a_consumer_that_is_still_at_it(redis_url: str) -> None:
     settings: dict[str, Any] = {"claim_after": MOMENT * 3}
     async with (
@@ -124,7 +124,6 @@ async def take_from(*consumers: Any) -> list[Any]:
     return [each for task in done for each in task.result()]
 
 
-@story
 async def test_what_another_took_over_is_not_settled_by_the_first(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=MOMENT * 2) as broker, broker.consume("A") as consumer:
         identity = await broker.publish("A", 1)
@@ -135,7 +134,6 @@ async def test_what_another_took_over_is_not_settled_by_the_first(redis_url: str
         assert row_of(raw, "A", identity)["consumer"] == b"thief"
 
 
-@story
 async def test_a_restarted_client_gets_its_own_entries_at_once_and_first(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, client="worker", claim_after=HOUR) as broker:
         await broker.declare("A")
@@ -147,7 +145,6 @@ async def test_a_restarted_client_gets_its_own_entries_at_once_and_first(redis_u
             assert [(each.data, each.attempt) for each in found] == [(1, 2), (2, 2), (3, 1)]
 
 
-@story
 async def test_a_process_without_a_name_takes_the_first_free_slot_of_its_host(
     redis_url: str, raw: Raw
 ) -> None:
@@ -167,7 +164,6 @@ async def test_a_process_without_a_name_takes_the_first_free_slot_of_its_host(
         assert again._names.of(0) == names[0]
 
 
-@story
 async def test_a_process_that_lost_its_slot_takes_another_and_keeps_what_it_holds(
     redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -185,7 +181,6 @@ async def test_a_process_that_lost_its_slot_takes_another_and_keeps_what_it_hold
         assert pending_of(raw, "A") == 0
 
 
-@story
 async def test_two_consumers_of_one_process_have_names_of_their_own(redis_url: str, raw: Raw) -> None:
     async with (
         opened(redis_url, client="me") as broker,
@@ -198,7 +193,6 @@ async def test_two_consumers_of_one_process_have_names_of_their_own(redis_url: s
         assert consumers_of(raw, "A") == {"me", "me.2"}
 
 
-@story
 async def test_leaving_gives_back_what_is_unsettled_and_counts_what_was_taken(redis_url: str) -> None:
     async with opened(redis_url, claim_after=HOUR) as broker:
         async with broker.consume("A") as consumer:
@@ -214,7 +208,6 @@ async def test_leaving_gives_back_what_is_unsettled_and_counts_what_was_taken(re
             assert sorted((each.data, each.attempt) for each in found) == [(1, 2), (2, 1), (3, 1)]
 
 
-@story
 async def test_after_a_lost_connection_unsettled_ones_come_again_and_it_does_not_count(
     redis_url: str, raw: Raw
 ) -> None:
@@ -232,7 +225,6 @@ async def test_after_a_lost_connection_unsettled_ones_come_again_and_it_does_not
         assert pending_of(raw, "A") == 0
 
 
-@story
 async def test_consuming_goes_on_after_the_server_was_killed(
     redis_url: str, keywright_server: RedisServer
 ) -> None:
@@ -257,7 +249,6 @@ def test_a_retry_waits_twice_as_long_each_time_up_to_a_minute() -> None:
     assert retry_delay(settings, 10_000) == timedelta(minutes=1)
 
 
-@story
 async def test_a_rejected_message_becomes_idle_enough_when_its_retry_is_due(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=HOUR, retry_after=timedelta(seconds=20)) as broker:
         async with broker.consume("A") as consumer:
@@ -270,7 +261,6 @@ async def test_a_rejected_message_becomes_idle_enough_when_its_retry_is_due(redi
     assert raw("KEYS", "*:dead") == []
 
 
-@story
 async def test_a_retry_survives_the_consumer_that_asked_for_it(redis_url: str) -> None:
     settings: dict[str, Any] = {"claim_after": HOUR, "retry_after": MOMENT}
     async with opened(redis_url, **settings) as broker, broker.consume("A") as consumer:
@@ -281,7 +271,6 @@ async def test_a_retry_survives_the_consumer_that_asked_for_it(redis_url: str) -
         assert (again.data, again.attempt) == (1, 2)
 
 
-@story
 async def test_a_delay_beyond_claim_after_is_kept_while_the_consumer_lives(redis_url: str) -> None:
     settings: dict[str, Any] = {"claim_after": MOMENT * 2, "retry_after": SECOND}
     async with opened(redis_url, **settings) as broker, broker.consume("A") as consumer:
@@ -295,7 +284,6 @@ async def test_a_delay_beyond_claim_after_is_kept_while_the_consumer_lives(redis
         assert loop.time() - start >= SECOND.total_seconds()
 
 
-@story
 async def test_what_failed_too_often_is_a_dead_letter_beside_its_stream(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, retry_after=timedelta(milliseconds=5), max_attempts=3) as broker:
         async with broker.consume("A", subgroup="log") as consumer:
@@ -315,7 +303,6 @@ async def test_what_failed_too_often_is_a_dead_letter_beside_its_stream(redis_ur
     assert raw("XLEN", "A") == 1
 
 
-@story
 async def test_what_ended_its_worker_every_time_is_given_up_before_it_is_delivered(
     redis_url: str, raw: Raw
 ) -> None:
@@ -332,7 +319,6 @@ async def test_what_ended_its_worker_every_time_is_given_up_before_it_is_deliver
         assert "never settled" in letter.reason
 
 
-@story
 async def test_an_outage_while_something_is_given_up_does_not_end_the_consumer(
     redis_url: str, raw: Raw, keywright_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -365,7 +351,6 @@ async def test_an_outage_while_something_is_given_up_does_not_end_the_consumer(
 
 
 @pytest.mark.parametrize("consumer_name", ["dead", "me"])
-@story
 async def test_last_attempts_come_one_at_a_time(redis_url: str, raw: Raw, consumer_name: str) -> None:
     """Or else the neighbours of a message that ends its process would use up their attempts with it."""
     async with opened(redis_url, client="me", claim_after=MOMENT, max_attempts=LAST) as broker:
@@ -382,7 +367,6 @@ async def test_last_attempts_come_one_at_a_time(redis_url: str, raw: Raw, consum
         assert await broker.dead_letters("A") == []
 
 
-@story
 async def test_with_one_attempt_a_message_is_never_delivered_twice(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, client="me", claim_after=MOMENT, max_attempts=1) as broker:
         await broker.declare("A")
@@ -394,7 +378,6 @@ async def test_with_one_attempt_a_message_is_never_delivered_twice(redis_url: st
             await asyncio.to_thread(wait_until, lambda: raw("KEYS", "*:dead"), "it is given up")
 
 
-@story
 async def test_giving_up_twice_leaves_one_dead_letter(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url) as broker:
         await broker.declare("A")
@@ -408,7 +391,6 @@ async def test_giving_up_twice_leaves_one_dead_letter(redis_url: str, raw: Raw) 
         assert len(await broker.dead_letters("A")) == 1
 
 
-@story
 async def test_a_pending_entry_that_was_deleted_is_let_go(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=MOMENT) as broker:
         await broker.declare("A")
@@ -424,7 +406,6 @@ async def test_a_pending_entry_that_was_deleted_is_let_go(redis_url: str, raw: R
 
 
 @pytest.mark.parametrize("retry", [True, False])
-@story
 async def test_rejecting_what_was_deleted_with_its_group_does_nothing(
     redis_url: str, raw: Raw, retry: bool
 ) -> None:
@@ -437,7 +418,6 @@ async def test_rejecting_what_was_deleted_with_its_group_does_nothing(
 
 
 @pytest.mark.parametrize("prefetch", [1, 2, 3])
-@story
 async def test_a_busy_consumer_still_takes_over_from_the_dead(
     redis_url: str, raw: Raw, prefetch: int
 ) -> None:

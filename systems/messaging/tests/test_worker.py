@@ -16,7 +16,10 @@ from keywright.errors import UsageError
 from keywright_messaging import Broker, BrokerSettings, Delivery, Discard, Retry, Worker, decode, open_broker
 from keywright_messaging.errors import UndecodableError
 
-from .broker_bench import dead_letters_of, has_nothing, receive, story, until
+from .broker_bench import dead_letters_of, has_nothing, receive, until
+
+pytestmark = pytest.mark.anyio
+
 
 EVENT = "MESSAGE_CREATE"
 QUICK = BrokerSettings(retry_after=timedelta(milliseconds=5), max_attempts=3)
@@ -51,7 +54,6 @@ async def served(worker: Worker, settings: BrokerSettings = QUICK) -> AsyncItera
             serving.cancel()
 
 
-@story
 async def test_a_message_is_handled_as_its_annotated_type_and_acknowledged() -> None:
     worker, seen = Worker(subgroup="greeter"), list[Message]()
 
@@ -66,7 +68,6 @@ async def test_a_message_is_handled_as_its_annotated_type_and_acknowledged() -> 
     assert seen == [Message("1", "hello")]
 
 
-@story
 async def test_what_was_handled_does_not_come_again() -> None:
     worker, seen = Worker(), list[int]()
 
@@ -86,7 +87,6 @@ async def test_what_was_handled_does_not_come_again() -> None:
 
 
 @pytest.mark.parametrize("kind", ["dict", "any", "unannotated"])
-@story
 async def test_a_payload_can_be_plain_data(kind: str) -> None:
     worker, seen = Worker(), list[Any]()
 
@@ -106,7 +106,6 @@ async def test_a_payload_can_be_plain_data(kind: str) -> None:
     assert seen == [{"a": 1}]
 
 
-@story
 async def test_what_a_handler_returns_answers_a_call() -> None:
     worker = Worker()
 
@@ -120,7 +119,6 @@ async def test_what_a_handler_returns_answers_a_call() -> None:
         assert answers == [{"members": n} for n in range(20)]
 
 
-@story
 async def test_an_annotated_handler_may_answer_null() -> None:
     worker = Worker()
 
@@ -132,7 +130,6 @@ async def test_an_annotated_handler_may_answer_null() -> None:
         assert await broker.call("FIND", Question("1")) is None
 
 
-@story
 async def test_a_handler_can_have_the_delivery_and_the_broker() -> None:
     worker, seen = Worker(), list[tuple[str, int, bool]]()
 
@@ -147,7 +144,6 @@ async def test_a_handler_can_have_the_delivery_and_the_broker() -> None:
     assert seen == [(EVENT, 1, False)]
 
 
-@story
 async def test_a_handler_may_reply_early_but_not_settle() -> None:
     worker = Worker()
 
@@ -163,7 +159,6 @@ async def test_a_handler_may_reply_early_but_not_settle() -> None:
         assert letter.attempts == 3
 
 
-@story
 async def test_a_failing_handler_is_tried_again_until_it_is_a_dead_letter_with_the_reason() -> None:
     worker, attempts = Worker(), list[int]()
 
@@ -181,7 +176,6 @@ async def test_a_failing_handler_is_tried_again_until_it_is_a_dead_letter_with_t
     assert (letter.attempts, decode(letter.body, Message)) == (3, Message("1"))
 
 
-@story
 async def test_a_handler_that_recovers_leaves_no_dead_letter() -> None:
     worker, seen = Worker(), list[int]()
 
@@ -207,7 +201,6 @@ async def test_a_handler_that_recovers_leaves_no_dead_letter() -> None:
     ],
     ids=["discard", "retry", "error"],
 )
-@story
 async def test_a_handler_chooses_between_a_retry_and_the_dead_letters(
     outcome: Exception, attempts: int, reason: str
 ) -> None:
@@ -223,7 +216,6 @@ async def test_a_handler_chooses_between_a_retry_and_the_dead_letters(
     assert (letter.attempts, letter.reason) == (attempts, reason)
 
 
-@story
 async def test_a_handler_that_met_a_cancelled_task_has_failed_and_its_lane_goes_on() -> None:
     worker, seen = Worker(), list[int]()
 
@@ -243,7 +235,6 @@ async def test_a_handler_that_met_a_cancelled_task_has_failed_and_its_lane_goes_
 
 
 @pytest.mark.parametrize("body", [b'{"content": "without an id"}', b"{nonsense", b""])
-@story
 async def test_an_undecodable_payload_is_a_dead_letter_at_once(body: bytes) -> None:
     worker = Worker()
 
@@ -258,7 +249,6 @@ async def test_an_undecodable_payload_is_a_dead_letter_at_once(body: bytes) -> N
     assert letter.reason.startswith("UndecodableError: ")
 
 
-@story
 async def test_an_answer_that_cannot_be_written_is_a_dead_letter_at_once() -> None:
     worker = Worker()
 
@@ -273,7 +263,6 @@ async def test_an_answer_that_cannot_be_written_is_a_dead_letter_at_once() -> No
         await asyncio.gather(calling, return_exceptions=True)
 
 
-@story
 async def test_with_a_concurrency_of_one_messages_are_handled_in_order() -> None:
     worker, seen = Worker(), list[int]()
 
@@ -303,7 +292,6 @@ class Crowd:
         self.through += 1
 
 
-@story
 async def test_no_more_than_its_concurrency_run_of_one_handler_and_others_are_not_held_up() -> None:
     worker, crowd, other = Worker(), Crowd(), list[int]()
 
@@ -326,7 +314,6 @@ async def test_no_more_than_its_concurrency_run_of_one_handler_and_others_are_no
     assert crowd.most == 4
 
 
-@story
 async def test_no_more_than_the_workers_concurrency_run_over_all_handlers() -> None:
     worker, crowd = Worker(concurrency=5), Crowd()
     for event in ("A", "B", "C"):
@@ -344,7 +331,6 @@ async def test_no_more_than_the_workers_concurrency_run_over_all_handlers() -> N
     assert crowd.most == 5
 
 
-@story
 async def test_a_stop_finishes_what_runs_and_gives_back_the_rest() -> None:
     worker, crowd = Worker(), Crowd()
 
@@ -367,7 +353,6 @@ async def test_a_stop_finishes_what_runs_and_gives_back_the_rest() -> None:
         assert await has_nothing(broker, EVENT)
 
 
-@story
 async def test_a_stop_starts_no_handler_that_waits_for_its_turn() -> None:
     worker, crowd = Worker(concurrency=2), Crowd()
     for event in ("A", "B"):
@@ -390,7 +375,6 @@ async def test_a_stop_starts_no_handler_that_waits_for_its_turn() -> None:
             assert len(await receive(consumer, 8)) == 8
 
 
-@story
 async def test_a_handler_that_outlasts_the_grace_is_cancelled_and_its_message_comes_back() -> None:
     worker, cancelled = Worker(grace=timedelta(milliseconds=10)), list[bool]()
     begun = asyncio.Event()
@@ -416,7 +400,6 @@ async def test_a_handler_that_outlasts_the_grace_is_cancelled_and_its_message_co
             assert await receive(consumer, 1) == [1]
 
 
-@story
 async def test_serving_ends_when_the_broker_is_closed() -> None:
     worker = Worker()
 
@@ -430,7 +413,6 @@ async def test_serving_ends_when_the_broker_is_closed() -> None:
     await serving
 
 
-@story
 async def test_a_worker_serves_one_broker_at_a_time_and_can_serve_again() -> None:
     worker, seen = Worker(), list[int]()
 
@@ -449,7 +431,6 @@ async def test_a_worker_serves_one_broker_at_a_time_and_can_serve_again() -> Non
     worker.stop()
 
 
-@story
 async def test_a_worker_refuses_the_broker_of_another_group_and_to_serve_nothing() -> None:
     async with await open_broker("memory://", BrokerSettings(group="gateway")) as broker:
         with pytest.raises(UsageError, match="no handlers"):
@@ -460,7 +441,6 @@ async def test_a_worker_refuses_the_broker_of_another_group_and_to_serve_nothing
             await worker.serve(broker)
 
 
-@story
 async def test_a_handler_is_tested_without_a_broker() -> None:
     worker = Worker()
 
@@ -480,7 +460,6 @@ async def test_a_handler_is_tested_without_a_broker() -> None:
         await worker.handle("OTHER", {})
 
 
-@story
 async def test_a_handler_that_wants_a_broker_is_tested_with_one() -> None:
     worker = Worker()
 

@@ -15,7 +15,9 @@ import pytest
 
 from keywright_messaging import BrokerSettings, Delivery, Discard, Retry, Worker, decode, open_broker
 
-from .broker_bench import EVENT, Bench, dead_letters_of, has_nothing, story, until
+from .broker_bench import EVENT, Bench, dead_letters_of, has_nothing, until
+
+pytestmark = pytest.mark.anyio
 
 
 class Question(msgspec.Struct):
@@ -26,7 +28,6 @@ class Answer(msgspec.Struct):
     members: int
 
 
-@story
 async def test_a_worker_serves_every_broker(bench: Bench) -> None:
     worker, handled = Worker(group=bench.group, subgroup="sub"), Counter[int]()
 
@@ -78,17 +79,17 @@ PROGRAM = """
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_run_ends_what_runs_when_it_is_signalled(redis_url: str, number: signal.Signals) -> None:
-    async def publish() -> None:
-        async with await open_broker(redis_url, BrokerSettings(group="g")) as broker:
-            await broker.declare("E")
-            await broker.publish("E", 1)
+def started(url: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", textwrap.dedent(PROGRAM), url]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
 
-    asyncio.run(publish())
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(PROGRAM), redis_url], stdout=subprocess.PIPE, text=True
-    ) as program:
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_run_lets_running_handlers_end_after_a_signal(redis_url: str, number: signal.Signals) -> None:
+    async with await open_broker(redis_url, BrokerSettings(group="g")) as broker:
+        await broker.declare("E")
+        await broker.publish("E", 1)
+    with started(redis_url) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "began\n"
         program.send_signal(number)
