@@ -1,6 +1,6 @@
-"""A worker to be killed: writes each message's number to a file, and acknowledges it late.
+"""A worker for kill tests: writes each message's number to a file and acknowledges it later.
 
-There is always something written but unacknowledged, so that every kill leaves duplicates to count.
+Some numbers are always written but unacknowledged, so that every kill leaves duplicates to count.
 
 `python doomed_worker.py URL GROUP EVENT PREFETCH FILE`
 """

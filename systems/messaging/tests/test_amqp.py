@@ -1,4 +1,4 @@
-"""What is true of RabbitMQ only; what every broker promises is in the conformance suite."""
+"""The properties of the RabbitMQ broker alone; the conformance suite has those of every broker."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIMITED: FieldTable = {"x-max-length": 5}
 
 
 async def eventually(probe: Callable[[], Awaitable[T | None]], what: str) -> T:
-    """Ask until the answer is true."""
+    """Poll until the result is true."""
     for _ in range(1500):
         if found := await probe():
             return found
@@ -49,13 +49,13 @@ async def eventually(probe: Callable[[], Awaitable[T | None]], what: str) -> T:
 
 @asynccontextmanager
 async def raw(url: str) -> AsyncIterator[AbstractChannel]:
-    """The server as aio-pika sees it."""
+    """Open a channel of aio-pika, another client."""
     async with await aio_pika.connect(url) as connection:
         yield await connection.channel()
 
 
 async def received_all(consumer: Consumer, missing: set[Any]) -> None:
-    """Return when each of these came at least once; around a crash, some come twice."""
+    """Return when each of these was received at least once; after a crash some are received twice."""
     while missing:
         batch = await consumer.batch(500)
         missing = missing - {delivery.data for delivery in batch}
@@ -79,7 +79,7 @@ async def test_exchange_and_queue_are_declared_as_the_published_clients_do(amqp_
                     await other.declare_queue("gateway:MESSAGE_CREATE", durable=True, arguments=arguments)
 
 
-async def test_what_a_client_declared_before_is_taken_as_it_is(amqp_url: str) -> None:
+async def test_a_queue_that_another_client_declared_is_used_unchanged(amqp_url: str) -> None:
     async with raw(amqp_url) as channel:
         exchange = await channel.declare_exchange("gateway", "direct", durable=True)
         queue = await channel.declare_queue("gateway:A", durable=True)
@@ -160,7 +160,7 @@ async def test_a_mismatch_names_the_queue_and_the_others_go_on(amqp_url: str) ->
             assert await receive(consumer, 1) == [1]
 
 
-async def test_a_consumer_that_may_not_read_is_told_and_the_broker_goes_on(
+async def test_a_consumer_without_read_permission_fails_and_the_broker_goes_on(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
     vhost = amqp_url.rpartition("/")[2]
@@ -262,7 +262,7 @@ async def test_messages_in_flight_when_the_connection_is_cut_all_arrive(
         await received_all(consumer, set(range(20_000)))
 
 
-async def test_what_was_unsettled_comes_again_and_the_old_delivery_is_void(
+async def test_unsettled_messages_are_redelivered_and_the_former_delivery_is_void(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
     async with await open_broker(amqp_url) as broker, broker.consume("A") as consumer:
@@ -293,7 +293,7 @@ async def test_a_publish_that_waits_too_long_says_so_without_the_password(
     await broker.close()
 
 
-async def test_nobody_at_the_address_is_an_error_without_the_password() -> None:
+async def test_an_unreachable_address_is_an_error_without_the_password() -> None:
     with pytest.raises(BrokerUnreachableError, match=r"127\.0\.0\.1:1/bots") as caught:
         await open_broker("amqp://me:hunter2@127.0.0.1:1/bots")
     assert "hunter2" not in repr(caught.value) + repr(caught.value.__cause__)
@@ -308,10 +308,10 @@ async def test_a_wrong_password_is_an_error_that_does_not_show_it(amqp_url: str)
 async def test_a_message_that_always_kills_its_consumer_becomes_a_dead_letter_alone(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
-    """The messages prefetched beside it are all handled, though they come back as often as it does."""
+    """Its prefetched neighbours are all handled, though they are redelivered as often."""
 
     async def live_once(broker: Broker, handled: set[int]) -> int:
-        """Handle messages until the killer comes; die of it with everything prefetched unsettled."""
+        """Handle messages until the killer arrives; leave all prefetched messages unsettled."""
         async with broker.consume("A", prefetch=50) as consumer:
             async for delivery in consumer:
                 if delivery.data == "killer":
@@ -349,7 +349,7 @@ async def test_few_attempts_still_leave_a_redelivered_message_one_alone(amqp_url
     assert (attempts, letter.attempts) == ([1, most], most)
 
 
-async def test_a_retry_waits_in_the_broker_and_outlives_its_process(amqp_url: str) -> None:
+async def test_a_retry_waits_in_the_broker_and_survives_its_process(amqp_url: str) -> None:
     settings = BrokerSettings(retry_after=SOON, max_attempts=9)
 
     async with await open_broker(amqp_url, settings) as broker, broker.consume("A") as consumer:
@@ -410,7 +410,7 @@ async def test_quorum_queues_are_declared_and_used_when_asked_for(amqp_url: str)
         assert (letter.attempts, letter.body) == (3, b'"killer"')
 
 
-async def test_a_mismatch_of_quorum_and_classic_is_told(amqp_url: str) -> None:
+async def test_a_mismatch_of_quorum_and_classic_is_an_error(amqp_url: str) -> None:
     async with await open_broker(amqp_url) as classic:
         await classic.declare("A")
     async with await open_broker(amqp_url, BrokerSettings(quorum=True)) as quorum:
@@ -418,7 +418,7 @@ async def test_a_mismatch_of_quorum_and_classic_is_told(amqp_url: str) -> None:
             await quorum.declare("A")
 
 
-async def test_an_event_that_nobody_receives_is_an_error_and_the_rest_is_kept(amqp_url: str) -> None:
+async def test_an_event_without_a_queue_is_an_error_and_other_messages_are_kept(amqp_url: str) -> None:
     async with await open_broker(amqp_url) as broker:
         await broker.declare("A")
         results = await asyncio.gather(
@@ -528,7 +528,7 @@ async def test_acknowledging_the_later_deliveries_leaves_the_earlier_one(amqp_ur
             assert queue.declaration_result.message_count == 0
 
 
-async def test_no_more_than_the_prefetch_is_unsettled_over_all_events(amqp_url: str) -> None:
+async def test_at_most_the_prefetch_is_unsettled_over_all_events(amqp_url: str) -> None:
     async with await open_broker(amqp_url) as broker, broker.consume("A", "B", prefetch=3) as consumer:
         await broker.publish_many("A", range(5))
         await broker.publish_many("B", range(5))
@@ -572,7 +572,7 @@ async def test_a_body_above_the_limit_is_refused_before_it_is_sent(amqp_url: str
             await broker.publish("A", "x" * 100)
 
 
-async def test_a_closed_broker_has_published_what_was_on_its_way(amqp_url: str) -> None:
+async def test_closing_a_broker_waits_for_publishes_in_progress(amqp_url: str) -> None:
     broker = await open_broker(amqp_url)
     await broker.declare("A")
     publishing = asyncio.create_task(broker.publish_many("A", range(5000)))

@@ -1,4 +1,4 @@
-"""What passes over the wire by the thousand: frames, their splitting, and acknowledging with few of them."""
+"""The frequent frames: packing, parsing, the tap that splits them off, and acknowledging with few of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TEXT = st.text(max_size=40).filter(lambda text: len(text.encode()) < 256)
 
 
 class Sink:
-    """Remembers what the tap handed over."""
+    """Records the calls of the tap."""
 
     def __init__(self) -> None:
         self.seen: list[object] = []
@@ -77,7 +77,7 @@ def unread(tap: Tap) -> bytes:
     headers=st.none() | st.dictionaries(TEXT.filter(bool), st.integers(0, 2**31 - 1) | TEXT, max_size=3),
     body=st.binary(max_size=300),
 )
-def test_a_packed_message_is_what_pamqp_reads(
+def test_pamqp_reads_a_packed_message(
     exchange: str,
     key: str,
     kind: str | None,
@@ -147,7 +147,7 @@ def test_properties_that_pamqp_packed_are_read_back(
     assert (found.headers or None) == (headers or None)
 
 
-def test_properties_that_make_no_sense_are_read_as_far_as_they_go() -> None:
+def test_malformed_properties_are_read_up_to_the_fault() -> None:
     frame = marshalled([ContentHeader(0, 5, commands.Basic.Properties(content_type="text", message_id="m"))])
     assert read_properties(frame[7:-3]).content_type == "text"
 
@@ -164,8 +164,8 @@ def nested(depth: int) -> bytes:
     [b"T" + b"\xff" * 8, b"?", b"f", b"S\x00\x00\x00\x09abc", nested(3000)],
     ids=["a time beyond all years", "an unknown type", "nothing", "half of a text", "a deep nest"],
 )
-def test_a_header_that_cannot_be_read_hides_no_other_property(value: bytes) -> None:
-    """One that raised here would end the connection, and come again with the next."""
+def test_a_malformed_header_does_not_hide_other_properties(value: bytes) -> None:
+    """An exception here would end the connection, and the message would be redelivered on the next."""
     first = b"\x01at\x01"
     table = first + b"\x01b" + value
     header = struct.pack(">HHQHI", 60, 0, 0, 1 << 13 | 1 << 7, len(table)) + table + b"\x02id"
@@ -227,7 +227,7 @@ async def test_a_frame_that_does_not_end_where_it_should_breaks_the_stream() -> 
 
 
 class Server:
-    """What RabbitMQ does with acknowledgements: an unknown tag closes the channel."""
+    """Processes acknowledgements as RabbitMQ does: an unknown tag closes the channel."""
 
     def __init__(self, delivered: int) -> None:
         self.unsettled = set(range(1, delivered + 1))
@@ -246,7 +246,7 @@ class Server:
 
 
 @given(order=st.permutations(range(1, 13)), sizes=st.lists(st.integers(1, 5), min_size=12, max_size=12))
-def test_acknowledging_in_any_order_settles_exactly_what_was_acknowledged(
+def test_acknowledging_in_any_order_settles_exactly_the_acknowledged_deliveries(
     order: list[int], sizes: list[int]
 ) -> None:
     ledger, server, settled = Ledger(1), Server(12), set[int]()

@@ -1,4 +1,4 @@
-"""`keywright broker`: JSON lines in and out of real brokers, and what becomes of the rest."""
+"""`keywright broker`: JSON lines to and from real brokers, dead letters, exit codes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def bench(request: pytest.FixtureRequest) -> Bench:
 
 
 class Shell:
-    """The installed program, on the bench's broker and group by its environment."""
+    """Runs the installed program with the broker and the group of a bench in its environment."""
 
     def __init__(self, bench: Bench) -> None:
         self._variables = {**os.environ, "BROKER_URL": bench.url, "BROKER_GROUP": bench.group}
@@ -98,7 +98,7 @@ def test_the_encoding_can_be_chosen(bench: Bench, shell: Shell, encoding: str) -
     assert lines_of(done.stdout) == [{"event": EVENT, "data": {"a": [1]}}]
 
 
-def test_nothing_to_publish_is_fine(shell: Shell) -> None:
+def test_empty_input_publishes_0_messages(shell: Shell) -> None:
     done = shell.run("publish", EVENT)
     assert (done.returncode, done.stderr) == (0, b"0 messages were published.\n")
 
@@ -171,7 +171,9 @@ async def test_lines_are_flushed_as_they_come_and_an_interrupt_is_clean(bench: B
     assert await nothing_left(bench)
 
 
-async def test_what_a_closed_output_did_not_take_stays_in_the_queue(bench: Bench, shell: Shell) -> None:
+async def test_messages_that_a_closed_output_did_not_take_stay_in_the_queue(
+    bench: Bench, shell: Shell
+) -> None:
     await publish(bench, *("x" * 1_000 for _ in range(2_000)))
     with shell.start("consume", EVENT, "--prefetch", "10") as program:
         assert program.stdout is not None
@@ -184,7 +186,9 @@ async def test_what_a_closed_output_did_not_take_stays_in_the_queue(bench: Bench
     assert len(await received(bench, 1_800)) == 1_800
 
 
-async def test_the_undecodable_is_told_and_goes_to_the_dead_letters(bench: Bench, shell: Shell) -> None:
+async def test_an_undecodable_message_is_reported_and_becomes_a_dead_letter(
+    bench: Bench, shell: Shell
+) -> None:
     await publish(bench, 1, msgspec.Raw(b"{nonsense"), 3)
     done = shell.run("consume", EVENT, "--count", "2")
     assert done.returncode == 0

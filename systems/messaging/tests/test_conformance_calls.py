@@ -1,4 +1,4 @@
-"""What the contract says of calls and replies, of every broker."""
+"""The contract of calls and replies, for every broker."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ async def test_the_time_of_a_call_is_that_of_the_settings_unless_it_says_otherwi
         assert late.value.seconds == 0.15
 
 
-async def test_an_answer_to_nobody_is_dropped(bench: Bench) -> None:
+async def test_a_reply_without_a_caller_is_dropped(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         await broker.publish(EVENT, "not a call")
         delivery = await next_one(consumer)
@@ -113,7 +113,7 @@ async def test_replying_does_not_acknowledge(bench: Bench) -> None:
             assert await receive(consumer, 1) == [1]
 
 
-async def test_a_call_may_have_no_time_at_all_and_the_next_is_answered(bench: Bench) -> None:
+async def test_a_call_with_a_timeout_of_zero_fails_and_the_next_is_answered(bench: Bench) -> None:
     async with bench.declared() as broker, broker.consume(EVENT) as consumer:
         with pytest.raises(CallTimeoutError) as late:
             await broker.call(EVENT, "none", within=timedelta(0))
@@ -126,7 +126,7 @@ async def test_a_call_may_have_no_time_at_all_and_the_next_is_answered(bench: Be
 
 
 async def test_a_broker_closes_whatever_moment_of_its_first_call_it_is(bench: Bench) -> None:
-    """A connection that is being opened may not swallow that nobody wants it any more."""
+    """A connection that is being opened must not swallow its cancellation."""
     for microseconds in range(0, 3_000, 100):
         async with asyncio.timeout(20), bench.declared() as broker:
             with contextlib.suppress(CallTimeoutError):

@@ -1,4 +1,4 @@
-"""Message bodies: written in every encoding, recognised in any."""
+"""Message bodies: encoded in every encoding, recognised in any."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ plain = _nested(
         ID,
         1.5,
         "",
-        "text that is no JSON",
+        "text that is not JSON",
         "☕ é 𝄞 \x00",
         [[[{"a": [{"b": [None]}]}]]],
         {"op": 0, "t": "MESSAGE_CREATE", "d": {"id": str(ID)}},
@@ -147,7 +147,7 @@ def test_a_body_is_read_as_a_dataclass(encoding: Encoding) -> None:
         pytest.param(b'\xc6\x00\x00\x00\x27{"t":"READY","d":{"id":"1","roles":[]}}', id="bin 32"),
     ],
 )
-def test_what_spectacles_publishers_send_is_read(body: bytes) -> None:
+def test_bodies_of_spectacles_publishers_are_decoded(body: bytes) -> None:
     assert decode(body) == {"t": "READY", "d": {"id": "1", "roles": []}}
     assert decode(body, dict[str, Any])["t"] == "READY"
 
@@ -209,7 +209,7 @@ def test_a_known_content_type_decides(content_type: str, data: Any) -> None:
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "application/json; charset=utf-8"])
-def test_json_by_content_type_is_nothing_else(content_type: str) -> None:
+def test_a_json_content_type_allows_only_json(content_type: str) -> None:
     assert decode(b"[1]", content_type=content_type) == [1]
     with pytest.raises(UndecodableError):
         decode(b"\x91\x01", content_type=content_type)
@@ -241,14 +241,14 @@ def test_text_is_text_to_who_wants_text() -> None:
     ],
     ids=lambda part: repr(part)[:30],
 )
-def test_what_is_in_no_encoding_is_undecodable_with_the_reason(body: bytes, reason: str) -> None:
+def test_a_body_in_no_encoding_is_undecodable_with_the_reason(body: bytes, reason: str) -> None:
     with pytest.raises(UndecodableError, match=reason) as caught:
         decode(body)
     assert caught.value.expected == "JSON, MessagePack or ETF"
 
 
 @every_encoding
-def test_the_wrong_shape_is_undecodable_and_the_field_is_told(encoding: Encoding) -> None:
+def test_a_body_of_another_shape_is_undecodable_and_the_error_names_the_field(encoding: Encoding) -> None:
     body = encode({"id": "seven", "long": "x" * 10_000_000}, encoding)
     with pytest.raises(UndecodableError, match=r"Expected `int`, got `str` - at `\$\.id`") as caught:
         decode(body, Member)
@@ -266,7 +266,7 @@ def test_a_long_reason_is_cut() -> None:
 
 
 @every_encoding
-def test_a_type_no_message_can_have_is_a_fault_of_the_caller(encoding: Encoding) -> None:
+def test_a_type_that_messages_cannot_have_is_a_usage_error(encoding: Encoding) -> None:
     not_a_type: Any = 5
     with pytest.raises(UsageError, match="cannot be decoded as 5"):
         decode(encode({"a": 1}, encoding), not_a_type)
@@ -281,13 +281,13 @@ def test_a_type_that_cannot_be_hashed_is_read_all_the_same() -> None:
 
 @every_encoding
 @pytest.mark.parametrize("data", [object(), {"a": object()}, "\ud800", {("a", "b"): object()}])
-def test_what_cannot_be_written_is_refused(encoding: Encoding, data: object) -> None:
+def test_data_that_cannot_be_encoded_is_refused(encoding: Encoding, data: object) -> None:
     with pytest.raises(UnwritableError, match="cannot be encoded as") as caught:
         encode(data, encoding)
     assert type(data).__name__ in caught.value.reason
 
 
-def test_each_encoding_refuses_what_it_alone_cannot_hold() -> None:
+def test_each_encoding_refuses_the_values_it_cannot_hold() -> None:
     with pytest.raises(UnwritableError, match=r"2\*\*64"):
         encode(2**70, Encoding.MSGPACK)
     with pytest.raises(UnwritableError, match="nan"):
@@ -296,7 +296,7 @@ def test_each_encoding_refuses_what_it_alone_cannot_hold() -> None:
 
 
 @pytest.mark.parametrize("encoding", [Encoding.MSGPACK, Encoding.ETF])
-def test_raw_that_is_no_json_is_refused_where_it_must_be_read(encoding: Encoding) -> None:
+def test_raw_that_is_not_json_is_refused_where_it_must_be_decoded(encoding: Encoding) -> None:
     with pytest.raises(UnwritableError, match="truncated"):
         encode(msgspec.Raw(b'{"a":'), encoding)
 

@@ -203,12 +203,12 @@ erlpack_data = _nested(erlpack_scalars, st.text() | st.integers(-(2**31), 2**31 
 
 
 @given(value=erlpack_data)
-def test_erlpack_reads_what_is_written(erlpack: ModuleType, value: Any) -> None:
+def test_erlpack_decodes_our_terms(erlpack: ModuleType, value: Any) -> None:
     assert erlpack.unpack(etf.encode(value)) == _as_erlpack_reads(value)
 
 
 @given(value=erlpack_data)
-def test_what_erlpack_writes_is_read(erlpack: ModuleType, value: Any) -> None:
+def test_terms_of_erlpack_are_decoded(erlpack: ModuleType, value: Any) -> None:
     assert etf.decode(erlpack.pack(value)) == value
 
 
@@ -227,7 +227,7 @@ def test_discord_traffic_is_written_as_erlpack_writes_it(erlpack: ModuleType) ->
 
 
 @pytest.mark.parametrize("options", ["[]", "[compressed]", "[{minor_version,0}]", "[{minor_version,1}]"])
-def test_erlang_reads_what_is_written_and_is_read(erl: str, tmp_path: Path, options: str) -> None:
+def test_erlang_decodes_our_terms_and_its_terms_are_decoded(erl: str, tmp_path: Path, options: str) -> None:
     value = {
         "ids": [2**53 + 1, -(2**80), 2**3000, 0, -7, 70000],
         "text": ["", "é☕", "x" * 70000],
@@ -284,7 +284,7 @@ def test_erlang_reads_what_is_written_and_is_read(erl: str, tmp_path: Path, opti
         (_packed(_packed(b"a\x01")[1:]), "inside a compressed"),
     ],
 )
-def test_what_is_no_term_is_refused_with_the_reason(term: bytes, reason: str) -> None:
+def test_a_malformed_term_is_refused_with_the_reason(term: bytes, reason: str) -> None:
     with pytest.raises(EtfError, match=reason):
         etf.decode(term)
 
@@ -306,7 +306,7 @@ def test_nesting_is_bounded(opening: bytes) -> None:
 
 
 @pytest.mark.parametrize("wrapped", [lambda inner: [inner], lambda inner: {"a": inner}])
-def test_what_is_too_deep_to_be_read_is_not_written(wrapped: Any) -> None:
+def test_data_too_deep_to_be_decoded_is_not_encoded(wrapped: Any) -> None:
     data: Any = 1
     for _ in range(256):
         data = wrapped(data)
@@ -376,7 +376,7 @@ def _mutated(chance: random.Random, term: bytes) -> bytes:
     return bytes(changed)
 
 
-def test_damaged_terms_are_read_or_refused_and_nothing_else() -> None:
+def test_a_corrupt_term_is_decoded_or_refused_with_an_etf_error() -> None:
     chance = random.Random(20)
     whole = [term for term, _ in VECTORS]
     whole.append(

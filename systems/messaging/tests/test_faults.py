@@ -1,6 +1,6 @@
-"""What was confirmed survives: killed workers, killed servers, cut connections. Duplicates are counted.
+"""Confirmed messages survive killed workers, killed servers and cut connections. Duplicates are counted.
 
-KEYWRIGHT_FAULT_MESSAGES is how many messages the killed workers share: 100,000 unless set. The count of
+KEYWRIGHT_FAULT_MESSAGES is the number of messages for the killed workers, by default 100,000. The number of
 duplicates is logged (--log-cli-level=INFO).
 """
 
@@ -59,7 +59,7 @@ def payload(number: int) -> dict[str, Any]:
 
 
 async def publish_all(broker: Broker, count: int, confirmed: set[int]) -> None:
-    """In order, in chunks; a number is confirmed when its chunk is."""
+    """Publish in order, in chunks; a number is confirmed with its chunk."""
     for start in range(0, count, CHUNK):
         numbers = range(start, min(start + CHUNK, count))
         await broker.publish_many(EVENT, map(payload, numbers))
@@ -67,7 +67,7 @@ async def publish_all(broker: Broker, count: int, confirmed: set[int]) -> None:
 
 
 async def consume_all(consumer: Consumer, count: int, seen: Counter[int]) -> None:
-    """Until every number was seen."""
+    """Consume until every number was seen."""
     while len(seen) < count:
         batch = await consumer.batch(PREFETCH)
         seen.update(delivery.data["number"] for delivery in batch)
@@ -96,7 +96,7 @@ def worker_process(bench: Bench, path: Path) -> Iterator[subprocess.Popen[bytes]
             process.kill()
 
 
-async def test_a_killed_worker_loses_nothing_and_repeats_at_most_its_prefetch(
+async def test_a_killed_worker_loses_no_message_and_repeats_at_most_its_prefetch(
     bench: Bench, tmp_path: Path
 ) -> None:
     path = tmp_path / "numbers"
@@ -126,7 +126,7 @@ def _numbers(path: Path) -> Counter[int]:
     return Counter(int(line) for line in path.read_bytes().split())
 
 
-async def test_a_server_killed_while_publishing_loses_nothing_that_was_confirmed(
+async def test_a_server_killed_while_publishing_loses_no_confirmed_message(
     bench: Bench, server: Server
 ) -> None:
     count, confirmed = 20 * CHUNK, set[int]()
@@ -143,7 +143,7 @@ async def test_a_server_killed_while_publishing_loses_nothing_that_was_confirmed
     assert set(seen) == confirmed
 
 
-async def test_a_server_killed_while_consuming_loses_nothing(bench: Bench, server: Server) -> None:
+async def test_a_server_killed_while_consuming_loses_no_message(bench: Bench, server: Server) -> None:
     count, seen = 10 * CHUNK, Counter[int]()
     async with bench.declared() as broker:
         await publish_all(broker, count, set())
@@ -180,14 +180,14 @@ async def test_a_waiting_consumer_receives_after_the_server_came_back(bench: Ben
 
 @pytest.fixture
 def cut(bench: Bench, server: Server, make_proxy: Callable[[str], Proxy]) -> tuple[Bench, Callable[[], None]]:
-    """The same broker, and what cuts every connection to it."""
+    """Return the bench and a function that cuts every connection to its broker."""
     if isinstance(server, RabbitServer):
         return bench, server.close_connections
     proxy = make_proxy(bench.url)
     return Bench(bench.kind, proxy.url, bench.settings), proxy.cut
 
 
-async def test_cut_connections_lose_nothing_that_was_confirmed(
+async def test_cut_connections_lose_no_confirmed_message(
     cut: tuple[Bench, Callable[[], None]],
 ) -> None:
     bench, strike = cut
@@ -204,7 +204,7 @@ async def test_cut_connections_lose_nothing_that_was_confirmed(
         assert duplicates(seen) <= cuts * (PREFETCH + CHUNK)
 
 
-async def test_settling_after_a_cut_does_nothing_and_the_message_comes_again(
+async def test_settling_after_a_cut_does_nothing_and_the_message_is_redelivered(
     cut: tuple[Bench, Callable[[], None]],
 ) -> None:
     bench, strike = cut

@@ -14,7 +14,7 @@ from keywright_messaging.json_lines import JsonLines
 
 
 class Endless(io.RawIOBase):
-    """A producer that is always faster."""
+    """A producer that never blocks."""
 
     def readable(self) -> bool:
         return True

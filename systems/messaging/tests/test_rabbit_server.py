@@ -1,4 +1,4 @@
-"""The private RabbitMQ: it is real, it is alone, and it leaves nothing behind."""
+"""The private RabbitMQ server: real, isolated, without leftovers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 def processes_naming(text: str) -> list[int]:
-    """The processes whose command line or environment mentions a text, such as a run folder."""
+    """Return the processes with a text, such as a run folder, in their command line or environment."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -52,7 +52,7 @@ def test_a_server_that_was_not_started_says_so() -> None:
         _ = RabbitServer().url
 
 
-async def test_nothing_runs_and_nothing_lies_around_after_close(keywright_rabbitmq: RabbitServer) -> None:
+async def test_no_process_and_no_file_is_left_after_close(keywright_rabbitmq: RabbitServer) -> None:
     with RabbitServer() as server:
         folder = server.evaluate('os:getenv("HOME")').strip('"')
         first = server.pid

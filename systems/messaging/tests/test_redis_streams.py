@@ -1,4 +1,4 @@
-"""The streams broker as raw Redis commands see it: names, fields, groups, channels, retention."""
+"""The streams broker on the wire: names, fields, groups, channels, retention."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def pending_of(raw: Raw, stream: str, group: str = "gateway") -> int:
 
 
 def kept(caller: Any) -> list[bytes]:
-    """The channels of replies that may yet be somebody's."""
+    """Return the channels of replies that are kept for calls without an id."""
     return [channel for calls in caller._unnamed.values() for early in calls for channel in early]
 
 
@@ -56,7 +56,7 @@ def test_the_keyspace_is_proved_sound() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a{b}", "a\n", "ü" * 101, "x" * 201])
-async def test_a_name_that_could_not_be_told_apart_is_refused(redis_url: str, name: str) -> None:
+async def test_an_ambiguous_name_is_refused(redis_url: str, name: str) -> None:
     async with opened(redis_url) as broker:
         for refused in (
             lambda: broker.publish(name, 1),
@@ -110,7 +110,7 @@ async def test_a_prefix_keeps_two_bots_on_one_server_apart(redis_url: str, raw: 
     assert all(key.startswith((b"one:", b"two:")) for key in raw("KEYS", "*"))
 
 
-async def test_what_another_client_appended_is_delivered(redis_url: str, raw: Raw) -> None:
+async def test_entries_of_another_client_are_delivered(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "1-1", "data", b"\x81\xa1a\x01")
     raw("XADD", "A", "1-2", "data", b"2", "timeout_at", time.time_ns() - 1)
     raw("XADD", "A", "1-3", "timeout_at", time.time_ns() + 10**12, "data", b"3")
@@ -131,7 +131,7 @@ async def test_groups_and_subgroups_are_consumer_groups(redis_url: str, raw: Raw
     assert groups_of(raw, "B") == ["gateway"]
 
 
-async def test_a_group_reads_what_was_there_before_it(redis_url: str, raw: Raw) -> None:
+async def test_a_group_reads_entries_older_than_itself(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "*", "data", b"1")
     async with opened(redis_url) as broker, broker.consume("A") as consumer:
         assert await receive(consumer, 1) == [1]
@@ -159,7 +159,7 @@ async def test_a_stream_or_group_deleted_under_the_reader_is_made_again(
             found += await receive(consumer, 1)
 
 
-async def test_what_was_held_when_its_group_was_deleted_comes_again_and_room_is_not_lost(
+async def test_entries_held_when_their_group_was_deleted_are_redelivered_and_free_their_room(
     redis_url: str, raw: Raw
 ) -> None:
     async with opened(redis_url) as broker, broker.consume("A", prefetch=3) as consumer:
@@ -190,7 +190,7 @@ async def test_acknowledging_settles_and_does_not_delete(redis_url: str, raw: Ra
 
 
 @pytest.mark.parametrize("events", [["A"], ["A", "B", "C"]])
-async def test_no_more_than_the_prefetch_is_out_and_little_more_is_fetched(
+async def test_at_most_the_prefetch_is_handed_out_and_little_more_is_fetched(
     redis_url: str, raw: Raw, events: list[str]
 ) -> None:
     async with opened(redis_url) as broker, broker.consume(*events, prefetch=4) as consumer:
@@ -289,7 +289,7 @@ async def test_calls_go_on_after_their_connection_was_lost(redis_url: str, raw: 
         answering.cancel()
 
 
-async def test_what_a_group_has_not_read_outlives_the_retention(redis_url: str, raw: Raw) -> None:
+async def test_entries_that_a_group_has_not_read_survive_the_retention(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, retention=MOMENT) as broker:
         await broker.declare("A")
         await broker.publish_many("A", range(300))
@@ -327,7 +327,7 @@ async def test_a_stream_is_cut_where_its_slowest_group_stands(redis_url: str, ra
         assert (await cut(HOUR))[0] == 398
 
 
-async def test_publishing_trims_nothing_by_itself(redis_url: str, raw: Raw) -> None:
+async def test_publishing_does_not_trim(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "1-1", "data", b"old")
     async with opened(redis_url, retention=HOUR) as broker:
         await broker.publish("A", 1)
@@ -368,7 +368,7 @@ async def test_a_server_that_is_not_there_is_unreachable() -> None:
         await RedisStreamsBroker.open(url, BrokerSettings(connect_timeout=MOMENT))
 
 
-async def test_a_wrong_password_is_told_at_once() -> None:
+async def test_a_wrong_password_is_an_error_without_retry() -> None:
     with RedisServer(password="secret") as server:
         url = server.url.replace("secret", "wrong")
         with pytest.raises(BrokerError, match="WRONGPASS") as caught:
@@ -389,7 +389,7 @@ async def test_publishing_waits_for_the_server_only_so_long(
         await broker.publish("A", 1)
 
 
-async def test_a_stream_name_that_holds_something_else_is_told(redis_url: str, raw: Raw) -> None:
+async def test_a_stream_name_with_another_redis_type_is_an_error(redis_url: str, raw: Raw) -> None:
     raw("SET", "A", "text")
     async with opened(redis_url) as broker:
         with pytest.raises(WrongTypeError):
@@ -445,7 +445,7 @@ async def test_a_close_ends_though_others_go_on_publishing(redis_url: str) -> No
             assert "closed" in str(outcome)
 
 
-async def test_a_consumer_that_is_closed_while_it_opens_reads_nothing(redis_url: str, raw: Raw) -> None:
+async def test_a_consumer_that_is_closed_while_it_opens_does_not_read(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=HOUR) as broker:
         await broker.declare("A")
         for turns in range(12):

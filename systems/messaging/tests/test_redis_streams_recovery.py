@@ -1,4 +1,4 @@
-"""What happens to messages whose consumer died, stalled, left or failed on them."""
+"""Recovery of messages whose consumer died, stalled, closed or failed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.anyio
 
 
 Raw = Callable[..., Any]
-"""Sends one command; replies are as the server wrote them."""
+"""Sends one command and returns the raw reply."""
 
 HOUR = timedelta(hours=1)
 MOMENT = timedelta(milliseconds=100)
@@ -48,7 +48,7 @@ async def opened(url: str, **settings: Any) -> AsyncIterator[RedisStreamsBroker]
 
 
 def left_by(raw: Raw, consumer: str, *streams: str, count: int = 1000, deliveries: int = 1) -> list[str]:
-    """Let a consumer read what is there and never settle it, for the so-manyth time; the ids."""
+    """Let a consumer read all entries without settling them, for the given attempt; return the ids."""
     ids = []
     for stream in streams:
         entries = raw("XREADGROUP", "GROUP", "gateway", consumer, "COUNT", count, "STREAMS", stream, ">")
@@ -85,7 +85,7 @@ async def test_the_entries_of_a_dead_consumer_are_taken_over(redis_url: str, raw
 
 
 async def test_every_stream_is_searched_from_its_own_beginning(redis_url: str, raw: Raw) -> None:
-    """One cursor for several streams, as in the published clients, skips the older entries of the others."""
+    """A shared cursor, as in the published clients, skips older entries of the other streams."""
     async with opened(redis_url, claim_after=MOMENT) as broker:
         events = ["A", "B", "C"]
         await broker.declare(*events)
@@ -97,7 +97,7 @@ async def test_every_stream_is_searched_from_its_own_beginning(redis_url: str, r
         assert sorted(found) == sorted(f"{event}{n}" for event in events for n in range(250))
 
 
-async def test_nothing_is_taken_from_a_consumer_that_is_still_at_it(redis_url: str) -> None:
+async def test_entries_of_a_live_consumer_are_not_taken_over(redis_url: str) -> None:
     settings: dict[str, Any] = {"claim_after": MOMENT * 3}
     async with (
         opened(redis_url, **settings) as one,
@@ -115,7 +115,7 @@ async def test_nothing_is_taken_from_a_consumer_that_is_still_at_it(redis_url: s
 
 
 async def take_from(*consumers: Any) -> list[Any]:
-    """What the first of several consumers gets."""
+    """Return the batch of the consumer that is first."""
     waiting = [asyncio.create_task(consumer.batch(1)) for consumer in consumers]
     done, late = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
     for task in late:
@@ -124,7 +124,7 @@ async def take_from(*consumers: Any) -> list[Any]:
     return [each for task in done for each in task.result()]
 
 
-async def test_what_another_took_over_is_not_settled_by_the_first(redis_url: str, raw: Raw) -> None:
+async def test_an_entry_taken_over_by_another_is_not_settled_by_the_first(redis_url: str, raw: Raw) -> None:
     async with opened(redis_url, claim_after=MOMENT * 2) as broker, broker.consume("A") as consumer:
         identity = await broker.publish("A", 1)
         delivery = await next_one(consumer)
@@ -164,7 +164,7 @@ async def test_a_process_without_a_name_takes_the_first_free_slot_of_its_host(
         assert again._names.of(0) == names[0]
 
 
-async def test_a_process_that_lost_its_slot_takes_another_and_keeps_what_it_holds(
+async def test_a_process_that_lost_its_slot_takes_another_and_keeps_its_deliveries(
     redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(naming, "HOLD", MOMENT * 5)
@@ -193,7 +193,7 @@ async def test_two_consumers_of_one_process_have_names_of_their_own(redis_url: s
         assert consumers_of(raw, "A") == {"me", "me.2"}
 
 
-async def test_leaving_gives_back_what_is_unsettled_and_counts_what_was_taken(redis_url: str) -> None:
+async def test_closing_returns_unsettled_entries_and_counts_the_taken_ones(redis_url: str) -> None:
     async with opened(redis_url, claim_after=HOUR) as broker:
         async with broker.consume("A") as consumer:
             await broker.publish_many("A", [1, 2, 3])
@@ -208,7 +208,7 @@ async def test_leaving_gives_back_what_is_unsettled_and_counts_what_was_taken(re
             assert sorted((each.data, each.attempt) for each in found) == [(1, 2), (2, 1), (3, 1)]
 
 
-async def test_after_a_lost_connection_unsettled_ones_come_again_and_it_does_not_count(
+async def test_after_a_lost_connection_unsettled_entries_are_redelivered_and_not_counted(
     redis_url: str, raw: Raw
 ) -> None:
     async with opened(redis_url, claim_after=HOUR) as broker, broker.consume("A") as consumer:
@@ -271,7 +271,7 @@ async def test_a_retry_survives_the_consumer_that_asked_for_it(redis_url: str) -
         assert (again.data, again.attempt) == (1, 2)
 
 
-async def test_a_delay_beyond_claim_after_is_kept_while_the_consumer_lives(redis_url: str) -> None:
+async def test_a_delay_beyond_claim_after_is_kept_while_the_consumer_is_alive(redis_url: str) -> None:
     settings: dict[str, Any] = {"claim_after": MOMENT * 2, "retry_after": SECOND}
     async with opened(redis_url, **settings) as broker, broker.consume("A") as consumer:
         await broker.publish("A", 1)
@@ -284,7 +284,9 @@ async def test_a_delay_beyond_claim_after_is_kept_while_the_consumer_lives(redis
         assert loop.time() - start >= SECOND.total_seconds()
 
 
-async def test_what_failed_too_often_is_a_dead_letter_beside_its_stream(redis_url: str, raw: Raw) -> None:
+async def test_a_message_that_failed_too_often_is_a_dead_letter_beside_its_stream(
+    redis_url: str, raw: Raw
+) -> None:
     async with opened(redis_url, retry_after=timedelta(milliseconds=5), max_attempts=3) as broker:
         async with broker.consume("A", subgroup="log") as consumer:
             identity = await broker.publish("A", {"n": 1})
@@ -303,7 +305,7 @@ async def test_what_failed_too_often_is_a_dead_letter_beside_its_stream(redis_ur
     assert raw("XLEN", "A") == 1
 
 
-async def test_what_ended_its_worker_every_time_is_given_up_before_it_is_delivered(
+async def test_a_message_that_ended_its_worker_every_time_is_buried_before_another_delivery(
     redis_url: str, raw: Raw
 ) -> None:
     async with opened(redis_url, claim_after=MOMENT, max_attempts=LAST) as broker:
@@ -352,7 +354,7 @@ async def test_an_outage_while_something_is_given_up_does_not_end_the_consumer(
 
 @pytest.mark.parametrize("consumer_name", ["dead", "me"])
 async def test_last_attempts_come_one_at_a_time(redis_url: str, raw: Raw, consumer_name: str) -> None:
-    """Or else the neighbours of a message that ends its process would use up their attempts with it."""
+    """Otherwise the neighbours of a message that ends its process would use up their attempts with it."""
     async with opened(redis_url, client="me", claim_after=MOMENT, max_attempts=LAST) as broker:
         await broker.declare("A")
         await broker.publish_many("A", range(3))
@@ -406,7 +408,7 @@ async def test_a_pending_entry_that_was_deleted_is_let_go(redis_url: str, raw: R
 
 
 @pytest.mark.parametrize("retry", [True, False])
-async def test_rejecting_what_was_deleted_with_its_group_does_nothing(
+async def test_rejecting_a_message_whose_group_was_deleted_does_nothing(
     redis_url: str, raw: Raw, retry: bool
 ) -> None:
     async with opened(redis_url) as broker, broker.consume("A") as consumer:

@@ -1,4 +1,4 @@
-"""Workers on the broker in memory: what becomes of their messages, and how they stop."""
+"""Workers on the broker in memory: outcomes of handlers, concurrency, stopping."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Answer(msgspec.Struct):
 
 @asynccontextmanager
 async def served(worker: Worker, settings: BrokerSettings = QUICK) -> AsyncIterator[Broker]:
-    """A broker in memory whose messages the worker handles until the block ends."""
+    """Open a broker in memory whose messages the worker handles until the block ends."""
     chosen = msgspec.structs.replace(settings, group=worker.group)
     async with await open_broker("memory://", chosen) as broker:
         await broker.declare(*worker.handlers, subgroup=worker.subgroup)
@@ -68,7 +68,7 @@ async def test_a_message_is_handled_as_its_annotated_type_and_acknowledged() -> 
     assert seen == [Message("1", "hello")]
 
 
-async def test_what_was_handled_does_not_come_again() -> None:
+async def test_a_handled_message_is_not_redelivered() -> None:
     worker, seen = Worker(), list[int]()
 
     @worker.on(EVENT)
@@ -106,7 +106,7 @@ async def test_a_payload_can_be_plain_data(kind: str) -> None:
     assert seen == [{"a": 1}]
 
 
-async def test_what_a_handler_returns_answers_a_call() -> None:
+async def test_the_result_of_a_handler_replies_to_a_call() -> None:
     worker = Worker()
 
     @worker.on("STATS")
@@ -278,7 +278,7 @@ async def test_with_a_concurrency_of_one_messages_are_handled_in_order() -> None
 
 
 class Crowd:
-    """Counts how many are inside, and keeps them there until the door opens."""
+    """Counts the calls inside, and blocks them until the door opens."""
 
     def __init__(self) -> None:
         self.inside = self.most = self.through = 0
@@ -292,7 +292,7 @@ class Crowd:
         self.through += 1
 
 
-async def test_no_more_than_its_concurrency_run_of_one_handler_and_others_are_not_held_up() -> None:
+async def test_a_handler_runs_at_most_its_concurrency_and_does_not_block_others() -> None:
     worker, crowd, other = Worker(), Crowd(), list[int]()
 
     @worker.on("SLOW", concurrency=4)
@@ -314,7 +314,7 @@ async def test_no_more_than_its_concurrency_run_of_one_handler_and_others_are_no
     assert crowd.most == 4
 
 
-async def test_no_more_than_the_workers_concurrency_run_over_all_handlers() -> None:
+async def test_at_most_the_workers_concurrency_run_over_all_handlers() -> None:
     worker, crowd = Worker(concurrency=5), Crowd()
     for event in ("A", "B", "C"):
 
@@ -331,7 +331,7 @@ async def test_no_more_than_the_workers_concurrency_run_over_all_handlers() -> N
     assert crowd.most == 5
 
 
-async def test_a_stop_finishes_what_runs_and_gives_back_the_rest() -> None:
+async def test_a_stop_lets_running_handlers_end_and_returns_the_rest() -> None:
     worker, crowd = Worker(), Crowd()
 
     @worker.on(EVENT, concurrency=3, prefetch=8)
@@ -353,7 +353,7 @@ async def test_a_stop_finishes_what_runs_and_gives_back_the_rest() -> None:
         assert await has_nothing(broker, EVENT)
 
 
-async def test_a_stop_starts_no_handler_that_waits_for_its_turn() -> None:
+async def test_a_stop_does_not_start_waiting_handlers() -> None:
     worker, crowd = Worker(concurrency=2), Crowd()
     for event in ("A", "B"):
 
@@ -431,7 +431,7 @@ async def test_a_worker_serves_one_broker_at_a_time_and_can_serve_again() -> Non
     worker.stop()
 
 
-async def test_a_worker_refuses_the_broker_of_another_group_and_to_serve_nothing() -> None:
+async def test_a_worker_refuses_the_broker_of_another_group_and_needs_handlers() -> None:
     async with await open_broker("memory://", BrokerSettings(group="gateway")) as broker:
         with pytest.raises(UsageError, match="no handlers"):
             await Worker().serve(broker)

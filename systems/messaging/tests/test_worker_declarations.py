@@ -1,4 +1,4 @@
-"""Handlers that cannot work are refused when they are declared."""
+"""Invalid handlers are refused when they are declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers on real brokers, and as programs that are signalled."""
+"""Workers on real brokers, and as programs that receive signals."""
 
 from __future__ import annotations
 

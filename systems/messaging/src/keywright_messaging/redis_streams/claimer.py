@@ -158,7 +158,7 @@ class Claimer:
 
     async def _give_up(self, queue: StreamQueue, row: PendingEntry) -> None:
         entries = await self._engine.run(queue.stream.range(row.id, row.id))
-        if not entries:  # deleted while it was pending: there is no body to keep
+        if not entries:  # deleted while it was pending, so its body is lost
             await self._engine.run(commands.acknowledge(queue.stream, self._group, [row.id]))
             return
         reason = f"delivered {row.deliveries} times and never settled, last to {row.consumer}"

@@ -1,4 +1,4 @@
-"""RabbitMQ in the way: refusals, queues deleted by hand, strange messages, ends in the middle of things."""
+"""Faults of RabbitMQ: refusals, deleted queues, strange messages, connections that end at any moment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def opened(url: str, **settings: Any) -> AmqpBroker:
 
 
 def supervisors() -> list[str]:
-    """The tasks that keep connections to the server."""
+    """Return the tasks that keep connections to the server."""
     return [task.get_name() for task in asyncio.all_tasks() if "amqp" in task.get_name()]
 
 
@@ -51,7 +51,7 @@ async def delete_queue(url: str, name: str) -> None:
         await (await connection.channel()).queue_delete(name)
 
 
-async def test_a_publisher_without_the_right_to_write_is_told(
+async def test_publishing_without_write_permission_is_an_error(
     keywright_rabbitmq: RabbitServer, amqp_url: str
 ) -> None:
     async with await opened(amqp_url) as broker:
@@ -112,7 +112,7 @@ NO_TEXT = b"\xff" * 250
 
 
 async def publish_strange(url: str) -> None:
-    """A message as other clients may write them, and ours does not: headers, correlation and message id."""
+    """Publish a message with headers, correlation id and message id that our client does not write."""
     connection = await AmqpConnection.open(BrokerAddress(url), "strange", 5)
     channel = await connection.open_consumer_channel(Replies())
     headers = struct.pack(">I", len(STRANGE_HEADERS)) + STRANGE_HEADERS
@@ -211,7 +211,7 @@ EXCHANGE_DECLARE = b"\x00\x28\x00\x0a"
 
 
 class Gate:
-    """A way to the server that, once it is shut, lets clients log in and then drops them."""
+    """A proxy to the server that, when shut, lets clients log in and then drops them."""
 
     def __init__(self, url: str) -> None:
         self._target = urlsplit(url)

@@ -1,4 +1,4 @@
-"""What the contract says of acknowledging, rejecting and dead letters, of every broker."""
+"""The contract of acknowledging, rejecting and dead letters, for every broker."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def test_the_unacknowledged_come_back_after_a_close_with_a_larger_attempt(
         assert await has_nothing(broker, EVENT)
 
 
-async def test_what_was_prefetched_but_never_taken_comes_back_too(bench: Bench) -> None:
+async def test_prefetched_messages_that_were_not_taken_are_redelivered(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(50))
         async with broker.consume(EVENT, prefetch=50) as first:
@@ -62,7 +62,7 @@ async def test_closing_the_broker_gives_the_unsettled_back(bench: Bench) -> None
             assert await receive(second, 1) == ["again"]
 
 
-async def test_settling_after_the_close_takes_nothing_away(bench: Bench) -> None:
+async def test_settling_after_the_close_does_not_remove_the_message(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, ["a", "b"])
         async with broker.consume(EVENT) as first:
@@ -75,7 +75,7 @@ async def test_settling_after_the_close_takes_nothing_away(bench: Bench) -> None
 
 
 @pytest.mark.parametrize("prefetch", [1, 3])
-async def test_no_more_than_the_prefetch_is_unsettled(bench: Bench, prefetch: int) -> None:
+async def test_at_most_the_prefetch_is_unsettled(bench: Bench, prefetch: int) -> None:
     async with bench.declared() as broker, broker.consume(EVENT, prefetch=prefetch) as consumer:
         await broker.publish_many(EVENT, range(10))
         held = await take(consumer, prefetch)
@@ -114,7 +114,7 @@ async def test_a_batch_is_at_most_as_large_as_asked(bench: Bench) -> None:
         assert received == list(range(20))
 
 
-async def test_what_was_acknowledged_together_is_gone(bench: Bench) -> None:
+async def test_deliveries_acknowledged_together_are_not_redelivered(bench: Bench) -> None:
     async with bench.declared() as broker:
         await broker.publish_many(EVENT, range(10))
         async with broker.consume(EVENT) as consumer:
@@ -198,7 +198,7 @@ async def test_dead_letters_are_listed_oldest_first_up_to_a_limit_and_stay(bench
         assert [letter.reason for letter in few] == ["reason 0", "reason 1"]
 
 
-async def test_there_are_no_dead_letters_of_an_event_that_nobody_knows(bench: Bench) -> None:
+async def test_an_unknown_event_has_no_dead_letters(bench: Bench) -> None:
     async with bench.opened() as broker:
         assert await broker.dead_letters("NEVER") == []
 
@@ -278,7 +278,7 @@ async def test_with_one_attempt_the_first_failure_is_final(bench: Bench) -> None
         assert (letter.reason, letter.attempts) == ("no second chance", 1)
 
 
-async def test_what_no_consumer_lives_to_settle_is_a_dead_letter_at_last(bench: Bench) -> None:
+async def test_a_message_that_every_consumer_dies_of_becomes_a_dead_letter(bench: Bench) -> None:
     async with bench.declared(max_attempts=3) as broker:
         await broker.publish(EVENT, "killer")
         for attempt in (1, 2, 3):
