@@ -10,8 +10,9 @@ import msgspec
 import pytest
 import redis
 
-from keywright import Database, Retry, Settings, connect
+from keywright import Call, Context, Database, Retry, Settings, connect
 from keywright.errors import KeywrightError
+from keywright.operations import Reply, Rounds, Wire
 from keywright.testing import Proxy
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
@@ -127,14 +128,24 @@ def test_on_a_cluster_applying_an_event_again_completes_it(
     assert halves
 
 
+class Sent(Call[list[Reply]]):
+    """Wires of another call, sent as one round."""
+
+    def __init__(self, wires: list[Wire]) -> None:
+        self.wires = wires
+
+    def rounds(self, context: Context) -> Rounds[list[Reply]]:
+        return (yield self.wires)
+
+
 def abandoned(db: Database, event: tuple[str, dict[str, Any]], wires_sent: int) -> bool:
     """Send only the first wires of an event's last round, as a dying process does; False if all were sent."""
     rounds = DrcCache().apply(packets([event])).rounds(db.context)
     wires = next(rounds)
     while all(wire.operation.effect.name == "READ" for wire in wires):
-        wires = rounds.send(db._exchange(wires))
+        wires = rounds.send(db.run(Sent(wires)))
     if wires_sent >= len(wires):
         return False
     if wires_sent:
-        db._exchange(wires[:wires_sent])
+        db.run(Sent(wires[:wires_sent]))
     return True
