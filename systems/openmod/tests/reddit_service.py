@@ -1,4 +1,4 @@
-"""Open Mod's service in this event loop against the simulated Reddit, and what its tests look at."""
+"""The service of Open Mod in this event loop against the simulated Reddit, and waits for its results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keywright_openmod.service.configuration import Configuration, load
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.reddit import RedditPlatform
-from keywright_openmod.service.schema import bind
+from keywright_openmod.service.schema import PendingEvents, bind
 from keywright_openmod.service.service import OpenModService
 from keywright_openmod.simulator import RedditSimulator
 
@@ -28,7 +28,7 @@ ASYNCPRAW_WARNS = pytest.mark.filterwarnings(
 
 
 def environment(reddit: RedditSimulator, redis_url: str, **more: str) -> dict[str, str]:
-    """The variables of a service that is pointed at the simulator."""
+    """Return the variables that point a service at the simulator."""
     chosen = reddit.settings
     return {
         "OPENMOD_SUBREDDIT": chosen.subreddit,
@@ -75,7 +75,7 @@ async def platform_of(
 
 @asynccontextmanager
 async def serving(configuration: Configuration) -> AsyncIterator[OpenModService]:
-    """Runs the service, and stops it cleanly; what it raised is raised here."""
+    """Run the service, and stop it cleanly. An error of the service is raised here."""
     service = OpenModService(configuration)
     task = asyncio.create_task(service.run())
     try:
@@ -92,7 +92,7 @@ async def database(redis_url: str) -> AsyncIterator[AsyncDatabase]:
 
 
 async def eventually(probe: Callable[[], T | None], what: str, *, seconds: float = 30.0) -> T:
-    """Look until the probe finds something true, and return it."""
+    """Call the probe until it returns something true, and return that."""
 
     async def asynchronous() -> T | None:
         return probe()
@@ -101,9 +101,24 @@ async def eventually(probe: Callable[[], T | None], what: str, *, seconds: float
 
 
 async def eventually_true(probe: Callable[[], Awaitable[T | None]], what: str, *, seconds: float = 30.0) -> T:
+    """Await the probe until it returns something true, and return that."""
     deadline = time.monotonic() + seconds
     while not (found := await probe()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what}")
         await asyncio.sleep(0.01)
     return found
+
+
+async def published(reddit: RedditSimulator, number: int) -> None:
+    """Wait for this many extracts."""
+    await eventually(lambda: len(reddit.extracts) >= number, f"{number} extracts", seconds=60)
+
+
+async def settled(db: AsyncDatabase) -> None:
+    """Wait until no event is pending."""
+
+    async def nothing_pending() -> bool:
+        return await db.run(PendingEvents().size()) == 0
+
+    await eventually_true(nothing_pending, "no event is pending", seconds=60)

@@ -1,4 +1,4 @@
-"""`keywright openmod`: events in, extracts out, and what it says when it cannot."""
+"""`keywright openmod`: events in, extracts out, exit codes and error messages."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from keywright import AsyncDatabase
 from keywright.errors import KeywrightError
 from keywright_openmod.commands.openmod import openmod
 from keywright_openmod.schema import EnforcementSet
 from keywright_openmod.simulator import RedditSimulator
 
-from .reddit_service import ASYNCPRAW_WARNS, configured, database, environment, eventually, serving
+from .reddit_service import ASYNCPRAW_WARNS, configured, environment, eventually, serving
 
 AUTHOR = {"id": "t2_author", "name": "jane_doe"}
 MODERATOR = {"id": "t2_mod", "name": "some_mod"}
@@ -59,7 +60,7 @@ def removal(**changed: Any) -> dict[str, Any]:
 
 
 class Ran:
-    """A command that ended."""
+    """The result of a command."""
 
     def __init__(self, code: int, output: str, errors: str) -> None:
         self.code = code
@@ -72,7 +73,7 @@ class Ran:
 
 
 def run(*arguments: str, given: str = "") -> Ran:
-    """The command in this process; an error has the exit code that `keywright` ends with."""
+    """Run the command in this process; an error has the exit code of `keywright`."""
     result = CliRunner().invoke(openmod, arguments, input=given)
     error = result.exception
     if isinstance(error, KeywrightError):
@@ -113,9 +114,9 @@ def test_a_removal_becomes_an_extract_that_can_be_listed_and_shown(at: str) -> N
     shown = run("show", extract, at).output
     assert shown.startswith("u/some_mod removed a post from r/mysub\n\n")
     assert "Some text" in shown
-    told = json.loads(run("show", extract, "--json", at).output)
-    assert told["title"] == listed["title"]
-    assert told["extract"] == {
+    shown_json = json.loads(run("show", extract, "--json", at).output)
+    assert shown_json["title"] == listed["title"]
+    assert shown_json["extract"] == {
         "type": "removelink",
         "actor": "t2_mod",
         "target": "t2_author",
@@ -171,9 +172,9 @@ def test_lines_that_cannot_be_recorded_are_reported_and_the_others_recorded(at: 
     ran = run("ingest", at, given=lines(SUBMIT, "{not json", '{"type": "Sing"}', "", unheard, removal()))
     assert ran.code == 1
     assert [each["line"] for each in ran.lines] == [1, 6]
-    told = ran.errors.splitlines()
-    assert [each.partition(":")[0] for each in told[:-1]] == ["line 2", "line 3", "line 5"]
-    assert told[-1] == "5 events: 2 recorded, 3 refused."
+    errors = ran.errors.splitlines()
+    assert [each.partition(":")[0] for each in errors[:-1]] == ["line 2", "line 3", "line 5"]
+    assert errors[-1] == "5 events: 2 recorded, 3 refused."
 
 
 @pytest.mark.parametrize(
@@ -255,7 +256,10 @@ def test_without_a_url_events_go_to_an_embedded_server_with_a_warning() -> None:
 
 
 @ASYNCPRAW_WARNS
-def test_enforce_once_checks_accounts_that_are_due_and_prints_the_result(redis_url: str) -> None:
+@pytest.mark.anyio
+async def test_enforce_once_checks_accounts_that_are_due_and_prints_the_result(
+    redis_url: str, reddit: RedditSimulator, db: AsyncDatabase
+) -> None:
     def enforce(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "keywright", "openmod", "enforce", "--once"],
@@ -266,30 +270,26 @@ def test_enforce_once_checks_accounts_that_are_due_and_prints_the_result(redis_u
             check=False,
         )
 
-    async def story() -> None:
-        async with RedditSimulator() as reddit, database(redis_url) as db:
-            author = reddit.world.join("jane_doe")
-            async with serving(configured(reddit, redis_url)):
-                post = reddit.world.post(author, "mysub", "title", "text")
-                reddit.world.moderate(reddit.moderator, "removelink", post, "mysub")
-                await eventually(lambda: reddit.extracts, "an extract")
-            variables = environment(reddit, redis_url)
-            reddit.world.delete_account(author)
-            due = dict.fromkeys([author.id, reddit.moderator.id], datetime(2020, 1, 1, tzinfo=UTC))
-            await db.run(EnforcementSet().schedule_many(due))
-            with reddit.faults.outage():
-                down = await asyncio.to_thread(enforce, variables)
-            assert (down.returncode, down.stdout) == (3, "")
-            reddit.faults.fail("/api/editusertext", 500)
-            undecided = await asyncio.to_thread(enforce, variables)
-            assert undecided.stdout == "1 are there, 0 forgotten, 1 undecided.\n"
-            assert undecided.returncode == 3
-            await db.run(EnforcementSet().schedule(author.id, datetime(2020, 1, 1, tzinfo=UTC)))
-            done = await asyncio.to_thread(enforce, variables)
-            assert (done.returncode, done.stdout) == (0, "0 are there, 1 forgotten, 0 undecided.\n")
-            assert "jane" not in reddit.bodies[0]
-
-    asyncio.run(story())
+    author = reddit.world.join("jane_doe")
+    async with serving(configured(reddit, redis_url)):
+        post = reddit.world.post(author, "mysub", "title", "text")
+        reddit.world.moderate(reddit.moderator, "removelink", post, "mysub")
+        await eventually(lambda: reddit.extracts, "an extract")
+    variables = environment(reddit, redis_url)
+    reddit.world.delete_account(author)
+    due = dict.fromkeys([author.id, reddit.moderator.id], datetime(2020, 1, 1, tzinfo=UTC))
+    await db.run(EnforcementSet().schedule_many(due))
+    with reddit.faults.outage():
+        down = await asyncio.to_thread(enforce, variables)
+    assert (down.returncode, down.stdout) == (3, "")
+    reddit.faults.fail("/api/editusertext", 500)
+    undecided = await asyncio.to_thread(enforce, variables)
+    assert undecided.stdout == "1 are there, 0 forgotten, 1 undecided.\n"
+    assert undecided.returncode == 3
+    await db.run(EnforcementSet().schedule(author.id, datetime(2020, 1, 1, tzinfo=UTC)))
+    done = await asyncio.to_thread(enforce, variables)
+    assert (done.returncode, done.stdout) == (0, "0 are there, 1 forgotten, 0 undecided.\n")
+    assert "jane" not in reddit.bodies[0]
 
 
 def test_the_simulator_prints_its_variables_and_stops_on_sigterm() -> None:

@@ -1,9 +1,9 @@
-"""The simulated Reddit, as an unmodified asyncpraw sees it."""
+"""The simulated Reddit, tested with an unmodified asyncpraw."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from keywright_openmod.simulator import RedditSimulator, SimulatorSettings
 
 from .reddit_service import ASYNCPRAW_WARNS
 
-pytestmark = ASYNCPRAW_WARNS
+pytestmark = [ASYNCPRAW_WARNS, pytest.mark.anyio]
 
 
 def client_of(reddit: RedditSimulator, **changed: str) -> Reddit:
@@ -33,167 +33,133 @@ def client_of(reddit: RedditSimulator, **changed: str) -> Reddit:
     return Reddit(**settings | changed)
 
 
-def with_client(work: Callable[[RedditSimulator, Reddit], Awaitable[None]], **changed: str) -> None:
-    async def session() -> None:
-        async with RedditSimulator() as reddit, client_of(reddit, **changed) as client:
-            await work(reddit, client)
-
-    asyncio.run(session())
+@pytest.fixture
+async def client(reddit: RedditSimulator) -> AsyncIterator[Reddit]:
+    async with client_of(reddit) as opened:
+        yield opened
 
 
-def test_asyncpraw_logs_in_and_learns_who_it_is() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        me: Any = await client.user.me()
-        assert (me.name, f"t2_{me.id}") == (reddit.app.name, reddit.app.id)
-
-    with_client(story)
+async def test_asyncpraw_logs_in_and_learns_who_it_is(reddit: RedditSimulator, client: Reddit) -> None:
+    me: Any = await client.user.me()
+    assert (me.name, f"t2_{me.id}") == (reddit.app.name, reddit.app.id)
 
 
-def test_a_wrong_password_is_refused() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
+async def test_a_wrong_password_is_refused(reddit: RedditSimulator) -> None:
+    async with client_of(reddit, password="another") as client:
         with pytest.raises(OAuthException, match="invalid_grant"):
             await client.user.me()
 
-    with_client(story, password="another")
+
+async def test_an_expired_token_is_renewed(reddit: RedditSimulator, client: Reddit) -> None:
+    await client.user.me()
+    reddit.forget_tokens()
+    await client.user.me(use_cache=False)
+    assert [each.status for each in reddit.answered if each.path == "/api/v1/me"] == [200, 401, 200]
 
 
-def test_an_expired_token_is_renewed() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        await client.user.me()
-        reddit.forget_tokens()
+async def test_the_moderation_log_is_listed_newest_first_over_pages(
+    reddit: RedditSimulator, client: Reddit
+) -> None:
+    author = reddit.world.join("author")
+    posts = [reddit.world.post(author, "mysub", f"post {each}") for each in range(130)]
+    made = [reddit.world.moderate(reddit.moderator, "removelink", each, "mysub").id for each in posts]
+    here = await client.subreddit("mysub")
+    assert [each.id async for each in here.mod.log(limit=None)] == made[::-1]
+    assert [each.status for each in reddit.answered if each.path.endswith("/log")] == [200, 200]
+
+
+async def test_only_moderators_read_the_log(reddit: RedditSimulator, client: Reddit) -> None:
+    reddit.world.found("elsewhere")
+    here = await client.subreddit("elsewhere")
+    with pytest.raises(Forbidden):
+        await anext(aiter(here.mod.log()))
+
+
+async def test_a_deleted_post_an_orphaned_post_and_a_removed_post_differ(
+    reddit: RedditSimulator, client: Reddit
+) -> None:
+    people = reddit.populate(3)
+    posts = [reddit.world.post(each, "mysub", "title", "text") for each in people]
+    reddit.world.delete(posts[0])
+    reddit.world.delete_account(people[1])
+    reddit.world.moderate(reddit.moderator, "removelink", posts[2], "mysub")
+    found: list[Any] = [each async for each in client.info(fullnames=[each.id for each in posts])]
+    assert [each.selftext for each in found] == ["[deleted]", "text", "text"]
+    assert [each.author for each in found[:2]] == [None, None]
+    assert found[2].author.name == people[2].name
+    assert [each.removed_by_category for each in found] == ["deleted", None, "moderator"]
+
+
+async def test_deleted_and_suspended_accounts_differ(reddit: RedditSimulator, client: Reddit) -> None:
+    there, suspended, deleted = reddit.populate(3)
+    reddit.world.suspend(suspended)
+    reddit.world.delete_account(deleted)
+    found: Any = await client.redditor(suspended.name, fetch=True)
+    assert found.is_suspended
+    with pytest.raises(NotFound):
+        await client.redditor(deleted.name, fetch=True)
+    ids = [there.id, suspended.id, deleted.id]
+    names = [each.name async for each in client.redditors.partial_redditors(ids)]
+    assert names == [there.name, suspended.name]
+
+
+async def test_a_post_is_made_edited_and_listed(reddit: RedditSimulator, client: Reddit) -> None:
+    target = await client.subreddit("mysub_log")
+    made: Any = await target.submit("a title", selftext="a body")
+    await made.edit("another body")
+    assert reddit.bodies == ["another body"]
+    me: Any = await client.user.me()
+    listed: list[Any] = [each async for each in me.submissions.new()]
+    assert [(each.title, each.selftext) for each in listed] == [("a title", "another body")]
+
+
+async def test_edited_submissions_are_listed_by_the_time_of_the_edit(
+    reddit: RedditSimulator, client: Reddit
+) -> None:
+    author = reddit.world.join("author")
+    first, second = (reddit.world.post(author, "mysub", "title", "text") for _ in range(2))
+    remark = reddit.world.comment(author, first, "remark")
+    for each in (second, remark, first):
+        reddit.world.edit(each, "changed")
+    here = await client.subreddit("mysub")
+    found = [each.fullname async for each in here.mod.edited()]
+    assert found == [first.id, remark.id, second.id]
+
+
+async def test_faults_can_be_set_and_cleared(reddit: RedditSimulator, client: Reddit) -> None:
+    await client.user.me()
+    reddit.faults.rate_limit(30)
+    with pytest.raises(TooManyRequests) as limited:
         await client.user.me(use_cache=False)
-        assert [each.status for each in reddit.answered if each.path == "/api/v1/me"] == [200, 401, 200]
-
-    with_client(story)
-
-
-def test_the_moderation_log_is_listed_newest_first_over_pages() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        author = reddit.world.join("author")
-        posts = [reddit.world.post(author, "mysub", f"post {each}") for each in range(130)]
-        made = [reddit.world.moderate(reddit.moderator, "removelink", each, "mysub").id for each in posts]
-        here = await client.subreddit("mysub")
-        assert [each.id async for each in here.mod.log(limit=None)] == made[::-1]
-        assert [each.status for each in reddit.answered if each.path.endswith("/log")] == [200, 200]
-
-    with_client(story)
-
-
-def test_only_moderators_read_the_log() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        reddit.world.found("elsewhere")
-        here = await client.subreddit("elsewhere")
-        with pytest.raises(Forbidden):
-            await anext(aiter(here.mod.log()))
-
-    with_client(story)
-
-
-def test_a_deleted_post_an_orphaned_post_and_a_removed_post_differ() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        people = reddit.populate(3)
-        posts = [reddit.world.post(each, "mysub", "title", "text") for each in people]
-        reddit.world.delete(posts[0])
-        reddit.world.delete_account(people[1])
-        reddit.world.moderate(reddit.moderator, "removelink", posts[2], "mysub")
-        found: list[Any] = [each async for each in client.info(fullnames=[each.id for each in posts])]
-        assert [each.selftext for each in found] == ["[deleted]", "text", "text"]
-        assert [each.author for each in found[:2]] == [None, None]
-        assert found[2].author.name == people[2].name
-        assert [each.removed_by_category for each in found] == ["deleted", None, "moderator"]
-
-    with_client(story)
-
-
-def test_deleted_and_suspended_accounts_differ() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        there, suspended, deleted = reddit.populate(3)
-        reddit.world.suspend(suspended)
-        reddit.world.delete_account(deleted)
-        found: Any = await client.redditor(suspended.name, fetch=True)
-        assert found.is_suspended
-        with pytest.raises(NotFound):
-            await client.redditor(deleted.name, fetch=True)
-        ids = [there.id, suspended.id, deleted.id]
-        names = [each.name async for each in client.redditors.partial_redditors(ids)]
-        assert names == [there.name, suspended.name]
-
-    with_client(story)
-
-
-def test_a_post_is_made_edited_and_listed() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        target = await client.subreddit("mysub_log")
-        made: Any = await target.submit("a title", selftext="a body")
-        await made.edit("another body")
-        assert reddit.bodies == ["another body"]
-        me: Any = await client.user.me()
-        listed: list[Any] = [each async for each in me.submissions.new()]
-        assert [(each.title, each.selftext) for each in listed] == [("a title", "another body")]
-
-    with_client(story)
-
-
-def test_edited_submissions_are_listed_by_the_time_of_the_edit() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        author = reddit.world.join("author")
-        first, second = (reddit.world.post(author, "mysub", "title", "text") for _ in range(2))
-        remark = reddit.world.comment(author, first, "remark")
-        for each in (second, remark, first):
-            reddit.world.edit(each, "changed")
-        here = await client.subreddit("mysub")
-        found = [each.fullname async for each in here.mod.edited()]
-        assert found == [first.id, remark.id, second.id]
-
-    with_client(story)
-
-
-def test_faults_can_be_set_and_cleared() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        await client.user.me()
-        reddit.faults.rate_limit(30)
-        with pytest.raises(TooManyRequests) as limited:
-            await client.user.me(use_cache=False)
-        assert limited.value.retry_after == "30"
-        reddit.faults.clear()
-        reddit.faults.fail("/api/v1/me", 404)
-        with pytest.raises(NotFound):
-            await client.user.me(use_cache=False)
+    assert limited.value.retry_after == "30"
+    reddit.faults.clear()
+    reddit.faults.fail("/api/v1/me", 404)
+    with pytest.raises(NotFound):
         await client.user.me(use_cache=False)
-
-    with_client(story)
-
-
-def test_a_reply_can_be_lost_after_the_post_was_made() -> None:
-    async def story(reddit: RedditSimulator, client: Reddit) -> None:
-        target = await client.subreddit("mysub_log")
-        reddit.faults.fail("/api/submit", 500, times=3, done=True)
-        with pytest.raises(ServerError):
-            await target.submit("a title", selftext="a body")
-        assert (
-            len(reddit.extracts) == 3
-        )  # asyncpraw sends it again and again, which is why the service does not
-
-    with_client(story)
+    await client.user.me(use_cache=False)
 
 
-def test_traffic_is_the_same_for_the_same_seed() -> None:
-    async def told(seed: int) -> list[str]:
-        async with RedditSimulator() as reddit:
-            reddit.start_traffic(rate=100_000, seed=seed)
-            while len(reddit.world.submissions) < 40:  # noqa: ASYNC110  # the world tells no one
-                await asyncio.sleep(0)
-            return [each.title or each.body for each in list(reddit.world.submissions.values())[:40]]
-
-    first, second, other = (asyncio.run(told(seed)) for seed in (1, 1, 2))
-    assert first == second != other
+async def test_a_reply_can_be_lost_after_the_post_was_made(reddit: RedditSimulator, client: Reddit) -> None:
+    target = await client.subreddit("mysub_log")
+    reddit.faults.fail("/api/submit", 500, times=3, done=True)
+    with pytest.raises(ServerError):
+        await target.submit("a title", selftext="a body")
+    assert len(reddit.extracts) == 3, "asyncpraw retries, which is why the service keeps it from retrying"
 
 
-def test_a_port_in_use_is_an_error_that_names_it() -> None:
-    async def story() -> None:
-        async with RedditSimulator() as reddit:
-            with pytest.raises(UsageError, match=str(reddit.port)):
-                async with RedditSimulator(SimulatorSettings(port=reddit.port)):
-                    pass
+async def first_texts(seed: int) -> list[str]:
+    async with RedditSimulator() as reddit:
+        reddit.start_traffic(rate=100_000, seed=seed)
+        while len(reddit.world.submissions) < 40:  # noqa: ASYNC110  # the world has no event to wait for
+            await asyncio.sleep(0)
+        return [each.title or each.body for each in list(reddit.world.submissions.values())[:40]]
 
-    asyncio.run(story())
+
+async def test_traffic_is_the_same_for_the_same_seed() -> None:
+    assert await first_texts(seed=1) == await first_texts(seed=1) != await first_texts(seed=2)
+
+
+async def test_a_port_in_use_is_an_error_that_names_it(reddit: RedditSimulator) -> None:
+    with pytest.raises(UsageError, match=str(reddit.port)):
+        async with RedditSimulator(SimulatorSettings(port=reddit.port)):
+            pass

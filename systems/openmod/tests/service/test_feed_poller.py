@@ -1,9 +1,8 @@
-"""Reading a feed on: what was read is pending, and stays read."""
+"""The feed poller: entries become pending events once."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -19,12 +18,14 @@ from keywright_openmod.simulator import RedditSimulator, World
 
 from ..reddit_service import ASYNCPRAW_WARNS, credentials
 
-pytestmark = ASYNCPRAW_WARNS
+pytestmark = [ASYNCPRAW_WARNS, pytest.mark.anyio]
 
 NOON = datetime(2024, 1, 2, 12, tzinfo=UTC)
 
 
-class Scene(NamedTuple):
+class WatchedSubreddit(NamedTuple):
+    """A subreddit of the simulator and a database, with one clock."""
+
     reddit: RedditSimulator
     db: AsyncDatabase
     clock: ManualClock
@@ -35,8 +36,8 @@ class Scene(NamedTuple):
         post = self.reddit.world.post(author, "mysub", "title")
         self.reddit.world.moderate(self.reddit.moderator, "removelink", post, "mysub")
 
-    async def read(self) -> int:
-        """A process that has just started reads the log; how much was pending, which is handled then."""
+    async def poll(self) -> int:
+        """Poll the log as a new process, and return the number of pending events, which are removed."""
         log = reddit_feeds(self.connection, "mysub")[0]
         every = timedelta(seconds=1)
         await FeedReader(self.db, log, "mysub", backfill=timedelta(minutes=1), every=every).step()
@@ -46,40 +47,35 @@ class Scene(NamedTuple):
         return len(pending)
 
 
-def told(redis_url: str, story: Callable[[Scene], Awaitable[None]]) -> None:
-    async def session() -> None:
-        clock = ManualClock(NOON)
-        world = World(clock=lambda: clock.now().timestamp())
-        async with (
-            RedditSimulator(world=world) as reddit,
-            aconnect(redis_url, *bind(), clock=clock) as db,
-            RedditConnection(credentials(reddit)) as connection,
-        ):
-            await story(Scene(reddit, db, clock, connection))
-
-    asyncio.run(session())
+@pytest.fixture
+async def watched(redis_url: str) -> AsyncIterator[WatchedSubreddit]:
+    clock = ManualClock(NOON)
+    world = World(clock=lambda: clock.now().timestamp())
+    async with (
+        RedditSimulator(world=world) as reddit,
+        aconnect(redis_url, *bind(), clock=clock) as db,
+        RedditConnection(credentials(reddit)) as connection,
+    ):
+        yield WatchedSubreddit(reddit, db, clock, connection)
 
 
-def test_a_restart_reads_the_last_entries_again_as_some_may_have_appeared_late(redis_url: str) -> None:
-    async def story(scene: Scene) -> None:
-        scene.moderate()
-        assert await scene.read() == 1
-        scene.clock.advance(hours=1)
-        assert await scene.read() == 1
-
-    told(redis_url, story)
+async def test_a_restart_reads_the_last_entries_again_as_some_may_have_appeared_late(
+    watched: WatchedSubreddit,
+) -> None:
+    watched.moderate()
+    assert await watched.poll() == 1
+    watched.clock.advance(hours=1)
+    assert await watched.poll() == 1
 
 
 @pytest.mark.parametrize("days", [13.5, 14, 30])
-def test_entries_whose_markers_may_have_expired_are_not_read_again(redis_url: str, days: float) -> None:
+async def test_entries_whose_markers_may_have_expired_are_not_read_again(
+    watched: WatchedSubreddit, days: float
+) -> None:
     """In a quiet subreddit the newest entry may be weeks old; handled again it would be published again."""
-
-    async def story(scene: Scene) -> None:
-        scene.moderate()
-        assert await scene.read() == 1
-        scene.clock.advance(days=days)
-        assert await scene.read() == 0
-        scene.moderate()
-        assert await scene.read() == 1
-
-    told(redis_url, story)
+    watched.moderate()
+    assert await watched.poll() == 1
+    watched.clock.advance(days=days)
+    assert await watched.poll() == 0
+    watched.moderate()
+    assert await watched.poll() == 1

@@ -1,10 +1,10 @@
-"""A Platform without Reddit: posts are made once, and forgetting needs nobody's memory."""
+"""The platform without Reddit: posts are made once, and erasure needs no earlier event."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
+
+import pytest
 
 from keywright import AsyncDatabase
 from keywright_openmod.events import decode_event
@@ -15,7 +15,8 @@ from keywright_openmod.service.schema import LocalPost
 from keywright_openmod.settings import Settings
 
 from ..reddit_double import Death, Fate, mortal
-from ..reddit_service import database
+
+pytestmark = pytest.mark.anyio
 
 SETTINGS = Settings(target_subreddit="mysub_log")
 REMOVAL: dict[str, Any] = {
@@ -30,33 +31,24 @@ REMOVAL: dict[str, Any] = {
 DELETION = {"type": "PostDelete", "postId": "t3_post", "source": 1, "author": {"id": "t2_author"}}
 
 
-def told(redis_url: str, story: Callable[[AsyncDatabase], Awaitable[None]]) -> None:
-    async def session() -> None:
-        async with database(redis_url) as db:
-            await story(db)
-
-    asyncio.run(session())
-
-
 async def ingested(db: AsyncDatabase, event: dict[str, Any]) -> HandledEvent:
     platform = LocalPlatform(db)
     platform.tell(event)
     return await Recorder(db, platform, SETTINGS).handle(decode_event(event))
 
 
-def test_a_submission_is_erased_though_its_moderator_is_unknown(redis_url: str) -> None:
-    async def story(db: AsyncDatabase) -> None:
-        made = (await ingested(db, REMOVAL)).post
-        assert made is not None
-        await db.run(CacheHash("t2_mod").delete())  # as 28 days do
-        assert (await ingested(db, DELETION)).outcome is EventOutcome.RECORDED
-        found = await db.run(LocalPost(made).get())
-        assert found is not None
-        assert "Some text" not in found.body
-        assert "jane" not in found.body
-        assert "unavailable" in found.body
-
-    told(redis_url, story)
+async def test_a_submission_is_erased_though_its_moderator_is_unknown(
+    redis_url: str, db: AsyncDatabase
+) -> None:
+    made = (await ingested(db, REMOVAL)).post
+    assert made is not None
+    await db.run(CacheHash("t2_mod").delete())  # as if it had expired
+    assert (await ingested(db, DELETION)).outcome is EventOutcome.RECORDED
+    found = await db.run(LocalPost(made).get())
+    assert found is not None
+    assert "Some text" not in found.body
+    assert "jane" not in found.body
+    assert "unavailable" in found.body
 
 
 async def posts_with(db: AsyncDatabase, marker: str) -> list[str]:
@@ -65,23 +57,22 @@ async def posts_with(db: AsyncDatabase, marker: str) -> list[str]:
     return [post for post, found in zip(posts, bodies, strict=True) if found and marker in found.body]
 
 
-def test_a_crash_during_a_submission_does_not_cause_a_duplicate_post(redis_url: str) -> None:
-    async def story(db: AsyncDatabase) -> None:
-        for steps in range(20):
-            marker = f"{steps:064x}"
-            dying = LocalPlatform(mortal(db, Fate(steps)))
-            try:
-                await dying.submit("mysub_log", "title", f"`openmod-{marker}`")
-            except Death:
-                survived = False
-            else:
-                survived = True
-            made = await posts_with(db, marker)
-            found = await LocalPlatform(db).find_submission("mysub_log", f"openmod-{marker}")
-            assert made == ([found] if found else []), steps
-            if survived:
-                assert found
-                return
-        raise AssertionError("it never ended")
-
-    told(redis_url, story)
+async def test_a_crash_during_a_submission_does_not_cause_a_duplicate_post(
+    redis_url: str, db: AsyncDatabase
+) -> None:
+    for steps in range(20):
+        marker = f"{steps:064x}"
+        dying = LocalPlatform(mortal(db, Fate(steps)))
+        try:
+            await dying.submit("mysub_log", "title", f"`openmod-{marker}`")
+        except Death:
+            survived = False
+        else:
+            survived = True
+        made = await posts_with(db, marker)
+        found = await LocalPlatform(db).find_submission("mysub_log", f"openmod-{marker}")
+        assert made == ([found] if found else []), steps
+        if survived:
+            assert found
+            return
+    raise AssertionError("the submission never completed")

@@ -37,14 +37,14 @@ backfill = "24h"
 """
 
 
-def test_the_environment_alone_is_enough() -> None:
+def test_environment_variables_are_sufficient() -> None:
     found = load(environment=ENOUGH)
     assert (found.subreddit, found.installation.target_subreddit) == ("mysub", "mysub_log")
     assert (found.poll, found.backfill) == (timedelta(seconds=10), timedelta())
     assert found.watch == ("log", "posts", "comments", "edits")
 
 
-def test_a_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
+def test_environment_variables_override_the_file(tmp_path: Path) -> None:
     path = tmp_path / "openmod.toml"
     path.write_text(FILE)
     found = load(path, {"OPENMOD_POLL": "5s", "OPENMOD_WATCH": "log, posts"})
@@ -55,8 +55,8 @@ def test_a_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["my sub", "r/my:sub", "https://www.reddit.com/r/mysub"])
-def test_what_cannot_be_a_subreddit_is_not_watched(name: str) -> None:
-    with pytest.raises(UsageError, match="subreddit must name a subreddit"):
+def test_an_invalid_subreddit_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="subreddit must be the name of a subreddit"):
         load(environment=ENOUGH | {"OPENMOD_SUBREDDIT": name})
 
 
@@ -65,7 +65,7 @@ def test_credentials_are_never_shown() -> None:
 
 
 @pytest.mark.parametrize("missing", ENOUGH)
-def test_what_is_missing_is_named(missing: str) -> None:
+def test_a_missing_setting_is_an_error_that_names_it(missing: str) -> None:
     given = {name: value for name, value in ENOUGH.items() if name != missing}
     with pytest.raises(UsageError) as refused:
         load(environment=given)
@@ -88,7 +88,7 @@ def test_what_is_missing_is_named(missing: str) -> None:
         ("subreddit = ", "is not TOML"),
     ],
 )
-def test_what_cannot_be_understood_is_refused(tmp_path: Path, line: str, said: str) -> None:
+def test_an_invalid_configuration_is_refused(tmp_path: Path, line: str, said: str) -> None:
     path = tmp_path / "openmod.toml"
     path.write_text(line)
     given = {name: value for name, value in ENOUGH.items() if "SUBREDDIT" not in name or "[" in line}
@@ -96,7 +96,7 @@ def test_what_cannot_be_understood_is_refused(tmp_path: Path, line: str, said: s
         load(path, given | {"OPENMOD_TARGET_SUBREDDIT": "mysub_log"})
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.toml"):
         load(tmp_path / "none.toml", ENOUGH)
 

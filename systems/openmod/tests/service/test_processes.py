@@ -1,23 +1,22 @@
-"""The service as processes of their own: killed, started again, several at once."""
+"""The service as separate processes: killed, restarted, several at once."""
 
 from __future__ import annotations
 
-import asyncio
 import signal
 from collections import Counter
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from keywright import AsyncDatabase
 from keywright_openmod.schema import ExtractHash, ModActionSet
-from keywright_openmod.service.schema import PendingEvents
 from keywright_openmod.simulator import RedditSimulator, SimulatedSubmission
 from service_processes import launched
 
-from ..reddit_service import ASYNCPRAW_WARNS, database, environment, eventually, eventually_true
+from ..reddit_service import ASYNCPRAW_WARNS, environment, eventually, published, settled
 
-pytestmark = ASYNCPRAW_WARNS
-
+pytestmark = [ASYNCPRAW_WARNS, pytest.mark.anyio]
 
 serving = partial(launched, "openmod", "serve")
 
@@ -30,17 +29,6 @@ def moderated(reddit: RedditSimulator, number: int) -> list[SimulatedSubmission]
     return posts
 
 
-async def published(reddit: RedditSimulator, number: int) -> None:
-    await eventually(lambda: len(reddit.extracts) >= number, f"{number} extracts", seconds=60)
-
-
-async def settled(db: AsyncDatabase) -> None:
-    async def nothing_pending() -> bool:
-        return await db.run(PendingEvents().size()) == 0
-
-    await eventually_true(nothing_pending, "no event is pending", seconds=60)
-
-
 async def assert_each_disclosed_once(
     reddit: RedditSimulator, db: AsyncDatabase, posts: list[SimulatedSubmission]
 ) -> None:
@@ -51,84 +39,74 @@ async def assert_each_disclosed_once(
     assert all([await db.run(ExtractHash(each.id).get()) for each in public])
 
 
-def test_killed_again_and_again_no_event_is_lost_and_no_post_is_made_twice(
-    redis_url: str, tmp_path: Path
+async def test_killed_repeatedly_the_service_loses_no_event_and_makes_no_duplicate_post(
+    redis_url: str, tmp_path: Path, reddit: RedditSimulator, db: AsyncDatabase
 ) -> None:
-    async def story() -> None:
-        async with RedditSimulator() as reddit, database(redis_url) as db:
-            variables = environment(reddit, redis_url, OPENMOD_HOLD="2s")
-            posts: list[SimulatedSubmission] = []
-            for stop_at in (3, 15, 30):
-                posts += moderated(reddit, 20)
-                with serving(variables=variables, log=tmp_path / "log") as process:
-                    await published(reddit, stop_at)
-                    # Public, and perhaps not recorded: the worst moment there is.
-                    process.signal(signal.SIGKILL)
-                    assert await process.ended() == -signal.SIGKILL
-            assert len(reddit.extracts) < 60
-            with serving(variables=variables, log=tmp_path / "log") as process:
-                await published(reddit, 60)
-                await settled(db)
-                process.signal(signal.SIGTERM)
-                assert await process.ended() == 0
-            await assert_each_disclosed_once(reddit, db, posts)
-
-    asyncio.run(story())
+    variables = environment(reddit, redis_url, OPENMOD_HOLD="2s")
+    posts: list[SimulatedSubmission] = []
+    for stop_at in (3, 15, 30):
+        posts += moderated(reddit, 20)
+        with serving(variables=variables, log=tmp_path / "log") as process:
+            await published(reddit, stop_at)
+            # The posts are public, but perhaps not recorded yet.
+            process.signal(signal.SIGKILL)
+            assert await process.ended() == -signal.SIGKILL
+    assert len(reddit.extracts) < 60
+    with serving(variables=variables, log=tmp_path / "log") as process:
+        await published(reddit, 60)
+        await settled(db)
+        process.signal(signal.SIGTERM)
+        assert await process.ended() == 0
+    await assert_each_disclosed_once(reddit, db, posts)
 
 
-def test_killed_right_after_a_post_was_made_it_is_found_again(redis_url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with RedditSimulator() as reddit, database(redis_url) as db:
-            variables = environment(reddit, redis_url, OPENMOD_HOLD="2s")
-            reddit.faults.fail("/api/submit", None, times=8, done=True)
-            posts = moderated(reddit, 3)
-            with serving(variables=variables, log=tmp_path / "log") as process:
-                await eventually(lambda: len(reddit.extracts) == 3, "all are public")
-                process.signal(signal.SIGKILL)
-                await process.ended()
-            assert await db.run(ModActionSet(posts[0].id).members()) == []
-            reddit.faults.clear()
-            with serving(variables=variables, log=tmp_path / "log") as process:
-                await settled(db)
-                process.signal(signal.SIGTERM)
-                assert await process.ended() == 0
-            await assert_each_disclosed_once(reddit, db, posts)
-
-    asyncio.run(story())
+async def test_a_post_that_was_made_just_before_a_kill_is_found_again(
+    redis_url: str, tmp_path: Path, reddit: RedditSimulator, db: AsyncDatabase
+) -> None:
+    variables = environment(reddit, redis_url, OPENMOD_HOLD="2s")
+    reddit.faults.fail("/api/submit", None, times=8, done=True)
+    posts = moderated(reddit, 3)
+    with serving(variables=variables, log=tmp_path / "log") as process:
+        await eventually(lambda: len(reddit.extracts) == 3, "all extracts are public")
+        process.signal(signal.SIGKILL)
+        await process.ended()
+    assert await db.run(ModActionSet(posts[0].id).members()) == []
+    reddit.faults.clear()
+    with serving(variables=variables, log=tmp_path / "log") as process:
+        await settled(db)
+        process.signal(signal.SIGTERM)
+        assert await process.ended() == 0
+    await assert_each_disclosed_once(reddit, db, posts)
 
 
-def test_two_processes_share_the_work(redis_url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with RedditSimulator() as reddit, database(redis_url) as db:
-            variables = environment(reddit, redis_url)
-            with (
-                serving(variables=variables, log=tmp_path / "one"),
-                serving(variables=variables, log=tmp_path / "two"),
-            ):
-                await eventually(
-                    lambda: [each.path for each in reddit.answered].count("/api/v1/me") >= 2, "both are there"
-                )
-                posts = moderated(reddit, 25)
-                await published(reddit, 25)
-                await settled(db)
-            await assert_each_disclosed_once(reddit, db, posts)
-
-    asyncio.run(story())
+async def test_two_processes_share_the_work(
+    redis_url: str, tmp_path: Path, reddit: RedditSimulator, db: AsyncDatabase
+) -> None:
+    variables = environment(reddit, redis_url)
+    with (
+        serving(variables=variables, log=tmp_path / "one"),
+        serving(variables=variables, log=tmp_path / "two"),
+    ):
+        await eventually(
+            lambda: [each.path for each in reddit.answered].count("/api/v1/me") >= 2, "both processes run"
+        )
+        posts = moderated(reddit, 25)
+        await published(reddit, 25)
+        await settled(db)
+    await assert_each_disclosed_once(reddit, db, posts)
 
 
-def test_the_log_of_a_process_has_no_credentials(redis_url: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with RedditSimulator() as reddit:
-            variables = environment(reddit, redis_url)
-            with serving(variables=variables, log=tmp_path / "log") as process:
-                moderated(reddit, 1)
-                reddit.faults.fail("/api/v1/access_token", 503)
-                await eventually(lambda: len(reddit.extracts) == 1, "an extract")
-                process.signal(signal.SIGTERM)
-                assert await process.ended() == 0
-            log = (tmp_path / "log").read_text()
-            assert "stopped" in log
-            for secret in (reddit.settings.password, reddit.settings.client_secret):
-                assert secret not in log
-
-    asyncio.run(story())
+async def test_the_log_of_a_process_has_no_credentials(
+    redis_url: str, tmp_path: Path, reddit: RedditSimulator
+) -> None:
+    variables = environment(reddit, redis_url)
+    with serving(variables=variables, log=tmp_path / "log") as process:
+        moderated(reddit, 1)
+        reddit.faults.fail("/api/v1/access_token", 503)
+        await eventually(lambda: len(reddit.extracts) == 1, "an extract")
+        process.signal(signal.SIGTERM)
+        assert await process.ended() == 0
+    log = (tmp_path / "log").read_text()
+    assert "stopped" in log
+    for secret in (reddit.settings.password, reddit.settings.client_secret):
+        assert secret not in log

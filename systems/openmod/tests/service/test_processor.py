@@ -1,13 +1,13 @@
-"""Events that are handled at once, and what becomes of several failures."""
+"""The event processor: concurrent events, several of which fail."""
 
 from __future__ import annotations
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
 
+from keywright import AsyncDatabase
 from keywright_openmod.platform import Thing
 from keywright_openmod.recorder import Recorder
 from keywright_openmod.service.connection import RedditConnection
@@ -19,9 +19,9 @@ from keywright_openmod.settings import Settings
 from keywright_openmod.simulator import RedditSimulator
 from keywright_service.errors import PlatformTroubleError
 
-from ..reddit_service import ASYNCPRAW_WARNS, credentials, database
+from ..reddit_service import ASYNCPRAW_WARNS
 
-pytestmark = ASYNCPRAW_WARNS
+pytestmark = [ASYNCPRAW_WARNS, pytest.mark.anyio]
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -34,30 +34,24 @@ class Troubled(RedditPlatform):
         if thing == "t3_1":
             raise PlatformTroubleError("Reddit", thing, "an outage")
         if thing == "t3_2":
-            raise RecursionError("a mistake of ours")
+            raise RecursionError("a bug")
         return await super().thing(thing)
 
 
 @pytest.mark.parametrize("second", [None, "t3_2"])
-def test_a_bug_is_raised_though_an_outage_came_first(redis_url: str, second: str | None) -> None:
-    async def story() -> None:
-        async with (
-            RedditSimulator() as reddit,
-            database(redis_url) as db,
-            RedditConnection(credentials(reddit)) as connection,
-        ):
-            platform = Troubled(connection, "mysub")
-            recorder = Recorder(db, platform, Settings(target_subreddit="mysub_log"))
-            handler = EventHandler(db, recorder, idle=SECOND, hold=60 * SECOND)
-            post = reddit.world.post(reddit.world.join("author"), "mysub", "title")
-            for place, thing in enumerate(filter(None, ("t3_1", second, post.id))):
-                event = msgspec.json.encode(about(thing, "Submit")).decode()
-                await db.run(PendingEvents().schedule(event, LONG_AGO + place * SECOND))
-            with pytest.raises(RecursionError if second else PlatformTroubleError):
-                await handler.step()
-            left = await db.run(PendingEvents().members())
-            assert sorted(msgspec.json.decode(event)["post"]["id"] for event in left) == sorted(
-                filter(None, ("t3_1", second))
-            )
-
-    asyncio.run(story())
+async def test_a_bug_is_raised_though_an_outage_came_first(
+    second: str | None, reddit: RedditSimulator, db: AsyncDatabase, connection: RedditConnection
+) -> None:
+    platform = Troubled(connection, "mysub")
+    recorder = Recorder(db, platform, Settings(target_subreddit="mysub_log"))
+    handler = EventHandler(db, recorder, idle=SECOND, hold=60 * SECOND)
+    post = reddit.world.post(reddit.world.join("author"), "mysub", "title")
+    for place, thing in enumerate(filter(None, ("t3_1", second, post.id))):
+        event = msgspec.json.encode(about(thing, "Submit")).decode()
+        await db.run(PendingEvents().schedule(event, LONG_AGO + place * SECOND))
+    with pytest.raises(RecursionError if second else PlatformTroubleError):
+        await handler.step()
+    left = await db.run(PendingEvents().members())
+    assert sorted(msgspec.json.decode(event)["post"]["id"] for event in left) == sorted(
+        filter(None, ("t3_1", second))
+    )

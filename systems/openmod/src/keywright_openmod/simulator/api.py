@@ -175,8 +175,8 @@ class RedditApi:
         here = self.world.subreddit(request.path_params["subreddit"])
         if user.id not in here.moderators:
             return _refusal(403)
-        edited = [each for each in self._alive(request) if each.edited is not None]
-        return self._listed(sorted(edited, key=lambda each: each.edited or 0.0), request)
+        edited = self.world.edited.values()
+        return self._listed([each for each in edited if each.subreddit is here and not each.deleted], request)
 
     async def _new(self, request: Request, user: SimulatedUser) -> Response:
         return self._listed([each for each in self._alive(request) if each.is_post], request)

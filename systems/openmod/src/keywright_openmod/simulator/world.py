@@ -84,6 +84,8 @@ class World:
         self.users: dict[str, SimulatedUser] = {}
         self.subreddits: dict[str, SimulatedSubreddit] = {}
         self.submissions: dict[str, SimulatedSubmission] = {}
+        self.edited: dict[str, SimulatedSubmission] = {}
+        """Edited submissions, the last edited one last. Times of two edits may be equal."""
         self.log: list[LogEntry] = []
 
     def join(self, name: str, *, employee: bool = False) -> SimulatedUser:
@@ -128,6 +130,8 @@ class World:
     def edit(self, submission: SimulatedSubmission, body: str) -> None:
         submission.body = body
         submission.edited = self._clock()
+        self.edited.pop(submission.id, None)
+        self.edited[submission.id] = submission
 
     def delete(self, submission: SimulatedSubmission) -> None:
         """Delete a submission as its author."""
