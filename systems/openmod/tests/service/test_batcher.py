@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from keywright_openmod.service.batcher import Together
+from keywright_openmod.service.batcher import LookupBatcher
 
 pytestmark = pytest.mark.anyio
 
@@ -21,7 +21,7 @@ async def test_an_unexpected_error_reaches_every_caller_and_later_requests_work(
             raise OverflowError("unexpected")
         return {name: name.upper() for name in names}
 
-    questions = Together(ask, most=2)
+    questions = LookupBatcher(ask, batch_size=2)
     async with asyncio.timeout(5):
         asked = [questions.get(name) for name in ("a", "b", "c")]
         answers = await asyncio.gather(*asked, return_exceptions=True)
@@ -37,7 +37,7 @@ async def test_lookups_of_one_loop_iteration_share_the_fewest_possible_requests(
         requests.append(names)
         return {name: name.upper() for name in names if name != "n1"}
 
-    questions = Together(ask, most=2)
+    questions = LookupBatcher(ask, batch_size=2)
     names = [f"n{place}" for place in range(number)]
     answers = await asyncio.gather(*(questions.get(name) for name in names))
     assert answers == [None if name == "n1" else name.upper() for name in names]

@@ -15,9 +15,9 @@ from keywright_openmod.platform import Thing
 from keywright_openmod.recorder import Recorder
 from keywright_openmod.schema import CacheHash
 from keywright_openmod.service.connection import RedditConnection
-from keywright_openmod.service.deletions import DeletionFinder
-from keywright_openmod.service.feeds import about
-from keywright_openmod.service.processor import EventHandler
+from keywright_openmod.service.deletions import DeletionChecker
+from keywright_openmod.service.feeds import submission_event
+from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
 from keywright_openmod.service.schema import PendingEvents, ThingChecks
 from keywright_openmod.settings import Settings
@@ -52,12 +52,14 @@ async def test_a_submission_that_is_recorded_while_its_last_check_ends_is_checke
 
     post = reddit.world.post(reddit.world.join("author"), "mysub", "title")
     platform, calm = Interrupted(connection, "mysub"), RedditPlatform(connection, "mysub")
-    finder = DeletionFinder(db, calm, Recorder(db, calm, SETTINGS))
+    finder = DeletionChecker(db, calm, Recorder(db, calm, SETTINGS))
     platform.meanwhile = finder.run_batch
-    handler = EventHandler(db, Recorder(db, platform, SETTINGS), idle=SECOND, hold=60 * SECOND)
+    processor = EventProcessor(db, Recorder(db, platform, SETTINGS), idle=SECOND, hold=60 * SECOND)
     await db.run(ThingChecks().schedule(post.id, LONG_AGO))
-    await db.run(PendingEvents().schedule(msgspec.json.encode(about(post.id, happening)).decode(), LONG_AGO))
-    await handler.step()
+    await db.run(
+        PendingEvents().schedule(msgspec.json.encode(submission_event(post.id, happening)).decode(), LONG_AGO)
+    )
+    await processor.process_batch()
     assert await db.run(PendingEvents().size()) == 0
     assert await db.run(CacheHash(post.id).exists())
     assert await db.run(ThingChecks().has(post.id))
@@ -75,7 +77,7 @@ async def test_a_submission_that_cannot_be_erased_does_not_block_the_others(
     stuck = posts[0].id
     with redis.Redis.from_url(redis_url) as client:
         client.set(f"mod-actions:{stuck}", "of another program")
-    done = await DeletionFinder(db, platform, Recorder(db, platform, SETTINGS)).run_batch()
-    assert (done.forgotten, [type(trouble) for trouble in done.troubles]) == (2, [WrongTypeError])
+    done = await DeletionChecker(db, platform, Recorder(db, platform, SETTINGS)).run_batch()
+    assert (done.erased, [type(trouble) for trouble in done.troubles]) == (2, [WrongTypeError])
     assert await db.run(ThingChecks().members()) == [stuck]
     assert not done.more

@@ -11,7 +11,7 @@ import pytest
 from keywright import AsyncDatabase, aconnect
 from keywright.testing import ManualClock
 from keywright_openmod.service.connection import RedditConnection
-from keywright_openmod.service.feed_poller import FeedReader
+from keywright_openmod.service.feed_poller import FeedPoller
 from keywright_openmod.service.feeds import reddit_feeds
 from keywright_openmod.service.schema import PendingEvents, bind
 from keywright_openmod.simulator import RedditSimulator, World
@@ -40,7 +40,7 @@ class WatchedSubreddit(NamedTuple):
         """Poll the log as a new process, and return the number of pending events, which are removed."""
         log = reddit_feeds(self.connection, "mysub")[0]
         every = timedelta(seconds=1)
-        await FeedReader(self.db, log, "mysub", backfill=timedelta(minutes=1), every=every).step()
+        await FeedPoller(self.db, log, "mysub", backfill=timedelta(minutes=1), every=every).poll()
         pending = await self.db.run(PendingEvents().members())
         for event in pending:
             await self.db.run(PendingEvents().remove(event))

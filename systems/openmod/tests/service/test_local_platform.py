@@ -33,7 +33,7 @@ DELETION = {"type": "PostDelete", "postId": "t3_post", "source": 1, "author": {"
 
 async def ingested(db: AsyncDatabase, event: dict[str, Any]) -> HandledEvent:
     platform = LocalPlatform(db)
-    platform.tell(event)
+    platform.learn(event)
     return await Recorder(db, platform, SETTINGS).handle(decode_event(event))
 
 

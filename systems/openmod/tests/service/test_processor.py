@@ -11,8 +11,8 @@ from keywright import AsyncDatabase
 from keywright_openmod.platform import Thing
 from keywright_openmod.recorder import Recorder
 from keywright_openmod.service.connection import RedditConnection
-from keywright_openmod.service.feeds import about
-from keywright_openmod.service.processor import EventHandler
+from keywright_openmod.service.feeds import submission_event
+from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
 from keywright_openmod.service.schema import PendingEvents
 from keywright_openmod.settings import Settings
@@ -44,13 +44,13 @@ async def test_a_bug_is_raised_though_an_outage_came_first(
 ) -> None:
     platform = Troubled(connection, "mysub")
     recorder = Recorder(db, platform, Settings(target_subreddit="mysub_log"))
-    handler = EventHandler(db, recorder, idle=SECOND, hold=60 * SECOND)
+    processor = EventProcessor(db, recorder, idle=SECOND, hold=60 * SECOND)
     post = reddit.world.post(reddit.world.join("author"), "mysub", "title")
     for place, thing in enumerate(filter(None, ("t3_1", second, post.id))):
-        event = msgspec.json.encode(about(thing, "Submit")).decode()
+        event = msgspec.json.encode(submission_event(thing, "Submit")).decode()
         await db.run(PendingEvents().schedule(event, LONG_AGO + place * SECOND))
     with pytest.raises(RecursionError if second else PlatformTroubleError):
-        await handler.step()
+        await processor.process_batch()
     left = await db.run(PendingEvents().members())
     assert sorted(msgspec.json.decode(event)["post"]["id"] for event in left) == sorted(
         filter(None, ("t3_1", second))

@@ -10,7 +10,7 @@ import redis
 from keywright import AsyncDatabase
 from keywright_openmod.actions import LinkAction
 from keywright_openmod.schema import ExtractHash, LinkExtract, ModActionSet, TrackingSet
-from keywright_openmod.service.queries import PAGE, extracts_about, show
+from keywright_openmod.service.queries import PAGE, extracts_about, show_extract
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +46,7 @@ async def test_an_audit_of_a_special_account_shows_its_name_without_a_link(
 
     with redis.Redis.from_url(redis_url) as client:
         client.hset("audit:t3_a", mapping=audit)
-    found = await show(db, "t3_a")
+    found = await show_extract(db, "t3_a")
     assert found is not None
     assert "* Moderator: Anti\\-Evil Operations (Admin)\n" in found.body
     assert "/user/" not in found.body

@@ -93,7 +93,7 @@ async def test_a_reply_without_its_proof_is_an_error(
     with pytest.raises(PlatformTroubleError):
         await platform.account(author.id)
     reddit.faults.fail("/about", 404, times=2)
-    with pytest.raises(PlatformTroubleError, match="own account"):
+    with pytest.raises(PlatformTroubleError, match="account of this program"):
         await platform.account(author.id)
     reddit.world.submissions.clear()
     reddit.world.subreddits.clear()

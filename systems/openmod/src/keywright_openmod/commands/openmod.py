@@ -21,8 +21,7 @@ from keywright_openmod.events import decode_event
 from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.service.configuration import installation, load
 from keywright_openmod.service.local_platform import LocalPlatform
-from keywright_openmod.service.queries import extracts_about
-from keywright_openmod.service.queries import show as look_at
+from keywright_openmod.service.queries import extracts_about, show_extract
 from keywright_openmod.service.schema import bind
 from keywright_openmod.settings import Settings
 
@@ -115,7 +114,7 @@ def show(
 
     async def shown() -> str | None:
         async with _connected(url, prefix) as db:
-            found = await look_at(db, extract)
+            found = await show_extract(db, extract)
         if found is None:
             return None
         if json:
@@ -198,7 +197,7 @@ async def _ingest(stream: BinaryIO, chosen: Settings, url: str | None, prefix: s
 
 async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder: Recorder) -> str:
     event = decode_event(line)
-    platform.tell(msgspec.json.decode(line))
+    platform.learn(msgspec.json.decode(line))
     handled = await recorder.handle(event)
     if handled.outcome is EventOutcome.BUSY:
         raise UsageError("another process is at this event. Ingest it again when that is done.")

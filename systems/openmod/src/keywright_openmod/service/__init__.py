@@ -1,1 +1,1 @@
-"""Open Mod as a service: reads a subreddit's moderation, publishes extracts, forgets what was deleted."""
+"""The service of Open Mod: polls a subreddit, publishes extracts, erases deleted data."""

@@ -1,4 +1,4 @@
-"""What the service needs to act as an account; apart from the connection, which needs asyncpraw."""
+"""The credentials of the service, in a module that does not import asyncpraw."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Credentials"]
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a script app and its account, or a refresh token in place of name and password."""
+    """A script app with the name and password of its account, or with a refresh token."""
 
     client_id: str
     client_secret: Secret[str]

@@ -1,8 +1,8 @@
-"""Reading feeds into the pending events, so that a restart goes on and nothing is lost.
+"""The feed poller: turns new entries of a feed into pending events.
 
-Events are pending before the position moves: a process that dies between reads some of them again. What
-is handled twice is recognised by the model's markers. A feed is read back to a little before its position,
-because an entry may become visible after a newer one did.
+Events are pending before the position moves, so a process that dies in between reads some of them again after
+a restart, and loses none. The markers of the model recognise events that are handled twice. A poll starts a
+little before the position, because an entry may become visible after a newer one.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from keywright import AsyncDatabase
 from keywright_openmod.errors import MalformedEventError
 from keywright_openmod.events import decode_event
 from keywright_openmod.schema import MARKED_FOR
-from keywright_openmod.service.feeds import Entry, Feed
+from keywright_openmod.service.feeds import Feed, FeedEntry
 from keywright_openmod.service.schema import FeedPosition, PendingEvents, Position
 
-__all__ = ["FeedReader"]
+__all__ = ["FeedPoller"]
 
 log = logging.getLogger("keywright.openmod")
 
 OVERLAP = timedelta(minutes=2)
 MILLISECOND = timedelta(milliseconds=1)
-# For how long before a marker may end it is not relied upon; it lasts from when the event was handled.
-FORGETTING = timedelta(days=1)
+# A marker is not relied on for this long before it may expire: its time starts when the event is handled.
+MARKER_MARGIN = timedelta(days=1)
 CHUNK = 500
-# Reddit's listings end about here, however much there is; only the moderation log goes on.
+# The listings of Reddit end about here, however many entries exist; only the moderation log continues.
 LISTING_END = 900
 
 
-class FeedReader:
-    """Reads one feed of one subreddit. Any number may: what two of them read is pending once."""
+class FeedPoller:
+    """Polls one feed of one subreddit. Several may run: an event that two of them read is pending once."""
 
     def __init__(
         self, db: AsyncDatabase, feed: Feed, subreddit: str, *, backfill: timedelta, every: timedelta
@@ -46,8 +46,8 @@ class FeedReader:
         self._every = every
         self._seen: dict[str, datetime] = {}
 
-    async def step(self) -> timedelta:
-        """Make everything new pending, then move the position."""
+    async def poll(self) -> timedelta:
+        """Make all new entries pending, move the position, and return the pause until the next poll."""
         position = await self._position()
         entries = await self._since(self._horizon(position))
         fresh = [each for each in entries if each.id not in self._seen]
@@ -68,35 +68,31 @@ class FeedReader:
         return found
 
     def _horizon(self, position: Position) -> datetime:
-        """Where to read back to: a little before the position, while what was handled there is marked."""
-        marked_since = self._db.context.now() - MARKED_FOR + FORGETTING
+        """Return the time to read back to: a little before the position, while its events have markers."""
+        marked_since = self._db.context.now() - MARKED_FOR + MARKER_MARGIN
         return position.at - OVERLAP if position.at > marked_since else position.at + MILLISECOND
 
-    async def _since(self, horizon: datetime) -> list[Entry]:
-        """Oldest first."""
-        entries: list[Entry] = []
+    async def _since(self, horizon: datetime) -> list[FeedEntry]:
+        """Return the entries since this time, oldest first."""
+        entries: list[FeedEntry] = []
         async for entry in self._feed.newest_first():
             if entry.at < horizon:
                 break
             entries.append(entry)
         else:
-            self._note_end(len(entries))
+            if len(entries) >= LISTING_END and self._feed.name != "log":
+                log.warning("%s: Reddit's listing ended before the last position", self._feed.name)
         return entries[::-1]
 
-    def _note_end(self, number: int) -> None:
-        """A listing that ended before the position was reached: what lay between was never shown."""
-        if number >= LISTING_END and self._feed.name != "log":
-            log.warning("%s: more happened than Reddit lists; some was never shown", self._feed.name)
-
-    async def _make_pending(self, entries: list[Entry]) -> None:
+    async def _make_pending(self, entries: list[FeedEntry]) -> None:
         times = dict(self._events(entries))
         due = list(times.items())
         for start in range(0, len(due), CHUNK):
             chunk = dict(due[start : start + CHUNK])
-            # One that is pending already may be claimed: its time is the end of the claim.
+            # A pending event may be claimed: then its time is the end of the claim, and must stay.
             await self._db.run(PendingEvents().add_many(chunk, when="absent"))
 
-    def _events(self, entries: Iterable[Entry]) -> Iterable[tuple[str, datetime]]:
+    def _events(self, entries: Iterable[FeedEntry]) -> Iterable[tuple[str, datetime]]:
         for entry in entries:
             if entry.event is None:
                 continue

@@ -1,7 +1,7 @@
-"""What happens on a subreddit, newest first, as the events that the model handles.
+"""The feeds of a subreddit: listings of Reddit, newest first, as events for the recorder.
 
-Reddit tells outside programs of nothing: the moderation log, new posts and comments, and the moderators'
-list of edited submissions are read again and again. Deletions are in no list; see `deletions`.
+Reddit does not push events to outside programs, so its listings are polled: the moderation log, new posts,
+new comments, and the moderators' list of edited submissions. No listing has deletions; see `deletions`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, Protocol
 
 from keywright_openmod.actions import action_of
 from keywright_openmod.service.connection import RedditConnection
-from keywright_openmod.service.reddit import moment
+from keywright_openmod.service.reddit import utc_time
 
-__all__ = ["Entry", "Feed", "RedditFeed", "reddit_feeds"]
+__all__ = ["Feed", "FeedEntry", "RedditFeed", "reddit_feeds", "submission_event"]
 
 
-class Entry(NamedTuple):
-    """One entry of a feed; `event` is None where there is nothing to handle."""
+class FeedEntry(NamedTuple):
+    """One entry of a feed; `event` is None if there is nothing to handle."""
 
     id: str
     at: datetime
@@ -26,22 +26,26 @@ class Entry(NamedTuple):
 
 
 class Feed(Protocol):
+    """A named listing of entries."""
+
     @property
     def name(self) -> str: ...
 
-    def newest_first(self) -> AsyncIterator[Entry]:
-        """From the newest entry back, as far as the platform goes; the reader stops when it has enough."""
+    def newest_first(self) -> AsyncIterator[FeedEntry]:
+        """Yield entries from the newest back, as far as the platform goes; the poller stops earlier."""
         ...
 
 
 class RedditFeed:
+    """A listing of Reddit as a Feed."""
+
     def __init__(
         self,
         name: str,
         connection: RedditConnection,
         subreddit: str,
         listing: Callable[[Any], AsyncIterator[Any]],
-        entry: Callable[[Any], Entry],
+        entry: Callable[[Any], FeedEntry],
     ) -> None:
         self.name = name
         self._connection = connection
@@ -49,7 +53,7 @@ class RedditFeed:
         self._listing = listing
         self._entry = entry
 
-    async def newest_first(self) -> AsyncIterator[Entry]:
+    async def newest_first(self) -> AsyncIterator[FeedEntry]:
         asked = f"the {self.name} of r/{self._subreddit}"
         listing: AsyncIterator[Any] | None = None
         while True:
@@ -64,21 +68,30 @@ class RedditFeed:
 
 
 def reddit_feeds(connection: RedditConnection, subreddit: str) -> list[Feed]:
+    """Return the four feeds of a subreddit."""
+
     def feed(
-        name: str, listing: Callable[[Any], AsyncIterator[Any]], entry: Callable[[Any], Entry]
+        name: str, listing: Callable[[Any], AsyncIterator[Any]], entry: Callable[[Any], FeedEntry]
     ) -> RedditFeed:
         return RedditFeed(name, connection, subreddit, listing, entry)
 
     return [
-        feed("log", lambda here: here.mod.log(limit=None), _logged),
-        feed("posts", lambda here: here.new(limit=None), _submitted),
-        feed("comments", lambda here: here.comments(limit=None), _submitted),
-        feed("edits", lambda here: here.mod.edited(limit=None), _edited),
+        feed("log", lambda here: here.mod.log(limit=None), _log_entry),
+        feed("posts", lambda here: here.new(limit=None), _submission_entry),
+        feed("comments", lambda here: here.comments(limit=None), _submission_entry),
+        feed("edits", lambda here: here.mod.edited(limit=None), _edit_entry),
     ]
 
 
-def _logged(found: Any) -> Entry:
-    entry = Entry(found.id, moment(found.created_utc), None)
+def submission_event(thing: str, happening: str) -> dict[str, Any]:
+    """Return a Submit or Update event of a submission of which only the id is known."""
+    if thing.startswith("t3_"):
+        return {"type": f"Post{happening}", "post": {"id": thing}}
+    return {"type": f"Comment{happening}", "comment": {"id": thing}}
+
+
+def _log_entry(found: Any) -> FeedEntry:
+    entry = FeedEntry(found.id, utc_time(found.created_utc), None)
     if action_of(found.action) is None:
         return entry
     target = found.target_fullname or ""
@@ -96,18 +109,11 @@ def _logged(found: Any) -> Entry:
     return entry._replace(event=event)
 
 
-def _submitted(found: Any) -> Entry:
-    return Entry(found.fullname, moment(found.created_utc), about(found.fullname, "Submit"))
+def _submission_entry(found: Any) -> FeedEntry:
+    return FeedEntry(found.fullname, utc_time(found.created_utc), submission_event(found.fullname, "Submit"))
 
 
-def _edited(found: Any) -> Entry:
-    return Entry(
-        f"{found.fullname} {found.edited:.0f}", moment(found.edited), about(found.fullname, "Update")
-    )
-
-
-def about(thing: str, happening: str) -> dict[str, Any]:
-    """The event that something happened to a submission, where its id is all there is to tell."""
-    if thing.startswith("t3_"):
-        return {"type": f"Post{happening}", "post": {"id": thing}}
-    return {"type": f"Comment{happening}", "comment": {"id": thing}}
+def _edit_entry(found: Any) -> FeedEntry:
+    # A submission can be edited several times, so its id alone does not identify an entry.
+    name = f"{found.fullname} {found.edited:.0f}"
+    return FeedEntry(name, utc_time(found.edited), submission_event(found.fullname, "Update"))

@@ -1,6 +1,7 @@
-"""A Platform without Reddit: it knows what events tell and what is stored, and keeps the public posts.
+"""A Platform without Reddit: answers from events and stored data, and stores the public posts.
 
-It never says that something is gone, because it cannot know; what it was not told about it refuses to tell.
+It never answers that something was deleted, because it cannot know. It refuses questions about people and
+submissions that no event described.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from keywright.operations import commit
 from keywright_openmod.extracts import account_of
 from keywright_openmod.platform import Account, Comment, Post, Thing
 from keywright_openmod.schema import CachedComment, CachedPost, CacheHash, TrackingSet
-from keywright_openmod.service.schema import LocalMarker, LocalPost, LocalPosts, Published
+from keywright_openmod.service.schema import LocalMarker, LocalPost, LocalPostCount, PublishedPost
 from keywright_service.errors import PlatformRefusedError
 
 __all__ = ["LocalPlatform"]
@@ -27,59 +28,61 @@ _marker = re.compile(r"openmod-([0-9a-f]{64})")
 
 
 class LocalPlatform:
-    """Tell it an event, then have the event handled. Posts get ids of their own, as in `t3_local1`."""
+    """Call `learn` with an event before it is handled. Posts get local ids, as in `t3_local1`."""
 
     def __init__(self, db: AsyncDatabase) -> None:
         self._db = db
         self._accounts: dict[str, Account] = {}
         self._things: dict[str, Thing] = {}
 
-    def tell(self, event: Mapping[str, Any]) -> None:
-        """Know what this event tells, and nothing any more of the one before."""
+    def learn(self, event: Mapping[str, Any]) -> None:
+        """Replace the people and submissions of the previous event by those of this one."""
         people = [_object(event, name) for name in ("author", "moderator", "targetUser")]
         known = [Account(_text(each, "id"), _text(each, "name")) for each in people]
         self._accounts = {each.id: each for each in known if each.id}
         author = known[0].id or known[2].id or None
-        told = _moment(event.get("actionedAt"))
+        acted_at = _time(event.get("actionedAt"))
         submissions = [_object(event, name) for name in ("post", "targetPost", "comment", "targetComment")]
-        self._things = {each["id"]: _thing(each, author, told) for each in submissions if _text(each, "id")}
+        self._things = {
+            each["id"]: _thing(each, author, acted_at) for each in submissions if _text(each, "id")
+        }
 
     async def me(self) -> Account:
         return Account("t2_local", "openmod", is_app=True)
 
     async def account(self, user: str) -> Account | None:
-        told = self._accounts.get(user)
-        if told is not None and told.name:
-            return told
+        account = self._accounts.get(user)
+        if account is not None and account.name:
+            return account
         known = account_of(user, await self._db.run(CacheHash(user).get()))
         if known is None:
-            raise _untold(user, "no event told who that is")
+            raise _unknown(user, "no event has the name of this account")
         return known
 
     async def account_named(self, name: str) -> Account | None:
-        for told in self._accounts.values():
-            if told.name.lower() == name.lower():
-                return told
-        raise _untold(f"u/{name}", "the event does not tell the id of that account")
+        for account in self._accounts.values():
+            if account.name.lower() == name.lower():
+                return account
+        raise _unknown(f"u/{name}", "the event does not have the id of this account")
 
     async def thing(self, thing: str) -> Thing | None:
-        told = self._things.get(thing)
-        if told is not None and _has_content(told):
-            return told
-        stored = await self._stored(thing) or told
-        if stored is None:
-            raise _untold(thing, "no event told what that is")
-        return stored
+        described = self._things.get(thing)
+        if described is not None and (described.title if isinstance(described, Post) else described.body):
+            return described
+        found = await self._stored(thing) or described
+        if found is None:
+            raise _unknown(thing, "no event has the content of this submission")
+        return found
 
     async def find_submission(self, subreddit: str, marker: str) -> str | None:
         match = _marker.fullmatch(marker)
         return None if match is None else await self._db.run(LocalMarker(match[1]).get())
 
     async def submit(self, subreddit: str, title: str, body: str) -> str:
-        post = f"t3_local{_base36(await self._db.run(LocalPosts().add()))}"
-        # The last marker is the model's: what people wrote comes before it.
+        post = f"t3_local{_base36(await self._db.run(LocalPostCount().add()))}"
+        # The last marker is that of the model: text by users comes before it.
         marked = [LocalMarker(marker).set(post) for marker in _marker.findall(body)[-1:]]
-        kept = LocalPost(post).put(Published(subreddit, title, body))
+        kept = LocalPost(post).put(PublishedPost(subreddit, title, body))
         await self._db.run(commit("post", [], [kept, *marked], subject=post))
         return post
 
@@ -87,7 +90,7 @@ class LocalPlatform:
         found = await self._db.run(LocalPost(post).get())
         if found is None:
             return False
-        await self._db.run(LocalPost(post).put(Published(found.subreddit, found.title, body)))
+        await self._db.run(LocalPost(post).put(PublishedPost(found.subreddit, found.title, body)))
         return True
 
     async def _stored(self, thing: str) -> Thing | None:
@@ -95,7 +98,8 @@ class LocalPlatform:
         if not isinstance(cached, CachedPost | CachedComment):
             return None
         author = cached.author or None
-        created = await self._created(author, thing)
+        tracked = None if author is None else await self._db.run(TrackingSet(author).score(thing))
+        created = tracked or self._db.context.now()
         if isinstance(cached, CachedComment):
             return Comment(
                 id=thing, author=author, body=cached.body, permalink=cached.permalink, created_at=created
@@ -110,14 +114,9 @@ class LocalPlatform:
             created_at=created,
         )
 
-    async def _created(self, author: str | None, thing: str) -> datetime:
-        if author is None:
-            return self._db.context.now()
-        return await self._db.run(TrackingSet(author).score(thing)) or self._db.context.now()
 
-
-def _untold(asked: str, reason: str) -> PlatformRefusedError:
-    return PlatformRefusedError(HERE, asked, reason, "Ingest an event that tells it before this one.")
+def _unknown(asked: str, reason: str) -> PlatformRefusedError:
+    return PlatformRefusedError(HERE, asked, reason, "Ingest an event that has it before this one.")
 
 
 def _object(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
@@ -125,48 +124,44 @@ def _object(event: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _text(told: Mapping[str, Any], name: str) -> str:
-    """A member that is text; empty for anything else, which the model refuses where it matters."""
-    found = told.get(name)
+def _text(members: Mapping[str, Any], name: str) -> str:
+    """Return a member that is text, else an empty text, which the model refuses if it needs it."""
+    found = members.get(name)
     return found if isinstance(found, str) else ""
 
 
-def _has_content(thing: Thing) -> bool:
-    return bool(thing.title if isinstance(thing, Post) else thing.body)
-
-
-def _thing(told: Mapping[str, Any], author: str | None, at: datetime | None) -> Thing:
-    """A submission as an event tells it. A comment's own author is its `author`, a post's its `authorId`."""
-    created = _moment(told.get("createdAt")) or at or datetime.now(UTC)
-    name, permalink = _text(told, "id"), _text(told, "permalink")
+def _thing(members: Mapping[str, Any], author: str | None, at: datetime | None) -> Thing:
+    """Return the submission in an event. A comment names its author as `author`, a post as `authorId`."""
+    created = _time(members.get("createdAt")) or at or datetime.now(UTC)
+    name, permalink = _text(members, "id"), _text(members, "permalink")
     if name.startswith("t1_"):
-        own = _text(told, "author")
+        own = _text(members, "author")
         return Comment(
             id=name,
             author=own if own.startswith("t2_") else author,
-            body=_text(told, "body"),
+            body=_text(members, "body"),
             permalink=permalink,
             created_at=created,
         )
     permalink = permalink or f"/comments/{name.removeprefix('t3_')}"
     return Post(
         id=name,
-        author=_text(told, "authorId") or author,
-        title=_text(told, "title"),
-        url=_text(told, "url") or f"https://www.reddit.com{permalink}",
-        body=_text(told, "selftext") or None,
+        author=_text(members, "authorId") or author,
+        title=_text(members, "title"),
+        url=_text(members, "url") or f"https://www.reddit.com{permalink}",
+        body=_text(members, "selftext") or None,
         permalink=permalink,
         created_at=created,
     )
 
 
-def _moment(told: object) -> datetime | None:
-    """Milliseconds since 1970, or RFC 3339."""
-    if isinstance(told, int | float) and 0 < told < _LAST_MS:
-        return datetime.fromtimestamp(told / 1000, UTC)
-    if isinstance(told, str):
+def _time(given: object) -> datetime | None:
+    """Return the time of milliseconds since the epoch or an RFC 3339 text; None for anything else."""
+    if isinstance(given, int | float) and 0 < given < _LAST_MS:
+        return datetime.fromtimestamp(given / 1000, UTC)
+    if isinstance(given, str):
         try:
-            read = datetime.fromisoformat(told)
+            read = datetime.fromisoformat(given)
         except ValueError:
             return None
         return read if read.tzinfo else None

@@ -1,4 +1,4 @@
-"""Handling pending events, each until it is done: an outage or a death in between only delays it."""
+"""The event processor: handles pending events, and retries each until it is done."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from keywright_openmod.service.deletions import schedule_check
 from keywright_openmod.service.schema import PendingEvents
 from keywright_service.errors import PlatformTroubleError
 
-__all__ = ["EventHandler"]
+__all__ = ["EventProcessor"]
 
 log = logging.getLogger("keywright.openmod")
 
 AT_ONCE = 8
-AGAIN = timedelta(seconds=5)
-LATER = timedelta(minutes=10)
+RETRY = timedelta(seconds=5)
+RETRY_REFUSED = timedelta(minutes=10)
 
 
-class EventHandler:
-    """Takes pending events, oldest first, some at once. Any number may run."""
+class EventProcessor:
+    """Handles pending events, oldest first, `AT_ONCE` concurrently. Several may run."""
 
     def __init__(self, db: AsyncDatabase, recorder: Recorder, *, idle: timedelta, hold: timedelta) -> None:
         self._db = db
@@ -32,50 +32,51 @@ class EventHandler:
         self._idle = idle
         self._hold = hold
 
-    async def step(self) -> timedelta:
+    async def process_batch(self) -> timedelta:
+        """Handle some events that are due, and return the pause until the next batch."""
         claimed = await self._db.run(PendingEvents().claim_due(AT_ONCE, self._hold))
         if not claimed:
             return self._idle
-        done = await asyncio.gather(*(self._handle(each) for each in claimed), return_exceptions=True)
+        done = await asyncio.gather(*(self._process(each) for each in claimed), return_exceptions=True)
         failed = [each for each in done if isinstance(each, BaseException)]
         if failed:
-            # Trouble is waited out, and would hide what is not.
+            # An outage is retried, so it must not hide a bug.
             raise next((each for each in failed if not isinstance(each, KeywrightError)), failed[0])
         return timedelta()
 
-    async def _handle(self, claimed: Claimed[str]) -> None:
+    async def _process(self, claimed: Claimed[str]) -> None:
         try:
             event = decode_event(claimed.member)
-            handled = await self._handled(event)
+            handled = await self._handle(event)
         except EngineError:
-            raise  # Redis is away: the claim runs out by itself
+            raise  # without Redis nothing can be rescheduled: the claim expires
         except PlatformTroubleError:
-            await self._put_off(claimed, AGAIN)
+            await self._retry_after(claimed, RETRY)
             raise
         except KeywrightError as error:
-            # Of this event alone, as far as can be told: the others go on, and it stays.
-            log.error("put off for %s: %s", LATER, error)
-            await self._put_off(claimed, LATER)
+            # Probably an error of this event alone: it stays pending, and the others continue.
+            log.error("retrying in %s: %s", RETRY_REFUSED, error)
+            await self._retry_after(claimed, RETRY_REFUSED)
             return
         if handled.outcome is EventOutcome.BUSY:
-            await self._put_off(claimed, AGAIN)
+            await self._retry_after(claimed, RETRY)
         else:
             await self._db.run(PendingEvents().finish(claimed))
 
-    async def _handled(self, event: Event) -> HandledEvent:
-        # Before anything is kept of it, so that nothing can be kept that is never looked at again; and
-        # after that, because a check that found nothing kept may have ended in between.
-        await self._watch(event)
+    async def _handle(self, event: Event) -> HandledEvent:
+        # Schedule the check before anything is stored, so that nothing is stored without one; and again
+        # afterwards, because a check that found nothing stored may have ended in between.
+        await self._schedule_check(event)
         handled = await self._recorder.handle(event)
         if handled.outcome is EventOutcome.RECORDED:
-            await self._watch(event)
+            await self._schedule_check(event)
         if handled.post is not None:
             log.info("published %s for %s", handled.post, event.id)
         return handled
 
-    async def _watch(self, event: Event) -> None:
+    async def _schedule_check(self, event: Event) -> None:
         if not isinstance(event, DeleteEvent) and event.thing.startswith(("t1_", "t3_")):
             await self._db.run(schedule_check(event.thing, self._db.context.now()))
 
-    async def _put_off(self, claimed: Claimed[str], pause: timedelta) -> None:
+    async def _retry_after(self, claimed: Claimed[str], pause: timedelta) -> None:
         await self._db.run(PendingEvents().reschedule(claimed, self._db.context.now() + pause))

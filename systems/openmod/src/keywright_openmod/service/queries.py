@@ -1,4 +1,4 @@
-"""Looking at extracts with what is stored: which there are about someone or something, and how one reads."""
+"""Queries of stored extracts: list those about a thing or a user, and show one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from keywright_openmod.extracts import account_of
 from keywright_openmod.platform import Account
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body
 from keywright_openmod.schema import (
-    AnyCached,
     AnyExtract,
     Audit,
     CachedUser,
@@ -29,24 +28,24 @@ from keywright_openmod.schema import (
 )
 from keywright_openmod.service.schema import LocalPost
 
-__all__ = ["Listed", "Shown", "extracts_about", "show"]
+__all__ = ["ListedExtract", "ShownExtract", "extracts_about", "show_extract"]
 
 PAGE = 500
 
 
-class Listed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An extract about something: the public post, what it is about, and since when."""
+class ListedExtract(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An extract in a list: the public post, its subject, and the time at which it was recorded."""
 
     post: str
     thing: str
     at: datetime
     type: str | None = None
     title: str | None = None
-    """Where the post is kept here; Reddit has it otherwise."""
+    """Only of a local post: otherwise Reddit has it."""
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """How an extract reads, and what it was made of; nothing any more of one that was redacted."""
+class ShownExtract(msgspec.Struct, frozen=True):
+    """The text of an extract, and its record, which is None after a redaction."""
 
     post: str
     title: str | None
@@ -54,8 +53,8 @@ class Shown(msgspec.Struct, frozen=True):
     extract: dict[str, Any] | None
 
 
-async def extracts_about(db: AsyncDatabase, thing: str) -> AsyncIterator[Listed]:
-    """Those about a post, a comment, or a person (t2): then also about everything the person submitted."""
+async def extracts_about(db: AsyncDatabase, thing: str) -> AsyncIterator[ListedExtract]:
+    """Yield the extracts about a post, a comment or a user; for a user also those about their submissions."""
     things = [thing]
     if thing.startswith("t2_"):
         things += [each for each in await db.run(TrackingSet(thing).members()) if each != thing]
@@ -67,58 +66,51 @@ async def extracts_about(db: AsyncDatabase, thing: str) -> AsyncIterator[Listed]
             yield listed
 
 
-async def _listed(db: AsyncDatabase, posts: Sequence[tuple[str, str, datetime]]) -> list[Listed]:
+async def _listed(db: AsyncDatabase, posts: Sequence[tuple[str, str, datetime]]) -> list[ListedExtract]:
     stored = await db.run(
         gather_list(gather(ExtractHash(post).get().attempt(), LocalPost(post).get()) for _, post, _ in posts)
     )
     listed = []
-    for (thing, post, at), (found, kept) in zip(posts, stored, strict=True):
-        action = _action(found)
-        listed.append(Listed(post, thing, at, action.value if action else None, kept.title if kept else None))
+    for (thing, post, at), (found, local) in zip(posts, stored, strict=True):
+        if isinstance(found, UnresolvedAuditError):
+            kind: str | None = found.audit.type
+        else:
+            kind = None if found is None or isinstance(found, KeywrightError) else found.type.value
+        listed.append(ListedExtract(post, thing, at, kind, local.title if local else None))
     return listed
 
 
-async def show(db: AsyncDatabase, post: str) -> Shown | None:
-    """An extract; None where there is none. As published where the post is kept here, else rendered."""
-    found, kept = await db.run(gather(ExtractHash(post).get().attempt(), LocalPost(post).get()))
+async def show_extract(db: AsyncDatabase, post: str) -> ShownExtract | None:
+    """Return an extract, or None: as published if the post is local, else rendered from stored data."""
+    found, local = await db.run(gather(ExtractHash(post).get().attempt(), LocalPost(post).get()))
     if isinstance(found, KeywrightError) and not isinstance(found, UnresolvedAuditError):
         raise found
     if found is None:
-        return None if kept is None else Shown(post, kept.title, kept.body, None)
+        return None if local is None else ShownExtract(post, local.title, local.body, None)
     stored: AnyExtract | Audit = found.audit if isinstance(found, UnresolvedAuditError) else found
-    body = kept.body if kept else await _rendered(db, stored)
-    return Shown(post, kept.title if kept else None, body, msgspec.to_builtins(stored))
+    body = local.body if local else await _rendered(db, stored)
+    return ShownExtract(post, local.title if local else None, body, msgspec.to_builtins(stored))
 
 
 async def _rendered(db: AsyncDatabase, stored: AnyExtract | Audit) -> str:
     thing = stored.thing_id if isinstance(stored, Audit) else thing_of(stored)
     content = await db.run(CacheHash(thing).get())
+    if not isinstance(stored, Audit):
+        action: ModActionType = stored.type
+        moderator, target = await _account(db, stored.actor), stored.target
+    else:
+        action, moderator = stored.action, account_named(stored.actor)
+        # v1 does not have the author of a submission, but its cached copy does.
+        is_user = stored.thing_id.startswith("t2_")
+        target = stored.thing_id if is_user else getattr(content, "author", None) or UNAVAILABLE.id
     disclosure = Disclosure(
-        action=stored.action if isinstance(stored, Audit) else stored.type,
-        moderator=await _moderator(db, stored),
-        author=await _author(db, stored, content),
+        action=action,
+        moderator=moderator,
+        author=await _account(db, target),
         content=None if isinstance(content, CachedUser) else content,
     )
     return render_body(disclosure, ExtractUpdateReason.NEW)
 
 
-async def _moderator(db: AsyncDatabase, stored: AnyExtract | Audit) -> Account:
-    return account_named(stored.actor) if isinstance(stored, Audit) else await _account(db, stored.actor)
-
-
-async def _author(db: AsyncDatabase, stored: AnyExtract | Audit, content: AnyCached | None) -> Account:
-    if not isinstance(stored, Audit):
-        return await _account(db, stored.target)
-    if stored.thing_id.startswith("t2_"):
-        return await _account(db, stored.thing_id)
-    return await _account(db, getattr(content, "author", None) or UNAVAILABLE.id)
-
-
 async def _account(db: AsyncDatabase, user: str) -> Account:
     return special_account(user) or account_of(user, await db.run(CacheHash(user).get())) or UNAVAILABLE
-
-
-def _action(found: AnyExtract | KeywrightError | None) -> ModActionType | None:
-    if isinstance(found, UnresolvedAuditError):
-        return found.audit.action
-    return None if found is None or isinstance(found, KeywrightError) else found.type

@@ -1,7 +1,7 @@
-"""Reddit as the model's Platform.
+"""Reddit as the Platform of the model.
 
-What is purged does not come back, so "it is gone" needs proof. Every question about ids carries the id of
-something that is known to be there: only a reply that has that one, and lacks the other, counts.
+Purged data cannot be restored, so a deletion needs proof. Every request about ids includes the id of
+something that certainly exists: an id counts as deleted only if the reply has that one and lacks the other.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from asyncpraw import models
 from asyncprawcore.exceptions import Forbidden, NotFound
 
 from keywright_openmod.platform import Account, Comment, Post, Thing
-from keywright_openmod.service.batcher import Together
+from keywright_openmod.service.batcher import LookupBatcher
 from keywright_openmod.service.connection import REDDIT, RedditConnection
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
-__all__ = ["RedditPlatform", "moment", "thing_of"]
+__all__ = ["RedditPlatform", "utc_time"]
 
 DELETED = "[deleted]"
 MOST_IDS = 99
-"""In one request, beside the one that proves the reply."""
+"""Ids in one request, besides the one that proves the reply."""
 PAGE = 100
 LOOKS_BACK = timedelta(days=2)
-"""How old an own post may be that an interrupted submission left; a restart goes on far sooner."""
+"""The age of own posts that are searched; an interrupted submission is retried far sooner."""
 
 _possible_name = re.compile(r"[A-Za-z0-9_-]{1,30}").fullmatch
 
 
 class RedditPlatform:
-    """Answers with certainty or not at all; watches one subreddit."""
+    """Gives certain answers, or raises. Watches one subreddit."""
 
     def __init__(self, connection: RedditConnection, subreddit: str) -> None:
         self._connection = connection
@@ -41,9 +41,10 @@ class RedditPlatform:
         self._subreddit = subreddit
         self._me: Account | None = None
         self._proof: str | None = None
-        self._names = Together(self._ask_names, most=MOST_IDS)
-        self._things = Together(self._ask_things, most=MOST_IDS)
-        self._own = _OwnPosts(self)
+        self._names = LookupBatcher(self._request_names, batch_size=MOST_IDS)
+        self._things = LookupBatcher(self._request_things, batch_size=MOST_IDS)
+        self._own_posts: dict[str, tuple[str, str]] = {}
+        self._own_posts_lock = asyncio.Lock()
 
     async def me(self) -> Account:
         async with self._connection.asking("who we are"):
@@ -72,12 +73,32 @@ class RedditPlatform:
         return await self._things.get(thing)
 
     async def things(self, names: list[str]) -> dict[str, Thing | None]:
-        """Several things, a hundred to a request."""
+        """Return several things, a hundred in a request."""
         found = await asyncio.gather(*(self.thing(name) for name in names))
         return dict(zip(names, found, strict=True))
 
     async def find_submission(self, subreddit: str, marker: str) -> str | None:
-        return await self._own.find(subreddit, marker)
+        async with self._own_posts_lock, self._connection.asking("our own posts"):
+            await self._read_own_posts()
+        wanted = subreddit.lower()
+        posts = self._own_posts.items()
+        matches = (post for post, (where, body) in posts if where == wanted and marker in body)
+        return next(matches, None)
+
+    async def _read_own_posts(self) -> None:
+        """Read the newest own posts: at least a page, and on until a known post or one that is too old."""
+        oldest = datetime.now(UTC) - LOOKS_BACK
+        own: Any = await self._reddit.redditor(await self._own_name())
+        reached, number = False, 0
+        async for post in own.submissions.new(limit=None):
+            found: Any = post
+            reached = reached or found.fullname in self._own_posts or utc_time(found.created_utc) < oldest
+            self._own_posts[found.fullname] = (str(found.subreddit).lower(), str(found.selftext))
+            number += 1
+            if number % PAGE == 0 and reached:
+                break
+        while len(self._own_posts) > 20 * PAGE:
+            self._own_posts.pop(next(iter(self._own_posts)))
 
     async def submit(self, subreddit: str, title: str, body: str) -> str:
         async with self._connection.asking(f"a post in r/{subreddit}"):
@@ -94,36 +115,33 @@ class RedditPlatform:
                 if await self.thing(post) is None:
                     return False
                 raise PlatformRefusedError(
-                    REDDIT, f"an edit of {post}", str(error), "See whether this account made the post."
+                    REDDIT, f"an edit of {post}", str(error), "Check that this account made the post."
                 ) from error
             return True
 
-    async def own_name(self) -> str:
+    async def _own_name(self) -> str:
         return (self._me or await self.me()).name
-
-    async def newest_own(self) -> models.ListingGenerator:
-        own: Any = await self._reddit.redditor(await self.own_name())
-        found: models.ListingGenerator = own.submissions.new(limit=None)
-        return found
 
     async def _prove_that_accounts_are_found(self, name: str) -> None:
         try:
-            await self._reddit.redditor(await self.own_name(), fetch=True)
+            await self._reddit.redditor(await self._own_name(), fetch=True)
         except NotFound as error:
             raise PlatformTroubleError(
-                REDDIT, f"u/{name}", "it does not find this program's own account either"
+                REDDIT, f"u/{name}", "Reddit does not find the account of this program either"
             ) from error
 
-    async def _ask_names(self, users: list[str]) -> Mapping[str, str]:
+    async def _request_names(self, users: list[str]) -> Mapping[str, str]:
         own = (self._me or await self.me()).id
         async with self._connection.asking(f"{len(users)} accounts"):
             asked = self._reddit.redditors.partial_redditors([*users, own])
             found = {each.fullname: str(each.name) async for each in asked}
         if own not in found:
-            raise PlatformTroubleError(REDDIT, f"{len(users)} accounts", "the reply lacks our own account")
+            raise PlatformTroubleError(
+                REDDIT, f"{len(users)} accounts", "the reply lacks the account of this program"
+            )
         return found
 
-    async def _ask_things(self, things: list[str]) -> Mapping[str, Thing]:
+    async def _request_things(self, things: list[str]) -> Mapping[str, Thing]:
         proof = await self._known_subreddit()
         async with self._connection.asking(f"{len(things)} submissions"):
             asked = self._reddit.info(fullnames=[*things, proof])
@@ -132,7 +150,7 @@ class RedditPlatform:
                 raise PlatformTroubleError(
                     REDDIT, f"{len(things)} submissions", "the reply lacks the subreddit"
                 )
-            read = {name: thing_of(found[name]) for name in things if name in found}
+            read = {name: _to_thing(found[name]) for name in things if name in found}
         return {name: thing for name, thing in read.items() if thing is not None}
 
     async def _known_subreddit(self) -> str:
@@ -143,42 +161,14 @@ class RedditPlatform:
         return self._proof
 
 
-class _OwnPosts:
-    """The newest posts of the own account, read on from where they are known."""
-
-    def __init__(self, platform: RedditPlatform) -> None:
-        self._platform = platform
-        self._known: dict[str, tuple[str, str]] = {}
-        self._reading = asyncio.Lock()
-
-    async def find(self, subreddit: str, marker: str) -> str | None:
-        async with self._reading, self._platform._connection.asking("our own posts"):
-            await self._read_on()
-        wanted = subreddit.lower()
-        matches = (post for post, (where, body) in self._known.items() if where == wanted and marker in body)
-        return next(matches, None)
-
-    async def _read_on(self) -> None:
-        """A page at least, and on until one has a post that is known, or is too old to matter."""
-        oldest = datetime.now(UTC) - LOOKS_BACK
-        reached, number = False, 0
-        async for post in await self._platform.newest_own():
-            found: Any = post
-            reached = reached or found.fullname in self._known or moment(found.created_utc) < oldest
-            self._known[found.fullname] = (str(found.subreddit).lower(), str(found.selftext))
-            number += 1
-            if number % PAGE == 0 and reached:
-                break
-        while len(self._known) > 20 * PAGE:
-            self._known.pop(next(iter(self._known)))
-
-
-def thing_of(found: Any) -> Thing | None:
-    """A post or comment as asyncpraw has it; None when its author deleted it."""
+def _to_thing(found: Any) -> Thing | None:
+    """Return the post or comment of an asyncpraw object, or None if its author deleted it."""
     author = getattr(found, "author_fullname", None)
-    created = moment(found.created_utc)
+    created = utc_time(found.created_utc)
     if isinstance(found, models.Submission):
-        if author is None and _post_deleted(found):
+        # The posts of a deleted account stay, and lack an author too.
+        removed_by = getattr(found, "removed_by_category", None)
+        if author is None and (found.selftext == DELETED or removed_by == "deleted"):
             return None
         return Post(
             id=found.fullname,
@@ -196,10 +186,6 @@ def thing_of(found: Any) -> Thing | None:
     )
 
 
-def _post_deleted(post: Any) -> bool:
-    """Of a deleted account the posts stay, and look alike but for this."""
-    return bool(post.selftext == DELETED or getattr(post, "removed_by_category", None) == "deleted")
-
-
-def moment(seconds: float) -> datetime:
+def utc_time(seconds: float) -> datetime:
+    """Return the time of seconds since the epoch."""
     return datetime.fromtimestamp(seconds, UTC)

@@ -1,7 +1,6 @@
-"""What the service keeps beside the model: how far it has read, what it has yet to handle, what to check.
+"""The keys of the service: positions of feeds, pending events, checks; and posts of a run without Reddit.
 
-Names share the model's prefix, and none of its templates. `openmod_local` is what a run without Reddit
-keeps in Reddit's stead.
+They share the prefix of the model, and none of its templates.
 """
 
 from __future__ import annotations
@@ -31,61 +30,68 @@ __all__ = [
     "FeedPosition",
     "LocalMarker",
     "LocalPost",
-    "LocalPosts",
+    "LocalPostCount",
     "PendingEvents",
     "Position",
-    "Published",
+    "PublishedPost",
     "ThingChecks",
     "bind",
     "openmod_local",
     "openmod_service",
 ]
 
-openmod_service = Keyspace("openmod-service", "How far Open Mod's service is, and what it has yet to do.")
-openmod_local = Keyspace("openmod-local", "Public posts of Open Mod where there is no Reddit.")
+openmod_service = Keyspace("openmod-service", "Positions, pending events and checks of the Open Mod service.")
+openmod_local = Keyspace("openmod-local", "Public posts of Open Mod in a run without Reddit.")
 
 FEEDS = ("log", "posts", "comments", "edits")
 
 
 def bind(prefix: str | None = None) -> list[Binding]:
-    """The model and the service under one prefix."""
+    """Bind the model and the service to one prefix."""
     return [*model.bind(prefix), openmod_service.bind(prefix=prefix), openmod_local.bind(prefix=prefix)]
 
 
 class Position(msgspec.Struct, frozen=True):
-    """The newest entry of a feed that is safe."""
+    """The newest entry of a feed that is among the pending events."""
 
     at: Annotated[datetime, EpochMs]
+    """The time of the entry."""
     id: str
+    """The id of the entry; empty before the first one."""
 
 
 class FeedPosition(Record[Position], key="feed:<subreddit>:<feed>", space=openmod_service):
-    """Where a restart goes on: written after everything up to it is among the pending events."""
+    """The position at which a restart continues, written after all entries up to it are pending."""
 
     subreddit: Annotated[str, Plain(":")]
     feed: Annotated[str, Choice(*FEEDS)]
 
 
 class PendingEvents(DueQueue[str], key="pending-events", space=openmod_service):
-    """Events that were read and are not handled yet, as JSON, by when to handle them."""
+    """Events that are not handled yet, as JSON, by the time to handle them."""
 
 
 class ThingChecks(DueQueue[ThingId], key="thing-checks", space=openmod_service):
-    """Submissions of which anything is kept, by when to look next whether their author deleted them."""
+    """Stored submissions, by the time of the next check whether their author deleted them."""
 
 
-class Published(msgspec.Struct, frozen=True):
+class PublishedPost(msgspec.Struct, frozen=True):
+    """The text of a public post."""
+
     subreddit: str
+    """The subreddit that it was published to."""
     title: str
+    """The title."""
     body: str
+    """The present body, in Markdown."""
 
 
-class LocalPosts(Counter, key="local-posts", space=openmod_local):
-    """How many posts were made here; the next one's id."""
+class LocalPostCount(Counter, key="local-posts", space=openmod_local):
+    """The number of local posts, which gives the next id."""
 
 
-class LocalPost(Record[Published], key="local-post:<post>", space=openmod_local):
-    """A public post, as it reads now."""
+class LocalPost(Record[PublishedPost], key="local-post:<post>", space=openmod_local):
+    """A public post."""
 
     post: PostId
 
@@ -93,6 +99,6 @@ class LocalPost(Record[Published], key="local-post:<post>", space=openmod_local)
 class LocalMarker(
     Value[PostId], key="local-marker:<marker>", space=openmod_local, expiry=expires_in(timedelta(days=14))
 ):
-    """The post that carries a marker, by which an interrupted submission is found again."""
+    """The post that contains a marker, to find it after an interrupted submission."""
 
     marker: Annotated[str, Hex(64)]

@@ -15,12 +15,12 @@ from keywright_openmod.enforcement import Enforcer
 from keywright_openmod.recorder import Recorder
 from keywright_openmod.service.configuration import Configuration
 from keywright_openmod.service.connection import RedditConnection
-from keywright_openmod.service.deletions import DeletionFinder, survey
-from keywright_openmod.service.feed_poller import FeedReader
+from keywright_openmod.service.deletions import DeletionChecker, schedule_missing_checks
+from keywright_openmod.service.feed_poller import FeedPoller
 from keywright_openmod.service.feeds import reddit_feeds
 from keywright_openmod.service.health import Health, serving_health
 from keywright_openmod.service.jobs import Job
-from keywright_openmod.service.processor import EventHandler
+from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
 from keywright_openmod.service.schema import PendingEvents, bind
 from keywright_openmod.upgrade import upgrade_all
@@ -72,13 +72,13 @@ async def enforce_once(configuration: Configuration) -> Enforced:
     """Check every account and submission that is due, and forget what is gone."""
     async with _opened(configuration) as opened:
         enforcer = Enforcer(opened.db, opened.platform)
-        finder = DeletionFinder(opened.db, opened.platform, opened.recorder)
+        finder = DeletionChecker(opened.db, opened.platform, opened.recorder)
         kept, forgotten, troubles, more = 0, 0, [], True
         while more:
             accounts = await enforcer.run_batch()
             things = await finder.run_batch()
-            kept += accounts.active + things.there
-            forgotten += accounts.erased + things.forgotten
+            kept += accounts.active + things.existing
+            forgotten += accounts.erased + things.erased
             troubles += [*accounts.troubles, *things.troubles]
             more = accounts.more or things.more
         return Enforced(kept, forgotten, tuple(troubles))
@@ -141,15 +141,15 @@ class OpenModService:
     def _events(self, opened: _Opened) -> dict[str, Step]:
         chosen = self.configuration
         idle = min(chosen.poll, chosen.retry)
-        handler = EventHandler(opened.db, opened.recorder, idle=idle, hold=chosen.hold * CLAIMED_FOR)
-        readers = {
-            feed.name: FeedReader(
+        processor = EventProcessor(opened.db, opened.recorder, idle=idle, hold=chosen.hold * CLAIMED_FOR)
+        pollers = {
+            feed.name: FeedPoller(
                 opened.db, feed, chosen.subreddit, backfill=chosen.backfill, every=chosen.poll
             )
             for feed in reddit_feeds(opened.connection, chosen.subreddit)
             if feed.name in chosen.watch
         }
-        return {"events": handler.step, **{name: reader.step for name, reader in readers.items()}}
+        return {"events": processor.process_batch, **{name: poller.poll for name, poller in pollers.items()}}
 
     def _accounts(self, opened: _Opened) -> Step:
         enforcer = Enforcer(opened.db, opened.platform)
@@ -163,7 +163,7 @@ class OpenModService:
         return step
 
     def _deletions(self, opened: _Opened) -> Step:
-        finder = DeletionFinder(opened.db, opened.platform, opened.recorder)
+        finder = DeletionChecker(opened.db, opened.platform, opened.recorder)
 
         async def step() -> timedelta:
             checked = await finder.run_batch()
@@ -225,7 +225,7 @@ def _survey(opened: _Opened) -> Step:
         progress = await upgrade_all(opened.db, opened.platform, per_second=UPGRADES_A_SECOND)
         if progress.upgraded or progress.left:
             log.info("upgraded %d extracts, left %d", progress.upgraded, len(progress.left))
-        await survey(opened.db)
+        await schedule_missing_checks(opened.db)
 
     return step
 
