@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keywright import AsyncDatabase
-from keywright.errors import UsageError
 from keywright.tools import Counts, Model, Options, Pace, Progress, Refusal, Result
 from keywright_openmod import schema
 from keywright_openmod.service import schema as service_schema
@@ -47,13 +46,10 @@ async def _platform(config: Path | None) -> AsyncIterator[Platform | None]:
         yield None
         return
     from keywright_openmod.service.configuration import load
+    from keywright_openmod.service.connection import RedditConnection
+    from keywright_openmod.service.reddit import RedditPlatform
 
     configuration = load(config, dict(os.environ))
-    try:
-        from keywright_openmod.service.connection import RedditConnection
-        from keywright_openmod.service.reddit import RedditPlatform
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed. Install keywright-openmod.") from error
     async with RedditConnection(configuration.credentials) as connection:
         yield RedditPlatform(connection, configuration.subreddit)
 

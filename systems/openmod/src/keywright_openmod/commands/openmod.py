@@ -1,4 +1,4 @@
-"""`keywright openmod`: record moderation, look at public extracts, enforce the content deletion policy."""
+"""`keywright openmod`: record moderation events, show public extracts, enforce the deletion policy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keywright.cli import NamesPrefix, ServerOption, as_json, log_to_stderr, ope
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright_openmod.commands.simulate import simulate_reddit
 from keywright_openmod.events import decode_event
-from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
+from keywright_openmod.recorder import EventOutcome, Recorder
 from keywright_openmod.service.configuration import installation, load
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.queries import extracts_about, show_extract
@@ -32,16 +32,17 @@ if TYPE_CHECKING:
 __all__ = ["openmod"]
 
 DEFAULT_TARGET = "openmod"
+NO_SERVER = "neither --url nor REDIS_URL is set: using an embedded server, which keeps nothing."
 
 openmod = typer.Typer(
-    help="Open Mod: a subreddit's moderation, disclosed in public extracts.",
+    help="Open Mod: a public log of a subreddit's moderation.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
+    typer.Option(help="A TOML file. Environment variables override it.", show_default=False),
 ]
 
 
@@ -49,28 +50,30 @@ ConfigOption = Annotated[
 def ingest(
     source: Annotated[
         str,
-        typer.Argument(metavar="FILE", help="The events; - or none is standard input.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="The events; - (the default) reads standard input.", show_default=False
+        ),
     ] = "-",
     config: ConfigOption = None,
     url: ServerOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
-    """Record events, read as JSON lines. Needs no Reddit.
+    """Record events from JSON lines, without Reddit.
 
-    They are the platform's triggers, with their "type": ModAction, PostSubmit, PostUpdate, PostDelete,
-    CommentSubmit, CommentUpdate, CommentDelete. What a trigger tells is all that is known; public posts are
-    kept here, under ids such as t3_local1, for `show`. Which actions are recorded is the [settings] of the
-    file, else Open Mod's defaults. Prints what became of each event as a JSON line.
+    The events are the platform's triggers with their "type": ModAction, PostSubmit, PostUpdate, PostDelete,
+    CommentSubmit, CommentUpdate, CommentDelete. Names and content come from the events alone; public posts
+    are stored in Redis, under ids such as t3_local1. [settings] of the file select the recorded actions.
+    Prints the result of each event as a JSON line.
 
-    A line that cannot be recorded is told with its number, and the others go on. Exits with 1 when there was
-    one, 2 when the events cannot be read, 3 when the server cannot be reached.
+    A line that cannot be recorded is reported with its number, and the others are recorded. Exits with 1 if
+    there was one, 2 if the events cannot be read, 3 if the server cannot be reached.
     """
     chosen = installation(config) or Settings(target_subreddit=DEFAULT_TARGET)
     with ExitStack() as opened:
         stream = open_source(source, opened, "a file of events")
         counts = asyncio.run(_ingest(stream, chosen, url, prefix))
-    told = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
-    typer.echo(f"{counts.total():,} events{': ' if told else ''}{told}.", err=True)
+    results = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
+    typer.echo(f"{counts.total():,} events{': ' if results else ''}{results}.", err=True)
     if counts["refused"]:
         raise typer.Exit(1)
 
@@ -79,14 +82,14 @@ def ingest(
 def extracts(
     thing: Annotated[
         str,
-        typer.Argument(metavar="THING", help="A post, comment or person: t3_…, t1_… or t2_…."),
+        typer.Argument(metavar="THING", help="A post, comment or user: t3_…, t1_… or t2_…."),
     ],
     url: ServerOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
-    """Print the extracts about a thing, as JSON lines; of a person also those about what they submitted.
+    """Print the extracts about a thing as JSON lines; for a user also those about their submissions.
 
-    Exits with 0 whether there are any or not, 2 when that is no id, 3 when the server cannot be reached.
+    Exits with 0 even if there are none, 2 if the id is invalid, 3 if the server cannot be reached.
     """
 
     async def listed() -> None:
@@ -100,16 +103,16 @@ def extracts(
 @openmod.command()
 def show(
     extract: Annotated[str, typer.Argument(metavar="EXTRACT", help="The public post, t3_….")],
-    json: Annotated[bool, typer.Option("--json", help="Also what it was made of, as JSON.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, with the record of the extract.")] = False,
     url: ServerOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
-    """Print how an extract reads: title and body.
+    """Print the title and body of an extract.
 
-    As it was published where the post is kept here, else rendered from what is stored; the title of a post
-    on Reddit is only there.
+    A post that `ingest` stored is printed as published. Others are rendered from stored data, without a
+    title, which only Reddit has.
 
-    Exits with 1 when there is no such extract, 2 when that is no id, 3 when the server cannot be reached.
+    Exits with 1 if the extract does not exist, 2 if the id is invalid, 3 if the server cannot be reached.
     """
 
     async def shown() -> str | None:
@@ -123,24 +126,24 @@ def show(
 
     text = asyncio.run(shown())
     if text is None:
-        typer.echo(f"there is no extract {extract}.", err=True)
+        typer.echo(f"the extract {extract} does not exist.", err=True)
         raise typer.Exit(1)
     typer.echo(text)
 
 
 @openmod.command()
 def enforce(
-    once: Annotated[bool, typer.Option("--once", help="Check what is due now, and end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Check what is due now, and exit.")] = False,
     config: ConfigOption = None,
     url: ServerOption = None,
 ) -> None:
-    """Forget what was deleted: accounts and submissions that are gone, and what extracts tell of them.
+    """Erase deleted accounts and submissions from Redis and from the public extracts.
 
-    Each is looked up on Reddit once a day. Only what Reddit is certain about is forgotten; after an outage
-    or a rate limit it is asked again. Without --once it goes on until SIGTERM or SIGINT.
+    Each is looked up on Reddit once a day, and erased only after a certain answer; after an outage or a rate
+    limit it is retried. Without --once it runs until SIGTERM or SIGINT.
 
-    Exits with 0, with 2 when the configuration is wrong, 3 when a server cannot be reached or Reddit left
-    something undecided.
+    Exits with 0, with 2 if the configuration is invalid, 3 if a server cannot be reached or Reddit gave no
+    certain answer.
     """
     configuration = _configured(config, url)
     log_to_stderr()
@@ -148,7 +151,7 @@ def enforce(
         _serve(configuration, only_enforce=True)
         return
     done = asyncio.run(_enforce_once(configuration))
-    typer.echo(f"{done.kept:,} are there, {done.forgotten:,} forgotten, {len(done.troubles):,} undecided.")
+    typer.echo(f"{done.kept:,} kept, {done.forgotten:,} erased, {len(done.troubles):,} undecided.")
     for trouble in done.troubles:
         typer.echo(str(trouble), err=True)
     if done.troubles:
@@ -157,19 +160,19 @@ def enforce(
 
 @openmod.command()
 def serve(config: ConfigOption = None, url: ServerOption = None) -> None:
-    """Watch a subreddit: publish extracts of its moderation, and forget what was deleted.
+    """Watch a subreddit: publish extracts of its moderation, and erase deleted data.
 
-    Needs the subreddit, where extracts go, and a Reddit script app; docs/openmod.md lists all settings.
-    SIGTERM and SIGINT end it cleanly. A process that is started afterwards goes on where it was; so does one
-    after a crash.
+    Needs the subreddit, the subreddit for extracts, and a Reddit script app; systems/openmod/docs/guide.md
+    lists all settings. SIGTERM and SIGINT stop it cleanly. After a stop or a crash the next process continues
+    at the same position.
 
-    Exits with 0 when it was told to stop, 2 when the configuration is wrong, 3 when Redis cannot be reached
-    or Reddit refuses the credentials.
+    Exits with 0 after a signal, 2 if the configuration is invalid, 3 if Redis cannot be reached or Reddit
+    refuses the credentials.
     """
     configuration = _configured(config, url)
     log_to_stderr()
     if configuration.redis.url is None:
-        typer.echo("there is no --url and no REDIS_URL: an embedded server, which keeps nothing.", err=True)
+        typer.echo(NO_SERVER, err=True)
     _serve(configuration, only_enforce=False)
 
 
@@ -200,15 +203,12 @@ async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder:
     platform.learn(msgspec.json.decode(line))
     handled = await recorder.handle(event)
     if handled.outcome is EventOutcome.BUSY:
-        raise UsageError("another process is at this event. Ingest it again when that is done.")
-    typer.echo(msgspec.json.encode(_told(number, event.id, handled)))
-    return handled.outcome.value
-
-
-def _told(number: int, event: str, handled: HandledEvent) -> dict[str, object]:
-    told = {"line": number, "event": event, "outcome": handled.outcome.value}
+        raise UsageError("another process is handling this event. Ingest it again later.")
+    result = {"line": number, "event": event.id, "outcome": handled.outcome.value}
     optional = {"reason": handled.reason, "extract": handled.post}
-    return told | {name: value for name, value in optional.items() if value}
+    result |= {name: value for name, value in optional.items() if value}
+    typer.echo(msgspec.json.encode(result))
+    return handled.outcome.value
 
 
 def _configured(config: Path | None, url: str | None) -> Configuration:
@@ -219,10 +219,7 @@ def _configured(config: Path | None, url: str | None) -> Configuration:
 
 
 def _serve(configuration: Configuration, *, only_enforce: bool) -> None:
-    try:
-        from keywright_openmod.service.service import OpenModService
-    except ModuleNotFoundError as error:
-        raise _not_installed(error) from error
+    from keywright_openmod.service.service import OpenModService
 
     async def served() -> None:
         await OpenModService(configuration, only_enforce=only_enforce).run(handle_signals=True)
@@ -231,20 +228,14 @@ def _serve(configuration: Configuration, *, only_enforce: bool) -> None:
 
 
 async def _enforce_once(configuration: Configuration) -> Enforced:
-    try:
-        from keywright_openmod.service.service import enforce_once
-    except ModuleNotFoundError as error:
-        raise _not_installed(error) from error
+    from keywright_openmod.service.service import enforce_once
+
     return await enforce_once(configuration)
-
-
-def _not_installed(error: ModuleNotFoundError) -> UsageError:
-    return UsageError(f"{error.name} is not installed. Install keywright[openmod].")
 
 
 @asynccontextmanager
 async def _connected(url: str | None, prefix: str | None) -> AsyncIterator[AsyncDatabase]:
     if not (url or os.environ.get("REDIS_URL")):
-        typer.echo("there is no --url and no REDIS_URL: an embedded server, which keeps nothing.", err=True)
+        typer.echo(NO_SERVER, err=True)
     async with aconnect(url, *bind(prefix)) as db:
         yield db

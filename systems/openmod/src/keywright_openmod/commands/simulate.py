@@ -1,42 +1,37 @@
-"""`keywright openmod simulate`: a Reddit of one's own, to run the service against."""
+"""`keywright openmod simulate`: run the Reddit simulator for the service."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from keywright.errors import UsageError
 
 if TYPE_CHECKING:
     from keywright_openmod.simulator import RedditSimulator
 
 __all__ = ["simulate_reddit"]
 
-_NEEDED = ("starlette", "uvicorn")
-
 
 def simulate_reddit(
-    port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 0,
+    port: Annotated[
+        int, typer.Option(help="The port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    rate: Annotated[float, typer.Option(help="Things that happen a second; 0 is silence.", min=0)] = 2.0,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same things happen.")] = 0,
+    rate: Annotated[float, typer.Option(help="Random actions per second; 0 is none.", min=0)] = 2.0,
+    seed: Annotated[int, typer.Option(help="The seed of the random actions.")] = 0,
 ) -> None:
-    """Run a Reddit of your own, until Ctrl-C.
+    """Run a Reddit simulator until Ctrl-C.
 
-    It answers the calls of Reddit's API that the service makes; nothing reaches the network. Prints the
-    variables that point `keywright openmod serve` at it. Needs keywright[openmod].
+    It serves the calls of Reddit's API that the service makes; nothing reaches the network. Prints the
+    variables that point `keywright openmod serve` at it.
     """
-    if any(find_spec(name) is None for name in _NEEDED):
-        raise UsageError("the simulator needs packages that are not here. Install keywright[openmod].")
     asyncio.run(_run(host, port, rate, seed))
 
 
 async def _run(host: str, port: int, rate: float, seed: int) -> None:
-    # Imported here, because the packages are only there with the extra.
+    # Imported here, so that `keywright --help` does not load a web server.
     from keywright_openmod.simulator import RedditSimulator, SimulatorSettings
 
     stopped = asyncio.Event()
