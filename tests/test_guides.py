@@ -1,0 +1,82 @@
+"""The guides: the files that a page shows form a program that runs, prints what the page says, and passes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from keywright import operations as module
+from keywright.testing import RedisServer
+from lua_keys import problems
+
+DOCS = Path(__file__).parent.parent / "docs"
+BLOCK = re.compile(r'^```(\w+)(?: title="([^"]+)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+
+
+class Guide:
+    """A page whose blocks name the file that they are part of; blocks of text are the output."""
+
+    def __init__(self, page: str, folder: Path) -> None:
+        self.folder = folder
+        self.files: dict[str, str] = {}
+        self.output = ""
+        for language, title, content in BLOCK.findall((DOCS / page).read_text()):
+            if title:
+                self.files[title] = f"{self.files.get(title, '')}{content}\n\n"
+            elif language == "text":
+                self.output += content
+            else:
+                raise AssertionError(f"a block of {language} in {page} has no title, so no test runs it")
+        for name, content in self.files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content)
+            if path.suffix == ".py" and path.parent != folder:
+                (path.parent / "__init__.py").touch()
+
+    def python(self, *arguments: str, url: str = "") -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "REDIS_URL": url}
+        command = [sys.executable, *arguments]
+        return subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+
+@pytest.fixture
+def operations(tmp_path: Path) -> Guide:
+    return Guide("operations.md", tmp_path)
+
+
+def test_the_program_of_the_operations_guide_prints_what_the_page_says(
+    operations: Guide, redis_url: str, keywright_server: RedisServer
+) -> None:
+    done = operations.python("demo.py", url=keywright_server.url)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == operations.output
+
+
+@pytest.mark.cluster
+def test_the_tests_of_the_operations_guide_pass(operations: Guide) -> None:
+    done = operations.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_theatre.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_script_of_the_operations_guide_reaches_only_its_keys(operations: Guide) -> None:
+    sources = [text for name, text in operations.files.items() if name.endswith(".lua")]
+    assert [problems(source) for source in sources] == [[]]
+
+
+def test_the_operations_guide_names_everything_that_the_module_exports() -> None:
+    named = set(re.findall(r"`(\w+)", (DOCS / "operations.md").read_text()))
+    assert set(module.__all__) - named == set()
