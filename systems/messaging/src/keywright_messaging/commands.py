@@ -164,10 +164,11 @@ async def _publish_lines(url: str, settings: BrokerSettings, event: str, lines: 
     async with await open_broker(url, settings) as opened:
         await opened.declare(event)
         try:
-            async for messages in lines:
-                published += len(await opened.publish_many(event, messages))
+            async for batch in lines:
+                published += len(await opened.publish_many(event, batch))
         finally:
-            typer.echo(f"{_messages(published)} published.", err=True)
+            messages = "1 message was" if published == 1 else f"{published:,} messages were"
+            typer.echo(f"{messages} published.", err=True)
 
 
 async def _consume(
@@ -272,7 +273,3 @@ def _json(data: Any) -> bytes:
 def _refuse(reason: str) -> NoReturn:
     typer.echo(f"error: {reason}", err=True)
     raise typer.Exit(1)
-
-
-def _messages(number: int) -> str:
-    return "1 message was" if number == 1 else f"{number:,} messages were"

@@ -108,7 +108,8 @@ def decode(body: bytes, to: Any = Any, *, content_type: str | None = None) -> An
     except KeywrightError:
         raise
     except Exception as exc:
-        raise UndecodableError(_expectation(to), f"{_excerpt(body)} ({_reason(exc)})") from exc
+        expected = "JSON, MessagePack or ETF" if to is Any else f"a {_name_of(to)}"
+        raise UndecodableError(expected, f"{_excerpt(body)} ({_reason(exc)})") from exc
 
 
 def _reader_of(body: bytes, content_type: str | None) -> _Reader:
@@ -183,7 +184,10 @@ def _decoder(kind: Callable[[Any], Any], to: Any) -> Any:
     try:
         return kind(to)
     except TypeError as exc:
-        raise _unreadable(to, exc) from exc
+        raise UsageError(
+            f"a message cannot be decoded as {_name_of(to)}: {_reason(exc)}. "
+            f"Use a type that msgspec knows, such as a struct or a dataclass."
+        ) from exc
 
 
 @lru_cache(maxsize=512)
@@ -205,17 +209,6 @@ _BY_CONTENT_TYPE: dict[str, _Reader] = {
     "application/vnd.msgpack": _read_msgpack,
     "application/x-erlang-etf": _read_etf,
 }
-
-
-def _unreadable(to: Any, exc: TypeError) -> UsageError:
-    return UsageError(
-        f"a message cannot be decoded as {_name_of(to)}: {_reason(exc)}. "
-        f"Use a type that msgspec knows, such as a struct or a dataclass."
-    )
-
-
-def _expectation(to: Any) -> str:
-    return "JSON, MessagePack or ETF" if to is Any else f"a {_name_of(to)}"
 
 
 def _name_of(to: Any) -> str:

@@ -98,11 +98,12 @@ def handler_of(event: str, function: HandlerFunction, *, concurrency: int, prefe
         )
     signature = _signature(name, function)
     payload, *extras = _parameters(name, signature)
+    returned = signature.return_annotation
     return Handler(
         event=event,
         function=function,
         payload=_payload_type(name, payload),
-        answers=_answers(signature.return_annotation),
+        answers=None if returned is _EMPTY else returned not in (None, type(None)),
         extras=tuple(_extra(name, each) for each in extras),
         concurrency=concurrency,
         prefetch=prefetch or 2 * concurrency,
@@ -160,9 +161,3 @@ def _payload_type(name: str, parameter: inspect.Parameter) -> Any:
             "Annotate a struct, a dataclass, a built-in type or Any.",
         )
     return parameter.annotation
-
-
-def _answers(annotation: Any) -> bool | None:
-    if annotation is inspect.Signature.empty:
-        return None
-    return annotation not in (None, type(None))

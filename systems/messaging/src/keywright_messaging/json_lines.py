@@ -81,15 +81,11 @@ class JsonLines:
             self._number += 1
             if not (text := line.strip()):
                 continue
-            if reason := self._reason_against(text):
+            too_long = len(text) > self._longest
+            if reason := f"is longer than {self._longest} bytes" if too_long else not_json(text):
                 self.fault = f"line {self._number} {reason}: {_excerpt(text)}"
                 return
             yield msgspec.Raw(text)
-
-    def _reason_against(self, text: bytes) -> str | None:
-        if len(text) > self._longest:
-            return f"is longer than {self._longest} bytes"
-        return not_json(text)
 
 
 def not_json(text: bytes) -> str | None:

@@ -11,11 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
+from aiormq.abc import AbstractChannel
 from aiormq.exceptions import AMQPChannelError, ChannelLockedResource, ChannelPreconditionFailed
 
 from keywright.errors import UsageError
@@ -95,7 +97,8 @@ class AmqpTopology:
         self._guard = asyncio.Lock()
 
     async def attach(self, connection: AmqpConnection) -> None:
-        await self._declare_exchange(connection)
+        async with _declaring(connection, "exchange", self._group) as channel:
+            await channel.exchange_declare(self._group, exchange_type="direct", durable=True)
         for queue in tuple(self._wanted):
             try:
                 await self.declare_on(connection, queue)
@@ -122,7 +125,8 @@ class AmqpTopology:
     async def declare_on(self, connection: AmqpConnection, queue: AmqpQueue) -> None:
         """Declare the queue of an event and bind it to its group."""
         await self._declare(connection, queue.name, self._arguments)
-        await self._bind(connection, queue)
+        async with _declaring(connection, "queue", queue.name) as channel:
+            await channel.queue_bind(queue.name, queue.group, queue.event)
 
     async def declare_suspects_on(self, connection: AmqpConnection, queue: AmqpQueue) -> None:
         await self._declare(connection, queue.suspects, self._arguments)
@@ -155,25 +159,18 @@ class AmqpTopology:
             self._ensured.add(name)
 
     async def _declare(self, connection: AmqpConnection, name: str, arguments: Mapping[str, object]) -> None:
-        try:
-            async with connection.scratch() as channel:
-                await channel.queue_declare(name, durable=True, arguments=dict(arguments))  # type: ignore[arg-type]
-        except AMQPChannelError as exc:
-            raise refusal("queue", name, exc) from exc
+        async with _declaring(connection, "queue", name) as channel:
+            await channel.queue_declare(name, durable=True, arguments=dict(arguments))  # type: ignore[arg-type]
 
-    async def _bind(self, connection: AmqpConnection, queue: AmqpQueue) -> None:
-        try:
-            async with connection.scratch() as channel:
-                await channel.queue_bind(queue.name, queue.group, queue.event)
-        except AMQPChannelError as exc:
-            raise refusal("queue", queue.name, exc) from exc
 
-    async def _declare_exchange(self, connection: AmqpConnection) -> None:
-        try:
-            async with connection.scratch() as channel:
-                await channel.exchange_declare(self._group, exchange_type="direct", durable=True)
-        except AMQPChannelError as exc:
-            raise refusal("exchange", self._group, exc) from exc
+@asynccontextmanager
+async def _declaring(connection: AmqpConnection, kind: str, name: str) -> AsyncIterator[AbstractChannel]:
+    """Lend a channel for declarations. Raise QueueMismatchError or BrokerError if the server closes it."""
+    try:
+        async with connection.scratch() as channel:
+            yield channel
+    except AMQPChannelError as exc:
+        raise refusal(kind, name, exc) from exc
 
 
 def refusal(kind: str, name: str, error: AMQPChannelError) -> BrokerError:

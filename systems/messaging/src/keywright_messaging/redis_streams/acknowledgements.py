@@ -40,7 +40,7 @@ class Settlement:
         self.group = group
         self.consumer = consumer
         self._buffer = buffer
-        self.on_postponed: Callable[[float], None] = _nothing
+        self.on_postponed: Callable[[float], None] | None = None
         """Called with the seconds until a postponed message is due."""
 
     async def acknowledge(self, deliveries: Sequence[StreamDelivery]) -> None:
@@ -81,8 +81,5 @@ class Settlement:
         await self.database.run(
             commands.restamp(queue.stream, self.group, self.consumer(), [delivery.id], idle=idle)
         )
-        self.on_postponed(seconds)
-
-
-def _nothing(seconds: float) -> None:
-    """Ignore a postponed message: no claimer is attached."""
+        if self.on_postponed is not None:
+            self.on_postponed(seconds)

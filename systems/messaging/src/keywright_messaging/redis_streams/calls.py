@@ -58,15 +58,14 @@ class Caller:
     async def _listen(self, event: str) -> None:
         async with self._opening:
             if self._subscription is None:
-                self._subscription = await self._database.retried(self._subscribed)
+                self._subscription = await self._database.retried(
+                    lambda: self._database.engine.subscribe().__aenter__()
+                )
                 self._listener = asyncio.create_task(self._match(self._subscription))
         # Before each call, because a reconnect may have lost the subscription.
         pattern = REPLIES.pattern(self._context, event=event)
         subscription = self._subscription
         await self._database.retried(lambda: subscription.add(patterns=[pattern]))
-
-    async def _subscribed(self) -> Subscription:
-        return await self._database.engine.subscribe().__aenter__()
 
     async def _published(
         self, event: str, publish: Callable[[], Awaitable[str]]

@@ -41,7 +41,7 @@ class DeliveryBuffer:
         self.queues = list(queues)
         self.prefetch = prefetch
         self._last_attempt = last_attempt
-        self.on_last_chance: Callable[[], None] = _nothing
+        self.on_last_chance: Callable[[], None] | None = None
         """Called when a delivery on its last attempt is settled."""
         self._ready: deque[StreamDelivery] = deque()
         self._unsettled = 0
@@ -105,7 +105,7 @@ class DeliveryBuffer:
             return False
         del queue.held[delivery.id]
         self._unsettled -= 1
-        if self._is_last_chance(delivery):
+        if self._is_last_chance(delivery) and self.on_last_chance is not None:
             self.on_last_chance()
         self._room.set()
         if self._ready:
@@ -147,7 +147,3 @@ class DeliveryBuffer:
     def fail(self, error: KeywrightError) -> None:
         self._failure = error
         self._changed.set()
-
-
-def _nothing() -> None:
-    """Ignore the event: no claimer is attached."""

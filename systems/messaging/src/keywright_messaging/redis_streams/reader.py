@@ -83,13 +83,11 @@ class Reader:
             missing = [row for row in rows if row.id not in queue.held and row.id not in queue.postponed]
             last_attempt = self._settlement.settings.max_attempts - 1
             suspects = {row.id for row in missing if restarted and 0 < row.deliveries >= last_attempt}
-            if suspects:
-                await self._leave_to_claimer(queue, list(suspects))
+            if suspects:  # idle for as long as the claimer wants them
+                consumer, idle = self._settlement.consumer(), self._settlement.settings.claim_after
+                stamp = commands.restamp(queue.stream, self._group, consumer, list(suspects), idle=idle)
+                await self._engine.run(stamp)
             await self._fetch(queue, [row for row in missing if row.id not in suspects], counted=restarted)
-
-    async def _leave_to_claimer(self, queue: StreamQueue, ids: list[str]) -> None:
-        consumer, idle = self._settlement.consumer(), self._settlement.settings.claim_after
-        await self._engine.run(commands.restamp(queue.stream, self._group, consumer, ids, idle=idle))
 
     async def _fetch(self, queue: StreamQueue, rows: list[commands.PendingEntry], *, counted: bool) -> None:
         by_count: dict[int, list[str]] = {}
@@ -111,7 +109,8 @@ class Reader:
         room = await self._buffer.room(self._share)
         flowing = [queue for queue in self._queues if queue.flowing]
         if not flowing:
-            self._put(await self._engine.run(self._reading(self._queues, room, wait=self._patience)))
+            wait = SHORT_BLOCK if self._share > self._buffer.prefetch else BLOCK
+            self._put(await self._engine.run(self._reading(self._queues, room, wait=wait)))
             return
         still = [queue for queue in self._queues if not queue.flowing]
         reads = [self._reading(flowing, room - len(still))]
@@ -119,10 +118,6 @@ class Reader:
             reads.append(self._reading(still, 0))
         for replies in await self._engine.run(gather_list(reads)):
             self._put(replies)
-
-    @property
-    def _patience(self) -> timedelta:
-        return SHORT_BLOCK if self._share > self._buffer.prefetch else BLOCK
 
     def _reading(
         self, queues: list[StreamQueue], room: int, wait: timedelta | None = None

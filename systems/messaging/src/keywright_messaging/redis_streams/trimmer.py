@@ -33,7 +33,8 @@ def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
     waiting = yield gather_list([commands.oldest_pending(stream, group.name) for group in groups])
     limits = [(context.now_ms() - commands.milliseconds(retention), 0)]
     for group, oldest in zip(groups, waiting, strict=True):
-        limits.append(_parsed(oldest) if oldest else _after(_parsed(group.last_delivered)))
+        time, number = _parsed(oldest or group.last_delivered)
+        limits.append((time, number if oldest else number + 1))
     lowest = min(limits)
     removed = 0
     if lowest[0] > 0:
@@ -76,7 +77,3 @@ class Trimmer:
 def _parsed(identity: str) -> tuple[int, int]:
     time, _, number = identity.partition("-")
     return int(time), int(number or 0)
-
-
-def _after(identity: tuple[int, int]) -> tuple[int, int]:
-    return identity[0], identity[1] + 1
