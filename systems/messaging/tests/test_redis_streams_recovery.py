@@ -85,7 +85,7 @@ async def test_the_entries_of_a_dead_consumer_are_taken_over(redis_url: str, raw
 
 
 async def test_every_stream_is_searched_from_its_own_beginning(redis_url: str, raw: Raw) -> None:
-    """A shared cursor, as in the published clients, skips older entries of the other streams."""
+    """A shared cursor skips older entries of the other streams: docs/resolutions.md#mistake-1."""
     async with opened(redis_url, claim_after=MOMENT) as broker:
         events = ["A", "B", "C"]
         await broker.declare(*events)

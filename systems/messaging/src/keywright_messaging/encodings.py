@@ -1,4 +1,4 @@
-"""The encodings of message bodies, and how received ones are recognised."""
+"""The encodings of message bodies, and how received ones are recognised (docs/resolutions.md#encoding)."""
 
 from __future__ import annotations
 

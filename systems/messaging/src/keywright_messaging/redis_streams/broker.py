@@ -1,7 +1,8 @@
 """The Spectacles protocol on Redis streams.
 
 `publish` is `XADD <event> * data <body>`; a group is a consumer group, `<group>` or `<group>:<subgroup>`;
-a reply is `PUBLISH <event>:<id> <body>`. Groups read from the first entry of a stream.
+a reply is `PUBLISH <event>:<id> <body>`. Groups read from the first entry of a stream
+(docs/resolutions.md#start).
 """
 
 from __future__ import annotations

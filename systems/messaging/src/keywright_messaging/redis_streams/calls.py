@@ -2,7 +2,7 @@
 
 The id is known only when the message is published, and the reply may arrive before that. So the broker
 subscribes to all replies of an event, and waits for the server to confirm that, before it publishes the first
-call of the event; and each call keeps early replies until it knows its id.
+call of the event; and each call keeps early replies until it knows its id. See docs/resolutions.md#calls.
 """
 
 from __future__ import annotations

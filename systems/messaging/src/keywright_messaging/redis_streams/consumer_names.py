@@ -3,7 +3,8 @@
 `settings.client` is the name if it is set; the deployment keeps it unique then. Otherwise a process takes the
 first free slot of its host, `<host>-0`, `<host>-1`, …, and holds it by a lease. A process that ends normally
 releases its slot. After a crash the slot is free when the lease expires, and until then a restarted process
-takes another, so that the unsettled entries of the first wait for `claim_after`.
+takes another, so that the unsettled entries of the first wait for `claim_after`. See
+docs/resolutions.md#names.
 """
 
 from __future__ import annotations

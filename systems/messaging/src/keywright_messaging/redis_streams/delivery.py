@@ -44,7 +44,7 @@ class StreamDelivery(Delivery):
 
     @property
     def wants_reply(self) -> bool:
-        """True unless the deadline of the caller is over (`timeout_at`, as Rust clients write it).
+        """True unless the deadline of the caller is over (docs/resolutions.md#timeout-at).
 
         The protocol does not distinguish a call from a publish: a caller listens on the reply's channel.
         """

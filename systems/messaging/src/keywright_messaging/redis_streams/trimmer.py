@@ -4,7 +4,8 @@ Acknowledging does not shrink a stream, and trimming by age alone, as the publis
 every XADD, drops entries that a group without a live consumer has not read. So a stream is trimmed up to the
 position of its slowest group: before its oldest unsettled entry, or after the last entry delivered to it.
 Positions only move forward, so they may be outdated when the stream is trimmed. A stream without a group is
-trimmed by age. A group without consumers keeps all entries: delete it with XGROUP DESTROY.
+trimmed by age. A group without consumers keeps all entries: delete it with XGROUP DESTROY. See
+docs/resolutions.md#retention.
 """
 
 from __future__ import annotations
