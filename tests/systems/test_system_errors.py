@@ -23,6 +23,7 @@ EXAMPLES: list[KeywrightError] = [
     registry.MetadataUnreachableError("here/registry", "connection refused"),
     service.PlatformTroubleError("Reddit", "account t2_ann", "HTTP 503"),
     service.PlatformRefusedError("Reddit", "submit to r/log", "not approved", "Approve the app there."),
+    service.HttpRefusedError("Discord", "GET /x", 403, "Missing Permissions", "Give the bot more of them."),
     openmod.MalformedEventError("ModAction", "moderator is missing"),
     messaging.UnwritableError("etf", "it holds a set"),
     messaging.BrokerUnreachableError("amqp://here", "connection refused"),

@@ -90,7 +90,7 @@ async def test_later_signals_are_handled_apart_from_the_first() -> None:
 
 async def test_in_another_thread_signals_are_left_alone() -> None:
     async def inside() -> None:
-        with on_signals(lambda number: None):
+        with on_signals(lambda _: None):
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
     await asyncio.to_thread(lambda: asyncio.run(inside()))

@@ -1,18 +1,126 @@
-"""What every configuration of a service keeps to itself."""
+"""Configuration: a file, the environment over it, and secrets that no error and no repr shows."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import pytest
 
-from keywright_discord.gateway.configuration import AmqpPart, BrokerPart
-from keywright_discord.gateway.configuration import RedisPart as GatewayRedis
-from keywright_meetup.service.configuration import RedisPart as MeetupRedis
-from keywright_openmod.service.configuration import RedisPart as OpenModRedis
+from keywright.errors import UsageError
+from keywright_service.configuration import (
+    ConfigurationError,
+    Part,
+    RedisPart,
+    ServerPart,
+    SettingsReader,
+    Variables,
+    duration,
+    host_and_port,
+    names,
+    take_secrets,
+)
 
 
-@pytest.mark.parametrize("part", [AmqpPart, BrokerPart, GatewayRedis, MeetupRedis, OpenModRedis])
+class Schedule(Part, frozen=True, kw_only=True):
+    minutes: int = 15
+
+
+class Sample(msgspec.Struct, kw_only=True):
+    token: str = ""
+    groups: list[str] = []
+    redis: RedisPart = RedisPart()
+    schedule: Schedule = Schedule()
+
+
+VARIABLES: Variables = {
+    "SAMPLE_TOKEN": ("token", str),
+    "SAMPLE_GROUPS": ("groups", names),
+    "SAMPLE_MINUTES": ("schedule.minutes", int),
+    "REDIS_URL": ("redis.url", str),
+}
+READER = SettingsReader(Sample, VARIABLES, "docs/sample.md")
+
+
+def given(folder: Path, text: str, **environment: str) -> dict[str, Any]:
+    (folder / "sample.toml").write_text(text)
+    return READER.given(folder / "sample.toml", environment)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    text = "groups = ['a']\n[schedule]\nminutes = 5\n[redis]\nprefix = 'p'\n"
+    found = given(tmp_path, text, SAMPLE_MINUTES=" 7 ", SAMPLE_GROUPS="b, c,", REDIS_URL="redis://here")
+    assert READER.convert(found, Sample, "the configuration") == Sample(
+        groups=["b", "c"], redis=RedisPart(url="redis://here", prefix="p"), schedule=Schedule(minutes=7)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("tokn = 'x'", "tokn: is not a setting. The nearest is token; see docs/sample.md."),
+        ("[schedule]\nminuts = 3", "schedule.minuts: is not a setting. The nearest is schedule.minutes;"),
+        ("redis = 'redis://here'", r"redis: is a table. Write it as [redis]."),
+        ("token = ", "is not TOML"),
+    ],
+)
+def test_what_cannot_be_understood_is_named_with_the_remedy(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        given(tmp_path, text)
+    assert said in str(refused.value)
+
+
+def test_a_value_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^SAMPLE_MINUTES: cannot be read .*See docs/sample\.md\.$"):
+        READER.given(None, {"SAMPLE_MINUTES": "many"})
+    with pytest.raises(ConfigurationError, match=r"the configuration: .*schedule\.minutes"):
+        READER.convert(given(tmp_path, "[schedule]\nminutes = 'x'"), Sample, "the configuration")
+    with pytest.raises(ConfigurationError, match=r"none\.toml: cannot be read"):
+        READER.given(tmp_path / "none.toml", {})
+
+
+@pytest.mark.parametrize("part", [ServerPart, RedisPart])
 @pytest.mark.parametrize("password", ["hunter2", "a@b", "sl/ash"])
-def test_a_password_in_an_address_is_not_shown(part: type, password: str) -> None:
+def test_a_password_in_an_address_is_not_shown(part: type[ServerPart], password: str) -> None:
     shown = repr(part(url=f"redis://bot:{password}@127.0.0.1:6379/0"))
     assert password not in shown
     assert "127.0.0.1:6379/0" in shown
+
+
+def test_secrets_are_removed_from_what_is_converted() -> None:
+    found = {"token": "hush", "reddit": {"password": " ", "client_id": "id"}}
+    secrets = take_secrets(found, "token", "reddit.password", "reddit.refresh_token", "other.token")
+    assert found == {"reddit": {"client_id": "id"}}
+    assert {name: secret.reveal() for name, secret in secrets.items()} == {"token": "hush"}
+    assert "hush" not in repr(secrets)
+
+
+def test_a_secret_that_is_not_text_is_refused_without_being_shown() -> None:
+    with pytest.raises(ConfigurationError, match=r"^reddit\.password: is not text\. Write it in quotes\.$"):
+        take_secrets({"reddit": {"password": 12345}}, "reddit.password")
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2m", 120), ("90s", 90), ("1h30m", 5400), ("500ms", 0.5), ("1.5s", 1.5)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert duration(text) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0s", "-1s", "2", "m", "1d", "1s 2s", "0.0000001ms", "99999999999h", "9" * 400 + "h"]
+)
+def test_what_is_not_a_duration_is_an_error(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a duration"):
+        duration(text)
+
+
+def test_an_address_without_a_host_is_loopback() -> None:
+    assert host_and_port("health.address", ":8080") == ("127.0.0.1", 8080)
+    assert host_and_port("health.address", "0.0.0.0:80") == ("0.0.0.0", 80)
+    assert host_and_port("health.address", "[::1]:80") == ("::1", 80)
+    for wrong in ("", "localhost", "localhost:http", ":99999", ":" + "9" * 5000):
+        with pytest.raises(UsageError, match=r"health\.address: .*host:port"):
+            host_and_port("health.address", wrong)

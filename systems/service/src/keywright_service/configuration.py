@@ -1,8 +1,7 @@
-"""What configuring a service means: a TOML file, and environment variables, which win.
+"""Configuration of a service: a TOML file, and environment variables, which win.
 
-What cannot be understood is an error before anything is connected: an unknown name or a wrong value is never
-passed over. A service takes its secrets out of what was given before it converts the rest, so that no error
-of conversion can quote one.
+An unknown name or an invalid value is an error before anything is connected. A service removes its secrets
+from the settings before it converts the rest, so that no error of the conversion can quote one.
 """
 
 from __future__ import annotations
@@ -19,14 +18,30 @@ from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
+from keywright import Secret
 from keywright.errors import UsageError
+from keywright.tools.http import LOOPBACK
 
-__all__ = ["ConfigurationError", "Part", "SettingsReader", "Variables", "duration", "names"]
+__all__ = [
+    "ConfigurationError",
+    "Part",
+    "RedisPart",
+    "ServerPart",
+    "SettingsReader",
+    "Variables",
+    "duration",
+    "host_and_port",
+    "names",
+    "take_secrets",
+]
 
 T = TypeVar("T")
 
 Variables = Mapping[str, tuple[str, Callable[[str], Any]]]
-"""A variable, the setting it stands for, and how its text is read; ValueError where it cannot be."""
+"""For each variable the setting it stands for, and a function that reads its text or raises ValueError."""
+
+LARGEST_PORT = 65535
+LONGEST_PORT = 5
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
@@ -36,7 +51,7 @@ _PASSWORD = re.compile(r"://[^'\"]*@")
 
 
 class ConfigurationError(UsageError):
-    """A configuration that cannot be used; nothing was connected."""
+    """An invalid configuration; nothing was connected."""
 
     def __init__(self, subject: str, reason: str, remedy: str) -> None:
         self.subject = subject
@@ -46,7 +61,7 @@ class ConfigurationError(UsageError):
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings that belong together, a table of the file. Passwords in addresses are not shown."""
+    """Settings that belong together: a table of the file. `repr` hides passwords in URLs."""
 
     def __repr__(self) -> str:
         values = ((name, repr(getattr(self, name))) for name in self.__struct_fields__)
@@ -54,27 +69,56 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         return f"{type(self).__name__}({shown})"
 
 
+class ServerPart(Part, frozen=True, kw_only=True):
+    """A server that the service connects to."""
+
+    url: str | None = None
+
+
+class RedisPart(ServerPart, frozen=True, kw_only=True):
+    """The Redis server or cluster, and what its keys begin with.
+
+    Without a `url` it is REDIS_URL, else an embedded server, which keeps nothing.
+    """
+
+    prefix: str | None = None
+
+
 @dataclass(frozen=True)
 class SettingsReader:
-    """How the settings of one service are written: `shape` names them, its structs are the file's tables."""
+    """Reads the settings of one service: `shape` names them, its structs are the tables of the file."""
 
     shape: type[msgspec.Struct]
     variables: Variables
     document: str
-    """Where a person reads about them."""
+    """Where an operator reads about them; named in errors."""
 
     def given(self, path: Path | None, environment: Mapping[str, str] | None) -> dict[str, Any]:
-        """All that is set, by the names of the shape, not yet converted. No environment is the process's."""
+        """Return all that is set, by the names of the shape, not yet converted.
+
+        Without an `environment` it is that of the process. Raise ConfigurationError for an unknown setting.
+        """
         given = _from_file(path) if path is not None else {}
         self._refuse_unknown(given, self.shape, "")
         for name, (place, read) in self.variables.items():
             text = (os.environ if environment is None else environment).get(name, "").strip()
-            if text:
-                _put(given, place, self._read(name, text, read))
+            if not text:
+                continue
+            try:
+                value = read(text)
+            except ValueError as error:
+                raise ConfigurationError(
+                    name, f"cannot be read ({error})", f"See {self.document}."
+                ) from error
+            *tables, setting = place.split(".")
+            table = given
+            for each in tables:
+                table = table.setdefault(each, {})
+            table[setting] = value
         return given
 
     def convert(self, value: Any, shape: type[T], subject: str, *, strict: bool = True) -> T:
-        """The value as a type, by msgspec's rules."""
+        """Return the value as this type, converted by msgspec. Raise ConfigurationError if it is invalid."""
         try:
             return msgspec.convert(value, shape, strict=strict)
         except msgspec.ValidationError as error:
@@ -94,15 +138,9 @@ class SettingsReader:
                     raise ConfigurationError(setting, "is a table", f"Write it as [{setting}].")
                 self._refuse_unknown(value, inner, f"{setting}.")
 
-    def _read(self, name: str, text: str, read: Callable[[str], Any]) -> Any:
-        try:
-            return read(text)
-        except ValueError as error:
-            raise ConfigurationError(name, f"cannot be read ({error})", f"See {self.document}.") from error
-
 
 def duration(text: str) -> timedelta:
-    """`2m`, `90s`, `1h30m`, `500ms`; UsageError unless it is a positive duration."""
+    """Read `2m`, `90s`, `1h30m` or `500ms`. Raise UsageError unless it is a positive duration."""
     parts = _parts(text) if _whole(text) else []
     try:
         found = timedelta(seconds=sum(float(number) * _UNITS[unit] for number, unit in parts))
@@ -114,8 +152,35 @@ def duration(text: str) -> timedelta:
 
 
 def names(text: str) -> list[str]:
-    """What stands between commas."""
+    """Read a list that is separated by commas."""
     return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def host_and_port(setting: str, text: str) -> tuple[str, int]:
+    """Read `host:port`; without a host it is loopback. Raise ConfigurationError, which names the setting."""
+    host, _, port = text.rpartition(":")
+    if not port.isdecimal() or len(port) > LONGEST_PORT or int(port) > LARGEST_PORT:
+        raise ConfigurationError(setting, f"cannot be {text!r}", "Write host:port, as in 127.0.0.1:8080.")
+    return host.strip("[]") or LOOPBACK, int(port)
+
+
+def take_secrets(given: dict[str, Any], *settings: str) -> dict[str, Secret[str]]:
+    """Remove these settings from what was given, and return those that are not empty.
+
+    Raise ConfigurationError if one is not text: the digits of a number may not be what was written.
+    """
+    found = {}
+    for setting in settings:
+        *tables, name = setting.split(".")
+        table = given
+        for each in tables:
+            table = table.get(each, {})
+        value = table.pop(name, None) or ""
+        if not isinstance(value, str):
+            raise ConfigurationError(setting, "is not text", "Write it in quotes.")
+        if value.strip():
+            found[setting] = Secret(value)
+    return found
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -125,10 +190,3 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(str(path), f"cannot be read: {error.strerror}", "Give a file.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), f"is not TOML: {error}", "Correct it there.") from error
-
-
-def _put(given: dict[str, Any], place: str, value: Any) -> None:
-    *tables, name = place.split(".")
-    for table in tables:
-        given = given.setdefault(table, {})
-    given[name] = value

@@ -1,83 +1,68 @@
-"""What a service is as a process: HTTP in its own event loop, and an end when it is told to."""
+"""Answering HTTP requests in the event loop of the service."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import msgspec
-import uvicorn
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-__all__ = ["json_response", "serving", "stopped_by_signals"]
+from keywright.errors import UsageError
+from keywright.tools.http import UvicornServer
+from keywright_service.signals import stop_on_signals
 
-SHUTDOWN_SECONDS = 10
+__all__ = ["json_response", "refuse", "serving", "stopped_by_signals"]
+
+log = logging.getLogger("keywright.service")
+
+RETRY_SECONDS = "1"
 
 
 @asynccontextmanager
-async def serving(app: ASGIApp, listening: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
-    """Answer requests until the end of the block; yields the task that does it, which may only fail before.
+async def serving(app: ASGIApp, bound: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
+    """Answer requests on a listening socket until the end of the block.
 
-    Requests that are under way at the end are answered, or cut off after a while.
+    Yield the task that does so; before the end of the block it is done only if it failed. At the end requests
+    under way are answered, or cut off after 10 seconds.
     """
-    server = _Server(app)
-    answering = asyncio.create_task(server.serve([listening]))
+    server = UvicornServer(app)
+    answering = asyncio.create_task(server.serve([bound]))
     try:
         yield answering
     finally:
-        server.should_exit = True
+        server.stop()
         await answering
-
-
-@contextmanager
-def stopped_by_signals(stop: Callable[[], None], log: logging.Logger) -> Iterator[None]:
-    """Within the block SIGTERM and SIGINT stop the service; the second one ends it at once."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
-
-    def told(number: signal.Signals) -> None:
-        log.info("stopping: %s", number.name)
-        stop()
-        ignore()
-
-    def ignore() -> None:
-        for each in numbers:
-            loop.remove_signal_handler(each)
-
-    for number in numbers:
-        loop.add_signal_handler(number, told, number)
-    try:
-        yield
-    finally:
-        ignore()
 
 
 def json_response(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(msgspec.json.encode(data), status, headers, media_type="application/json")
 
 
-class _Server(uvicorn.Server):
-    """uvicorn that leaves signals to the service."""
+async def refuse(request: Request, error: Exception) -> Response:
+    """Handle an exception of an application: register it for HTTPException and KeywrightError.
 
-    def __init__(self, app: ASGIApp) -> None:
-        super().__init__(
-            uvicorn.Config(
-                app,
-                log_config=None,
-                access_log=False,  # addresses may hold what is secret
-                lifespan="off",
-                ws="none",
-                server_header=False,
-                timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            )
-        )
+    The answer is JSON with `error`: that of an HTTPException, 400 for UsageError, 503 for any other. A 503
+    names the class of the error only, because its reason may name servers; the reason is logged.
+    """
+    if isinstance(error, HTTPException):
+        return json_response({"error": error.detail}, error.status_code, error.headers)
+    if isinstance(error, UsageError):
+        return json_response({"error": str(error)}, 400)
+    log.warning("cannot serve: %s", error)
+    reason = f"{type(error).__name__}: try again later"
+    return json_response({"error": reason}, 503, {"Retry-After": RETRY_SECONDS})
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+
+@contextmanager
+def stopped_by_signals(stop: Callable[[], None], log: logging.Logger) -> Iterator[None]:
+    """The same as `stop_on_signals`, until every service is moved."""
+    with stop_on_signals(stop):
         yield

@@ -1,1 +1,1 @@
-"""Loopback HTTP servers and faults for the tests of services."""
+"""For the tests of services and their simulators: HTTP servers on loopback, faults, Discord's REST API."""

@@ -1,4 +1,4 @@
-"""What can go wrong with a simulated HTTP API, when a test says so; and what was asked of it."""
+"""Faults of a simulated HTTP API, which a test injects, and a record of the requests that it got."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ class Answered(NamedTuple):
 
 @dataclass
 class Fault:
-    """What becomes of the next requests that fit."""
+    """What happens to the next requests that match."""
 
     path: str
     method: str | None = None
     status: int | None = 500
-    """None: the request is never answered. 0: it is, as if nothing were wrong."""
+    """None: the request is never answered. 0: it is answered as if there were no fault."""
     times: int = 1
     done: bool = False
-    """Whether what was asked for is done all the same, and only the answer is lost."""
+    """Whether the request is carried out, and only its answer is lost."""
     seconds: float = 0.0
     """How long the answer takes."""
     body: str = "<html><body>the servers are busy</body></html>"
-    """As the servers in front answer: not in JSON."""
+    """As the servers in front of an API answer: not in JSON."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    def fits(self, scope: Scope) -> bool:
+    def matches(self, scope: Scope) -> bool:
         return self.path in scope["path"] and self.method in (None, scope["method"])
 
 
 class FaultyApp:
-    """An ASGI application with faults in front of another, which notes what was asked."""
+    """An ASGI application that injects faults in front of another, and records the requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -59,16 +59,16 @@ class FaultyApp:
         self.answered: list[Answered] = []
 
     def fail(self, path: str, status: int | None = 500, **settings: Any) -> None:
-        """The next requests whose path holds this fail so; the settings are those of a Fault."""
+        """Make the next requests whose path contains this fail; the settings are those of a Fault."""
         self._faults.append(Fault(path, status=status, **settings))
 
     def slow(self, path: str, seconds: float, *, times: int = 1) -> None:
-        """The next requests whose path holds this are done and answered, after so long."""
+        """Delay the next requests whose path contains this; they are carried out and answered."""
         self._faults.append(Fault(path, status=0, times=times, seconds=seconds))
 
     @contextmanager
     def outage(self, status: int | None = 503) -> Iterator[None]:
-        """Everything is answered with this status, and nothing is done."""
+        """Answer every request with this status, and carry none out."""
         self._outage = Fault("", status=status)
         try:
             yield
@@ -99,7 +99,7 @@ class FaultyApp:
 
     def _next(self, scope: Scope) -> Fault | None:
         for fault in self._faults:
-            if fault.fits(scope):
+            if fault.matches(scope):
                 fault.times -= 1
                 if not fault.times:
                     self._faults.remove(fault)
@@ -116,7 +116,7 @@ class FaultyApp:
 
 
 class FaultyServer:
-    """An application behind faults, on a port of its own; `with` it."""
+    """An application behind faults, on its own port; `with` it."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.faults = FaultyApp(app)

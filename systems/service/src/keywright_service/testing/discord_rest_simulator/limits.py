@@ -1,4 +1,4 @@
-"""Rate limits as Discord has them: for each sort of request and top-level resource, and one for all."""
+"""Rate limits as Discord has them: for each kind of request and top-level resource, and one for all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ID = re.compile(r"\d{15,}")
 
 
 class Limits:
-    """So many requests a bucket in so many seconds; headers tell what is left, 429 that it was too much."""
+    """At most so many requests of a bucket in so many seconds. Headers say what is left; more get 429."""
 
     def __init__(self, *, most: int = 1000, seconds: float = 1.0) -> None:
         self._usual = (most, seconds)
@@ -28,15 +28,15 @@ class Limits:
         """How many requests were answered with 429."""
 
     def limit(self, method: str, path: str, most: int, seconds: float) -> None:
-        """Requests of this method whose path has this form, with {} for ids, share this limit."""
+        """Set the limit of requests with this method and a path of this form, which has {} for ids."""
         self._of_routes[f"{method} {path}"] = (most, seconds)
 
     def limit_all(self, seconds: float) -> None:
-        """For so long everything is refused: the global limit was exceeded."""
+        """Refuse everything for so long, as after the global limit was exceeded."""
         self._all_until = time.monotonic() + seconds
 
     def before(self, scope: Scope) -> tuple[Response | None, dict[str, str]]:
-        """The refusal to give, if any; and the headers of any other answer."""
+        """Return the refusal of a request, if it is refused; else the headers to add to its answer."""
         left = self._all_until - time.monotonic()
         if left > 0:
             return self._refusal(left, "global", {"X-RateLimit-Global": "true"}), {}
@@ -66,6 +66,6 @@ class Limits:
 
     def _refusal(self, after: float, scope: str, headers: dict[str, Any]) -> Response:
         self.refused += 1
-        told = {"message": "You are being rate limited.", "retry_after": after, "global": scope == "global"}
+        body = {"message": "You are being rate limited.", "retry_after": after, "global": scope == "global"}
         headers = {**headers, "Retry-After": str(int(after) + 1), "X-RateLimit-Scope": scope}
-        return JSONResponse(told, 429, headers)
+        return JSONResponse(body, 429, headers)

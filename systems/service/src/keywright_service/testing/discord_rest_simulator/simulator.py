@@ -43,16 +43,17 @@ class DiscordRestSimulator(FaultyServer):
             await refusal(scope, receive, send)
             return
 
-        async def told(message: Any) -> None:
+        async def send_limited(message: Any) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] += [(k.lower().encode(), v.encode()) for k, v in headers.items()]
             await send(message)
 
-        await self._app(scope, receive, told)
+        await self._app(scope, receive, send_limited)
 
     def _routes(self) -> list[Route]:
         guild = "/api/v10/guilds/{guild:int}"
         table: dict[tuple[str, str], Handler] = {
+            ("GET", "/api/v10/gateway/bot"): self._gateway,
             ("GET", "/api/v10/users/@me"): self._me,
             ("GET", "/api/v10/users/{user:int}"): self._user,
             ("GET", f"{guild}/channels"): self._channels,
@@ -72,7 +73,7 @@ class DiscordRestSimulator(FaultyServer):
         return [Route(path, self._checked(each), methods=[method]) for (method, path), each in table.items()]
 
     def _checked(self, handler: Handler) -> Handler:
-        """The token and all that the path names, as Discord checks them before anything else."""
+        """Check the token and all that the path names first, as Discord does."""
         there: dict[str, Callable[[int], bool]] = {
             "guild": lambda guild: guild == self.guild.id,
             "channel": lambda channel: channel in self.guild.channels,
@@ -88,6 +89,11 @@ class DiscordRestSimulator(FaultyServer):
             return await handler(request)
 
         return handled
+
+    async def _gateway(self, request: Request) -> Response:
+        starts = {"total": 1000, "remaining": 999, "reset_after": 14_400_000, "max_concurrency": 1}
+        info = {"url": "wss://gateway.discord.gg", "shards": 1, "session_start_limit": starts}
+        return JSONResponse(info)
 
     async def _me(self, request: Request) -> Response:
         return JSONResponse({"id": str(self.guild.bot), "username": "keywright", "bot": True})

@@ -1,0 +1,175 @@
+"""The client of Discord's REST API: requests through rate limits and outages.
+
+What Discord says is not there is None or False. Only its own "Unknown Channel" and the like count as that:
+another 404, such as one of a proxy or of an unknown guild, is an error, because callers delete what is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from keywright import Secret
+from keywright_service.configuration import ConfigurationError
+from keywright_service.discord_rest.objects import GatewayInfo, User
+from keywright_service.discord_rest.rate_limits import RateLimits, Route
+from keywright_service.errors import HttpRefusedError, PlatformTroubleError
+from keywright_service.http_client import (
+    DEFAULTS,
+    Again,
+    ClientOptions,
+    HttpClient,
+    is_worth_repeating,
+    retry_after,
+)
+
+__all__ = ["API_URL", "DiscordRest", "bot_token", "required"]
+
+API_URL = "https://discord.com/api/v10"
+_UNKNOWN = {10003, 10007, 10008, 10011, 10013}  # channel, member, message, role, user
+_WITH_BUCKETS = ("/channels/{}", "/guilds/{}")  # each of these has its own
+
+T = TypeVar("T")
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    """The body of an error, whatever of it is there."""
+
+    message: str = ""
+    code: int = 0
+    retry_after: float | None = None
+    everything: bool = msgspec.field(default=False, name="global")
+
+
+_REMEDIES = {
+    401: "Give the bot's token of the developer portal.",
+    403: "Give the bot's role the permissions Manage Channels and Manage Roles, above the roles it makes.",
+    404: "Check the guild's id and the API's address.",
+}
+
+
+def bot_token(setting: str, token: Secret[str]) -> Secret[str]:
+    """Return a bot's token without the word `Bot`, with which some write it.
+
+    Raise ConfigurationError, which names the setting and not the token, if it has characters that cannot be
+    sent: an HTTP client would quote them in its error.
+    """
+    text = token.reveal().strip().removeprefix("Bot ").strip()
+    if not text.isascii() or not text.isprintable() or " " in text:
+        raise ConfigurationError(
+            setting, "has characters that no token has", "Copy it again from the developer portal."
+        )
+    return Secret(text)
+
+
+class DiscordRest(HttpClient):
+    """The API as one bot sees it. `async with` it.
+
+    Raise PlatformTroubleError for what Discord gave no certain answer to, HttpRefusedError for what it
+    refused.
+    """
+
+    def __init__(
+        self,
+        token: Secret[str],
+        *,
+        url: str = API_URL,
+        audit_reason: str | None = None,
+        options: ClientOptions = DEFAULTS,
+    ) -> None:
+        super().__init__("Discord", options)
+        self.url = url
+        self._token = token
+        self._headers = {"User-Agent": "DiscordBot (https://pypi.org/project/keywright, 0.1)"}
+        if audit_reason is not None:
+            self._headers["X-Audit-Log-Reason"] = quote(audit_reason)
+        self._limits = RateLimits(sleep=options.sleep)
+
+    async def gateway(self) -> GatewayInfo:
+        """Where and how to connect to the gateway."""
+        return required(await self._get(GatewayInfo, "GET", "/gateway/bot"))
+
+    async def me(self) -> int:
+        """The bot's own id."""
+        return int(required(await self._get(User, "GET", "/users/@me")).id)
+
+    async def name_of(self, user: int) -> str | None:
+        """What a user is called; None when there is no such user."""
+        found = await self._get(User, "GET", "/users/{}", user)
+        return None if found is None else found.global_name or found.username
+
+    async def _get(self, kind: type[T], method: str, template: str, *ids: int, **request: Any) -> T | None:
+        """Return the answer of a request as this type; None where Discord does not know what it names."""
+        decode = msgspec.json.Decoder(kind).decode
+        return await self._request(decode, method, template, *ids, **request)
+
+    async def _request(
+        self,
+        decode: Callable[[bytes], T],
+        method: str,
+        template: str,
+        *ids: int,
+        body: object = None,
+        repeatable: bool = True,
+    ) -> T | None:
+        """Make a request through limits and outages. An answer that cannot be decoded is asked for again."""
+        route = Route(method, template, str(ids[0]) if template.startswith(_WITH_BUCKETS) else "")
+        path = template.format(*ids)
+
+        async def attempt() -> T | Again | None:
+            async with self._limits.turn(route):
+                headers = {"Authorization": f"Bot {self._token.reveal()}", **self._headers}
+                answer = await self._client.request(method, f"{self.url}{path}", headers=headers, json=body)
+                self._limits.note(route, answer.headers)
+                if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+                    self._note_refusal(route, answer)
+                    # The next turn waits for as long as the limit lasts.
+                    return Again("status 429", maybe_done=False, after=0.0)
+            if is_worth_repeating(answer.status_code):
+                return Again(f"status {answer.status_code}", maybe_done=True, after=retry_after(answer))
+            if not answer.is_success:
+                _require_absence(answer, f"{method} {path}")
+                return None
+            try:
+                return decode(answer.content)
+            except msgspec.MsgspecError as error:
+                return Again(f"its answer: {error}", maybe_done=True)
+
+        return await self._ask(f"{method} {path}", attempt, repeatable=repeatable)
+
+    def _note_refusal(self, route: Route, answer: httpx.Response) -> None:
+        """A proxy in front of Discord refuses with a header alone, and means everything."""
+        refusal = _refusal(answer)
+        by_proxy = refusal.retry_after is None
+        seconds = retry_after(answer) if by_proxy else refusal.retry_after
+        self._limits.refused(
+            route, 1.0 if seconds is None else seconds, everything=by_proxy or refusal.everything
+        )
+
+
+def _require_absence(answer: httpx.Response, asked: str) -> None:
+    """Raise HttpRefusedError unless Discord itself says that it does not know what was named."""
+    refusal = _refusal(answer)
+    if answer.status_code == HTTPStatus.NOT_FOUND and refusal.code in _UNKNOWN:
+        return
+    remedy = _REMEDIES.get(answer.status_code, "Check the configuration of the guild and the API's address.")
+    raise HttpRefusedError("Discord", asked, answer.status_code, refusal.message, remedy)
+
+
+def _refusal(answer: httpx.Response) -> _Refusal:
+    try:
+        return msgspec.json.decode(answer.content, type=_Refusal)
+    except msgspec.MsgspecError:
+        return _Refusal()
+
+
+def required(found: T | None) -> T:
+    """Return what cannot be unknown to Discord; raise PlatformTroubleError if it is."""
+    if found is None:
+        raise PlatformTroubleError("Discord", "a request", "it does not know what it must know")
+    return found

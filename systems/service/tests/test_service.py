@@ -1,0 +1,164 @@
+"""A service: its parts end in reverse order, an error of one ends them all, its endpoints say how it is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx
+import pytest
+from prometheus_client import Counter
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keywright.errors import EngineError, KeywrightError, UsageError
+from keywright.tools.http import LOOPBACK, listening
+from keywright_service.health import Health, TasksHealth, health_route
+from keywright_service.http import json_response, refuse
+from keywright_service.metrics import Metrics, metrics_route
+from keywright_service.service import Service
+from keywright_service.tasks import PeriodicTask
+
+pytestmark = pytest.mark.anyio
+
+
+class Sampler:
+    """A task that notes its end."""
+
+    name = "sampler"
+
+    def __init__(self, ends: list[str], error: Exception | None = None) -> None:
+        self._ends = ends
+        self._error = error
+
+    async def run(self, stopping: asyncio.Event) -> None:
+        if self._error is not None:
+            raise self._error
+        await stopping.wait()
+        self._ends.append("task")
+
+
+class SampleService(Service):
+    def __init__(self, app: Starlette, error: Exception | None = None) -> None:
+        super().__init__()
+        self.ends: list[str] = []
+        self._app = app
+        self._error = error
+
+    async def start(self, opened: AsyncExitStack) -> None:
+        opened.callback(self.ends.append, "database")
+        await self.run_tasks(opened, [Sampler(self.ends, self._error)])
+        opened.callback(self.ends.append, "server")
+        bound = opened.enter_context(listening(LOOPBACK, 0, remedy=""))
+        await self.serve(opened, self._app, bound)
+
+
+@asynccontextmanager
+async def started(*routes: Route) -> AsyncIterator[tuple[SampleService, httpx.AsyncClient]]:
+    handlers: dict[type[Exception], Callable[[Request, Exception], Awaitable[Response]]] = {
+        HTTPException: refuse,
+        KeywrightError: refuse,
+    }
+    service = SampleService(Starlette(routes=list(routes), exception_handlers=handlers))
+    running = asyncio.create_task(service.run())
+    while service.address is None:  # noqa: ASYNC110  # another task of this loop
+        await asyncio.sleep(0.001)
+    try:
+        async with httpx.AsyncClient(base_url="http://{}:{}".format(*service.address)) as client:
+            yield service, client
+    finally:
+        service.stop()
+        await running
+
+
+async def test_its_parts_end_in_reverse_order(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "keywright")
+    async with started() as (service, client):
+        assert (await client.get("/")).status_code == 404
+    assert service.ends == ["server", "task", "database"]
+    assert caplog.messages == [f"listening on {str(client.base_url).rstrip('/')}", "stopped"]
+
+
+async def test_the_error_of_a_task_ends_it_and_is_raised() -> None:
+    service = SampleService(Starlette(), ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        async with asyncio.timeout(10):
+            await service.run()
+    assert service.ends == ["server", "database"]
+
+
+async def test_a_start_that_fails_closes_what_was_opened() -> None:
+    class Failing(SampleService):
+        async def start(self, opened: AsyncExitStack) -> None:
+            await super().start(opened)
+            raise UsageError("the database is too old. Migrate it.")
+
+    service = Failing(Starlette())
+    with pytest.raises(UsageError):
+        await service.run()
+    assert service.ends == ["server", "task", "database"]
+
+
+async def test_health_is_200_or_503_and_says_why() -> None:
+    async def work() -> None:
+        raise EngineError("Redis is away")
+
+    task = PeriodicTask("tidy", work, None)
+
+    async def report() -> Health:
+        return TasksHealth(task.health.ok, [task.health])
+
+    async with started(health_route(report)) as (_, client):
+        well = await client.get("/health")
+        await task.attempt()
+        ill = await client.get("/health")
+    assert (well.status_code, well.json()["ok"], well.json()["tasks"][0]["trouble"]) == (200, True, None)
+    assert (ill.status_code, ill.json()["ok"]) == (503, False)
+    assert ill.json()["tasks"][0]["trouble"] == "Redis is away"
+
+
+async def test_metrics_of_two_services_in_one_process_do_not_collide() -> None:
+    class Visits(Metrics):
+        def __init__(self) -> None:
+            super().__init__()
+            self.visits = Counter("visits", "Visits.", registry=self.registry)
+
+    one, other = Visits(), Visits()
+    one.visits.inc(3)
+    async with started(metrics_route(one), metrics_route(other, "/others")) as (_, client):
+        shown = await client.get("/metrics")
+        others = await client.get("/others")
+    assert shown.headers["Content-Type"].startswith("text/plain")
+    assert "visits_total 3.0" in shown.text
+    assert "visits_total 0.0" in others.text
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "body"),
+    [
+        (UsageError("no such path. Give another."), 400, {"error": "no such path. Give another."}),
+        (EngineError("10.0.0.7:6379 is away"), 503, {"error": "EngineError: try again later"}),
+        (HTTPException(418, "a teapot", {"X-Tea": "green"}), 418, {"error": "a teapot"}),
+    ],
+)
+async def test_errors_are_answered_in_json_without_the_names_of_servers(
+    error: Exception, status: int, body: dict[str, str]
+) -> None:
+    async def fail(request: Request) -> Response:
+        raise error
+
+    async with started(Route("/", fail)) as (_, client):
+        answer = await client.get("/")
+    assert (answer.status_code, answer.json()) == (status, body)
+    assert (answer.headers.get("Retry-After"), answer.headers.get("X-Tea")) == (
+        "1" if status == 503 else None,
+        "green" if status == 418 else None,
+    )
+
+
+async def test_json_has_the_fields_of_a_struct() -> None:
+    assert json_response(Health(ok=True), 201).body == b'{"ok":true}'
