@@ -93,7 +93,8 @@ def test_one_of_several_processes_flushes(redis_url: str, database_url: str) -> 
             await other.run(count("acme/web", pulls=1))
             monitor = Monitor()
             flusher = ScheduledFlusher(redis, metadata, monitor, every=SOON)
-            running = asyncio.create_task(flusher.run())
+            stopping = asyncio.Event()
+            running = asyncio.create_task(flusher.run(stopping))
             async with asyncio.timeout(30):
                 while len(asked) < 5:  # noqa: ASYNC110  # it asks whose turn it is, again and again
                     await asyncio.sleep(0.01)
@@ -102,7 +103,7 @@ def test_one_of_several_processes_flushes(redis_url: str, database_url: str) -> 
             await other.run(FlushLease().release("another"))
             await flushed_to(metadata, "acme/web", Counts("acme/web", 1, 0))
             assert b"keywright_registry_flushing 1.0" in monitor.exposition()
-            flusher.stop()
+            stopping.set()
             await running
 
     asyncio.run(session())
@@ -117,13 +118,14 @@ def test_a_flush_that_fails_is_tried_again(
             flusher = ScheduledFlusher(redis, metadata, monitor, every=SOON)
             keywright_postgres.stop()
             await redis.run(count("acme/web", pulls=3))
-            running = asyncio.create_task(flusher.run())
+            stopping = asyncio.Event()
+            running = asyncio.create_task(flusher.run(stopping))
             async with asyncio.timeout(30):
                 while b"flush_failures_total 0.0" in monitor.exposition():  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             keywright_postgres.start()
             await flushed_to(metadata, "acme/web", Counts("acme/web", 3, 0))
-            flusher.stop()
+            stopping.set()
             await running
 
     asyncio.run(session())
@@ -135,12 +137,13 @@ def test_a_redis_that_is_away_for_a_while_does_not_end_the_flusher(
     async def session() -> None:
         async with aconnect(redis_url) as redis, opened(database_url) as metadata:
             flusher = ScheduledFlusher(redis, metadata, Monitor(), every=SOON)
-            running = asyncio.create_task(flusher.run())
+            stopping = asyncio.Event()
+            running = asyncio.create_task(flusher.run(stopping))
             keywright_server.restart()
             async with aconnect(redis_url) as other:
                 await other.run(count("acme/web", pushes=1))
             await flushed_to(metadata, "acme/web", Counts("acme/web", 0, 1))
-            flusher.stop()
+            stopping.set()
             await running
 
     asyncio.run(session())

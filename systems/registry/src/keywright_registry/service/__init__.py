@@ -1,1 +1,1 @@
-"""The registry's companion: counts pulls and pushes from its notifications, and answers what is known."""
+"""The registry's companion: counts pulls and pushes from its notifications, and serves repositories."""

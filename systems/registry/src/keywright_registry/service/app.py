@@ -1,13 +1,11 @@
-"""The service over HTTP: takes notifications, answers for repositories and counts, tells how it is."""
+"""The service over HTTP: receives notifications, returns repositories and counts, reports its health."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 
 import msgspec
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -15,26 +13,25 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keywright import AsyncDatabase, Secret
-from keywright.errors import KeywrightError, UsageError
+from keywright.errors import KeywrightError
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.service.access import CHALLENGE, is_allowed
 from keywright_registry.service.metrics import Monitor
 from keywright_registry.service.notifications import MEDIA_TYPES, MalformedError, Outcome, count_all, parse
-from keywright_service.http import json_response
+from keywright_service.health import Health, health_route
+from keywright_service.http import json_response, refuse
+from keywright_service.metrics import metrics_route
 
 __all__ = ["LARGEST_BODY", "registry_app"]
 
-log = logging.getLogger("keywright.registry")
-
 LARGEST_BODY = 1 << 20
 BODY_SECONDS = 30.0
-RETRY_SECONDS = "1"
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What became of a notification's events."""
+    """What happened to a notification's events."""
 
     counted: int
     repeated: int
@@ -51,7 +48,7 @@ def registry_app(
     token: Secret[str] | None = None,
     largest_body: int = LARGEST_BODY,
 ) -> Starlette:
-    """An ASGI application. `find` looks a repository up, `totals` its counts; `check` raises when unwell.
+    """Return the application. `find` looks a repository up, `totals` its counts; `check` raises when unwell.
 
     With a token everything but `/health` and `/metrics` asks for it. An envelope is answered with 200 once
     all of its events are counted, else the registry sends it again: 400 malformed, 401, 413, 415, 503.
@@ -80,12 +77,9 @@ def registry_app(
     async def counts(request: Request) -> Response:
         return json_response(await totals(request.path_params["path"]))
 
-    async def health(request: Request) -> Response:
+    async def report() -> Health:
         await check()
-        return json_response({"ok": True})
-
-    async def metrics(request: Request) -> Response:
-        return Response(monitor.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        return Health(ok=True)
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         async def allowed(request: Request) -> Response:
@@ -97,27 +91,27 @@ def registry_app(
         return allowed
 
     async def refused(request: Request, error: Exception) -> Response:
-        status, reason, headers = _answer(error)
+        response = await refuse(request, error)
         if request.url.path == "/notifications":
-            monitor.refused(status)
+            monitor.refused(response.status_code)
             # What was not read of the body would be read and thrown away, however much still comes.
-            headers["Connection"] = "close"
-        return json_response({"error": reason}, status, headers)
+            response.headers["Connection"] = "close"
+        return response
 
     return Starlette(
         routes=[
             Route("/notifications", guarded(notified), methods=["POST"]),
             Route("/repositories/{path:path}", guarded(repository)),
             Route("/counts/{path:path}", guarded(counts)),
-            Route("/health", health),
-            Route("/metrics", metrics),
+            health_route(report),
+            metrics_route(monitor),
         ],
         exception_handlers={HTTPException: refused, KeywrightError: refused},
     )
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """The whole body; what is declared is believed only when it is too much."""
+    """Return the whole body; the declared length is believed only when it is too much."""
     declared = request.headers.get("Content-Length", "")
     if declared.isdigit() and int(declared) > most:
         raise HTTPException(413, f"a notification has at most {most} bytes")
@@ -133,13 +127,3 @@ async def _body(request: Request, most: int) -> bytes:
     except ClientDisconnect as error:
         raise HTTPException(400, "the body ended early") from error
     return bytes(body)
-
-
-def _answer(error: Exception) -> tuple[int, str, dict[str, str]]:
-    if isinstance(error, HTTPException):
-        return error.status_code, error.detail, dict(error.headers or {})
-    if isinstance(error, UsageError):
-        return 400, str(error), {}
-    log.warning("cannot serve: %s", error)
-    # The reason may name servers, which is not the caller's business.
-    return 503, f"{type(error).__name__}: try again later", {"Retry-After": RETRY_SECONDS}

@@ -1,33 +1,37 @@
-"""What the service counts of itself, for Prometheus."""
+"""The service's own counts, for Prometheus."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+from prometheus_client import Counter, Gauge
 
 from keywright_registry.cache_metrics import PrometheusCacheMetrics
 from keywright_registry.counters import Flushed
 from keywright_registry.service.notifications import Verdict
+from keywright_service.metrics import Metrics
+from keywright_service.process_lock import ProcessLock
 
 __all__ = ["Monitor"]
 
 
-class Monitor:
+class Monitor(Metrics):
     """Counts of one process."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        super().__init__()
+        self.lock: ProcessLock | None = None
+        """Of the process that moves counts."""
         self._events = self._counter("events", "Events of notifications.", ["action", "outcome"])
         self._refused = self._counter("notifications_refused", "Notifications refused.", ["status"])
         self._flushed = self._counter("counts_flushed", "Counts moved to the database.", ["kind"])
         self._failures = self._counter("flush_failures", "Flushes that failed; what is left is moved later.")
-        self._flushing = Gauge(
+        Gauge(
             "keywright_registry_flushing",
             "1 in the process whose turn it is to move counts.",
-            registry=self._registry,
-        )
-        self.cache = PrometheusCacheMetrics(self._registry)
+            registry=self.registry,
+        ).set_function(lambda: self.lock is not None and self.lock.ours)
+        self.cache = PrometheusCacheMetrics(self.registry)
 
     def counted(self, verdicts: Iterable[Verdict]) -> None:
         for action, outcome in verdicts:
@@ -43,12 +47,5 @@ class Monitor:
     def flush_failed(self) -> None:
         self._failures.inc()
 
-    def took_turn(self, *, ours: bool) -> None:
-        self._flushing.set(ours)
-
-    def exposition(self) -> bytes:
-        """Everything in Prometheus' text format."""
-        return generate_latest(self._registry)
-
     def _counter(self, name: str, text: str, labels: Iterable[str] = ()) -> Counter:
-        return Counter(f"keywright_registry_{name}", text, labels, registry=self._registry)
+        return Counter(f"keywright_registry_{name}", text, labels, registry=self.registry)

@@ -1,10 +1,8 @@
-"""The process around the application: opens what it needs, listens, flushes, and ends without loss."""
+"""The process of the service: opens what it needs, listens, flushes counts, and ends without loss."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -13,6 +11,7 @@ from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, Secret, aconnect
 from keywright.errors import UsageError
+from keywright.tools.http import LOOPBACK, is_loopback, listening
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.metadata import Metadata, open_metadata
 from keywright_registry.registry import Registry
@@ -22,8 +21,7 @@ from keywright_registry.service.app import LARGEST_BODY, registry_app
 from keywright_registry.service.flusher import FLUSH_EVERY, ScheduledFlusher
 from keywright_registry.service.metrics import Monitor
 from keywright_registry.service.totals import total
-from keywright_service.addresses import LOOPBACK, is_loopback, listening
-from keywright_service.http import serving, stopped_by_signals
+from keywright_service.service import Service
 
 __all__ = ["RegistryService", "ServiceSettings"]
 
@@ -45,35 +43,29 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
         return f"<ServiceSettings {self.host}:{self.port}>"  # the URLs may have passwords
 
 
-class RegistryService:
-    """One process of the service. `run` it; `stop` ends it, as SIGTERM and SIGINT do.
+class RegistryService(Service):
+    """One process of the service.
 
-    Ending: requests under way are answered, then what is counted is moved to the database.
+    At the end requests under way are answered, then the counts are moved to the database.
     """
 
     def __init__(self, settings: ServiceSettings) -> None:
+        super().__init__()
         _require_token(settings)
         self.settings = settings
         self.monitor = Monitor()
-        self.address: tuple[str, int] | None = None
-        """Host and port, once it listens."""
-        self._stopping = asyncio.Event()
 
-    def stop(self) -> None:
-        self._stopping.set()
-
-    async def run(self, *, handle_signals: bool = False) -> None:
-        """Until it is told to stop."""
-        async with AsyncExitStack() as opened:
-            if handle_signals:
-                opened.enter_context(stopped_by_signals(self.stop, log))
-            bound = opened.enter_context(
-                listening(self.settings.host, self.settings.port, remedy="Choose another address.")
-            )
-            redis = await opened.enter_async_context(aconnect(self.settings.redis))
-            metadata = await self._metadata(opened)
-            app = await self._app(redis, metadata, opened)
-            await self._serve(bound, app, self._flusher(redis, metadata))
+    async def start(self, opened: AsyncExitStack) -> None:
+        chosen = self.settings
+        bound = opened.enter_context(listening(chosen.host, chosen.port, remedy="Choose another address."))
+        redis = await opened.enter_async_context(aconnect(chosen.redis))
+        metadata = await self._metadata(opened)
+        app = await self._app(redis, metadata, opened)
+        if metadata:
+            # Before the server, so that it ends after it: all that was acknowledged is counted by then.
+            flusher = ScheduledFlusher(redis, metadata, self.monitor, every=chosen.flush_every)
+            await self.run_tasks(opened, [flusher], grace=None)
+        await self.serve(opened, app, bound)
 
     async def _metadata(self, opened: AsyncExitStack) -> Metadata | None:
         if self.settings.database is None:
@@ -113,31 +105,6 @@ class RegistryService:
             token=self.settings.token,
             largest_body=self.settings.largest_body,
         )
-
-    def _flusher(self, redis: AsyncDatabase, metadata: Metadata | None) -> ScheduledFlusher | None:
-        if metadata is None:
-            return None
-        return ScheduledFlusher(redis, metadata, self.monitor, every=self.settings.flush_every)
-
-    async def _serve(self, bound: socket.socket, app: Starlette, flusher: ScheduledFlusher | None) -> None:
-        flushing = asyncio.create_task(flusher.run()) if flusher else None
-        stopping = asyncio.create_task(self._stopping.wait())
-        host, port = bound.getsockname()[:2]
-        self.address = host, port
-        log.info("listening on http://%s:%d", host, port)
-        try:
-            async with serving(app, bound) as answering:
-                await asyncio.wait(
-                    [task for task in (answering, flushing, stopping) if task],
-                    return_when=asyncio.FIRST_COMPLETED,
-                )
-        finally:
-            stopping.cancel()
-            # Only now: whatever was acknowledged is counted by then.
-            if flusher and flushing:
-                flusher.stop()
-                await flushing
-        log.info("stopped")
 
 
 def _require_token(settings: ServiceSettings) -> None:
