@@ -12,13 +12,19 @@ from starlette.routing import Route
 from keywright_service.http import json_response
 from keywright_service.tasks import TaskHealth
 
-__all__ = ["Health", "TasksHealth", "health_route"]
+__all__ = ["Health", "TasksHealth", "Trouble", "health_route"]
 
 
 class Health(msgspec.Struct, frozen=True):
     """How a service is. A subclass adds the parts that `/health` shows beside `ok`."""
 
     ok: bool
+
+
+class Trouble(Health, frozen=True):
+    """The health of a service that cannot say more, because something that it needs is away."""
+
+    trouble: str
 
 
 class TasksHealth(Health, frozen=True):

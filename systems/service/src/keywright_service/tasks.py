@@ -44,7 +44,7 @@ _LONGEST_WAIT_SECONDS = 3600.0
 Schedule: TypeAlias = timedelta | Callable[[datetime], datetime]
 """A period, counted from the end of a run; or a function of the time now, such as `daily(time(18, 30))`."""
 Work: TypeAlias = Callable[[], Awaitable[datetime | timedelta | None]]
-"""What a task does. It may return when, or how soon, it is due again; None leaves that to the schedule."""
+"""What a task does. It may return when, or how soon, it is due again. None leaves that to the schedule."""
 
 
 def daily(at: time) -> Schedule:
@@ -92,7 +92,7 @@ class TaskHealth(msgspec.Struct, frozen=True):
 
 
 class PeriodicTask:
-    """Work that is due at times. Without a schedule it is done once: until it succeeds.
+    """Work that is due at times. Without a schedule only the work says when; None from it ends the task.
 
     With a lock it runs in one process at a time; the others ask again later. With a limit, work that takes
     longer is cancelled, which is a failure. Hold the lock for longer than the limit.

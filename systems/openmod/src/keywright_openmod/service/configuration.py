@@ -1,4 +1,4 @@
-"""How the service is configured. No message quotes a credential."""
+"""The configuration of the service. No message quotes a credential."""
 
 from __future__ import annotations
 
@@ -16,19 +16,22 @@ from keywright_openmod.service.schema import FEEDS
 from keywright_openmod.settings import Settings, subreddit_name
 from keywright_service.configuration import (
     ConfigurationError,
-    Part,
+    RedisPart,
     SettingsReader,
     Variables,
     duration,
     names,
+    take_secrets,
 )
 
 __all__ = ["Configuration", "ConfigurationError", "installation", "load"]
 
-_SECRETS = ("client_secret", "password", "refresh_token")
+_SECRETS = ("reddit.client_secret", "reddit.password", "reddit.refresh_token")
 
 
 class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The app and its account. The secrets are named here and taken out before anything is converted."""
+
     client_id: str = ""
     client_secret: str = ""
     username: str = ""
@@ -41,16 +44,9 @@ class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
     timeout: str = "16s"
 
 
-class RedisPart(Part, frozen=True, kw_only=True):
-    url: str | None = None
-    """None: REDIS_URL, else an embedded server that keeps nothing."""
-    prefix: str | None = None
-    """Put before every key. The document has none."""
-
-
 class SchedulePart(msgspec.Struct, frozen=True, kw_only=True):
     poll: str = "10s"
-    """Between two readings of a feed."""
+    """Between two polls of a feed."""
     enforce: str = "1m"
     """Between two looks at what is due, when nothing is."""
     retry: str = "1s"
@@ -67,7 +63,7 @@ class HealthPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the service is told. Credentials are Secret."""
+    """All settings of the service. Credentials are Secret."""
 
     subreddit: str
     credentials: Credentials
@@ -111,8 +107,8 @@ class _File(msgspec.Struct, kw_only=True):
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
-    """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
-    file = _read(path, environment)
+    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
+    file, secrets = _read(path, environment)
     if not file.subreddit.strip():
         raise ConfigurationError(
             "subreddit", "is missing", "Set OPENMOD_SUBREDDIT, or subreddit in the file."
@@ -128,7 +124,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
         raise ConfigurationError("watch", f"{unknown[0]!r} is no feed", f"There are {', '.join(FEEDS)}.")
     configuration = Configuration(
         subreddit=subreddit_name("subreddit", file.subreddit),
-        credentials=_credentials(file.reddit),
+        credentials=_credentials(file.reddit, secrets),
         installation=Settings.read(file.settings),
         watch=file.watch,
         redis=file.redis,
@@ -146,47 +142,44 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
 
 
 def installation(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings | None:
-    """What the installation chose, where nothing is said of Reddit itself; None where nothing is chosen."""
-    chosen = _read(path, environment).settings
+    """Return what the installation chose, without the settings of Reddit; None where nothing is chosen."""
+    chosen = _read(path, environment)[0].settings
     return Settings.read(chosen) if chosen else None
 
 
-def _read(path: Path | None, environment: Mapping[str, str] | None) -> _File:
+def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
     reader = SettingsReader(_File, VARIABLES, "docs/openmod.md")
     given = reader.given(path, environment)
-    secrets = {name: str(given.get("reddit", {}).pop(name, "")) for name in _SECRETS}
+    secrets = take_secrets(given, *_SECRETS)
     file = reader.convert(given, _File, "the configuration")
-    file.reddit = msgspec.structs.replace(file.reddit, **secrets)
-    _refuse_unknown(file.settings)
-    return file
-
-
-def _refuse_unknown(settings: Mapping[str, Any]) -> None:
-    """A person who is excluded under a name that is misspelt would be named in public."""
+    # A person who is excluded under a name that is misspelt would be named in public.
     places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
     known = [*places, "targetSubreddit"]
-    for name in settings:
+    for name in file.settings:
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.0)[0]
             remedy = f"The nearest is settings.{near}; see docs/openmod.md."
             raise ConfigurationError(f"settings.{name}", "is not a setting", remedy)
+    return file, secrets
 
 
-def _credentials(reddit: RedditPart) -> Credentials:
-    needed = {"client_id": reddit.client_id, "client_secret": reddit.client_secret}
-    if not reddit.refresh_token:
-        needed |= {"username": reddit.username, "password": reddit.password}
+def _credentials(reddit: RedditPart, secrets: Mapping[str, Secret[str]]) -> Credentials:
+    client_secret, password, refresh_token = (secrets.get(name) for name in _SECRETS)
+    needed: dict[str, object] = {"client_id": reddit.client_id, "client_secret": client_secret}
+    if refresh_token is None:
+        needed |= {"username": reddit.username, "password": password}
     for name, value in needed.items():
         if not value:
             raise ConfigurationError(
                 f"reddit.{name}", "is missing", f"Set REDDIT_{name.upper()}, or {name} below [reddit]."
             )
+    assert client_secret is not None
     return Credentials(
         client_id=reddit.client_id,
-        client_secret=Secret(reddit.client_secret),
+        client_secret=client_secret,
         username=reddit.username,
-        password=Secret(reddit.password) if reddit.password else None,
-        refresh_token=Secret(reddit.refresh_token) if reddit.refresh_token else None,
+        password=password,
+        refresh_token=refresh_token,
         user_agent=reddit.user_agent,
         url=reddit.url,
         oauth_url=reddit.oauth_url,

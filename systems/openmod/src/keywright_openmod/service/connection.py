@@ -1,7 +1,7 @@
-"""The connection to Reddit: asyncpraw, asked so that nothing is done twice and every failure is told apart.
+"""The connection to Reddit: asyncpraw, used so that nothing is done twice and failures are distinguished.
 
-A rate limit, an outage, a timeout and a reply that makes no sense are PlatformTroubleError: nothing is
-known. A refusal that repeating does not change is PlatformRefusedError. Neither says that anything is gone.
+A rate limit, an outage, a timeout and a malformed reply are PlatformTroubleError: nothing is known. A refusal
+that repeating does not change is PlatformRefusedError. Neither says that anything is gone.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ _REFUSALS = {
 
 
 class RateLimitedError(PlatformTroubleError):
-    """Reddit said to wait. Nothing is asked before it is over."""
+    """Reddit said to wait. Nothing is asked before the limit is over."""
 
     def __init__(self, asked: str, seconds: float) -> None:
         self.seconds = seconds
-        super().__init__(REDDIT, asked, f"a rate limit for another {seconds:.0f} s")
+        super().__init__(REDDIT, asked, f"a rate limit for another {seconds:.0f} s", retry_after=seconds)
 
 
 class RedditConnection:
@@ -80,7 +80,7 @@ class RedditConnection:
 
     @asynccontextmanager
     async def asking(self, asked: str) -> AsyncIterator[None]:
-        """Translates what asyncpraw raises."""
+        """Translate what asyncpraw raises."""
         left = self._limited_until - time.monotonic()
         if left > 0:
             raise RateLimitedError(asked, left)
@@ -92,7 +92,7 @@ class RedditConnection:
         except OAuthException as error:
             raise PlatformRefusedError(REDDIT, asked, str(error), _REFUSALS[401][1]) from error
         except ResponseException as error:
-            raise _told_apart(asked, error) from error
+            raise _by_status(asked, error) from error
         except RedditAPIException as error:
             raise _by_code(asked, error) from error
         except (AsyncPrawcoreException, AsyncPRAWException) as error:
@@ -109,7 +109,7 @@ class RedditConnection:
         return RateLimitedError(asked, seconds)
 
 
-def _told_apart(asked: str, error: ResponseException) -> PlatformTroubleError | PlatformRefusedError:
+def _by_status(asked: str, error: ResponseException) -> PlatformTroubleError | PlatformRefusedError:
     refusal = _REFUSALS.get(error.response.status)
     if refusal is None:
         return PlatformTroubleError(REDDIT, asked, f"status {error.response.status}")
