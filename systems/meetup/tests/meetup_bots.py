@@ -20,7 +20,6 @@ from keywright_meetup import tokens
 from keywright_meetup.event_sync import Synced
 from keywright_meetup.service.bot import Bot, invited
 from keywright_meetup.service.configuration import Configuration, load
-from keywright_meetup.service.discord_api import DiscordApi
 from keywright_meetup.service.discord_sync import DiscordSync, DiscordSynced, GuildLayout
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.meetup_sync import MeetupSync
@@ -28,6 +27,8 @@ from keywright_meetup.service.oauth import OAuthClient, Provider
 from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_meetup.simulator import MeetupSimulator, SimulatedEvent
 from keywright_meetup.simulator.town import bot_variables
+from keywright_service.discord_rest import DiscordGuild
+from keywright_service.http_client import ClientOptions
 from keywright_service.testing.discord_rest_simulator import DiscordRestSimulator
 
 T = TypeVar("T")
@@ -38,6 +39,9 @@ GROUP = "rpg-zurich"
 async def no_sleep(seconds: float) -> None:
     """Instead of a pause between attempts."""
     await asyncio.sleep(0)
+
+
+SLEEPLESS = ClientOptions(sleep=no_sleep)
 
 
 @dataclass
@@ -106,14 +110,14 @@ class Surroundings:
     async def opened(self) -> AsyncIterator[Opened]:
         async with (
             aconnect(self.redis_url) as db,
-            DiscordApi(
+            DiscordGuild(
                 Secret(self.discord.token),
                 self.discord.guild.id,
                 url=self.discord.api_url,
-                attempts=3,
+                options=ClientOptions(attempts=3),
             ) as discord,
-            MeetupApi(self.meetup.api_url, sleep=no_sleep) as meetup,
-            OAuthClient(self.provider(), "http://127.0.0.1/link/redirect", sleep=no_sleep) as oauth,
+            MeetupApi(self.meetup.api_url, options=SLEEPLESS) as meetup,
+            OAuthClient(self.provider(), "http://127.0.0.1/link/redirect", options=SLEEPLESS) as oauth,
         ):
             opened = Opened(self, db, discord, meetup, oauth)
             await opened.prepare()
@@ -124,7 +128,7 @@ class Surroundings:
 class Opened:
     around: Surroundings
     db: AsyncDatabase
-    discord: DiscordApi
+    discord: DiscordGuild
     meetup: MeetupApi
     oauth: OAuthClient
 

@@ -46,7 +46,7 @@ def test_jitter_takes_away_at_most_its_part(failures: int, chance: float) -> Non
 
 
 async def test_it_is_tried_until_it_works_and_logged_twice(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "keywright.service")
     flaky = Flaky(3)
     backoff = Backoff(1.0, 2.0, jitter=0.0)
     found = await retry(flaky.work, "write it", on=EngineError, backoff=backoff, sleep=flaky.sleep)

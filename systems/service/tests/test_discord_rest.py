@@ -242,6 +242,7 @@ async def test_a_message_is_posted_once_however_often_it_is_tried(
 
 
 async def test_an_unreachable_discord_is_trouble(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "keywright.service")
     options = ClientOptions(attempts=2, sleep=no_sleep)
     async with DiscordGuild(Secret("t"), 1, url="http://127.0.0.1:9/api/v10", options=options) as api:
         with pytest.raises(PlatformTroubleError, match="ConnectError"):

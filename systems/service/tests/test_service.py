@@ -76,7 +76,7 @@ async def started(*routes: Route) -> AsyncIterator[tuple[SampleService, httpx.As
 
 
 async def test_its_parts_end_in_reverse_order(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO", "keywright")
+    caplog.set_level("INFO", "keywright.service")
     async with started() as (service, client):
         assert (await client.get("/")).status_code == 404
     assert service.ends == ["server", "task", "database"]

@@ -24,7 +24,7 @@ async def test_the_first_signal_stops_and_whichever_comes_next_ends_the_process(
     number: signal.Signals, caplog: pytest.LogCaptureFixture
 ) -> None:
     stopped = asyncio.Event()
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "keywright.service")
     with stop_on_signals(stopped.set):
         os.kill(os.getpid(), number)
         await asyncio.wait_for(stopped.wait(), 10)

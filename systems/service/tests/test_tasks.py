@@ -142,7 +142,7 @@ async def test_a_rate_limit_is_waited_for_as_long_as_the_platform_says() -> None
 async def test_an_outage_is_logged_when_it_begins_and_when_it_ends(
     every: bool, logged: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("INFO", "keywright.service")
     sync = task(ManualClock(), Steps(*[EngineError("away")] * 3, None), recovery=Recovery(log_every=every))
     for _ in range(4):
         await sync.attempt()
@@ -280,6 +280,7 @@ async def test_tasks_run_until_the_end_of_the_block_and_finish_then() -> None:
 
 
 async def test_a_task_that_does_not_finish_is_cut_off_and_named(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "keywright.service")
     deaf = Endless(deaf=True)
     async with running([deaf], on_failure=lambda: None, grace=0.01):
         pass

@@ -21,12 +21,12 @@ from keywright_meetup.commands.meetup import meetup
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.schema import TaskLease
 from keywright_meetup.service.bot import Bot, sync_once
-from keywright_meetup.service.tasks import Task
+from keywright_service.tasks import PeriodicTask
 
 from ..meetup_bots import RunningBot, Surroundings
 
 
-def task_of(bot: RunningBot, name: str) -> Task:
+def task_of(bot: RunningBot, name: str) -> PeriodicTask:
     (found,) = (each for each in bot.bot.tasks if each.name == name)
     return found
 

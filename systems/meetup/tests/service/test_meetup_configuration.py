@@ -103,7 +103,7 @@ def test_a_number_that_is_none_is_refused(file: Path) -> None:
 
 
 def test_every_setting_and_variable_is_documented() -> None:
-    documented = (Path(__file__).parents[3] / "docs" / "meetup.md").read_text()
+    documented = (Path(__file__).parents[2] / "docs" / "guide.md").read_text()
     settings = {f"{part}.{name}" for part, shape in PARTS.items() for name in get_type_hints(shape)}
     wanted = {*VARIABLES, *SECRETS, *settings}
     assert {name for name in wanted if f"`{name}`" not in documented} == set()

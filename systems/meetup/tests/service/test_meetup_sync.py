@@ -17,7 +17,7 @@ from keywright_meetup.service.meetup_sync import MeetupSync
 from keywright_meetup.simulator import SimulatedEvent
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
-from ..meetup_bots import GROUP, Opened, Surroundings, no_sleep
+from ..meetup_bots import GROUP, SLEEPLESS, Opened, Surroundings
 
 
 def test_events_hosts_and_guests_are_stored_as_meetup_has_them(around: Surroundings) -> None:
@@ -153,7 +153,8 @@ def test_slow_answers_are_given_up_and_asked_for_again(around: Surroundings) -> 
     around.meetup.faults.fail("/gql-ext", None, times=2)
 
     async def work(opened: Opened) -> None:
-        async with MeetupApi(around.meetup.api_url, timeout=0.3, sleep=no_sleep) as impatient:
+        quick = SLEEPLESS._replace(timeout_seconds=0.3)
+        async with MeetupApi(around.meetup.api_url, options=quick) as impatient:
             sync = MeetupSync(opened.db, impatient, opened.refresher, [GROUP], around.clock)
             assert (await sync.run()).added == {event.id}
 

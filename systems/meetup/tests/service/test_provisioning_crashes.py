@@ -24,9 +24,10 @@ from keywright_meetup import intents as provisioning
 from keywright_meetup.own_audit import aaudit
 from keywright_meetup.queries import upcoming_series
 from keywright_meetup.schema import Target
-from keywright_meetup.service.discord_api import DiscordApi
 from keywright_meetup.service.janitor import clean
 from keywright_meetup.service.provisioner import SETTLED_AFTER
+from keywright_service.discord_rest import DiscordGuild
+from keywright_service.http_client import ClientOptions
 
 from ..meetup_bots import Opened, Surroundings
 
@@ -89,7 +90,8 @@ async def die_at(opened: Opened, step: int, work: Work) -> bool:
     fuse, guild = Fuse(step), opened.around.discord
     token, url = Secret(guild.token), guild.api_url
     db = cast("AsyncDatabase", MortalDatabase(opened.db, fuse))
-    async with DiscordApi(token, guild.guild.id, url=url, transport=MortalTransport(fuse)) as discord:
+    options = ClientOptions(transport=MortalTransport(fuse))
+    async with DiscordGuild(token, guild.guild.id, url=url, options=options) as discord:
         with suppress(Death):
             await work(replace(opened, db=db, discord=discord))
     return fuse.burnt

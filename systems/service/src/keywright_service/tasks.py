@@ -47,7 +47,7 @@ Work: TypeAlias = Callable[[], Awaitable[datetime | timedelta | None]]
 """What a task does. It may return when, or how soon, it is due again. None leaves that to the schedule."""
 
 
-def daily(at: time) -> Schedule:
+def daily(at: time) -> Callable[[datetime], datetime]:
     """A schedule: the next time the clock shows this, in UTC."""
 
     def following(now: datetime) -> datetime:

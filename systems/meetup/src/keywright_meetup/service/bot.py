@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from keywright import AsyncDatabase, Keyring, aconnect
 from keywright.errors import EngineError
+from keywright.tools.http import listening
 from keywright_meetup import tokens
 from keywright_meetup.account_links import begin_linking
 from keywright_meetup.errors import RefusedChangeError
@@ -24,7 +21,6 @@ from keywright_meetup.event_sync import Synced
 from keywright_meetup.schema import DiscordId, TaskLease
 from keywright_meetup.schema import meetup as space
 from keywright_meetup.service.configuration import Configuration
-from keywright_meetup.service.discord_api import DiscordApi
 from keywright_meetup.service.discord_sync import DiscordSync, DiscordSynced
 from keywright_meetup.service.expiry import check_expiry
 from keywright_meetup.service.janitor import clean
@@ -32,11 +28,14 @@ from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.meetup_sync import MeetupSync
 from keywright_meetup.service.oauth import OAuthClient
 from keywright_meetup.service.pages import REDIRECT_PATH, LinkingPages, link_to
-from keywright_meetup.service.tasks import GRACE, Next, Task, Work, daily, every, holding, next_hour
 from keywright_meetup.service.token_refresh import TokenRefresher
-from keywright_service.addresses import listening
+from keywright_service.backoff import Backoff
+from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformTroubleError
-from keywright_service.http import json_response, serving, stopped_by_signals
+from keywright_service.health import Health, TasksHealth, health_route
+from keywright_service.process_lock import ProcessLock
+from keywright_service.service import Service
+from keywright_service.tasks import PeriodicTask, Recovery, Schedule, Work, daily, next_hour
 
 __all__ = ["Bot", "SyncOutcome", "invited", "sync_once"]
 
@@ -44,6 +43,8 @@ log = logging.getLogger("keywright.meetup")
 
 SYNC = "sync"
 SYNC_LIMIT = timedelta(seconds=360)
+# Longer than the work of a task may take: for what ends it.
+HOLD = SYNC_LIMIT + timedelta(seconds=30)
 RETRY = timedelta(hours=1)
 SHUTDOWN_SECONDS = 10
 
@@ -67,7 +68,7 @@ class SyncOutcome(NamedTuple):
 
 class _Opened(NamedTuple):
     db: AsyncDatabase
-    discord: DiscordApi
+    discord: DiscordGuild
     meetup: MeetupApi
     oauth: OAuthClient
 
@@ -77,7 +78,12 @@ async def _opened(chosen: Configuration, clock: Clock) -> AsyncIterator[_Opened]
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(_database(chosen))
         redirect = f"{chosen.pages.public_url.rstrip('/')}{REDIRECT_PATH}"
-        discord = DiscordApi(chosen.discord_token, chosen.discord.guild, url=chosen.discord.api_url)
+        discord = DiscordGuild(
+            chosen.discord_token,
+            chosen.discord.guild,
+            url=chosen.discord.api_url,
+            audit_reason="Keywright: Meetup events",
+        )
         opened = _Opened(
             db,
             await stack.enter_async_context(discord),
@@ -117,7 +123,7 @@ async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOu
     """One sync now, both ways; RefusedChangeError while another bot is at it."""
     async with (
         _opened(configuration, clock) as opened,
-        holding(opened.db, TaskLease(SYNC), SYNC_LIMIT + GRACE) as held,
+        ProcessLock(opened.db, TaskLease(SYNC), HOLD).held() as held,
     ):
         if not held:
             remedy = "Wait for it; one whose process died is over within seven minutes."
@@ -130,56 +136,47 @@ async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOu
 
 
 async def invited(configuration: Configuration, user: DiscordId) -> str:
-    """The address with which a Discord user can link themselves; TakenError when they are linked."""
+    """Return the address with which a Discord user links themselves. Raise TakenError if they are linked."""
     async with _database(configuration) as db:
         linking = await db.run(begin_linking(user))
     return link_to(configuration.pages.public_url, linking)
 
 
-class Bot:
-    """One process. `run` it; `stop` ends it, as SIGTERM and SIGINT do. Any number may run."""
+class Bot(Service):
+    """One process. Any number may run."""
 
     def __init__(
         self, configuration: Configuration, *, clock: Clock = _utc, grace: float = SHUTDOWN_SECONDS
     ) -> None:
+        super().__init__()
         self.configuration = configuration
-        self.address: tuple[str, int] | None = None
-        """Host and port of the pages, once they are served."""
-        self.tasks: list[Task] = []
+        self.tasks: list[PeriodicTask] = []
         self._clock = clock
         self._grace = grace
-        self._stopping = asyncio.Event()
 
-    def stop(self) -> None:
-        """End cleanly: requests are answered and tasks under way finished, or cut off after a while."""
-        self._stopping.set()
+    async def start(self, opened: AsyncExitStack) -> None:
+        host, port = self.configuration.listening
+        bound = opened.enter_context(listening(host, port, remedy="Change pages.address."))
+        parts = await opened.enter_async_context(_opened(self.configuration, self._clock))
+        self.tasks = self._tasks(parts)
+        await self.run_tasks(opened, self.tasks, grace=self._grace)
+        await self.serve(opened, self._pages(parts), bound)
 
-    async def run(self, *, handle_signals: bool = False) -> None:
-        """Until `stop`, or an error that trying again cannot help, which is raised."""
-        async with AsyncExitStack() as stack:
-            if handle_signals:
-                stack.enter_context(stopped_by_signals(self.stop, log))
-            host, port = self.configuration.listening
-            bound = stack.enter_context(listening(host, port, remedy="Change pages.address."))
-            opened = await stack.enter_async_context(_opened(self.configuration, self._clock))
-            self.tasks = self._tasks(opened)
-            await self._serve(bound, self._pages(opened))
-
-    def _tasks(self, opened: _Opened) -> list[Task]:
-        chosen, clock, db = self.configuration, self._clock, opened.db
-        both = _sync(chosen, opened, clock)
-        refresher = TokenRefresher(db, opened.oauth, clock)
+    def _tasks(self, parts: _Opened) -> list[PeriodicTask]:
+        chosen, clock, db = self.configuration, self._clock, parts.db
+        both = _sync(chosen, parts, clock)
+        refresher = TokenRefresher(db, parts.oauth, clock)
 
         async def sync() -> None:
             outcome = await both()
             _log_sync(outcome)
-            _tell(outcome.failures)
+            _raise_first(outcome.failures)
 
         async def cleaning() -> None:
-            _tell((await clean(db, opened.discord, clock())).failures)
+            _raise_first((await clean(db, parts.discord, clock())).failures)
 
         async def expiry() -> None:
-            _tell((await check_expiry(db, opened.discord, clock())).failures)
+            _raise_first((await check_expiry(db, parts.discord, clock())).failures)
 
         async def users() -> datetime:
             began = clock()
@@ -189,73 +186,57 @@ class Bot:
         def task(
             name: str,
             work: Work,
-            following: Next,
+            schedule: Schedule,
             *,
             retry: timedelta = RETRY,
             first: datetime | None = None,
-        ) -> Task:
-            return Task(
+        ) -> PeriodicTask:
+            return PeriodicTask(
                 name,
                 work,
-                db=db,
-                clock=clock,
-                following=following,
-                retry=retry,
+                schedule,
+                lock=ProcessLock(db, TaskLease(name), HOLD),
                 limit=SYNC_LIMIT,
+                recovery=Recovery(Backoff.constant(retry.total_seconds()), log_every=True),
                 first=first,
+                clock=clock,
             )
 
-        def often(name: str, work: Work, period: timedelta) -> Task:
-            return task(name, work, every(period), retry=min(RETRY, period))
+        def often(name: str, work: Work, period: timedelta) -> PeriodicTask:
+            return task(name, work, period, retry=min(RETRY, period))
 
         evening = daily(chosen.expiry_at)
         return [
-            task("tokens", refresher.refresh_when_due, every(RETRY)),
+            task("tokens", refresher.refresh_when_due, RETRY),
             often(SYNC, sync, chosen.sync_every),
             often("cleaning", cleaning, chosen.clean_every),
             task("expiry", expiry, evening, first=evening(clock())),
             task("users", users, next_hour),
         ]
 
-    def _pages(self, opened: _Opened) -> Starlette:
+    def _pages(self, parts: _Opened) -> Starlette:
         pages = LinkingPages(
-            opened.db,
-            opened.oauth,
-            opened.meetup,
+            parts.db,
+            parts.oauth,
+            parts.meetup,
             public_url=self.configuration.pages.public_url,
-            name_of=opened.discord.name_of,
+            name_of=parts.discord.name_of,
             community=self.configuration.pages.community,
         )
 
-        async def health(request: Request) -> Response:
-            """503 only where starting anew might help: Meetup's outages are told, and waited out."""
-            told = {"ok": await _reachable(opened.db), "tasks": [each.health for each in self.tasks]}
-            return json_response(told, 200 if told["ok"] else 503)
+        async def report() -> Health:
+            """Not ok only where a restart might help: outages of Meetup are shown, and waited out."""
+            try:
+                await parts.db.run(TaskLease(SYNC).holder())
+                reachable = True
+            except EngineError:
+                reachable = False
+            return TasksHealth(reachable, [each.health for each in self.tasks])
 
-        return pages.application(Route("/health", health))
-
-    async def _serve(self, bound: socket.socket, app: Starlette) -> None:
-        running = [asyncio.create_task(each.run(self._stopping)) for each in self.tasks]
-        stopping = asyncio.create_task(self._stopping.wait())
-        host, port = bound.getsockname()[:2]
-        self.address = (host, port)
-        log.info("listening on http://%s:%d", host, port)
-        try:
-            async with serving(app, bound) as answering:
-                await asyncio.wait([answering, stopping, *running], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self.stop()
-            _, late = await asyncio.wait(running, timeout=self._grace)
-            for task in late:
-                task.cancel()
-            ended = await asyncio.gather(stopping, *running, return_exceptions=True)
-        log.info("stopped")
-        for error in ended:
-            if isinstance(error, Exception):
-                raise error
+        return pages.application(health_route(report))
 
 
-def _tell(failures: Mapping[Any, Exception]) -> None:
+def _raise_first(failures: Mapping[Any, Exception]) -> None:
     """Make what failed the trouble of a task that has done all the rest."""
     if failures:
         subject, failure = next(iter(failures.items()))
@@ -275,11 +256,3 @@ def _log_sync(outcome: SyncOutcome) -> None:
         discord.added,
         len(outcome.failures),
     )
-
-
-async def _reachable(db: AsyncDatabase) -> bool:
-    try:
-        await db.run(TaskLease(SYNC).holder())
-    except EngineError:
-        return False
-    return True

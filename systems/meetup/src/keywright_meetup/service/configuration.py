@@ -1,4 +1,4 @@
-"""How the bot is configured. Secrets are taken out first, so that no error can quote one."""
+"""The configuration of the bot. Secrets are taken out first, so that no error can quote one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,27 @@ import msgspec
 
 from keywright import Secret
 from keywright_meetup.schema import SeriesType
-from keywright_meetup.service import discord_api, meetup_api
+from keywright_meetup.service import meetup_api
 from keywright_meetup.service.discord_sync import GuildLayout
 from keywright_meetup.service.oauth import Provider
-from keywright_service.addresses import host_and_port
-from keywright_service.configuration import ConfigurationError, Part, SettingsReader, Variables, names
+from keywright_service import discord_rest
+from keywright_service.configuration import (
+    ConfigurationError,
+    Part,
+    RedisPart,
+    SettingsReader,
+    Variables,
+    host_and_port,
+    names,
+    take_secrets,
+)
 
 __all__ = ["Configuration", "ConfigurationError", "load"]
 
 
 class DiscordPart(Part, frozen=True, kw_only=True):
     guild: int
-    api_url: str = discord_api.API_URL
+    api_url: str = discord_rest.API_URL
     adventure_category: int | None = None
     """Where the channels of adventures go. None: they stay where Discord puts them."""
     campaign_category: int | None = None
@@ -56,12 +65,6 @@ class PagesPart(Part, frozen=True, kw_only=True):
     community: str = "our community"
 
 
-class RedisPart(Part, frozen=True, kw_only=True):
-    url: str | None = None
-    """A cluster is recognised. None: an embedded server, which keeps nothing."""
-    prefix: str | None = None
-
-
 class SchedulePart(Part, frozen=True, kw_only=True):
     sync_minutes: float = 15.0
     clean_minutes: float = 15.0
@@ -70,7 +73,7 @@ class SchedulePart(Part, frozen=True, kw_only=True):
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything the bot is told."""
+    """All settings of the bot."""
 
     discord_token: Secret[str]
     client_secret: Secret[str]
@@ -137,28 +140,22 @@ PARTS: dict[str, type[msgspec.Struct]] = {
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
-    """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
+    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
     reader = SettingsReader(Configuration, VARIABLES, "docs/meetup.md")
     given = reader.given(path, environment)
-    secrets = _secrets(given)
+    secrets = take_secrets(given, *SECRETS)
+    for name, variable in (("discord_token", "DISCORD_TOKEN"), ("client_secret", "MEETUP_CLIENT_SECRET")):
+        if name not in secrets:
+            raise ConfigurationError(name, "is missing", f"Set {variable}, or {name} in the file.")
+    secrets = {name: Secret(secret.reveal().strip()) for name, secret in secrets.items()}
+    secrets["discord_token"] = discord_rest.bot_token("discord_token", secrets["discord_token"])
     parts: dict[str, Any] = {
         name: reader.convert(given.get(name, {}), shape, f"[{name}]", strict=False)
         for name, shape in PARTS.items()
     }
-    configuration = Configuration(**secrets, **parts)
+    configuration = Configuration(**parts | secrets)
     _check(configuration)
     return configuration
-
-
-def _secrets(given: dict[str, Any]) -> dict[str, Any]:
-    found = {name: given.pop(name) for name in SECRETS if given.get(name)}
-    for name, value in found.items():
-        if not isinstance(value, str):
-            raise ConfigurationError(name, "is not text", "Write it in quotes.")
-    for name, variable in (("discord_token", "DISCORD_TOKEN"), ("client_secret", "MEETUP_CLIENT_SECRET")):
-        if name not in found:
-            raise ConfigurationError(name, "is missing", f"Set {variable}, or {name} in the file.")
-    return {name: Secret(value.strip().removeprefix("Bot ").strip()) for name, value in found.items()}
 
 
 def _check(configuration: Configuration) -> None:

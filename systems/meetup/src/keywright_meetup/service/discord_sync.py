@@ -17,8 +17,8 @@ from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.events import series_name
 from keywright_meetup.queries import SeriesState, upcoming_series
 from keywright_meetup.schema import ChannelId, DiscordId, Made, RoleId, SeriesId, SeriesType
-from keywright_meetup.service.discord_api import Channel, DiscordApi, Member, Overwrite, Role
 from keywright_meetup.service.provisioner import Provisioner, is_marked
+from keywright_service.discord_rest import Channel, DiscordGuild, Member, Overwrite, Role
 
 __all__ = ["DiscordSync", "DiscordSynced", "GuildLayout"]
 
@@ -67,7 +67,7 @@ class DiscordSync:
     def __init__(
         self,
         db: AsyncDatabase,
-        api: DiscordApi,
+        api: DiscordGuild,
         layout: GuildLayout,
         clock: Callable[[], datetime],
     ) -> None:

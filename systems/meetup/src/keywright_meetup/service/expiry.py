@@ -11,7 +11,7 @@ from keywright_meetup.channel_times import claim_reminder, expiration, extend, r
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.queries import SeriesState, read_series
 from keywright_meetup.schema import ChannelId, EventSeries
-from keywright_meetup.service.discord_api import DiscordApi
+from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformError
 
 __all__ = ["Expired", "check_expiry"]
@@ -33,7 +33,7 @@ class Expired:
     failures: dict[ChannelId, PlatformError] = field(default_factory=dict)
 
 
-async def check_expiry(db: AsyncDatabase, api: DiscordApi, now: datetime) -> Expired:
+async def check_expiry(db: AsyncDatabase, api: DiscordGuild, now: datetime) -> Expired:
     """Extend the channels of series that got later events; remind the hosts of others when that is due."""
     done = Expired()
     series = sorted(await db.run(EventSeries().members()))
@@ -62,7 +62,7 @@ async def _extended(db: AsyncDatabase, state: SeriesState, channel: ChannelId, n
 
 
 async def _remind(
-    db: AsyncDatabase, api: DiscordApi, state: SeriesState, channel: ChannelId, now: datetime, done: Expired
+    db: AsyncDatabase, api: DiscordGuild, state: SeriesState, channel: ChannelId, now: datetime, done: Expired
 ) -> None:
     """Noted before it is posted: of a crash in between comes one reminder less, not one each run."""
     if not await db.run(claim_reminder(channel, state.type or "adventure", now)):

@@ -11,7 +11,7 @@ from keywright import AsyncDatabase, Call, recover
 from keywright_meetup import channels
 from keywright_meetup.channel_times import due_for_deletion
 from keywright_meetup.own_repair import vacuum
-from keywright_meetup.service.discord_api import DiscordApi
+from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformError
 
 __all__ = ["Cleaned", "clean"]
@@ -30,7 +30,7 @@ class Cleaned:
     failures: dict[int, PlatformError] = field(default_factory=dict)
 
 
-async def clean(db: AsyncDatabase, api: DiscordApi, now: datetime) -> Cleaned:
+async def clean(db: AsyncDatabase, api: DiscordGuild, now: datetime) -> Cleaned:
     """Retire the channels that are due, delete every orphan on Discord, forget series that are over.
 
     On a cluster, commits that a process left half done are finished first.

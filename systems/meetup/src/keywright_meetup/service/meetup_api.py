@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar, Unpack
+from typing import Annotated, Any, TypeVar
 
 import httpx
 import msgspec
@@ -12,21 +12,24 @@ import msgspec
 from keywright import Secret
 from keywright_meetup.events import Announced
 from keywright_meetup.schema import EventDetails
-from keywright_meetup.service.http_retry import (
+from keywright_service.errors import HttpRefusedError, PlatformRefusedError, PlatformTroubleError
+from keywright_service.http_client import (
+    DEFAULTS,
     LONGEST_WAIT_SECONDS,
-    HttpApi,
-    Manner,
-    backoff,
-    described,
-    worth_repeating,
+    Again,
+    ClientOptions,
+    HttpClient,
+    is_worth_repeating,
+    retry_after,
 )
-from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
 __all__ = ["API_URL", "MeetupApi", "StaleTokenError"]
 
 API_URL = "https://api.meetup.com/gql-ext"
 EVENTS_A_PAGE = 25
 RSVPS_A_PAGE = 200
+# Meetup says by its own clock when a limit ends.
+CLOCK_SKEW_SECONDS = 1.0
 GOING = "YES"
 GONE = frozenset({"CANCELLED", "CANCELLED_PERM", "DELETED"})
 
@@ -145,7 +148,7 @@ class _Body(msgspec.Struct, frozen=True):
     errors: tuple[_Problem, ...] = ()
 
 
-class MeetupApi(HttpApi):
+class MeetupApi(HttpClient):
     """`async with` it. Every method takes the access token to ask with."""
 
     def __init__(
@@ -154,9 +157,9 @@ class MeetupApi(HttpApi):
         *,
         events_a_page: int = EVENTS_A_PAGE,
         rsvps_a_page: int = RSVPS_A_PAGE,
-        **manner: Unpack[Manner],
+        options: ClientOptions = DEFAULTS,
     ) -> None:
-        super().__init__(**manner)
+        super().__init__("Meetup", options)
         self._url = url
         self._events_a_page = events_a_page
         self._rsvps_a_page = rsvps_a_page
@@ -217,7 +220,7 @@ class MeetupApi(HttpApi):
     async def _asked(
         self, token: Secret[str], field: str, query: str, given: dict[str, Any], kind: type[T]
     ) -> T | None:
-        """One field of an answer, through limits and trouble; None where Meetup says null."""
+        """Return one field of an answer, through limits and outages; None where Meetup says null."""
         body = await self._answered(token, field, {"query": query, "variables": given})
         found = (body.data or {}).get(field)
         if found is None:
@@ -228,36 +231,29 @@ class MeetupApi(HttpApi):
             raise PlatformTroubleError("Meetup", field, f"its answer: {error}") from error
 
     async def _answered(self, token: Secret[str], field: str, asked: dict[str, Any]) -> _Body:
-        reason = ""
-        for attempt in range(self._attempts):
-            if attempt:
-                await self._sleep(backoff(attempt))
-            try:
-                headers = {"Authorization": f"Bearer {token.reveal()}"}
-                answer = await self._client.post(self._url, json=asked, headers=headers)
-            except httpx.HTTPError as error:
-                reason = described(error)
-                continue
+        async def attempt() -> _Body | Again:
+            headers = {"Authorization": f"Bearer {token.reveal()}"}
+            answer = await self._client.post(self._url, json=asked, headers=headers)
             if answer.status_code == HTTPStatus.UNAUTHORIZED:
                 raise StaleTokenError(field)
             limited = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS
-            if limited or worth_repeating(answer.status_code):
-                reason = f"status {answer.status_code}"
-                continue
+            if limited or is_worth_repeating(answer.status_code):
+                return Again(f"status {answer.status_code}", maybe_done=True, after=retry_after(answer))
             body = _body(answer, field)
             if not body.errors:
                 return body
-            reason = body.errors[0].message
-            if (wait := _limited_for(body)) is None:
-                break
-            await self._sleep(wait)
-        raise PlatformTroubleError("Meetup", field, reason)
+            reason, wait = body.errors[0].message, _limited_for(body)
+            if wait is None:
+                raise PlatformTroubleError("Meetup", field, reason)
+            return Again(reason, maybe_done=False, after=wait + CLOCK_SKEW_SECONDS)
+
+        return await self._ask(field, attempt)
 
 
 def _body(answer: httpx.Response, field: str) -> _Body:
     if not answer.is_success:
-        reason = f"status {answer.status_code}"
-        raise PlatformRefusedError("Meetup", field, reason, "Check the API's address and the client.")
+        remedy = "Check the API's address and the client."
+        raise HttpRefusedError("Meetup", field, answer.status_code, "", remedy)
     try:
         return msgspec.json.decode(answer.content, type=_Body)
     except msgspec.MsgspecError as error:
@@ -265,19 +261,19 @@ def _body(answer: httpx.Response, field: str) -> _Body:
 
 
 def _limited_for(body: _Body) -> float | None:
-    """Seconds until a rate limit ends; None when there is none, or it lasts too long to wait here."""
-    told = next((e.extensions for e in body.errors if e.extensions.get("code") == "RATE_LIMITED"), None)
-    if told is None:
+    """Return the seconds until a rate limit ends; None without one, or if it is too long to wait for."""
+    limit = next((e.extensions for e in body.errors if e.extensions.get("code") == "RATE_LIMITED"), None)
+    if limit is None:
         return None
     try:
-        seconds = (datetime.fromisoformat(str(told["resetAt"])) - datetime.now(UTC)).total_seconds()
+        seconds = (datetime.fromisoformat(str(limit["resetAt"])) - datetime.now(UTC)).total_seconds()
     except (KeyError, ValueError, TypeError):
         return 1.0
     return max(0.0, seconds) if seconds <= LONGEST_WAIT_SECONDS else None
 
 
 def _time(text: str, event: str) -> datetime:
-    """Meetup leaves out the seconds, and writes the group's offset."""
+    """Read a time as Meetup writes it: without seconds, with the offset of the group."""
     try:
         time = datetime.fromisoformat(text)
         if time.tzinfo is None:

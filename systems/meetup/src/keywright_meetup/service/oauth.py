@@ -13,22 +13,15 @@ import hashlib
 import hmac
 import secrets
 from http import HTTPStatus
-from typing import NamedTuple, Self, Unpack
+from typing import NamedTuple, Self
 from urllib.parse import urlencode, urlsplit
 
 import httpx
 import msgspec
 
 from keywright import Secret
-from keywright_meetup.service.http_retry import (
-    HttpApi,
-    Manner,
-    backoff,
-    described,
-    never_sent,
-    worth_repeating,
-)
-from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
+from keywright_service.errors import HttpRefusedError, PlatformTroubleError
+from keywright_service.http_client import DEFAULTS, Again, ClientOptions, HttpClient, is_worth_repeating
 
 __all__ = ["Flow", "Granted", "OAuthClient", "Provider"]
 
@@ -88,11 +81,11 @@ class _Error(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class OAuthClient(HttpApi):
-    """`async with` it. PlatformRefusedError: the code or token is not good (any more)."""
+class OAuthClient(HttpClient):
+    """`async with` it. Raise PlatformRefusedError if a code or token is invalid, or not valid any more."""
 
-    def __init__(self, provider: Provider, redirect_uri: str, **manner: Unpack[Manner]) -> None:
-        super().__init__(**manner)
+    def __init__(self, provider: Provider, redirect_uri: str, *, options: ClientOptions = DEFAULTS) -> None:
+        super().__init__("Meetup", options)
         self.provider = provider
         self._redirect_uri = redirect_uri
 
@@ -137,47 +130,36 @@ class OAuthClient(HttpApi):
             "client_id": self.provider.client_id,
             "client_secret": self.provider.client_secret.reveal(),
         }
-        reason = ""
-        for attempt in range(self._attempts):
-            if attempt:
-                await self._sleep(backoff(attempt))
-            try:
-                answer = await self._client.post(self.provider.token_url, data=us | given)
-            except httpx.HTTPError as error:
-                reason = described(error)
-                if never_sent(error):
-                    continue
-                break
+
+        async def attempt() -> Granted | Again:
+            answer = await self._client.post(self.provider.token_url, data=us | given)
             if answer.is_success:
                 return _granted(answer, what)
-            reason = f"status {answer.status_code}"
             limited = answer.status_code == HTTPStatus.TOO_MANY_REQUESTS
-            if not limited and not worth_repeating(answer.status_code):
-                raise _refused(answer, what)
-        raise PlatformTroubleError("Meetup", f"{what} for tokens", reason)
+            if limited or is_worth_repeating(answer.status_code):
+                return Again(f"status {answer.status_code}", maybe_done=False)
+            raise _refused(answer, what)
+
+        return await self._ask(f"{what} for tokens", attempt, repeatable=False)
 
 
 def _granted(answer: httpx.Response, what: str) -> Granted:
     try:
-        told = msgspec.json.decode(answer.content, type=_Answer)
+        tokens = msgspec.json.decode(answer.content, type=_Answer)
     except msgspec.MsgspecError:
         # The error of decoding would quote tokens.
         raise PlatformTroubleError("Meetup", f"{what} for tokens", "its answer has no tokens") from None
-    refresh = Secret(told.refresh_token) if told.refresh_token else None
-    return Granted(Secret(told.access_token), refresh)
+    refresh = Secret(tokens.refresh_token) if tokens.refresh_token else None
+    return Granted(Secret(tokens.access_token), refresh)
 
 
-def _refused(answer: httpx.Response, what: str) -> PlatformRefusedError:
+def _refused(answer: httpx.Response, what: str) -> HttpRefusedError:
     try:
         code = msgspec.json.decode(answer.content, type=_Error).error
     except msgspec.MsgspecError:
         code = ""
-    return PlatformRefusedError(
-        "Meetup",
-        f"{what} for tokens",
-        f"status {answer.status_code} {code}".strip(),
-        "Authorize again; if that does not help, check the client's id and secret.",
-    )
+    remedy = "Authorize again; if that does not help, check the client's id and secret."
+    return HttpRefusedError("Meetup", f"{what} for tokens", answer.status_code, code, remedy)
 
 
 def _base64(data: bytes) -> str:

@@ -17,7 +17,7 @@ from keywright import AsyncDatabase
 from keywright_meetup import intents as provisioning
 from keywright_meetup.intents import Begun, Finished
 from keywright_meetup.schema import ChannelId, Intent, Made, RoleId, SeriesId, Target
-from keywright_meetup.service.discord_api import Channel, DiscordApi, Role
+from keywright_service.discord_rest import Channel, DiscordGuild, Role
 from keywright_service.errors import PlatformRefusedError
 
 __all__ = ["MARK", "SETTLED_AFTER", "Provisioner", "is_marked"]
@@ -37,7 +37,7 @@ def is_marked(text: str | None) -> bool:
 class Provisioner:
     """Makes what is missing. Only one runs at a time: whoever has the lease of the task."""
 
-    def __init__(self, db: AsyncDatabase, api: DiscordApi, clock: Callable[[], datetime]) -> None:
+    def __init__(self, db: AsyncDatabase, api: DiscordGuild, clock: Callable[[], datetime]) -> None:
         self._db = db
         self._api = api
         self._clock = clock

@@ -1,4 +1,4 @@
-"""Keeping tokens fresh: the organizer's on a schedule that is stored, those of users over four days."""
+"""Token refresh: the organizer's tokens on a schedule that is stored, those of users over four days."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from keywright_meetup.schema import (
     UserTokensLease,
     new_id,
 )
-from keywright_meetup.service.http_retry import Sleep, backoff
 from keywright_meetup.service.oauth import Granted, OAuthClient
-from keywright_meetup.service.tasks import holding
+from keywright_service.backoff import Backoff, Sleep, retry
 from keywright_service.errors import PlatformError, PlatformTroubleError
+from keywright_service.process_lock import ProcessLock
 
 __all__ = ["TokenRefresher"]
 
@@ -34,7 +34,8 @@ BUSY = timedelta(minutes=1)
 SPREAD_HOURS = 96
 STORING_ATTEMPTS = 6
 WAITING_ATTEMPTS = 8
-# Less than the hold of the lease: whoever takes longer must not come after another.
+BACKOFF = Backoff(0.25, 60.0)
+# Less than the hold of the lease: a refresh that takes longer must not end after that of another bot.
 LIMIT_SECONDS = tokens.REFRESH_HOLD.total_seconds() * 0.75
 
 
@@ -55,7 +56,7 @@ class TokenRefresher:
         self._sleep = sleep
 
     async def organizer_token(self) -> Secret[str]:
-        """The access token to ask Meetup with."""
+        """Return the access token to ask Meetup with."""
         found = (await self._db.run(tokens.organizer())).access_token
         if found is None:
             raise RefusedChangeError(
@@ -64,18 +65,18 @@ class TokenRefresher:
         return found
 
     async def fresh_token(self, *, instead_of: Secret[str]) -> Secret[str]:
-        """Another access token than this one, which Meetup does not take any more."""
-        for attempt in range(WAITING_ATTEMPTS):
+        """Return another access token than this one, which Meetup does not accept any more."""
+        for attempt in range(1, WAITING_ATTEMPTS + 1):
             found = await self.organizer_token()
             if found != instead_of:
                 return found  # another bot, or another task, was faster
             if await self.refresh_now(instead_of=instead_of):
                 return await self.organizer_token()
-            await self._sleep(backoff(attempt))
+            await self._sleep(BACKOFF.pause(attempt))
         raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
 
     async def refresh_when_due(self) -> datetime:
-        """Refresh the organizer's tokens if it is time; when to look again."""
+        """Refresh the organizer's tokens if it is time; return when to look again."""
         now = self._clock()
         due = await self._db.run(tokens.due_time(now))
         if due > now:
@@ -85,14 +86,15 @@ class TokenRefresher:
         return await self._db.run(tokens.due_time(now))
 
     async def refresh_now(self, *, instead_of: Secret[str] | None = None) -> bool:
-        """Refresh the organizer's tokens; False when another is at it. One that fails is due in an hour.
+        """Refresh the organizer's tokens; return False if another bot is at it.
 
-        Nothing is asked for where there is another access token than `instead_of` already.
+        After a failure the next refresh is due in an hour. Nothing is asked for where there is another access
+        token than `instead_of` already.
         """
         holder = new_id()
         if not await self._db.run(tokens.begin_refresh(holder)):
             return False
-        # Read under the lease: whoever had it before has stored others.
+        # Read under the lease: the one who had it before has stored others.
         old = await self._db.run(tokens.organizer())
         if instead_of is not None and old.access_token != instead_of:
             await self._db.run(OrganizerLease().release(holder))
@@ -110,14 +112,15 @@ class TokenRefresher:
         return True
 
     async def _stored(self, store: Call[bool]) -> bool:
-        """Through trouble with Redis: the old tokens are used up, and the new ones nowhere else yet."""
-        for attempt in range(STORING_ATTEMPTS - 1):
-            try:
-                return await self._db.run(store)
-            except EngineError as error:
-                log.warning("fresh tokens are not stored yet: %s", error)
-                await self._sleep(backoff(attempt))
-        return await self._db.run(store)
+        """Through outages of Redis: the old tokens are used up, and the new ones nowhere else yet."""
+        return await retry(
+            lambda: self._db.run(store),
+            "store fresh tokens",
+            on=EngineError,
+            backoff=BACKOFF,
+            attempts=STORING_ATTEMPTS,
+            sleep=self._sleep,
+        )
 
     async def _granted(self, old: Secret[str] | None) -> Granted:
         if old is None:
@@ -131,7 +134,7 @@ class TokenRefresher:
             raise PlatformTroubleError("Meetup", "a refresh for tokens", "no answer in time") from error
 
     async def refresh_users(self) -> int:
-        """Refresh the tokens of those users whose hour it is; how many."""
+        """Refresh the tokens of those users whose hour it is; return how many."""
         now = self._clock()
         hour = (now.toordinal() % (SPREAD_HOURS // 24)) * 24 + now.hour
         users = await self._db.run(MeetupUsers().members())
@@ -141,9 +144,9 @@ class TokenRefresher:
         return refreshed
 
     async def _refresh_user(self, user: MeetupId) -> bool:
-        async with holding(self._db, UserTokensLease(user), tokens.REFRESH_HOLD) as held:
+        async with ProcessLock(self._db, UserTokensLease(user), tokens.REFRESH_HOLD).held() as held:
             try:
-                # Read under the lease: whoever had it before has stored others.
+                # Read under the lease: the one who had it before has stored others.
                 old = await self._db.run(UserTokens(user).get()) if held else None
                 if old is None:
                     return False
