@@ -24,7 +24,7 @@ from benchmarks.measuring import Figure, Result
 from keywright import aconnect
 from keywright.testing import RedisServer
 from keywright_discord.gateway.gateway import bot_of
-from keywright_discord.gateway.intents import INTENTS
+from keywright_discord.gateway.intents import Intents
 from keywright_discord.gateway.schema import ShardSession
 from keywright_discord.gateway.schema import gateway as gateway_space
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
@@ -94,7 +94,7 @@ def gateway(redis_url: str, ready: Ready, encoding: str, compression: str) -> It
         "DISCORD_TOKEN": ready.token,
         "DISCORD_API_PROTOCOL": scheme,
         "DISCORD_API_HOST": rest.split("/")[0],
-        "DISCORD_INTENTS": ",".join(INTENTS),
+        "DISCORD_INTENTS": ",".join(Intents.__members__),
         "DISCORD_EVENTS": ",".join(WANTED),
         "DISCORD_ENCODING": encoding,
         "DISCORD_COMPRESSION": compression,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from keywright_demo import names
 from keywright_demo.processes import Crew, free_port
-from keywright_discord.gateway.intents import INTENTS
+from keywright_discord.gateway.intents import Intents
 from keywright_service.addresses import LOOPBACK
 
 __all__ = ["SCENES", "Scene", "explorer"]
@@ -53,7 +53,7 @@ async def _drc(crew: Crew) -> None:
             "DISCORD_TOKEN": told[2],
             "DISCORD_API_PROTOCOL": "http",
             "DISCORD_API_HOST": told[1],
-            "DISCORD_INTENTS": ",".join(INTENTS),
+            "DISCORD_INTENTS": ",".join(Intents.__members__),
             "DISCORD_EVENTS": ",".join(names.EVENTS),
             "BROKER_GROUP": names.GROUP,
             "BROKER_PREFIX": names.STREAMS,

@@ -12,10 +12,10 @@ from keywright import AsyncDatabase, aconnect
 from keywright.testing import Raw
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
+from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.gateway import Gateway
-from keywright_discord.gateway.intents import INTENTS
+from keywright_discord.gateway.intents import Intents
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import CloseCode
 from keywright_messaging import Broker
 
 from ..gateways import configured, eventually, ready, running, workers_broker
@@ -30,7 +30,7 @@ def test_the_cache_and_the_workers_have_what_discord_sent_however_often_it_is_cu
 ) -> None:
     async def story() -> list[tuple[str, bytes]]:
         async with DiscordSimulator(TRAFFIC) as discord, await workers_broker(redis_url) as broker:
-            more = {"DISCORD_INTENTS": ",".join(INTENTS), "DISCORD_EVENTS": ",".join(WANTED)}
+            more = {"DISCORD_INTENTS": ",".join(Intents.__members__), "DISCORD_EVENTS": ",".join(WANTED)}
             async with running(configured(discord, redis_url, BROKER_URL=redis_url, **more)) as gateway:
                 await ready(gateway)
                 traffic = discord.start_traffic(rate=2000, count=EVENTS)

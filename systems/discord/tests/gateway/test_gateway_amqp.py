@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import Op
 
 from ..gateways import configured, ready, running, take, workers_broker
 
@@ -29,6 +29,6 @@ def test_events_wait_in_declared_queues_and_packets_reach_discord(redis_url: str
                     assert again == got
                     packet = {"op": 4, "d": {"guild_id": guild, "channel_id": None}}
                     await broker.publish("SEND", {"guild_id": guild, "packet": packet})
-                    await discord.until(lambda: discord.received(Op.VOICE_STATE), "it is sent")
+                    await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "it is sent")
 
     asyncio.run(story())

@@ -13,11 +13,12 @@ from keywright import aconnect
 from keywright.errors import UsageError
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind
+from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.connection import RefusedByDiscordError
 from keywright_discord.gateway.gateway import Gateway, bot_of
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.schema import SessionState, ShardOwner, ShardSession, gateway
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import CloseCode, Op
 
 from ..gateways import configured, eventually, eventually_true, ready, running, take, workers_broker
 

@@ -13,9 +13,9 @@ from keywright import AsyncDatabase, aconnect
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind
 from keywright_discord.gateway.gateway import bot_of
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.schema import ShardOwner, ShardSession, gateway
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import Op
 from keywright_messaging import Broker
 from service_processes import ServiceProcess, launched
 
@@ -178,7 +178,7 @@ def test_two_processes_share_a_bot_and_a_third_takes_over(redis_url: str, tmp_pa
                 await broker.publish(
                     "SEND", {"guild_id": guild, "packet": {"op": 4, "d": {"guild_id": guild}}}
                 )
-                await discord.until(lambda: discord.received(Op.VOICE_STATE, shard=3), "it sends")
+                await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE, shard=3), "it sends")
                 assert len(discord.received(Op.IDENTIFY)) == 4
 
     asyncio.run(story())

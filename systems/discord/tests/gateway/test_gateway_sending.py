@@ -13,8 +13,8 @@ import pytest
 from keywright.testing import RedisServer
 from keywright_discord.gateway import pipeline
 from keywright_discord.gateway.gateway import Gateway
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import Op
 from keywright_messaging import Broker, BrokerSettings, Encoding, open_broker
 
 from ..gateways import backed_up, configured, eventually, eventually_true, ready, running, workers_broker
@@ -66,7 +66,7 @@ def test_send_reaches_the_shard_of_its_guild_whichever_process_runs_it(redis_url
                 await broker.publish("SEND", {"guild_id": guild, "packet": voice(guild)})
             for shard, guild in guilds.items():
                 [sent] = await discord.until(
-                    lambda shard=shard: discord.received(Op.VOICE_STATE, shard=shard),  # type: ignore[misc]
+                    lambda shard=shard: discord.received(Op.VOICE_STATE_UPDATE, shard=shard),  # type: ignore[misc]
                     f"shard {shard} sends",
                 )
                 assert sent.data == voice(guild)["d"]
@@ -79,8 +79,8 @@ def test_a_packet_under_a_shard_id_is_sent_once_and_in_order(redis_url: str) -> 
         async with started(redis_url, "0,1", "2,3") as (discord, broker, _):
             guild = by_shard(discord)[3]
             await broker.publish_many("3", [voice(guild, str(1000 + number)) for number in range(20)])
-            await discord.until(lambda: len(discord.received(Op.VOICE_STATE)) >= 20, "all are sent")
-        sent = discord.received(Op.VOICE_STATE)
+            await discord.until(lambda: len(discord.received(Op.VOICE_STATE_UPDATE)) >= 20, "all are sent")
+        sent = discord.received(Op.VOICE_STATE_UPDATE)
         assert [each.data["channel_id"] for each in sent] == [str(1000 + number) for number in range(20)]
         assert {each.shard for each in sent} == {3}
 
@@ -96,11 +96,13 @@ def test_packets_wait_while_the_shard_is_disconnected_and_outlive_the_process(re
                     await eventually(lambda: not gateway.monitor.health().ok, "it is noticed")
                     await broker.publish("3", voice(guild, "1"))
                     await broker.publish("SEND", {"guild_id": guild, "packet": voice(guild, "2")})
-                await discord.until(lambda: len(discord.received(Op.VOICE_STATE)) == 2, "both are sent")
+                await discord.until(
+                    lambda: len(discord.received(Op.VOICE_STATE_UPDATE)) == 2, "both are sent"
+                )
             await broker.publish("3", voice(guild, "3"))
             async with _gateways(discord, redis_url, ["3"]):
-                await discord.until(lambda: len(discord.received(Op.VOICE_STATE)) == 3, "it is sent")
-            sent = [each.data["channel_id"] for each in discord.received(Op.VOICE_STATE)]
+                await discord.until(lambda: len(discord.received(Op.VOICE_STATE_UPDATE)) == 3, "it is sent")
+            sent = [each.data["channel_id"] for each in discord.received(Op.VOICE_STATE_UPDATE)]
             assert sent == ["1", "2", "3"]
 
     asyncio.run(story())
@@ -129,7 +131,7 @@ def test_malformed_packets_become_dead_letters_with_the_reason(
             assert f'gateway_dead_letters{{event="{event}"}} 1.0' in gateway.monitor.exposition().decode()
             guild = by_shard(discord)[0]
             await broker.publish("0", voice(guild))
-            await discord.until(lambda: discord.received(Op.VOICE_STATE), "the next is sent")
+            await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "the next is sent")
 
     asyncio.run(story())
 
@@ -166,7 +168,9 @@ def test_what_another_encoding_does_not_have_never_ends_the_gateway(
             await broker.publish(event, {"guild_id": guild, "packet": packet} if event == "SEND" else packet)
             await broker.publish("SEND", {"guild_id": guild, "packet": voice(guild)})
             await discord.until(
-                lambda: [each for each in discord.received(Op.VOICE_STATE) if each.data == voice(guild)["d"]],
+                lambda: [
+                    each for each in discord.received(Op.VOICE_STATE_UPDATE) if each.data == voice(guild)["d"]
+                ],
                 "the next is sent",
             )
 
@@ -201,7 +205,7 @@ def test_a_packet_waits_quietly_while_nobody_has_read_that_the_connection_ended(
                     assert (await consumer.batch(1))[0].attempt <= 3
             finally:
                 keywright_server.resume()
-            await discord.until(lambda: discord.received(Op.VOICE_STATE), "it is sent")
+            await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "it is sent")
 
     asyncio.run(story())
 
@@ -215,18 +219,18 @@ def test_packets_are_understood_in_every_encoding(redis_url: str, encoding: Enco
                 redis_url, BrokerSettings(encoding=encoding, client="worker")
             ) as other:
                 await other.publish("SEND", {"guild_id": guild, "packet": voice(guild)})
-                [sent] = await discord.until(lambda: discord.received(Op.VOICE_STATE), "it is sent")
+                [sent] = await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "it is sent")
                 assert sent.data == voice(guild)["d"]
 
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(("op", "most"), [(Op.PRESENCE, 5), (Op.VOICE_STATE, 100)])
+@pytest.mark.parametrize(("op", "most"), [(Op.PRESENCE_UPDATE, 5), (Op.VOICE_STATE_UPDATE, 100)])
 def test_discord_never_closes_for_too_many_packets(redis_url: str, op: Op, most: int) -> None:
     async def story() -> None:
         settings = SimulatorSettings(identify_window_seconds=0.01, guilds=2, heartbeat_interval_ms=1500)
         async with started(redis_url, "0", settings=settings) as (discord, broker, [gateway]):
-            data = presence() if op is Op.PRESENCE else voice(discord.world.guilds[0])["d"]
+            data = presence() if op is Op.PRESENCE_UPDATE else voice(discord.world.guilds[0])["d"]
             await broker.publish_many("0", [{"op": int(op), "d": data} for _ in range(most + 50)])
             await discord.until(lambda: len(discord.received(op)) >= most, "as many as allowed")
             beats = len(discord.received(Op.HEARTBEAT))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from keywright import AsyncDatabase, aconnect
 from keywright.testing import ManualClock, Proxy
-from keywright_discord.gateway.actions import Op
 from keywright_discord.gateway.api import GatewayInfo, SessionStartLimit, SessionStarts, UnreachableApiError
 from keywright_discord.gateway.connection import OPEN_SECONDS
 from keywright_discord.gateway.limits import (
@@ -22,6 +21,7 @@ from keywright_discord.gateway.limits import (
     IdentifyTurns,
     SendBudget,
 )
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.protocol import HELLO_SECONDS
 from keywright_discord.gateway.schema import IdentifyTurn, gateway
 

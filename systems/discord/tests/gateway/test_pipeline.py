@@ -12,8 +12,8 @@ from keywright.testing import RedisServer
 from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind
 from keywright_discord.gateway import pipeline
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import Op
 
 from ..gateways import backed_up, configured, eventually, ready, running, take, workers_broker
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright import Secret
-from keywright_discord.gateway.actions import Close, Connect, Dispatch, Op, Session, Stop, Transmit
+from keywright_discord.gateway.actions import Close, Connect, Dispatch, Session, Stop, Transmit
 from keywright_discord.gateway.close_codes import RESUMABLE
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.protocol import (
     HELLO_SECONDS,
     LONGEST_REST_SECONDS,

@@ -13,10 +13,10 @@ from keywright import AsyncDatabase, aconnect, check
 from keywright.testing import Proxy
 from keywright_discord.gateway.configuration import load
 from keywright_discord.gateway.gateway import Gateway, bot_of, terms_of
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.schema import SessionState, ShardOwner, gateway
 from keywright_discord.gateway.sessions import Tenancy
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_discord.simulator.codes import Op
 
 from ..gateways import configured, eventually, eventually_true, ready, running
 

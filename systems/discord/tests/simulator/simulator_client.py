@@ -13,8 +13,8 @@ import zstandard
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from keywright_discord.gateway.intents import ALL
 from keywright_discord.simulator import DiscordSimulator, Intents, Op, SimulatorSettings
-from keywright_discord.simulator.intents import ALL
 from keywright_messaging import etf
 
 Packet = dict[str, Any]

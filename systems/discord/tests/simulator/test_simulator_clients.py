@@ -25,7 +25,7 @@ def _followed(script: str, library: str) -> Any:
         assert os.environ.get("CI") != "true", f"{library} is missing"
         pytest.skip(f"{library} is not installed")
     done = subprocess.run(
-        [sys.executable, "-m", f"testing.{script}", *map(str, (_SHARDS, _GUILDS, _EVENTS))],
+        [sys.executable, "-m", f"simulator.{script}", *map(str, (_SHARDS, _GUILDS, _EVENTS))],
         cwd=Path(__file__).parents[1],
         capture_output=True,
         text=True,

@@ -139,14 +139,14 @@ async def test_4096_bytes_are_not_too_many(discord: DiscordSimulator) -> None:
 @pytest.mark.parametrize(
     ("op", "data"),
     [
-        (Op.PRESENCE, {"status": "asleep", "activities": []}),
-        (Op.PRESENCE, {"status": "online", "activities": "chess"}),
-        (Op.REQUEST_MEMBERS, {"guild_id": "1"}),
-        (Op.REQUEST_MEMBERS, {"guild_id": "1", "query": "a", "limit": "all"}),
-        (Op.REQUEST_MEMBERS, {"guild_id": "1", "query": "a", "limit": -1}),
-        (Op.REQUEST_SOUNDBOARD, {"guild_ids": "1"}),
+        (Op.PRESENCE_UPDATE, {"status": "asleep", "activities": []}),
+        (Op.PRESENCE_UPDATE, {"status": "online", "activities": "chess"}),
+        (Op.REQUEST_GUILD_MEMBERS, {"guild_id": "1"}),
+        (Op.REQUEST_GUILD_MEMBERS, {"guild_id": "1", "query": "a", "limit": "all"}),
+        (Op.REQUEST_GUILD_MEMBERS, {"guild_id": "1", "query": "a", "limit": -1}),
+        (Op.REQUEST_SOUNDBOARD_SOUNDS, {"guild_ids": "1"}),
         (Op.REQUEST_CHANNEL_INFO, {"guild_id": "1"}),
-        (Op.VOICE_STATE, "here"),
+        (Op.VOICE_STATE_UPDATE, "here"),
     ],
 )
 def test_a_malformed_request_is_refused(op: Op, data: Any) -> None:
@@ -211,14 +211,14 @@ def test_more_than_5_presences_in_20_seconds_are_too_many() -> None:
             assert await bot.silent()
             await _change_presence(bot, 1)
             assert await bot.closed_with() == CloseCode.RATE_LIMITED
-        assert len(discord.received(Op.PRESENCE, shard=0)) == 11
+        assert len(discord.received(Op.PRESENCE_UPDATE, shard=0)) == 11
 
     scenario()
 
 
 async def _change_presence(bot: Client, times: int) -> None:
     for _ in range(times):
-        await bot.send(Op.PRESENCE, {"status": "dnd", "activities": [], "since": None, "afk": False})
+        await bot.send(Op.PRESENCE_UPDATE, {"status": "dnd", "activities": [], "since": None, "afk": False})
 
 
 def test_a_bucket_admits_one_identify_in_five_seconds() -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from keywright.testing import ManualClock
+from keywright_discord.gateway.intents import ALL
 from keywright_discord.simulator import PRIVILEGED, DiscordSimulator, Intents, Op
-from keywright_discord.simulator.intents import ALL
 from keywright_discord.simulator.world import SimulatedWorld
 
 from .simulator_client import Client, client, on_discord, on_simulator, shard
@@ -196,7 +196,7 @@ async def test_all_members_come_in_chunks_of_a_thousand(discord: DiscordSimulato
     guild = discord.world.guilds[0]
     async with shard(discord) as bot:
         asked = {"guild_id": guild, "query": "", "limit": 0, "presences": True, "nonce": "mine"}
-        await bot.send(Op.REQUEST_MEMBERS, asked)
+        await bot.send(Op.REQUEST_GUILD_MEMBERS, asked)
         chunks = [await bot.next("GUILD_MEMBERS_CHUNK") for _ in range(3)]
         assert [each["chunk_index"] for each in chunks] == [0, 1, 2]
         assert {(each["chunk_count"], each["nonce"], each["guild_id"]) for each in chunks} == {
@@ -218,14 +218,14 @@ def test_all_members_can_be_asked_for_once_in_30_seconds() -> None:
         guild = discord.world.guilds[0]
         asked = {"guild_id": int(guild), "query": "", "limit": 0, "nonce": "n"}
         async with shard(discord) as bot:
-            await bot.send(Op.REQUEST_MEMBERS, asked)
+            await bot.send(Op.REQUEST_GUILD_MEMBERS, asked)
             assert len((await bot.next("GUILD_MEMBERS_CHUNK"))["members"]) == 20
             clock.advance(seconds=10)
-            await bot.send(Op.REQUEST_MEMBERS, asked)
+            await bot.send(Op.REQUEST_GUILD_MEMBERS, asked)
             meta = {"guild_id": guild, "nonce": "n"}
             assert await bot.next("RATE_LIMITED") == {"opcode": 8, "retry_after": 20.0, "meta": meta}
             clock.advance(seconds=20)
-            await bot.send(Op.REQUEST_MEMBERS, asked)
+            await bot.send(Op.REQUEST_GUILD_MEMBERS, asked)
             await bot.next("GUILD_MEMBERS_CHUNK")
 
     scenario()
@@ -237,12 +237,12 @@ async def test_members_are_found_by_id_and_by_name(discord: DiscordSimulator) ->
     person, member = next(iter(discord.world.members(guild).items()))
     async with shard(discord, intents=Intents.GUILDS) as bot:
         asked = {"guild_id": guild, "user_ids": [person, "1"], "nonce": "x" * 33}
-        await bot.send(Op.REQUEST_MEMBERS, asked)
+        await bot.send(Op.REQUEST_GUILD_MEMBERS, asked)
         chunk = await bot.next("GUILD_MEMBERS_CHUNK")
         assert (chunk["members"], chunk["not_found"]) == ([member], ["1"])
         assert "nonce" not in chunk, "longer than 32 bytes"
         name = member["user"]["username"].upper()
-        await bot.send(Op.REQUEST_MEMBERS, {"guild_id": guild, "query": name, "limit": 5})
+        await bot.send(Op.REQUEST_GUILD_MEMBERS, {"guild_id": guild, "query": name, "limit": 5})
         assert member in (await bot.next("GUILD_MEMBERS_CHUNK"))["members"]
 
 
@@ -250,9 +250,11 @@ async def test_members_are_found_by_id_and_by_name(discord: DiscordSimulator) ->
 async def test_members_are_not_given_to_who_may_not_have_them(discord: DiscordSimulator) -> None:
     guild = discord.world.guilds[0]
     async with shard(discord, intents=Intents.GUILDS) as bot:
-        await bot.send(Op.REQUEST_MEMBERS, {"guild_id": guild, "query": "", "limit": 0})
-        await bot.send(Op.REQUEST_MEMBERS, {"guild_id": guild, "query": "a", "limit": 1, "presences": True})
-        await bot.send(Op.REQUEST_MEMBERS, {"guild_id": "1", "query": "a", "limit": 1})
+        await bot.send(Op.REQUEST_GUILD_MEMBERS, {"guild_id": guild, "query": "", "limit": 0})
+        await bot.send(
+            Op.REQUEST_GUILD_MEMBERS, {"guild_id": guild, "query": "a", "limit": 1, "presences": True}
+        )
+        await bot.send(Op.REQUEST_GUILD_MEMBERS, {"guild_id": "1", "query": "a", "limit": 1})
         assert await bot.silent()
 
 
@@ -262,17 +264,17 @@ async def test_the_bot_enters_moves_in_and_leaves_voice(discord: DiscordSimulato
     channel = discord.world.voice_channels(guild)[0]
     async with shard(discord) as bot:
         entering = {"guild_id": guild, "channel_id": channel, "self_mute": True, "self_deaf": False}
-        await bot.send(Op.VOICE_STATE, entering)
+        await bot.send(Op.VOICE_STATE_UPDATE, entering)
         state = await bot.next("VOICE_STATE_UPDATE")
         assert (state["channel_id"], state["self_mute"]) == (channel, True)
         assert (state["user_id"], state["session_id"]) == (discord.world.bot["id"], bot.session_id)
         server = await bot.next("VOICE_SERVER_UPDATE")
         assert (server["guild_id"], set(server)) == (guild, {"guild_id", "token", "endpoint"})
-        await bot.send(Op.VOICE_STATE, {"guild_id": guild, "channel_id": "1"})
+        await bot.send(Op.VOICE_STATE_UPDATE, {"guild_id": guild, "channel_id": "1"})
         assert await bot.silent(), "there is no such channel"
-        await bot.send(Op.VOICE_STATE, {"guild_id": guild, "channel_id": None})
+        await bot.send(Op.VOICE_STATE_UPDATE, {"guild_id": guild, "channel_id": None})
         assert (await bot.next("VOICE_STATE_UPDATE"))["channel_id"] is None
-        await bot.send(Op.VOICE_STATE, {"guild_id": guild, "channel_id": None})
+        await bot.send(Op.VOICE_STATE_UPDATE, {"guild_id": guild, "channel_id": None})
         assert await bot.silent(), "it is nowhere already"
 
 
@@ -280,7 +282,7 @@ async def test_the_bot_enters_moves_in_and_leaves_voice(discord: DiscordSimulato
 async def test_sounds_and_channel_details_can_be_asked_for(discord: DiscordSimulator) -> None:
     first, second = discord.world.guilds
     async with shard(discord) as bot:
-        await bot.send(Op.REQUEST_SOUNDBOARD, {"guild_ids": [first, second, "1"]})
+        await bot.send(Op.REQUEST_SOUNDBOARD_SOUNDS, {"guild_ids": [first, second, "1"]})
         sounds = [await bot.next("SOUNDBOARD_SOUNDS") for _ in range(2)]
         assert sounds == [{"guild_id": guild, "soundboard_sounds": []} for guild in (first, second)]
         await bot.send(Op.REQUEST_CHANNEL_INFO, {"guild_id": first, "fields": ["status"]})
@@ -291,11 +293,13 @@ async def test_sounds_and_channel_details_can_be_asked_for(discord: DiscordSimul
 @on_discord()
 async def test_what_clients_sent_is_remembered_by_shard(discord: DiscordSimulator) -> None:
     async with shard(discord, 0, 2) as zero, shard(discord, 1, 2) as one:
-        await one.send(Op.REQUEST_SOUNDBOARD, {"guild_ids": []})
+        await one.send(Op.REQUEST_SOUNDBOARD_SOUNDS, {"guild_ids": []})
         await zero.send(Op.HEARTBEAT, 1)
         await discord.until(lambda: len(discord.received()) == 4, "all four packets")
-        assert [each.data for each in discord.received(Op.REQUEST_SOUNDBOARD, shard=1)] == [{"guild_ids": []}]
-        assert discord.received(Op.REQUEST_SOUNDBOARD, shard=0) == []
+        assert [each.data for each in discord.received(Op.REQUEST_SOUNDBOARD_SOUNDS, shard=1)] == [
+            {"guild_ids": []}
+        ]
+        assert discord.received(Op.REQUEST_SOUNDBOARD_SOUNDS, shard=0) == []
         assert len(discord.received(Op.IDENTIFY)) == 2
 
 

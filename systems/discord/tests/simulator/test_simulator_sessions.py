@@ -57,7 +57,7 @@ async def test_a_zombie_gets_no_acknowledgement(discord: DiscordSimulator) -> No
     async with shard(discord) as bot:
         discord.stop_acks(0)
         await bot.send(Op.HEARTBEAT, bot.sequence)
-        await bot.send(Op.REQUEST_SOUNDBOARD, {"guild_ids": discord.world.guilds[:1]})
+        await bot.send(Op.REQUEST_SOUNDBOARD_SOUNDS, {"guild_ids": discord.world.guilds[:1]})
         assert (await bot.packet())["t"] == "SOUNDBOARD_SOUNDS"
 
 

@@ -83,7 +83,7 @@ async def test_ids_are_integers_in_etf_unless_asked_otherwise(discord: DiscordSi
         assert seen["author"]["id"] == int(said["author"]["id"])
         assert seen["member"]["roles"] == [int(role) for role in said["member"]["roles"]]
         assert seen["content"] == "whose ids?"
-        await bot.send(Op.REQUEST_SOUNDBOARD, {"guild_ids": [int(guild)]})
+        await bot.send(Op.REQUEST_SOUNDBOARD_SOUNDS, {"guild_ids": [int(guild)]})
         assert (await bot.next("SOUNDBOARD_SOUNDS"))["guild_id"] == int(guild)
 
 

@@ -1,29 +1,14 @@
-"""The vocabulary of a shard's conversation: opcodes, a session, and what a conversation asks to be done."""
+"""What a shard's conversation asks to be done, and the session it is about."""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Any, TypeAlias
 
 import msgspec
 
-__all__ = ["Close", "Connect", "Dispatch", "Op", "Output", "Session", "Stop", "Transmit"]
+from keywright_discord.gateway.opcodes import Op
 
-
-class Op(IntEnum):
-    DISPATCH = 0
-    HEARTBEAT = 1
-    IDENTIFY = 2
-    PRESENCE_UPDATE = 3
-    VOICE_STATE_UPDATE = 4
-    RESUME = 6
-    RECONNECT = 7
-    REQUEST_GUILD_MEMBERS = 8
-    INVALID_SESSION = 9
-    HELLO = 10
-    HEARTBEAT_ACK = 11
-    REQUEST_SOUNDBOARD_SOUNDS = 31
-    REQUEST_CHANNEL_INFO = 43
+__all__ = ["Close", "Connect", "Dispatch", "Output", "Session", "Stop", "Transmit"]
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -64,7 +49,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Discord will not have this shard as it is configured; trying again cannot help."""
+    """Discord refuses this shard as it is configured; trying again cannot help."""
 
     code: int
     reason: str

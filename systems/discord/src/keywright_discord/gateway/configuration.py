@@ -126,7 +126,7 @@ class Configuration(Part, frozen=True, kw_only=True):
     def intent_bits(self) -> int:
         if self.raw_intents is not None:
             return self.raw_intents
-        return UNPRIVILEGED if self.intents is None else intents_of(self.intents)
+        return int(UNPRIVILEGED if self.intents is None else intents_of(self.intents))
 
     @property
     def broker_url(self) -> str | None:

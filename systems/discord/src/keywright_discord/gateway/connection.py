@@ -16,10 +16,11 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.protocol import State
 
 from keywright.errors import EngineError, UsageError
-from keywright_discord.gateway.actions import Close, Connect, Dispatch, Op, Output, Stop, Transmit
+from keywright_discord.gateway.actions import Close, Connect, Dispatch, Output, Stop, Transmit
 from keywright_discord.gateway.close_codes import RESUMABLE
 from keywright_discord.gateway.limits import SendBudget, Turn
 from keywright_discord.gateway.metrics import Monitor
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.pipeline import Pipeline
 from keywright_discord.gateway.protocol import Conversation
 from keywright_discord.gateway.task_helpers import first_of, persist, unless

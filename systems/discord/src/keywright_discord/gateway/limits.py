@@ -15,7 +15,7 @@ from datetime import timedelta
 
 from keywright import AsyncDatabase, Call, new_token
 from keywright.errors import EngineError
-from keywright_discord.gateway.actions import Op
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.schema import IdentifyTurn
 
 __all__ = ["IDENTIFY_PAUSE", "Allowance", "IdentifyTurns", "SendBudget", "Turn"]

@@ -17,9 +17,9 @@ import msgspec
 from websockets.exceptions import ConnectionClosed
 
 from keywright.errors import EngineError
-from keywright_discord.gateway.actions import Op
 from keywright_discord.gateway.connection import Connection
 from keywright_discord.gateway.metrics import Monitor
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.task_helpers import first_of, unless
 from keywright_messaging import Broker, Consumer, Delivery
 from keywright_messaging.encodings import encode

@@ -19,17 +19,9 @@ from typing import Any
 import msgspec
 
 from keywright import Secret
-from keywright_discord.gateway.actions import (
-    Close,
-    Connect,
-    Dispatch,
-    Op,
-    Output,
-    Session,
-    Stop,
-    Transmit,
-)
+from keywright_discord.gateway.actions import Close, Connect, Dispatch, Output, Session, Stop, Transmit
 from keywright_discord.gateway.close_codes import RESUMABLE, After, after_closing, refusal
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.wire import Payload
 
 __all__ = ["Conversation", "Identity", "Phase"]

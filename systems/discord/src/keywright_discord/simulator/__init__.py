@@ -1,10 +1,11 @@
 """A local Discord: its gateway protocol and the few REST routes a client needs to log in.
 
-Nothing of it reaches the network. Needs `keywright[gateway]`.
+Nothing of it reaches the network. Opcodes, close codes and intents are those of `keywright_discord.gateway`.
 """
 
-from keywright_discord.simulator.codes import CloseCode, Op
-from keywright_discord.simulator.intents import PRIVILEGED, Intents
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.gateway.intents import PRIVILEGED, Intents
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.settings import SimulatorSettings
 from keywright_discord.simulator.simulator import DiscordSimulator
 

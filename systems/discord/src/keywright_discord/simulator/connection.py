@@ -10,7 +10,8 @@ from typing import Any
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from keywright_discord.simulator.codes import CloseCode, Op
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.limits import Window
 from keywright_discord.simulator.session import Session, Shard
 from keywright_discord.simulator.settings import SimulatorSettings

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from keywright_discord.simulator.codes import NEVER_RESUMED, CloseCode, Op
+from keywright_discord.gateway.close_codes import After, CloseCode, after_closing
+from keywright_discord.gateway.intents import Intents
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.connection import Connection
-from keywright_discord.simulator.intents import Intents, allowed, seen_with
 from keywright_discord.simulator.limits import IdentifyLimits, Window
 from keywright_discord.simulator.session import ReplayBuffer, Session, Shard
 from keywright_discord.simulator.settings import SimulatorSettings
+from keywright_discord.simulator.visibility import allowed, seen_with
 from keywright_discord.simulator.world import SimulatedWorld
 
 __all__ = ["Gateway", "Received"]
@@ -90,7 +92,7 @@ class Gateway:
 
     def hang_up(self, connection: Connection, code: CloseCode) -> None:
         """Close with this code, which decides whether the session can be resumed."""
-        if connection.session is not None and code in NEVER_RESUMED:
+        if connection.session is not None and after_closing(code) is not After.RESUME:
             self.end_session(connection.session)
         self.suspend(connection)
         connection.hang_up(code)

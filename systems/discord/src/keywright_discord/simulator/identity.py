@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from keywright_discord.simulator.codes import CloseCode, HangUp, Op
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.gateway.intents import ALL, PRIVILEGED, Intents
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.connection import Connection
 from keywright_discord.simulator.gateway import Gateway
-from keywright_discord.simulator.intents import ALL, PRIVILEGED, Intents
+from keywright_discord.simulator.hang_up import HangUp
 from keywright_discord.simulator.limits import Verdict
 from keywright_discord.simulator.session import Session, Shard
 

@@ -10,9 +10,11 @@ from urllib.parse import parse_qs, urlsplit
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from keywright_discord.simulator.codes import CloseCode, HangUp, Op
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.connection import Connection
 from keywright_discord.simulator.gateway import Gateway, Received
+from keywright_discord.simulator.hang_up import HangUp
 from keywright_discord.simulator.identity import identify, resume
 from keywright_discord.simulator.requests import (
     change_presence,
@@ -33,10 +35,10 @@ _Command = Callable[[Gateway, Connection, dict[str, Any]], None]
 _COMMANDS: Mapping[int, _Command] = {
     Op.IDENTIFY: identify,
     Op.RESUME: resume,
-    Op.PRESENCE: change_presence,
-    Op.VOICE_STATE: change_voice,
-    Op.REQUEST_MEMBERS: request_members,
-    Op.REQUEST_SOUNDBOARD: request_sounds,
+    Op.PRESENCE_UPDATE: change_presence,
+    Op.VOICE_STATE_UPDATE: change_voice,
+    Op.REQUEST_GUILD_MEMBERS: request_members,
+    Op.REQUEST_SOUNDBOARD_SOUNDS: request_sounds,
     Op.REQUEST_CHANNEL_INFO: request_channels,
 }
 

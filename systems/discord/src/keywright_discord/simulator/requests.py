@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from keywright_discord.simulator.codes import CloseCode, HangUp
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.gateway.intents import Intents
 from keywright_discord.simulator.connection import Connection
 from keywright_discord.simulator.gateway import Gateway
-from keywright_discord.simulator.intents import Intents
+from keywright_discord.simulator.hang_up import HangUp
 from keywright_discord.simulator.session import Session
 
 __all__ = ["change_presence", "change_voice", "request_channels", "request_members", "request_sounds"]

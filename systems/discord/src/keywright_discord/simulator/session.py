@@ -6,8 +6,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from keywright_discord.simulator.codes import Op
-from keywright_discord.simulator.intents import Intents
+from keywright_discord.gateway.intents import Intents
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.wire import Encoding
 
 __all__ = ["Outlet", "ReplayBuffer", "Session", "Shard"]

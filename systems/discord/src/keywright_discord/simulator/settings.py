@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from keywright.errors import UsageError
-from keywright_discord.simulator.intents import PRIVILEGED, Intents
+from keywright_discord.gateway.intents import PRIVILEGED, Intents
 
 __all__ = ["SimulatorSettings"]
 

@@ -15,8 +15,9 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.http11 import Request, Response
 
 from keywright.errors import UsageError
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import rest
-from keywright_discord.simulator.codes import CloseCode, Op
 from keywright_discord.simulator.connection import Connection
 from keywright_discord.simulator.gateway import Gateway, Received
 from keywright_discord.simulator.protocol import converse

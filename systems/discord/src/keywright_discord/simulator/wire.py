@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 import zstandard
 
-from keywright_discord.simulator.codes import CloseCode, HangUp
+from keywright_discord.gateway.close_codes import CloseCode
+from keywright_discord.simulator.hang_up import HangUp
 from keywright_messaging import etf
 
 __all__ = ["Encoding", "Frame", "Packing", "packing"]

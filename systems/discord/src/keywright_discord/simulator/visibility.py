@@ -1,44 +1,16 @@
-"""Which events an intent asks for, and what an event looks like to who did not ask for everything."""
+"""Which events a session is sent for its intents, and what they look like without all intents."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from enum import IntFlag
-from functools import reduce
-from operator import or_
 from typing import Any
 
-__all__ = ["ALL", "PRIVILEGED", "Intents", "allowed", "seen_with"]
+from keywright_discord.gateway.intents import Intents
+
+__all__ = ["allowed", "seen_with"]
 
 Json = dict[str, Any]
 
-
-class Intents(IntFlag):
-    GUILDS = 1 << 0
-    GUILD_MEMBERS = 1 << 1
-    GUILD_MODERATION = 1 << 2
-    GUILD_EXPRESSIONS = 1 << 3
-    GUILD_INTEGRATIONS = 1 << 4
-    GUILD_WEBHOOKS = 1 << 5
-    GUILD_INVITES = 1 << 6
-    GUILD_VOICE_STATES = 1 << 7
-    GUILD_PRESENCES = 1 << 8
-    GUILD_MESSAGES = 1 << 9
-    GUILD_MESSAGE_REACTIONS = 1 << 10
-    GUILD_MESSAGE_TYPING = 1 << 11
-    DIRECT_MESSAGES = 1 << 12
-    DIRECT_MESSAGE_REACTIONS = 1 << 13
-    DIRECT_MESSAGE_TYPING = 1 << 14
-    MESSAGE_CONTENT = 1 << 15
-    GUILD_SCHEDULED_EVENTS = 1 << 16
-    AUTO_MODERATION_CONFIGURATION = 1 << 20
-    AUTO_MODERATION_EXECUTION = 1 << 21
-    GUILD_MESSAGE_POLLS = 1 << 24
-    DIRECT_MESSAGE_POLLS = 1 << 25
-
-
-PRIVILEGED = Intents.GUILD_MEMBERS | Intents.GUILD_PRESENCES | Intents.MESSAGE_CONTENT
-ALL = reduce(or_, Intents)
 
 _LARGE_GUILD = 75_000
 

@@ -1,0 +1,15 @@
+"""How the simulator refuses a client: it closes the connection with a code."""
+
+from __future__ import annotations
+
+from keywright_discord.gateway.close_codes import CloseCode
+
+__all__ = ["HangUp"]
+
+
+class HangUp(Exception):  # noqa: N818  # not an error of ours: what the client gets for its own
+    """The client broke a rule, and its connection is closed with this code."""
+
+    def __init__(self, code: CloseCode) -> None:
+        self.code = code
+        super().__init__(code.reason)
