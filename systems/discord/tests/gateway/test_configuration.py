@@ -9,12 +9,10 @@ import pytest
 
 from keywright.errors import KeywrightError, UsageError
 from keywright_discord.changes import Kind
-from keywright_discord.gateway.configuration import VARIABLES, ConfigurationError, load
+from keywright_discord.gateway.configuration import VARIABLES, BrokerPart, ConfigurationError, load
 from keywright_discord.gateway.intents import UNPRIVILEGED, Intents, intents_of
 from keywright_discord.gateway.wire import Compression, Encoding
 from keywright_messaging import Encoding as BrokerEncoding
-from keywright_service.addresses import host_and_port
-from keywright_service.configuration import duration
 
 TOKEN = {"DISCORD_TOKEN": "Bot abc.def "}
 
@@ -183,28 +181,11 @@ def test_intents_have_the_bits_that_discord_gave_them() -> None:
     assert UNPRIVILEGED & ((1 << 1) | (1 << 8) | (1 << 15)) == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"), [("2m", 120), ("90s", 90), ("1h30m", 5400), ("500ms", 0.5), ("1.5s", 1.5)]
-)
-def test_durations(text: str, seconds: float) -> None:
-    assert duration(text).total_seconds() == seconds
-
-
-@pytest.mark.parametrize(
-    "text", ["", "0s", "-1s", "2", "m", "1d", "1s 2s", "0.0000001ms", "99999999999h", "9" * 400 + "h"]
-)
-def test_what_is_no_duration_is_an_error(text: str) -> None:
-    with pytest.raises(UsageError, match="is not a duration"):
-        duration(text)
-
-
-def test_an_address_without_a_host_is_loopback() -> None:
-    assert host_and_port("prometheus.address", ":8080") == ("127.0.0.1", 8080)
-    assert host_and_port("prometheus.address", "0.0.0.0:80") == ("0.0.0.0", 80)
-    assert host_and_port("prometheus.address", "[::1]:80") == ("::1", 80)
-    for wrong in ("", "localhost", "localhost:http", ":99999", ":" + "9" * 5000):
-        with pytest.raises(UsageError, match=r"prometheus\.address: .*host:port"):
-            host_and_port("prometheus.address", wrong)
+@pytest.mark.parametrize("password", ["hunter2", "a@b", "sl/ash"])
+def test_a_password_in_the_address_of_a_broker_is_not_shown(password: str) -> None:
+    shown = repr(BrokerPart(url=f"redis://bot:{password}@127.0.0.1:6379/0"))
+    assert password not in shown
+    assert "127.0.0.1:6379/0" in shown
 
 
 @pytest.mark.parametrize("token", ["abc.de\nf", "abc.d\tef", "abc.d\x7fef", "abc.déf", "abc. def"])

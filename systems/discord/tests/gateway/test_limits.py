@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from keywright import AsyncDatabase, aconnect
 from keywright.testing import ManualClock, Proxy
-from keywright_discord.gateway.api import GatewayInfo, SessionStartLimit, SessionStarts, UnreachableApiError
 from keywright_discord.gateway.connection import OPEN_SECONDS
 from keywright_discord.gateway.limits import (
     IDENTIFY_HOLD,
@@ -24,6 +23,8 @@ from keywright_discord.gateway.limits import (
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.protocol import HELLO_SECONDS
 from keywright_discord.gateway.schema import IdentifyTurn, gateway
+from keywright_discord.gateway.session_starts import SessionStarts, UnreachableApiError
+from keywright_service.discord_rest import GatewayInfo, SessionStartLimit
 
 from ..gateways import eventually_true
 

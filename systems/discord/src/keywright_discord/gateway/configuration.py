@@ -1,4 +1,4 @@
-"""How a gateway is configured. Names are those of the reference gateway where it has them."""
+"""The configuration of a gateway. Names are those of the reference gateway where it has them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from keywright_discord.gateway import wire
 from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Encoding as BrokerEncoding
-from keywright_service.addresses import host_and_port
 from keywright_service.configuration import (
     ConfigurationError,
     Part,
+    ServerPart,
     SettingsReader,
     Variables,
     duration,
+    host_and_port,
     names,
+    take_secrets,
 )
+from keywright_service.discord_rest import bot_token
 
 __all__ = ["Configuration", "ConfigurationError", "load"]
 
@@ -75,15 +78,6 @@ class StorePart(Part, frozen=True, kw_only=True):
     prefix: str = "gateway"
 
 
-class RedisPart(Part, frozen=True, kw_only=True):
-    url: str | None = None
-    """Sessions, ownership and the cache. A cluster is recognised. None: an embedded server."""
-
-
-class AmqpPart(Part, frozen=True, kw_only=True):
-    url: str | None = None
-
-
 class CachePart(Part, frozen=True, kw_only=True):
     layout: str = "drc"
     """drc, spectacles, or none."""
@@ -99,7 +93,7 @@ class ConnectionPart(Part, frozen=True, kw_only=True):
 
 
 class Configuration(Part, frozen=True, kw_only=True):
-    """Everything a gateway is told. The token is a Secret."""
+    """All settings of a gateway. The token is a Secret."""
 
     token: Secret[str]
     events: list[str] = msgspec.field(default_factory=list)
@@ -110,15 +104,16 @@ class Configuration(Part, frozen=True, kw_only=True):
     """As a number, instead of names."""
     gateway_version: int = 10
     gateway_url: str | None = None
-    """Instead of the one that Discord's API tells."""
+    """Instead of the one that Discord's API returns."""
     presence: dict[str, Any] | None = None
     shards: Shards = Shards()
     broker: BrokerPart = BrokerPart()
     api: ApiPart = ApiPart()
     prometheus: PrometheusPart = PrometheusPart()
     shard_store: StorePart = StorePart()
-    redis: RedisPart = RedisPart()
-    amqp: AmqpPart = AmqpPart()
+    redis: ServerPart = ServerPart()
+    """Sessions, ownership and the cache. A cluster is recognised. Without a URL: an embedded server."""
+    amqp: ServerPart = ServerPart()
     cache: CachePart = CachePart()
     connection: ConnectionPart = ConnectionPart()
 
@@ -141,29 +136,20 @@ class Configuration(Part, frozen=True, kw_only=True):
 
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
-    """The configuration of a file and the environment; ConfigurationError says what is wrong with it."""
+    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
     reader = SettingsReader(Configuration, VARIABLES, "docs/gateway.md")
     given = reader.given(path, environment)
-    if not given.get("token"):
+    token = take_secrets(given, "token").get("token")
+    if token is None:
         raise ConfigurationError("token", "is missing", "Set DISCORD_TOKEN, or token in the file.")
-    configuration = _converted(reader, given)
-    _check(configuration)
-    return configuration
-
-
-def _converted(reader: SettingsReader, given: dict[str, Any]) -> Configuration:
-    token = str(given.pop("token")).strip().removeprefix("Bot ").strip()
-    if not token.isascii() or not token.isprintable() or " " in token:
-        # Sent, it would come back in the error of whoever refuses to write such a header.
-        raise ConfigurationError(
-            "token", "has characters that no token has", "Copy it anew from the developer portal."
-        )
     types = get_type_hints(Configuration)
     rest = {
         name: reader.convert(value, types[name], "the configuration", strict=False)
         for name, value in given.items()
     }
-    return Configuration(token=Secret(token), **rest)
+    configuration = Configuration(token=bot_token("token", token), **rest)
+    _check(configuration)
+    return configuration
 
 
 def _check(configuration: Configuration) -> None:
@@ -201,7 +187,7 @@ def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> Non
 
 
 def check_ids(ids: list[int], count: int | None) -> None:
-    """ConfigurationError unless these can be shards of a bot that has so many."""
+    """Raise ConfigurationError unless these can be shards of a bot that has so many."""
     if not ids or len(set(ids)) < len(ids):
         raise ConfigurationError("shards.ids", "names none, or one twice", "Name each once, or leave it out.")
     wrong = [each for each in ids if each < 0 or (count is not None and each >= count)]

@@ -1,4 +1,4 @@
-"""A shard's websocket: performs what the conversation asks for, and tells it what happened.
+"""A shard's websocket: performs what the conversation asks for, and reports to it what happened.
 
 Two tasks share the socket. One reads, and stops reading while the pipeline is full; the other keeps the time,
 so heartbeats go on meanwhile. Worker packets are sent by a third party through `send`.
@@ -23,8 +23,9 @@ from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.pipeline import Pipeline
 from keywright_discord.gateway.protocol import Conversation
-from keywright_discord.gateway.task_helpers import first_of, persist, unless
 from keywright_discord.gateway.wire import MOST_BYTES, Wire, WireError
+from keywright_service.backoff import retry
+from keywright_service.waits import first_of, unless
 
 __all__ = ["Connection", "RefusedByDiscordError"]
 
@@ -126,7 +127,7 @@ class Connection:
         if not wanted.resuming:
             self._turn = await unless(
                 self._stopping,
-                persist(lambda: self._turn_of(self._shard), "wait for a turn to identify", EngineError),
+                retry(lambda: self._turn_of(self._shard), "wait for a turn to identify", on=EngineError),
             )
         try:
             log.info("shard %d: %s", self._shard, "resuming" if wanted.resuming else "connecting")

@@ -1,4 +1,4 @@
-"""A gateway process: opens what the configuration names, runs its shards, and ends cleanly when told."""
+"""A gateway process: opens what the configuration names, runs its shards, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -13,38 +13,45 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, EmbeddedServer, aconnect
+from keywright.tools.http import listening
 from keywright_discord.event_cache import ALL_KINDS, EventCache
-from keywright_discord.gateway.api import DiscordApi, GatewayInfo, SessionStarts
 from keywright_discord.gateway.configuration import Configuration, check_ids
-from keywright_discord.gateway.endpoints import endpoints
 from keywright_discord.gateway.event_filter import Wanted
 from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
 from keywright_discord.gateway.protocol import Identity
 from keywright_discord.gateway.schema import gateway
+from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask_gateway
 from keywright_discord.gateway.sessions import HOLD, Tenancy
 from keywright_discord.gateway.shard import Shard, Surroundings
-from keywright_discord.gateway.task_helpers import ended, unless
 from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import Session as Viewpoint
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
-from keywright_service.addresses import host_and_port, listening
-from keywright_service.http import serving, stopped_by_signals
+from keywright_service.configuration import host_and_port
+from keywright_service.discord_rest import DiscordRest, GatewayInfo
+from keywright_service.health import Health, health_route
+from keywright_service.metrics import metrics_route
+from keywright_service.service import Service
+from keywright_service.waits import ended, unless
 
 __all__ = ["Gateway", "bot_of"]
 
 log = logging.getLogger("keywright.gateway")
 
-# A packet that waits through many reconnects is no poison: the gateway itself tells which are malformed.
+# A packet that waits through many reconnects is not poison: the gateway itself finds the malformed ones.
 PACKET_ATTEMPTS = 1000
 
 
-class Gateway:
-    """One process of a bot. `run` it; `stop` ends it, as SIGTERM and SIGINT do."""
+class Gateway(Service):
+    """One process of a bot.
+
+    At the end all that was received is made safe, sessions stay resumable, packets stay queued.
+    """
 
     def __init__(
         self,
@@ -53,33 +60,27 @@ class Gateway:
         identify_pause: timedelta = IDENTIFY_PAUSE,
         hold: timedelta = HOLD,
     ) -> None:
+        super().__init__()
         self.configuration = configuration
         self._identify_pause = identify_pause
         self._hold = hold
         self.monitor = Monitor()
-        self._stopping = asyncio.Event()
 
-    def stop(self) -> None:
-        """End cleanly: all that was received is made safe, sessions stay resumable, packets stay queued."""
-        self._stopping.set()
-
-    async def run(self, *, handle_signals: bool = False) -> None:
-        """Until `stop`, or an error that trying again cannot help, which is raised."""
-        async with AsyncExitStack() as opened:
-            if handle_signals:
-                opened.enter_context(stopped_by_signals(self.stop, log))
-            prepared = await unless(self._stopping, self._prepared(opened))
-            if prepared is not None:
-                await self._serve(*prepared)
+    async def start(self, opened: AsyncExitStack) -> None:
+        prepared = await unless(self.stopping, self._prepared(opened))
+        if prepared is not None:
+            await opened.enter_async_context(self._running(*prepared))
 
     async def _prepared(self, opened: AsyncExitStack) -> tuple[list[Shard], SendRouter]:
+        chosen = self.configuration
         db, broker = await self._connected(opened)
-        api = DiscordApi(self.configuration.api.url, self.configuration.token)
-        info = await api.gateway()
-        around = self._surroundings(db, broker, info, SessionStarts(api.gateway, info))
+        api = await opened.enter_async_context(DiscordRest(chosen.token, url=chosen.api.url, options=OPTIONS))
+        info = await ask_gateway(api)
+        starts = SessionStarts(lambda: ask_gateway(api), info)
+        around = self._surroundings(db, broker, info, starts)
         shards = self._shards(around)
         await self._declare(broker, around)
-        await opened.enter_async_context(self._endpoints())
+        await self._serve_endpoints(opened)
         return shards, SendRouter(broker, around.shards, self.monitor)
 
     async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
@@ -165,52 +166,53 @@ class Gateway:
             for subgroup in (None, *self.configuration.broker.subgroups):
                 await broker.declare(*names, subgroup=subgroup)
 
-    @asynccontextmanager
-    async def _endpoints(self) -> AsyncIterator[None]:
+    async def _serve_endpoints(self, opened: AsyncExitStack) -> None:
         chosen = self.configuration.prometheus
         if chosen.address is None:
-            yield
             return
-        host, port = host_and_port("prometheus.address", chosen.address)
-        with listening(host, port, remedy="Set PROMETHEUS_ADDRESS to another address.") as bound:
-            async with serving(endpoints(self.monitor, chosen.endpoint), bound) as answering:
-                answering.add_done_callback(lambda _: self.stop())
-                yield
 
-    async def _serve(self, shards: list[Shard], router: SendRouter) -> None:
+        async def report() -> Health:
+            return self.monitor.health()
+
+        app = Starlette(routes=[health_route(report), metrics_route(self.monitor, chosen.endpoint)])
+        host, port = host_and_port("prometheus.address", chosen.address)
+        remedy = "Set PROMETHEUS_ADDRESS to another address."
+        await self.serve(opened, app, opened.enter_context(listening(host, port, remedy=remedy)))
+
+    @asynccontextmanager
+    async def _running(self, shards: list[Shard], router: SendRouter) -> AsyncIterator[None]:
         log.info("shards %s of %d", [each.id for each in shards], self.monitor.total_shards)
         running = [asyncio.create_task(each.run()) for each in shards]
         routing = asyncio.create_task(router.run())
-        stopping = asyncio.create_task(self._stopping.wait())
+        for task in (*running, routing):
+            task.add_done_callback(lambda _: self.stop())
         try:
-            await asyncio.wait([*running, routing, stopping], return_when=asyncio.FIRST_COMPLETED)
+            yield
         finally:
-            stopping.cancel()
             router.stop()
             for shard in shards:
                 shard.stop()
             await ended(routing, within=SETTLE_SECONDS)
             await asyncio.wait(running)
-        log.info("stopped")
         for task in (*running, routing):
             if not task.cancelled() and (error := task.exception()):
                 raise error
 
 
 def terms_of(configuration: Configuration) -> str:
-    """A fingerprint of what a session depends on: begun with other terms, it must not be resumed."""
-    told = (
+    """Return a fingerprint of what a session depends on: begun with other terms, it must not be resumed."""
+    terms = (
         configuration.connection,
         configuration.intent_bits,
         configuration.gateway_version,
         configuration.presence,
         configuration.cache,
     )
-    return hashlib.sha256(msgspec.json.encode(told)).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode(terms)).hexdigest()[:16]
 
 
 def bot_of(token: str) -> str:
-    """A name for the bot: its user id, with which Discord's tokens begin, else a fingerprint of the token."""
+    """Return a name for the bot: its user id, with which Discord's tokens begin, else a fingerprint."""
     head = token.split(".", 1)[0]
     try:
         decoded = base64.urlsafe_b64decode(head + "=" * (-len(head) % 4))

@@ -1,6 +1,6 @@
-"""What a gateway counts, under the names of the reference gateway where it has them, and how its shards are.
+"""The metrics of a gateway, under the names of the reference gateway where it has them, and its health.
 
-Counting is a dictionary's; it becomes Prometheus metrics only when somebody looks. Counters keep the
+Counts are kept in dictionaries, and become Prometheus metrics only when they are scraped. Counters keep the
 reference's names, without `_total`, so that its dashboards work; that is why they have no type.
 """
 
@@ -10,18 +10,21 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 import msgspec
-from prometheus_client import CollectorRegistry, Histogram, generate_latest
+from prometheus_client import Histogram
 from prometheus_client.core import GaugeMetricFamily, UntypedMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-__all__ = ["Health", "Monitor", "ShardHealth"]
+from keywright_service.health import Health
+from keywright_service.metrics import Metrics
+
+__all__ = ["GatewayHealth", "Monitor", "ShardHealth"]
 
 PING_BUCKETS_MS = (10, 25, 50, 75, 100, 150, 200, 300, 500, 1000, 2500, 5000)
 
 
 class ShardHealth(msgspec.Struct, frozen=True):
-    """How a shard is. `standby`: another process runs it."""
+    """How a shard is. In the phase `standby` another process runs it."""
 
     id: int
     phase: str
@@ -33,26 +36,27 @@ class ShardHealth(msgspec.Struct, frozen=True):
         return self.phase in ("ready", "standby")
 
 
-class Health(msgspec.Struct, frozen=True):
-    ok: bool
+class GatewayHealth(Health, frozen=True):
+    """Well when every shard that this process runs is ready."""
+
     shards: list[ShardHealth]
 
 
-class Monitor(Collector):
-    """Counts of one process. `shards` tells how each shard is when it is asked."""
+class Monitor(Metrics, Collector):
+    """Metrics of one process. `shards` returns how each shard is."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.shards: Callable[[], list[ShardHealth]] = list
         self.total_shards = 0
         self._counts: dict[str, Counter[tuple[str, ...]]] = {name: Counter() for name in _COUNTERS}
-        self._registry = CollectorRegistry()
-        self._registry.register(self)
+        self.registry.register(self)
         self._ping = Histogram(
             "gateway_ping",
             "Milliseconds until a heartbeat is acknowledged.",
             ["id"],
             buckets=PING_BUCKETS_MS,
-            registry=self._registry,
+            registry=self.registry,
         )
 
     def received(self, shard: int, op: int, event: str | None) -> None:
@@ -79,14 +83,9 @@ class Monitor(Collector):
     def ping(self, shard: int, seconds: float) -> None:
         self._ping.labels(str(shard)).observe(seconds * 1000)
 
-    def health(self) -> Health:
-        """Well when every shard that this process runs is ready."""
+    def health(self) -> GatewayHealth:
         shards = self.shards()
-        return Health(bool(shards) and all(each.well for each in shards), shards)
-
-    def exposition(self) -> bytes:
-        """Everything in Prometheus' text format."""
-        return generate_latest(self._registry)
+        return GatewayHealth(bool(shards) and all(each.well for each in shards), shards)
 
     def collect(self) -> Iterable[Metric]:
         for name, (text, labels) in _COUNTERS.items():

@@ -20,10 +20,10 @@ from keywright.errors import EngineError
 from keywright_discord.gateway.connection import Connection
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.opcodes import Op
-from keywright_discord.gateway.task_helpers import first_of, unless
 from keywright_messaging import Broker, Consumer, Delivery
 from keywright_messaging.encodings import encode
 from keywright_messaging.errors import BrokerError, UndecodableError, UnwritableError
+from keywright_service.waits import first_of, pause, unless
 
 __all__ = [
     "SETTLE_SECONDS",
@@ -121,7 +121,7 @@ class SendRouter:
                     while batch := await _next(self._stopping, consumer, ROUTER_PREFETCH):
                         await self._route(consumer, batch)
             except (BrokerError, EngineError) as error:
-                await _tell(self._stopping, error)
+                await _wait_out(self._stopping, error)
 
     async def _route(self, consumer: Consumer, batch: Sequence[Delivery]) -> None:
         packets: dict[int, list[msgspec.Raw]] = {}
@@ -175,7 +175,7 @@ class PacketSender:
                 async with self._broker.consume(str(self._shard), prefetch=SHARD_PREFETCH) as consumer:
                     await self._serve(consumer)
             except (BrokerError, EngineError) as error:
-                await _tell(self._stopping, error)
+                await _wait_out(self._stopping, error)
 
     async def _serve(self, consumer: Consumer) -> None:
         while batch := await _next(self._stopping, consumer, 1, self._connection.is_down):
@@ -236,9 +236,9 @@ async def _bury(delivery: Delivery, error: MalformedPacketError, monitor: Monito
     await delivery.reject(str(error))
 
 
-async def _tell(stopping: asyncio.Event, error: Exception) -> None:
+async def _wait_out(stopping: asyncio.Event, error: Exception) -> None:
     log.warning("packets cannot be received, trying on: %s", error)
-    await unless(stopping, asyncio.sleep(PAUSE_SECONDS))
+    await pause(stopping, PAUSE_SECONDS)
 
 
 def _data(delivery: Delivery) -> object:

@@ -24,10 +24,10 @@ from keywright_discord.gateway.actions import Dispatch, Session
 from keywright_discord.gateway.event_filter import Wanted
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.sessions import Tenancy
-from keywright_discord.gateway.task_helpers import persist
 from keywright_discord.interpreter import EVENTS
 from keywright_messaging import Broker
 from keywright_messaging.errors import BrokerError, UnroutableError
+from keywright_service.backoff import retry
 
 __all__ = ["Pipeline", "Progress"]
 
@@ -142,10 +142,10 @@ class Pipeline:
         cache, session = self._cache, self._applying.id if self._applying else ""
         if cache is None or not kept:
             return
-        await persist(
+        await retry(
             lambda: self._write(cache, session, kept),
             f"write the cache for shard {self._shard}",
-            EngineError,
+            on=EngineError,
         )
 
     async def _write(self, cache: EventCache[Any], session: str, dispatches: list[Dispatch]) -> None:
@@ -192,7 +192,7 @@ class Pipeline:
                 await self._broker.publish_many(event, bodies)
 
         try:
-            await persist(attempt, f"publish {event}", (BrokerError, EngineError))
+            await retry(attempt, f"publish {event}", on=(BrokerError, EngineError))
         except UsageError as error:
             if len(bodies) == 1:
                 self._monitor.unpublished(self._shard, event)

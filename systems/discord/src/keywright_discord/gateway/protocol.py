@@ -1,9 +1,9 @@
 """One shard's side of Discord's gateway protocol, without I/O.
 
-A `Conversation` is told what happened (a connection opened or ended, a payload came, time passed) and answers
-with what to do, in order. It knows neither sockets nor clocks: `now` is any monotonic number of seconds,
-and `due` is when it wants to be asked again. Whoever runs it calls `closed` exactly once for each
-`Connect`, whether the connection never came about, was closed by Discord, or was closed on request.
+A `Conversation` is passed what happened (a connection opened or ended, a payload came, time passed) and
+returns what to do, in order. It knows neither sockets nor clocks: `now` is any monotonic number of seconds,
+and `due` is when it wants to be asked again. Its caller calls `closed` exactly once for each `Connect`,
+whether the connection never came about, was closed by Discord, or was closed on request.
 
     RESTING → CONNECTING → GREETING → IDENTIFYING | RESUMING → READY → (CLOSING) → RESTING → …
                                         any of them → STOPPED
@@ -23,11 +23,13 @@ from keywright_discord.gateway.actions import Close, Connect, Dispatch, Output, 
 from keywright_discord.gateway.close_codes import RESUMABLE, After, after_closing, refusal
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.wire import Payload
+from keywright_service.backoff import Backoff
 
 __all__ = ["Conversation", "Identity", "Phase"]
 
 HELLO_SECONDS = 20.0
 LONGEST_REST_SECONDS = 60.0
+RECONNECT = Backoff(1.0, LONGEST_REST_SECONDS)
 # So often the address given for resuming may fail before the general one is tried.
 RESUME_ATTEMPTS = 3
 
@@ -192,9 +194,9 @@ class Conversation:
 
     def _rest(self, now: float, at_least: float) -> None:
         self.phase = Phase.RESTING
-        longest = min(LONGEST_REST_SECONDS, 2.0 ** (self._attempts - 1)) if self._attempts else 0.0
+        rest = RECONNECT.pause(self._attempts, self._random) if self._attempts else 0.0
         self._attempts += 1
-        self._rest_until = now + max(at_least, longest * (0.5 + self._random() / 2))
+        self._rest_until = now + max(at_least, rest)
 
     def _forget_session(self) -> None:
         self.session = None

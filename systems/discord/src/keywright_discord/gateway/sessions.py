@@ -1,4 +1,4 @@
-"""Who runs a shard, and where its session is resumed: both in Redis, so that a restart goes on."""
+"""Which process runs a shard, and where its session is resumed: both in Redis, so that a restart goes on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keywright import AsyncDatabase, Call, new_token
 from keywright.errors import EngineError
 from keywright.operations import commit
 from keywright_discord.gateway.schema import Applied, SessionState, ShardApplied, ShardOwner, ShardSession
-from keywright_discord.gateway.task_helpers import persist
+from keywright_service.backoff import retry
 
 __all__ = ["HOLD", "Tenancy"]
 
@@ -19,7 +19,7 @@ HOLD = timedelta(seconds=15)
 
 
 class Tenancy:
-    """One process's claim to one shard: a lease that is renewed, and the session that it alone may write.
+    """A process's claim to one shard: a lease that is renewed, and the session that it alone may write.
 
     A process that dies loses the lease after `hold`; one that stalls may find on waking that another has
     taken over, and can then no longer write the session. Before it writes the cache it waits for `assured`.
@@ -63,8 +63,10 @@ class Tenancy:
 
     async def load(self) -> SessionState | None:
         """The session as it was last written."""
-        return await persist(
-            lambda: self._db.run(self._session.get()), f"read the session of shard {self.shard}", EngineError
+        return await retry(
+            lambda: self._db.run(self._session.get()),
+            f"read the session of shard {self.shard}",
+            on=EngineError,
         )
 
     async def applied(self, session: str) -> int:
@@ -87,7 +89,7 @@ class Tenancy:
         return bool(await self._db.run(call)) or (await self._renewed() and bool(await self._db.run(call)))
 
     async def _renewed(self) -> bool:
-        ours = await persist(self._acquired, f"hold shard {self.shard}", EngineError)
+        ours = await retry(self._acquired, f"hold shard {self.shard}", on=EngineError)
         self.elsewhere = not ours
         return ours
 

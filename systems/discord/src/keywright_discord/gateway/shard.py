@@ -22,10 +22,11 @@ from keywright_discord.gateway.pipeline import Pipeline, Progress
 from keywright_discord.gateway.protocol import Conversation, Identity
 from keywright_discord.gateway.schema import SessionState
 from keywright_discord.gateway.sessions import Tenancy
-from keywright_discord.gateway.task_helpers import ended, persist, unless
 from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import Session as Viewpoint
 from keywright_messaging import Broker
+from keywright_service.backoff import retry
+from keywright_service.waits import ended, unless
 
 __all__ = ["Shard", "Surroundings"]
 
@@ -164,7 +165,7 @@ class _Tenure:
                 [pipeline, holding], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
         if holding.done():
-            # Whoever has the shard now receives these events too, and in order.
+            # The process that has the shard now receives these events too, and in order.
             log.warning("shard %d is run by another process now", self.shard)
         elif not pipeline.done():
             log.error(
@@ -182,6 +183,6 @@ class _Tenure:
             self._around.terms,
             self._viewpoint.bot,
         )
-        await persist(
-            lambda: self._tenancy.save(state), f"store the sequence of shard {self.shard}", EngineError
+        await retry(
+            lambda: self._tenancy.save(state), f"store the sequence of shard {self.shard}", on=EngineError
         )

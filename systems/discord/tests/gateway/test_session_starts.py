@@ -13,8 +13,9 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
 from keywright import Secret
-from keywright_discord.gateway.api import DiscordApi, GatewayInfo, UnreachableApiError
 from keywright_discord.gateway.connection import RefusedByDiscordError
+from keywright_discord.gateway.session_starts import OPTIONS, UnreachableApiError, ask_gateway
+from keywright_service.discord_rest import DiscordRest, GatewayInfo
 
 GOOD = b'{"url":"wss://g","shards":3,"session_start_limit":{"total":9,"remaining":5,"reset_after":7,"max_concurrency":2}}'
 
@@ -44,11 +45,16 @@ async def answering(*answers: tuple[int, bytes]) -> AsyncIterator[tuple[str, Ans
         yield f"http://127.0.0.1:{port}/api/v10", given
 
 
+async def asked_at(url: str, attempts: int) -> GatewayInfo:
+    async with DiscordRest(Secret("hush"), url=url, options=OPTIONS._replace(attempts=attempts)) as api:
+        return await ask_gateway(api)
+
+
 def asked(*answers: tuple[int, bytes], attempts: int = 4) -> tuple[GatewayInfo | Exception, Answers]:
     async def story() -> tuple[GatewayInfo | Exception, Answers]:
         async with answering(*answers) as (url, given):
             try:
-                return await DiscordApi(url, Secret("hush"), attempts=attempts).gateway(), given
+                return await asked_at(url, attempts), given
             except (RefusedByDiscordError, UnreachableApiError) as error:
                 return error, given
 
@@ -84,4 +90,4 @@ def test_what_no_retry_helps_is_told_at_once(status: int) -> None:
 
 def test_nobody_there_is_unreachable(unused_port: int) -> None:
     with pytest.raises(UnreachableApiError, match="Check the network"):
-        asyncio.run(DiscordApi(f"http://127.0.0.1:{unused_port}", Secret("hush"), attempts=1).gateway())
+        asyncio.run(asked_at(f"http://127.0.0.1:{unused_port}", 1))
