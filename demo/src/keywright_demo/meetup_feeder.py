@@ -19,6 +19,7 @@ from keywright_meetup.account_links import begin_linking
 from keywright_meetup.schema import meetup as space
 from keywright_meetup.simulator import MeetupSimulator, SimulatedEvent
 from keywright_meetup.simulator.town import bot_variables
+from keywright_service.backoff import Backoff, retry
 from keywright_service.testing.discord_rest_simulator import DiscordRestSimulator
 
 __all__ = ["Town"]
@@ -89,7 +90,13 @@ class Town:
         """One thing after another, until it is ended from outside."""
         strangers = iter(self.people)
         async with aconnect(os.environ["REDIS_URL"], space.bind(prefix=names.MEETUP)) as db:
-            await _answering(pages)
+            async with httpx.AsyncClient(timeout=5) as client:
+
+                async def look() -> None:
+                    (await client.get(f"{pages}/health")).raise_for_status()
+
+                # The bot is started after us.
+                await retry(look, "reach the bot", on=httpx.HTTPError, backoff=Backoff.constant(0.2))
             for step in itertools.count(1):
                 self.answer()
                 if (person := next(strangers, None)) is not None:
@@ -97,18 +104,6 @@ class Town:
                 if step % STEPS_AN_EVENT == 0 and len(self.events) < MOST_EVENTS:
                     self.announce()
                 await asyncio.sleep(PAUSE_SECONDS)
-
-
-async def _answering(pages: str) -> None:
-    """Until the bot, which is started after us, serves its pages."""
-    async with httpx.AsyncClient(timeout=5) as client:
-        while True:
-            try:
-                if (await client.get(f"{pages}/health")).status_code == 200:
-                    return
-            except httpx.HTTPError:
-                pass
-            await asyncio.sleep(0.2)
 
 
 def main(pages: str) -> None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from keywright.tools.http import LOOPBACK, listening
 from keywright_demo.part import Part, PartProcess
-from keywright_service.addresses import LOOPBACK, listening
 
 __all__ = ["Crew", "Site", "free_port"]
 

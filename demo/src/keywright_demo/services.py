@@ -7,10 +7,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from typing import NamedTuple
 
+from keywright.tools.http import LOOPBACK
 from keywright_demo import names
 from keywright_demo.processes import Crew, free_port
 from keywright_discord.gateway.intents import Intents
-from keywright_service.addresses import LOOPBACK
 
 __all__ = ["SCENES", "Scene", "explorer"]
 

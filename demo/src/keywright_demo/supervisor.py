@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from keywright import AsyncDatabase, aconnect
 from keywright.errors import UsageError
 from keywright.testing import ServerProcess, quoted
+from keywright.tools.http import STOP_SIGNALS, on_signals
 from keywright_demo.console import Teller, status_line
 from keywright_demo.folder import swept_folder
 from keywright_demo.metrics import Readings, key_count
@@ -29,7 +30,7 @@ REDIS = "Redis server"
 USUAL_PORT = 8600
 ROUND_SECONDS = 1.0
 WATCH_SECONDS = 0.25
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (*STOP_SIGNALS, signal.SIGHUP)
 
 
 class Supervisor:
@@ -47,7 +48,8 @@ class Supervisor:
     async def run(self) -> int:
         """Until it is told to stop, or its time is over; 0, or 1 when a part failed."""
         scenes = self._scenes()
-        with self._interruptible(), swept_folder() as folder:
+        stoppable = on_signals(self._interrupt, self._interrupt, signals=_SIGNALS)
+        with stoppable, swept_folder() as folder:
             self._work = asyncio.create_task(self._run_in(folder, scenes))
             try:
                 await self._work
@@ -199,27 +201,15 @@ class Supervisor:
             return "nothing is left behind"
         return "what was written to real servers stays there"
 
-    @contextmanager
-    def _interruptible(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-
-        def interrupt() -> None:
-            if self._stopping.is_set():
-                for crew in self._crews:
-                    crew.kill()
-                return
-            self._stopping.set()  # before it is told: the terminal may be what went away
-            if not self._crews and self._work is not None:
-                self._work.cancel()  # it still waits for a real server
-            self.teller.say("Stopping; once more stops at once.")
-
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, interrupt)
-        try:
-            yield
-        finally:
-            for number in _SIGNALS:
-                loop.remove_signal_handler(number)
+    def _interrupt(self, number: signal.Signals) -> None:
+        if self._stopping.is_set():
+            for crew in self._crews:
+                crew.kill()
+            return
+        self._stopping.set()  # before it is printed: the terminal may be what went away
+        if not self._crews and self._work is not None:
+            self._work.cancel()  # it still waits for a real server
+        self.teller.say("Stopping; once more stops at once.")
 
 
 def _tail(log: Path) -> str:

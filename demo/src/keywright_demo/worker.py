@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
 from keywright_demo import names
+from keywright_discord.gateway.opcodes import Op
 from keywright_messaging import Broker, Worker, open_broker
+from keywright_service.signals import stop_on_signals
 
 __all__ = ["Stats", "sample_worker"]
 
 MESSAGES_A_REQUEST = 50
-REQUEST_MEMBERS = 8
 
 
 class Stats(msgspec.Struct):
@@ -57,17 +57,17 @@ def sample_worker() -> Worker:
 def _request(guild: str) -> dict[str, Any]:
     """For some members of a guild, through whichever shard has it."""
     data = {"guild_id": guild, "query": "", "limit": 10}
-    return {"guild_id": guild, "packet": {"op": REQUEST_MEMBERS, "d": data}}
+    return {"guild_id": guild, "packet": {"op": Op.REQUEST_GUILD_MEMBERS, "d": data}}
 
 
 async def serve() -> None:
-    """Until SIGTERM."""
+    """Serve until SIGTERM or SIGINT."""
     worker = sample_worker()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, worker.stop)
-    async with await open_broker(os.environ["BROKER_URL"], names.broker_settings()) as broker:
-        await broker.declare(*worker.handlers, "SEND")
-        print("ready")
-        await worker.serve(broker)
+    with stop_on_signals(worker.stop):
+        async with await open_broker(os.environ["BROKER_URL"], names.broker_settings()) as broker:
+            await broker.declare(*worker.handlers, "SEND")
+            print("ready")
+            await worker.serve(broker)
 
 
 if __name__ == "__main__":
