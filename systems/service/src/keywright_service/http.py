@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -17,9 +17,8 @@ from starlette.types import ASGIApp
 
 from keywright.errors import UsageError
 from keywright.tools.http import UvicornServer
-from keywright_service.signals import stop_on_signals
 
-__all__ = ["json_response", "refuse", "serving", "stopped_by_signals"]
+__all__ = ["json_response", "refuse", "serving"]
 
 log = logging.getLogger("keywright.service")
 
@@ -59,10 +58,3 @@ async def refuse(request: Request, error: Exception) -> Response:
     log.warning("cannot serve: %s", error)
     reason = f"{type(error).__name__}: try again later"
     return json_response({"error": reason}, 503, {"Retry-After": RETRY_SECONDS})
-
-
-@contextmanager
-def stopped_by_signals(stop: Callable[[], None], log: logging.Logger) -> Iterator[None]:
-    """The same as `stop_on_signals`, until every service is moved."""
-    with stop_on_signals(stop):
-        yield
