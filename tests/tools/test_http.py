@@ -18,11 +18,6 @@ from keywright.tools.http import LOOPBACK, STOP_SIGNALS, UvicornServer, listenin
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 class Held:
     """An application whose one page is answered once it may be."""
 
