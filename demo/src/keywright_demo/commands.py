@@ -53,9 +53,9 @@ def up(
     """Run everything with live samples: Redis, a simulated Discord, gateway, worker, services, explorer.
 
     Prints the explorer's address and how everything is. Ctrl-C stops all of it and leaves nothing behind; on
-    a real server the samples stay. A part that ends by itself is told and not started again.
+    a real server the samples stay. A part that ends is reported and not started again.
 
-    Exits with 0 when it was told to stop, 1 when a part failed, 2 when a real server holds something or the
+    Exits with 0 when it was stopped, 1 when a part failed, 2 when a real server holds something or the
     port is taken, 3 when a real server cannot be reached.
     """
     options = UpOptions(

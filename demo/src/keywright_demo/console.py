@@ -51,7 +51,7 @@ class Teller:
 
 
 def status_line(figures: Figures, up: int, starting: Iterable[str], down: Iterable[str]) -> str:
-    """One line: what flows, what is stored, how many parts are up and which are not."""
+    """Return one line: events, keys and memory, how many parts are up and which are not."""
     parts = [
         _figure(figures.events_a_second, "{:.1f} events/s"),
         _figure(figures.handled, "{:,} handled"),

@@ -44,7 +44,7 @@ EVENTS = (
     "TYPING_START",
     "VOICE_STATE_UPDATE",
 )
-"""What the gateway publishes: no more than the worker handles, so that no stream grows for ever."""
+"""What the gateway publishes: no more than the worker handles, so that no stream grows forever."""
 
 
 def broker_settings() -> BrokerSettings:

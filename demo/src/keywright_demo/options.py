@@ -25,7 +25,7 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None = None
     """Of the explorer; None takes the usual one, or another when that is taken."""
     seconds: float | None = None
-    """When to stop by itself."""
+    """When to stop."""
     logs: Path | None = None
     """Where the parts' logs are written and kept; None keeps them only while it runs."""
     confirmed: bool = False
@@ -45,5 +45,5 @@ def _named(given: str | None, option: str) -> list[str]:
     names = [name.strip() for name in (given or "").split(",") if name.strip()]
     for name in names:
         if name not in MODELS:
-            raise UsageError(f"{option} {name!r} is no model. There are {', '.join(MODELS)}.")
+            raise UsageError(f"{option} {name!r} is not a model. There are {', '.join(MODELS)}.")
     return names

@@ -28,7 +28,7 @@ _INHERITED = ("HOME", "LANG", "LC_ALL", "LC_CTYPE", "PATH", "PYTHONPATH", "TMPDI
 
 
 class PartFailedError(KeywrightError):
-    """A part that did not start, or ended by itself; the end of its log is quoted."""
+    """A part that did not start, or ended unasked; the end of its log is quoted."""
 
     exit_code = 1
 
@@ -43,7 +43,7 @@ class PartFailedError(KeywrightError):
 
 @dataclass(frozen=True)
 class Part:
-    """What to start: a module with arguments and variables; a line of its log tells that it is ready."""
+    """What to start: a module with arguments and variables; a line of its log says that it is ready."""
 
     name: str
     module: str
@@ -77,7 +77,7 @@ class PartProcess:
         return self.is_ready and self.exit_code is None
 
     async def start(self) -> re.Match[str]:
-        """Start it and wait until its log tells that it is ready; what the log said then."""
+        """Start it and wait until its log says that it is ready; return that line."""
         command = [sys.executable, "-m", self.part.module, *self.part.arguments]
         # Since 3.12 a preexec_fn warns when threads run.
         with self.log.open("wb") as log, warnings.catch_warnings():
@@ -92,7 +92,7 @@ class PartProcess:
                 start_new_session=True,  # Ctrl-C is for us; the parts are stopped in order
                 preexec_fn=death_with_parent(signal.SIGKILL),
             )
-        found = await self._told()
+        found = await self._until_ready()
         self.is_ready = True
         return found
 
@@ -114,7 +114,7 @@ class PartProcess:
     def failure(self, what: str) -> PartFailedError:
         return PartFailedError(self.name, what, self._tail())
 
-    async def _told(self) -> re.Match[str]:
+    async def _until_ready(self) -> re.Match[str]:
         ready, deadline = re.compile(self.part.ready, re.MULTILINE), time.monotonic() + READY_SECONDS
         while True:
             # Asked before the log is read, so that all it wrote before its end is seen.

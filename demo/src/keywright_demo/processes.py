@@ -36,7 +36,7 @@ class Crew:
         self.site = site
         self.parts: list[PartProcess] = []
         self.addresses: dict[str, str] = {}
-        """What a part told of itself, for whoever asks it something."""
+        """Addresses that parts printed, by name."""
 
     async def start(
         self,

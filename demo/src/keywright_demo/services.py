@@ -36,7 +36,7 @@ class Scene(NamedTuple):
 
 async def _drc(crew: Crew) -> None:
     """Discord, the gateway, which fills the cache and the broker, and a worker behind it."""
-    told = await crew.start(
+    started = await crew.start(
         "discord simulator",
         CLI,
         *("gateway", "simulate", "--guilds", GUILDS, "--members", MEMBERS, "--rate", EVENTS_A_SECOND),
@@ -50,9 +50,9 @@ async def _drc(crew: Crew) -> None:
         CLI,
         *("gateway", "run"),
         environment={
-            "DISCORD_TOKEN": told[2],
+            "DISCORD_TOKEN": started[2],
             "DISCORD_API_PROTOCOL": "http",
-            "DISCORD_API_HOST": told[1],
+            "DISCORD_API_HOST": started[1],
             "DISCORD_INTENTS": ",".join(Intents.__members__),
             "DISCORD_EVENTS": ",".join(names.EVENTS),
             "BROKER_GROUP": names.GROUP,
@@ -74,18 +74,18 @@ async def _spectacles(crew: Crew) -> None:
 async def _registry(crew: Crew) -> None:
     """The registry's service with a database of its own, and clients that pull and push."""
     database = f"sqlite:///{crew.site.folder / 'registry.db'}"
-    told = await crew.start(
+    started = await crew.start(
         "registry",
         CLI,
         *("registry", "serve", "--port", "0", "--database", database, "--flush-every", "5"),
         ready=_LISTENING,
     )
-    await crew.start("registry feeder", f"{HERE}.registry_feeder", told[1], database)
+    await crew.start("registry feeder", f"{HERE}.registry_feeder", started[1], database)
 
 
 async def _openmod(crew: Crew) -> None:
     """A Reddit where people write and moderators act, and Open Mod watching them."""
-    told = await crew.start(
+    started = await crew.start(
         "reddit simulator",
         CLI,
         "openmod",
@@ -99,7 +99,7 @@ async def _openmod(crew: Crew) -> None:
         CLI,
         *("openmod", "serve"),
         environment={
-            **dict(_EXPORTED.findall(told[0])),
+            **dict(_EXPORTED.findall(started[0])),
             "OPENMOD_PREFIX": names.OPENMOD,
             "OPENMOD_POLL": "2s",
             "OPENMOD_ENFORCE": "10s",
@@ -111,7 +111,7 @@ async def _openmod(crew: Crew) -> None:
 async def _meetup(crew: Crew) -> None:
     """Meetup and a guild, with people who announce, answer and link themselves, and the bot between them."""
     pages = f"{LOOPBACK}:{free_port()}"
-    told = await crew.start(
+    started = await crew.start(
         "meetup feeder", f"{HERE}.meetup_feeder", f"http://{pages}", ready=r"(?:.|\n)*^ready$"
     )
     schedule = crew.site.folder / "meetup.toml"
@@ -121,7 +121,7 @@ async def _meetup(crew: Crew) -> None:
         CLI,
         *("meetup", "serve", "--config", str(schedule)),
         environment={
-            **dict(_EXPORTED.findall(told[0])),
+            **dict(_EXPORTED.findall(started[0])),
             "PAGES_URL": f"http://{pages}",
             "PAGES_ADDRESS": pages,
             "REDIS_PREFIX": names.MEETUP,
@@ -145,9 +145,9 @@ def explorer(port: int, models: Sequence[str]) -> Scene:
     """A browser's view of what these models store."""
 
     async def start(crew: Crew) -> None:
-        told = await crew.start(
+        started = await crew.start(
             "explorer", f"{HERE}.explorer", str(port), *models, ready=r"^exploring at (http://\S+)$"
         )
-        crew.addresses["explorer"] = told[1]
+        crew.addresses["explorer"] = started[1]
 
     return Scene("explorer", ("jinja2", *_WEB), start)

@@ -1,6 +1,6 @@
-"""Runs all parts together: starts them, tells how they are, and ends every one of them.
+"""Runs all parts together: starts them, reports how they are, and ends every one of them.
 
-Nothing is started again by itself. A part that ends is told with the end of its log, the others go on, and
+Nothing is started again. A part that ends is reported with the end of its log, the others go on, and
 the exit code is 1 in the end: a sample that hides its failures would teach nothing.
 """
 
@@ -46,7 +46,7 @@ class Supervisor:
         self._failed: set[str] = set()
 
     async def run(self) -> int:
-        """Until it is told to stop, or its time is over; 0, or 1 when a part failed."""
+        """Run until it is stopped, or its time is over; return 0, or 1 if a part failed."""
         scenes = self._scenes()
         stoppable = on_signals(self._interrupt, self._interrupt, signals=_SIGNALS)
         with stoppable, swept_folder() as folder:
@@ -66,7 +66,7 @@ class Supervisor:
                 await self._perform(scenes, site, readings)
 
     def _scenes(self) -> dict[str, Scene]:
-        """What can be run of what was asked for."""
+        """Return the scenes that can be run of those that were asked for."""
         chosen = {model: SCENES[model] for model in self.options.models}
         if self.options.explorer:
             chosen["explorer"] = explorer(self._port(), self.options.models)
@@ -79,7 +79,7 @@ class Supervisor:
                     "yellow",
                 )
         if not chosen.keys() - {"explorer"}:
-            raise UsageError("nothing of what was asked for can run. Install keywright[all].")
+            raise UsageError("none of the models can run. Install keywright[all].")
         return chosen
 
     def _port(self) -> int:

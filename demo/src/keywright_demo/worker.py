@@ -45,12 +45,12 @@ def sample_worker() -> Worker:
             stats.requested += 1
             await broker.publish("SEND", _request(message.guild_id))
 
-    async def tell(payload: Any) -> Stats:
+    async def report(payload: Any) -> Stats:
         return stats
 
     for event in names.EVENTS:
         worker.on(event)(look_around if event == "MESSAGE_CREATE" else count)
-    worker.on(names.STATS)(tell)
+    worker.on(names.STATS)(report)
     return worker
 
 

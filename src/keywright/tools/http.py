@@ -1,6 +1,6 @@
 """HTTP serving: loopback addresses, listening sockets, the one server for ASGI applications, and signals.
 
-Needs `keywright[explorer]`. The explorer serves with it, and so does the service kit (`keywright_service`).
+Needs uvicorn and starlette, which `keywright[explorer]` and `keywright-service` install.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def test_a_missing_setting_is_an_error_that_names_it(missing: str) -> None:
     [
         ("subredit = 'x'", "The nearest is subreddit"),
         ("schedule = 3", "is a table"),
-        ("watch = ['everything']", "'everything' is no feed"),
+        ("watch = ['everything']", "'everything' is not a feed"),
         ("watch = 3", "watch"),
         ("[schedule]\npol = '1s'", "The nearest is schedule.poll"),
         ("[schedule]\npoll = 'soon'", "not a duration"),

@@ -87,14 +87,14 @@ def without(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
-        (b"", "no envelope"),
-        (b"{", "no envelope"),
+        (b"", "not an envelope"),
+        (b"{", "not an envelope"),
         (b"[]", "Expected `object`"),
         (b"{}", "missing required field `events`"),
         (b'{"events":{}}', r"\$\.events"),
         (b'{"events":[1]}', r"\$\.events\[0\]"),
-        (b"\xff\xfe", "no envelope"),
-        (b'{"events":' * 5000, "no envelope"),
+        (b"\xff\xfe", "not an envelope"),
+        (b'{"events":' * 5000, "not an envelope"),
         (envelope(without("id")), "`id`"),
         (envelope(without("target")), "`target`"),
         (envelope(without("action")), "`action`"),

@@ -1,4 +1,4 @@
-"""`/health`: how a service is, for whoever restarts it or looks after it."""
+"""`/health`: how a service is, for its operator and for the program that restarts it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ __all__ = ["ProcessLock"]
 class ProcessLock:
     """`async with lock.held() as ours:` lets one process in, and yields False to the others.
 
-    The lease runs out by itself after `hold`, so a process that dies is replaced. It saves work and prevents
+    The lease expires after `hold`, so a process that dies is replaced. It saves work and prevents
     doubled work; where a process that stalls beyond the hold would do harm, protect its writes as well, with
     `Lease.held_by` in a commit.
     """

@@ -1,4 +1,4 @@
-"""Which events workers want to be told of."""
+"""Which events are published to workers."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Discord's limits: how much a connection may send, and when a shard may identify.
 
 What a connection sends is counted here, in windows that slide. Turns to identify are shared by every process
-of the bot, so they are leases in Redis: whoever has a bucket's lease may connect and identify, and the lease
-runs out by itself when the next may.
+of the bot, so they are leases in Redis: the shard that has a bucket's lease may connect and identify, and the
+lease expires when the next may.
 """
 
 from __future__ import annotations
@@ -99,15 +99,15 @@ class Turn:
         try:
             await self._db.run(call)
         except EngineError as error:
-            log.warning("a turn to identify runs out by itself, the next waits for it: %s", error)
+            log.warning("a turn to identify was not given back, the next waits until it expires: %s", error)
 
 
 class IdentifyTurns:
     """Turns of one bot's shards, `max_concurrency` buckets of them, over all its processes.
 
     Shards of this process take their turns in the order in which they ask. `spend` counts a session start and
-    returns 0, or else how many seconds none is left. It is called during the turn: whoever counts earlier
-    counts on starts that others use up meanwhile.
+    returns 0, or else how many seconds none is left. It is called during the turn: counted
+    earlier, the starts might be used up by others meanwhile.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 
 Three stages overlap: while one window of events is published, the next is written to the cache, and the
 sequence stored is that of the last window which both have. So no round trip is waited for per event, the
-cache is never behind what workers are told, and a process that dies repeats events instead of losing them:
+cache is never behind what workers receive, and a process that dies repeats events instead of losing them:
 to workers, not to the cache, which notes with every write how far it is.
 Redis or a broker that is away stops the stage concerned until it is back; then `full` stops the reading.
 """
@@ -94,7 +94,7 @@ class Pipeline:
         await self._room.wait()
 
     def add(self, dispatch: Dispatch) -> None:
-        """Append an event. It is taken even when the pipeline is full: whoever adds waits for room first."""
+        """Append an event. It is taken even when the pipeline is full: wait for `room` first."""
         self._waiting.append(dispatch)
         self._events += 1
         self._bytes += _size(dispatch)

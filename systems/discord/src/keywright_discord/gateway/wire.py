@@ -76,7 +76,7 @@ class Wire:
         self._decode = _from_json if encoding is Encoding.JSON else _from_etf
 
     def address(self, url: str) -> str:
-        """The URL to connect to, which says what is spoken."""
+        """Return the URL to connect to, with version, encoding and compression."""
         parts = urlsplit(url)
         query = dict(parse_qsl(parts.query)) | {"v": str(self._version), "encoding": str(self._encoding)}
         if self._compression is not Compression.NONE:
@@ -170,18 +170,18 @@ def _from_json(data: bytes) -> Payload:
     try:
         return _json_payload(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise WireError(f"no JSON payload ({error})") from error
+        raise WireError(f"not a JSON payload ({error})") from error
 
 
 def _from_etf(data: bytes) -> Payload:
     try:
         term = etf.decode(data)
         if not isinstance(term, dict):
-            raise WireError("an ETF term that is no map")
+            raise WireError("an ETF term that is not a map")
         raw = msgspec.Raw(msgspec.json.encode(_exact(term.get("d"))))
         return msgspec.convert({**term, "d": raw}, Payload)
     except (etf.EtfError, msgspec.MsgspecError, TypeError, RecursionError) as error:
-        raise WireError(f"no ETF payload ({error})") from error
+        raise WireError(f"not an ETF payload ({error})") from error
 
 
 def _exact(term: Any) -> Any:

@@ -73,14 +73,14 @@ class Connection:
         return self._clock() - self._heard_at > self._heartbeat_within
 
     def send(self, op: Op, data: Any) -> None:
-        """A packet that is no dispatch, so it has neither name nor number."""
+        """Send a packet that is not a dispatch, so it has neither name nor number."""
         self.push(self.encoding.encode({"t": None, "s": None, "op": int(op), "d": data}))
 
     def push(self, payload: bytes) -> None:
         self._queue(payload)
 
     def compress_payloads(self) -> None:
-        """From the next packet on, each is compressed by itself."""
+        """Compress each packet separately, from the next on."""
         self._queue(PayloadZlib())
 
     def hang_up(self, code: CloseCode) -> None:

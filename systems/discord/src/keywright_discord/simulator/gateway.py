@@ -75,7 +75,7 @@ class Gateway:
         return session
 
     def end_session(self, session: Session) -> None:
-        """It cannot be resumed; a connection that had it may identify anew."""
+        """End a session: it cannot be resumed. A connection that had it may identify again."""
         self.sessions.pop(session.id, None)
         self._detach(session)
 
@@ -172,7 +172,7 @@ class Gateway:
                 self.end_session(session)
 
     def invalidate(self, connection: Connection, *, resumable: bool) -> None:
-        """Op 9: the client has to resume, or to identify anew; on this connection or another."""
+        """Op 9: the client has to resume, or to identify again; on this connection or another."""
         session = connection.session
         if session is not None and not resumable:
             self.end_session(session)
@@ -187,7 +187,7 @@ def _token_of(bot: str) -> str:
 
 
 def guild_of(event: str, data: Any) -> str | None:
-    """The guild an event is about, or None for what is in no guild."""
+    """Return the guild an event is about, or None."""
     if not isinstance(data, dict):
         return None
     found = data.get("id") if event in _WHOLE_GUILD else data.get("guild_id")

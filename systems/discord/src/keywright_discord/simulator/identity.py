@@ -89,7 +89,7 @@ def _begin(gateway: Gateway, connection: Connection, data: Json, shard: Shard, i
 
 
 def resume(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 6: what was missed, in order and once, then RESUMED.
+    """Op 6: send the missed events, in order and once, then RESUMED.
 
     A session that is unknown, or has forgotten what the client needs, is invalid (op 9).
     """

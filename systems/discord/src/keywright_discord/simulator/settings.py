@@ -30,7 +30,7 @@ class SimulatorSettings:
     shards: int = 1
     """What /gateway/bot recommends; a client may choose another number."""
     guilds_per_shard: int = 2500
-    """A shard with more is told that sharding is required (4011)."""
+    """A shard with more is closed: sharding is required (4011)."""
     privileged: Intents = PRIVILEGED
     """The privileged intents the bot was granted; asking for another one closes with 4014."""
 
@@ -54,7 +54,7 @@ class SimulatorSettings:
 
     replay_events: int = 10_000
     replay_bytes: int = 64 * 1024 * 1024
-    """What a session keeps for a resume; what is older is gone, and so is the session for who needs it."""
+    """What a session keeps for a resume. A client that needs older events cannot resume."""
     outbox: int = 10_000
     """Packets that may wait for one client; one that reads too slowly is cut off, and can resume."""
     remembered: int = 10_000

@@ -102,7 +102,7 @@ class DiscordSimulator:
 
     @property
     def resume_url(self) -> str:
-        """What READY tells clients to resume at; a path of its own, so that `connections` shows who did."""
+        """The address for resuming, which READY has; its own path, so that `connections` shows who did."""
         return self._gateway.resume_url
 
     @property
@@ -200,7 +200,7 @@ class DiscordSimulator:
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
-        """Cut everybody off; whoever comes back is kept waiting until it is over."""
+        """Cut every client off; those that come back wait until it is over."""
         self._reachable.clear()
         try:
             for connection in self.connections:

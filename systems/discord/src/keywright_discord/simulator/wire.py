@@ -116,7 +116,7 @@ class PayloadZlib:
 
 
 def packing(compress: str | None, encoding: Encoding) -> Packing | None:
-    """What the `compress` of the gateway's address asks for; None when there is no such compression."""
+    """Return the packing that `compress` of the address asks for; None if there is no such compression."""
     if compress is None:
         return Plain(encoding)
     if compress == "zlib-stream":

@@ -121,7 +121,7 @@ class SimulatedWorld:
     def events(
         self, count: int | None = None, *, mix: Mapping[str, float] | None = None
     ) -> Iterator[tuple[str, Any]]:
-        """Everyday traffic of these guilds, for ever or so many; `mix` changes its weights by name."""
+        """Yield everyday traffic of these guilds, endless or so many; `mix` changes its weights by name."""
         wanted = {**_MIX, **(mix or {})}
         return islice(self._endless(wanted), count)
 

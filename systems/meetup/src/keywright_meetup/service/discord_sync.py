@@ -1,6 +1,6 @@
 """Redis to Discord: every series with an event to come has its channel, two roles, and its people in them.
 
-What is right already is only read. Nobody is taken out of a role, and what people have renamed stays so.
+Nothing that is right is written. Nobody is taken out of a role, and channels that people renamed stay so.
 """
 
 from __future__ import annotations

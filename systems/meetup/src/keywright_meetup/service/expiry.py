@@ -52,7 +52,7 @@ async def check_expiry(db: AsyncDatabase, api: DiscordGuild, now: datetime) -> E
 
 async def _extended(db: AsyncDatabase, state: SeriesState, channel: ChannelId, now: datetime) -> bool:
     stored = state.times.expiration
-    # A series whose events are gone expired once, not anew each day.
+    # A series whose events are gone expired once, not again each day.
     if not state.events and stored is not None:
         return False
     until = expiration(state.type or "adventure", (each.time for each in state.events.values()), now)

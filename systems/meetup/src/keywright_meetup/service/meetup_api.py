@@ -35,7 +35,7 @@ GONE = frozenset({"CANCELLED", "CANCELLED_PERM", "DELETED"})
 
 T = TypeVar("T")
 Number = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,20}$")]
-# Some of its interfaces put a sort of address after an exclamation mark.
+# Some of its interfaces put an address after an exclamation mark.
 EventId = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]+(!.*)?$")]
 
 _SELF = "query { self { id } }"
@@ -280,4 +280,4 @@ def _time(text: str, event: str) -> datetime:
             raise ValueError("no offset")
         return time.astimezone(UTC)
     except (ValueError, OverflowError) as error:
-        raise PlatformTroubleError("Meetup", f"event {event}", f"{text!r} is no time") from error
+        raise PlatformTroubleError("Meetup", f"event {event}", f"{text!r} is not a time") from error

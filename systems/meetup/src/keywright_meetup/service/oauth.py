@@ -2,7 +2,7 @@
 
 The state of a flow is the CSRF token that the model keeps for the browser: it names the linking id and
 whether RSVPs are to be managed, so a state that was tampered with is none that was kept. The PKCE verifier
-follows from the state and the client's secret: nobody who sees the addresses can tell it, and nothing more
+follows from the state and the client's secret: nobody who sees the addresses can compute it, and nothing more
 must be stored.
 """
 
@@ -56,7 +56,7 @@ class Flow(NamedTuple):
 
     @classmethod
     def of(cls, state: str) -> Self | None:
-        """The flow that a state tells of, true or not; None when it tells of none."""
+        """Return the flow that a state names, true or not; None if it names none."""
         parts = state.split(".")
         if len(parts) != 3 or parts[1] not in ("basic", "rsvp") or not all(parts):
             return None

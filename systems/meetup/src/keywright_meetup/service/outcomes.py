@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["NOTICES", "OUTCOMES", "PROBLEMS", "Told"]
+__all__ = ["NOTICES", "OUTCOMES", "PROBLEMS", "LinkOutcome"]
 
 
-class Told(NamedTuple):
+class LinkOutcome(NamedTuple):
     title: str
     text: str
     remedy: str = ""
@@ -21,27 +21,27 @@ _END_THE_OTHER = (
 )
 
 OUTCOMES = {
-    "linked": Told(
+    "linked": LinkOutcome(
         "Your accounts are linked",
         "From now on you get into the channels of the events that you sign up for on Meetup. "
         "That happens within a quarter of an hour.",
         "You can close this page.",
         good=True,
     ),
-    "already": Told(
+    "already": LinkOutcome(
         "Your accounts are linked",
         "These two accounts were linked before, and still are.",
         "You can close this page.",
         good=True,
     ),
-    "meetup-taken": Told(
+    "meetup-taken": LinkOutcome(
         "This Meetup account is taken",
         "It is linked to another Discord account, and an account can have one link only. "
         "Nothing was changed.",
         _END_THE_OTHER,
         status=409,
     ),
-    "discord-taken": Told(
+    "discord-taken": LinkOutcome(
         "Your Discord account is taken",
         "It is linked to another Meetup account, and an account can have one link only. Nothing was changed.",
         _END_THE_OTHER,
@@ -50,23 +50,23 @@ OUTCOMES = {
 }
 
 PROBLEMS = {
-    "expired": Told(
+    "expired": LinkOutcome(
         "This link does not work any more",
         "A link works once, and only for ten minutes.",
         "Go back to Discord and ask the bot for a new link.",
     ),
-    "stray": Told(
+    "stray": LinkOutcome(
         "This page is not for this browser",
         "It was opened in another browser than the one you started in, it was opened twice, "
         "or your browser keeps no cookies. Nothing was changed.",
         "Open the link from Discord once more, and stay in one browser until you are done.",
     ),
-    "unknown": Told(
+    "unknown": LinkOutcome(
         "There is no such page",
         "Perhaps a part of the address was lost.",
         "Go back to Discord and open the link from there.",
     ),
-    "trouble": Told(
+    "trouble": LinkOutcome(
         "Something went wrong on our side",
         "We cannot tell whether your accounts are linked.",
         "Wait a minute, then ask the bot on Discord for a new link. If it stays so, tell an organizer.",

@@ -1,6 +1,6 @@
 """The linking pages: a person comes with a link from Discord and consents at Meetup; then both are linked.
 
-Opening a page uses nothing up, so link previews do no harm. What happened is told on a page of its own, which
+Opening a page uses nothing up, so link previews do no harm. The outcome is shown on its own page, which
 may be reloaded. After anything that fails later than the consent there is a new link to try again with.
 """
 
@@ -49,7 +49,7 @@ def link_to(public_url: str, linking_id: str) -> str:
 
 
 class LinkingPages:
-    """Makes the ASGI application. `name_of` tells a Discord user's name, where that is known."""
+    """Makes the ASGI application. `name_of` returns a Discord user's name, where that is known."""
 
     def __init__(
         self,
@@ -163,7 +163,7 @@ class LinkingPages:
         outcome = OUTCOMES.get(request.path_params["outcome"])
         if outcome is None:
             raise HTTPException(404)
-        return self._page("outcome.html", outcome.status, told=outcome)
+        return self._page("outcome.html", outcome.status, outcome=outcome)
 
     async def _user_of(self, linking_id: str) -> DiscordId | None:
         try:
@@ -196,7 +196,7 @@ class LinkingPages:
         return self._problem("expired", 410)
 
     def _problem(self, name: str, status: int) -> Response:
-        return self._page("outcome.html", status, told=PROBLEMS[name])
+        return self._page("outcome.html", status, outcome=PROBLEMS[name])
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500

@@ -35,7 +35,7 @@ def is_marked(text: str | None) -> bool:
 
 
 class Provisioner:
-    """Makes what is missing. Only one runs at a time: whoever has the lease of the task."""
+    """Makes missing channels and roles. Only one runs at a time: the bot that has the lease of the task."""
 
     def __init__(self, db: AsyncDatabase, api: DiscordGuild, clock: Callable[[], datetime]) -> None:
         self._db = db

@@ -48,7 +48,7 @@ class SchedulePart(msgspec.Struct, frozen=True, kw_only=True):
     poll: str = "10s"
     """Between two polls of a feed."""
     enforce: str = "1m"
-    """Between two looks at what is due, when nothing is."""
+    """Between two checks of what is due, while nothing is."""
     retry: str = "1s"
     """The first pause after trouble; it doubles."""
     hold: str = "5m"
@@ -121,7 +121,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
         )
     unknown = [each for each in file.watch if each not in FEEDS]
     if unknown:
-        raise ConfigurationError("watch", f"{unknown[0]!r} is no feed", f"There are {', '.join(FEEDS)}.")
+        raise ConfigurationError("watch", f"{unknown[0]!r} is not a feed", f"There are {', '.join(FEEDS)}.")
     configuration = Configuration(
         subreddit=subreddit_name("subreddit", file.subreddit),
         credentials=_credentials(file.reddit, secrets),

@@ -1,4 +1,4 @@
-"""Who may ask: the bearer of a token, or whoever gives it as a basic password."""
+"""Access: the token, as a bearer token or as the password of basic authentication."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CHALLENGE = 'Bearer realm="keywright registry", Basic realm="keywright registry"
 
 
 def is_allowed(token: Secret[str] | None, authorization: str) -> bool:
-    """Whether an Authorization header has the token; always when none is asked for."""
+    """Return whether an Authorization header has the token; always True if none is required."""
     if token is None:
         return True
     scheme, _, credentials = authorization.partition(" ")
     given = _given(scheme.lower(), credentials.strip())
-    # Compared even where nothing was given, and in constant time: an answer's delay tells nothing.
+    # Compared even where nothing was given, and in constant time: the delay of an answer reveals nothing.
     return hmac.compare_digest(given, token.reveal().encode())
 
 

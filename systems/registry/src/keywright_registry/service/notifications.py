@@ -1,6 +1,6 @@
 """The registry's notifications: the envelope of events, and which of them count.
 
-A pull is the GET of a manifest, a push is the PUT of one. Blobs do not count: how many there are tells how
+A pull is the GET of a manifest, a push is the PUT of one. Blobs do not count: their number shows how
 an image is built and what the client had already, not how often it is wanted. HEAD does not either:
 clients ask that way whether they are up to date.
 """
@@ -46,7 +46,7 @@ LONGEST_ID = 200
 
 
 class MalformedError(ValueError):
-    """A body that is no envelope of events; nothing of it was counted."""
+    """A body that is not an envelope of events; nothing of it was counted."""
 
 
 class Target(msgspec.Struct, frozen=True, rename="camel"):
@@ -83,7 +83,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Outcome(StrEnum):
-    """What became of an event."""
+    """What happened to an event."""
 
     COUNTED = "counted"
     REPEATED = "repeated"
@@ -91,7 +91,7 @@ class Outcome(StrEnum):
 
 
 class Verdict(NamedTuple):
-    """One event's action and what became of it."""
+    """One event's action and its outcome."""
 
     action: str
     outcome: Outcome
@@ -101,21 +101,21 @@ _decode = msgspec.json.Decoder(Envelope).decode
 
 
 def parse(body: bytes) -> list[Event]:
-    """The events of an envelope; MalformedError says what is wrong with it."""
+    """Return the events of an envelope. Raise MalformedError if it is malformed."""
     try:
         events = _decode(body).events
         for event in events:
             if event.counts:
                 check_path(event.target.repository)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise MalformedError(f"this is no envelope of events: {error}") from error
+        raise MalformedError(f"this is not an envelope of events: {error}") from error
     except KeywrightError as error:
         raise MalformedError(str(error)) from error
     return events
 
 
 def count_all(events: Sequence[Event]) -> Call[list[Verdict]]:
-    """Count each event once, however often it comes within the window, and tell what became of each.
+    """Count each event once, however often it comes within the window, and return the outcome of each.
 
     An event is counted and remembered in one step. The events together are not: when this fails, some may
     have been counted, so let the registry send all of them again.

@@ -14,7 +14,7 @@ _ATTEMPTS = 5
 
 
 async def total(redis: AsyncDatabase, metadata: Metadata | None, path: str) -> Counts:
-    """What Redis counts, what is on its way to the database, and what the database has, if there is one.
+    """Return the sum of the counts in Redis, on their way to the database, and in the database, if any.
 
     A flush between the look at Redis and the one at the database is noticed, since then another batch is on
     its way or less is waiting, and both are asked again.

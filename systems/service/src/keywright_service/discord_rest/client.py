@@ -91,15 +91,15 @@ class DiscordRest(HttpClient):
         self._limits = RateLimits(sleep=options.sleep)
 
     async def gateway(self) -> GatewayInfo:
-        """Where and how to connect to the gateway."""
+        """Return where and how to connect to the gateway."""
         return required(await self._get(GatewayInfo, "GET", "/gateway/bot"))
 
     async def me(self) -> int:
-        """The bot's own id."""
+        """Return the bot's own id."""
         return int(required(await self._get(User, "GET", "/users/@me")).id)
 
     async def name_of(self, user: int) -> str | None:
-        """What a user is called; None when there is no such user."""
+        """Return what a user is called; None if there is no such user."""
         found = await self._get(User, "GET", "/users/{}", user)
         return None if found is None else found.global_name or found.username
 
