@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import NamedTuple
 
 from keywright import AsyncDatabase, Call, Keyspace, gather, gather_list
-from keywright.operations import Command, Effect, Operation, Reply, Steps, procedure
+from keywright.operations import Command, Effect, Operation, Steps, procedure
 from keywright_discord.changes import (
     Change,
     Drop,
@@ -32,13 +32,13 @@ from keywright_discord.entities import guild, message, thread
 from keywright_discord.event_cache import ALL_KINDS
 from keywright_discord.raw_json import Fields, encode, fields, scalar, stored_fields, written
 from keywright_discord.spectacles import schema as spectacles
+from keywright_discord.spectacles.reads import THREAD_TYPES
 
 __all__ = ["LEFT_OUT", "SpectaclesToDrc"]
 
 PORTION = 500
 # `Users.scan` decodes the documents; they are stored again as they are.
 SCAN = Operation("scan", b"HSCAN", Effect.READ)
-THREADS = (10, 11, 12)
 
 LEFT_OUT = (
     "thread members, reactions, invites, integrations, auto moderation rules: Spectacles keeps none of them",
@@ -189,7 +189,7 @@ def _guild(identity: str) -> Steps[_Whole | None]:
 
 def _is_thread(given: Fields, threads: Iterable[str]) -> bool:
     kind = scalar(given["type"], "channel.type") if "type" in given else None
-    return kind in THREADS or scalar(given["id"], "channel.id") in threads
+    return kind in THREAD_TYPES or scalar(given["id"], "channel.id") in threads
 
 
 def _presence(identity: str, person: str, body: bytes) -> Put:
@@ -213,8 +213,5 @@ def _portions(ids: list[str]) -> Iterator[list[str]]:
 
 def _users(cursor: int) -> Call[tuple[int, list[bytes]]]:
     """Return one page of users as they are stored: the next cursor, and ids and bodies in turn."""
-    return Command(SCAN, spectacles.Users(), (cursor, b"COUNT", PORTION), _scanned)
-
-
-def _scanned(reply: Reply) -> tuple[int, list[bytes]]:
-    return int(reply[0]), reply[1]
+    operands = (cursor, b"COUNT", PORTION)
+    return Command(SCAN, spectacles.Users(), operands, lambda page: (int(page[0]), page[1]))

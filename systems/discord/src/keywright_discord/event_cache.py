@@ -35,7 +35,7 @@ from keywright_discord.changes import (
     Unreact,
 )
 from keywright_discord.draft import Draft, Place
-from keywright_discord.interpreter import Session, interpret
+from keywright_discord.interpreter import BotSession, interpret
 from keywright_discord.raw_json import (
     PayloadError,
     absent,
@@ -96,8 +96,8 @@ def next_window(events: Iterator[T], size: Callable[[T], int]) -> list[T]:
 class EventCache(ABC, Generic[D]):
     """A cache as one session writes it; `kinds` are the entities that it keeps."""
 
-    def __init__(self, session: Session | None = None, kinds: Iterable[Kind] = ALL_KINDS) -> None:
-        self.session = session or Session()
+    def __init__(self, session: BotSession | None = None, kinds: Iterable[Kind] = ALL_KINDS) -> None:
+        self.session = session or BotSession()
         self.kinds = frozenset(kinds)
         self._concerned: frozenset[Kind | None] = self.kinds | {None}
 

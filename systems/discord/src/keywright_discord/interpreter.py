@@ -68,7 +68,7 @@ from keywright_discord.raw_json import (
 Changes = Iterator[Change]
 
 
-class Session(msgspec.Struct):
+class BotSession(msgspec.Struct):
     """The gateway session that events come by: its bot and its shard. READY sets them."""
 
     bot: str | None = None
@@ -76,11 +76,11 @@ class Session(msgspec.Struct):
     shards: int = 1
 
 
-Interpreter = Callable[[Fields, Session], Changes]
+Interpreter = Callable[[Fields, BotSession], Changes]
 WITH_MEMBERS = ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
 
 
-def interpret(event: str, data: bytes, session: Session) -> list[Change]:
+def interpret(event: str, data: bytes, session: BotSession) -> list[Change]:
     """Return the changes of one dispatch (`t`, `d`). Raise PayloadError if it is malformed."""
     interpreter = EVENTS.get(event)
     if interpreter is None:
@@ -90,7 +90,7 @@ def interpret(event: str, data: bytes, session: Session) -> list[Change]:
     return list(interpreter(fields(data, event) if lifted is None else lifted, session))
 
 
-def _ready(d: Fields, session: Session) -> Changes:
+def _ready(d: Fields, session: BotSession) -> Changes:
     own = fields(d["user"], "READY.user") if "user" in d else {}
     own.pop("email", None)  # personal data that no other event carries: docs/resolutions.md#a58
     bot = one_id(own, "id", "READY.user")
@@ -118,12 +118,12 @@ def _shard(raw: msgspec.Raw) -> tuple[int, int]:
     return shard, shards
 
 
-def _user_update(d: Fields, session: Session) -> Changes:
+def _user_update(d: Fields, session: BotSession) -> Changes:
     own = {name: raw for name, raw in d.items() if name != "email"}
     yield Put(Kind.USER, (one_id(d, "id", "USER_UPDATE"),), own, own)
 
 
-def _guild_create(d: Fields, session: Session) -> Changes:
+def _guild_create(d: Fields, session: BotSession) -> Changes:
     identity = one_id(d, "id", "GUILD_CREATE")
     if _unavailable(d):
         yield ListGuild(identity)  # what is stored of it stays: docs/resolutions.md#a61
@@ -131,12 +131,12 @@ def _guild_create(d: Fields, session: Session) -> Changes:
     yield from guild(d, identity, session.bot)
 
 
-def _guild_update(d: Fields, session: Session) -> Changes:
+def _guild_update(d: Fields, session: BotSession) -> Changes:
     identity = one_id(d, "id", "GUILD_UPDATE")
     yield from guild(d, identity, session.bot, mode=Mode.MERGE)
 
 
-def _guild_delete(d: Fields, session: Session) -> Changes:
+def _guild_delete(d: Fields, session: BotSession) -> Changes:
     identity = one_id(d, "id", "GUILD_DELETE")
     if _unavailable(d):
         mark = {"unavailable": written(True)}
@@ -149,19 +149,19 @@ def _unavailable(d: Fields) -> bool:
     return "unavailable" in d and scalar(d["unavailable"], "unavailable") is True
 
 
-def _channel_write(d: Fields, session: Session) -> Changes:
+def _channel_write(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
     if where is not None:  # channels without a guild have no key: docs/resolutions.md#a81
         yield channel(d, where, Mode.REPLACE)
 
 
-def _channel_delete(d: Fields, session: Session) -> Changes:
+def _channel_delete(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
     if where is not None:
         yield DropChannel(where, one_id(d, "id", "channel"))
 
 
-def _channel_pins(d: Fields, session: Session) -> Changes:
+def _channel_pins(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "CHANNEL_PINS_UPDATE")
     if where is None:
         return
@@ -170,13 +170,13 @@ def _channel_pins(d: Fields, session: Session) -> Changes:
     yield from _on_channel(where, identity, pinned)
 
 
-def _channel_info(d: Fields, session: Session) -> Changes:
+def _channel_info(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "CHANNEL_INFO")
     for each in objects(d.get("channels"), "CHANNEL_INFO.channels"):
         yield from _on_voice_channel(where, each)
 
 
-def _voice_channel(d: Fields, session: Session) -> Changes:
+def _voice_channel(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
     if where is not None:
         yield from _on_voice_channel(where, d)
@@ -194,16 +194,16 @@ def _on_channel(where: str, identity: str, changed: Fields) -> Changes:
     yield Put(Kind.THREAD, (where, identity), changed, changed, Mode.PATCH)
 
 
-def _thread_write(d: Fields, session: Session) -> Changes:
+def _thread_write(d: Fields, session: BotSession) -> Changes:
     yield from thread(d, session.bot, Mode.MERGE).changes(Mode.MERGE)
 
 
-def _thread_delete(d: Fields, session: Session) -> Changes:
+def _thread_delete(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "THREAD_DELETE")
     yield Drop(Kind.THREAD, (where, one_id(d, "id", "THREAD_DELETE")))
 
 
-def _thread_list_sync(d: Fields, session: Session) -> Changes:
+def _thread_list_sync(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "THREAD_LIST_SYNC")
     channels = None if absent(d.get("channel_ids")) else ids(d["channel_ids"], "THREAD_LIST_SYNC.channel_ids")
     synced = [
@@ -217,12 +217,12 @@ def _thread_list_sync(d: Fields, session: Session) -> Changes:
         yield from thread_member(each_member, None, session.bot, where)
 
 
-def _thread_member_update(d: Fields, session: Session) -> Changes:
+def _thread_member_update(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "THREAD_MEMBER_UPDATE")
     yield from thread_member(d, None, session.bot, where)
 
 
-def _thread_members_update(d: Fields, session: Session) -> Changes:
+def _thread_members_update(d: Fields, session: BotSession) -> Changes:
     identity = one_id(d, "id", "THREAD_MEMBERS_UPDATE")
     where = one_id(d, "guild_id", "THREAD_MEMBERS_UPDATE")
     for each in objects(d.get("added_members"), "THREAD_MEMBERS_UPDATE.added_members"):
@@ -234,18 +234,18 @@ def _thread_members_update(d: Fields, session: Session) -> Changes:
         yield Put(Kind.THREAD, (where, identity), count, count, Mode.PATCH)
 
 
-def _member_add(d: Fields, session: Session) -> Changes:
+def _member_add(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBER_ADD")
     changes = list(member(d, where, None, Mode.REPLACE))
     yield CountMember(where, last_id(changes), 1)
     yield from changes
 
 
-def _member_update(d: Fields, session: Session) -> Changes:
+def _member_update(d: Fields, session: BotSession) -> Changes:
     yield from member(d, one_id(d, "guild_id", "GUILD_MEMBER_UPDATE"), None, Mode.MERGE)
 
 
-def _member_remove(d: Fields, session: Session) -> Changes:
+def _member_remove(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBER_REMOVE")
     if "user" not in d:
         raise PayloadError("GUILD_MEMBER_REMOVE.user", "a user", "nothing")
@@ -255,7 +255,7 @@ def _member_remove(d: Fields, session: Session) -> Changes:
     yield Drop(Kind.MEMBER, (where, *person.ids))
 
 
-def _members_chunk(d: Fields, session: Session) -> Changes:
+def _members_chunk(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBERS_CHUNK")
     yield from whole_members(d, where)
     yield from presences(elements(d.get("presences"), "GUILD_MEMBERS_CHUNK.presences"), where)
@@ -264,7 +264,7 @@ def _members_chunk(d: Fields, session: Session) -> Changes:
 def _people(*names: str) -> Interpreter:
     """Return the interpreter of an event of which only the users are stored."""
 
-    def interpret_people(d: Fields, session: Session) -> Changes:
+    def interpret_people(d: Fields, session: BotSession) -> Changes:
         for name in names:
             if not absent(d.get(name)):
                 yield user(d[name], name)
@@ -275,7 +275,7 @@ def _people(*names: str) -> Interpreter:
 def _child(kind: Kind, inner: str | None = None, *people: str) -> Interpreter:
     """Return the interpreter of an event that is a complete child of a guild, or has it in a field."""
 
-    def interpret_child(d: Fields, session: Session) -> Changes:
+    def interpret_child(d: Fields, session: BotSession) -> Changes:
         where = one_id(d, "guild_id", kind.value)
         given = d if inner is None else fields(d[inner], inner) if inner in d else {}
         nested = entity(kind, (where, one_id(given, "id", kind.value)), given, people)
@@ -284,13 +284,13 @@ def _child(kind: Kind, inner: str | None = None, *people: str) -> Interpreter:
     return interpret_child
 
 
-def _integration(d: Fields, session: Session) -> Changes:
+def _integration(d: Fields, session: BotSession) -> Changes:
     # The gateway omits the user, so the one that REST returned stays: docs/resolutions.md#a72.
     yield from integration(d, one_id(d, "guild_id", "integration")).changes(Mode.MERGE)
 
 
 def _child_gone(kind: Kind, field: str = "id") -> Interpreter:
-    def interpret_gone(d: Fields, session: Session) -> Changes:
+    def interpret_gone(d: Fields, session: BotSession) -> Changes:
         yield Drop(kind, (one_id(d, "guild_id", kind.value), one_id(d, field, kind.value)))
 
     return interpret_gone
@@ -299,7 +299,7 @@ def _child_gone(kind: Kind, field: str = "id") -> Interpreter:
 def _children(kind: Kind, field: str) -> Interpreter:
     """Return the interpreter of an event that carries all children of one kind."""
 
-    def interpret_children(d: Fields, session: Session) -> Changes:
+    def interpret_children(d: Fields, session: BotSession) -> Changes:
         where = one_id(d, "guild_id", kind.value)
         nested = [
             entity(kind, (where, one_id(each, "id", kind.value)), each, ("user",))
@@ -316,15 +316,15 @@ def _replaced(kind: Kind, where: str, nested: list[Nested]) -> Changes:
     yield ReplaceAll(kind, where, [each.put for each in nested])
 
 
-def _invite_create(d: Fields, session: Session) -> Changes:
+def _invite_create(d: Fields, session: BotSession) -> Changes:
     yield from invite(d).changes(Mode.REPLACE)
 
 
-def _invite_delete(d: Fields, session: Session) -> Changes:
+def _invite_delete(d: Fields, session: BotSession) -> Changes:
     yield Drop(Kind.INVITE, (invite_code(d),))
 
 
-def _message_create(d: Fields, session: Session) -> Changes:
+def _message_create(d: Fields, session: BotSession) -> Changes:
     nested = message(d, session.bot)
     yield from nested.changes(Mode.REPLACE)
     where = maybe_id(d, "guild_id", "MESSAGE_CREATE")
@@ -332,63 +332,63 @@ def _message_create(d: Fields, session: Session) -> Changes:
         yield from _on_channel(where, nested.put.ids[0], {"last_message_id": d["id"]})
 
 
-def _message_update(d: Fields, session: Session) -> Changes:
+def _message_update(d: Fields, session: BotSession) -> Changes:
     # Without an author it is partial, and only merged into a stored message: docs/resolutions.md#a19.
     mode = Mode.PATCH if absent(d.get("author")) else Mode.MERGE
     yield from message(d, session.bot).changes(mode)
 
 
-def _message_delete(d: Fields, session: Session) -> Changes:
+def _message_delete(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "channel_id", "MESSAGE_DELETE")
     yield Drop(Kind.MESSAGE, (where, one_id(d, "id", "MESSAGE_DELETE")))
 
 
-def _message_delete_bulk(d: Fields, session: Session) -> Changes:
+def _message_delete_bulk(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "channel_id", "MESSAGE_DELETE_BULK")
     for each in ids(d.get("ids"), "MESSAGE_DELETE_BULK.ids"):
         yield Drop(Kind.MESSAGE, (where, each))
 
 
-def _reaction_add(d: Fields, session: Session) -> Changes:
+def _reaction_add(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "MESSAGE_REACTION_ADD")
     if where is not None and not absent(d.get("member")):
         yield from member(fields(d["member"], "member"), where, None, Mode.MERGE)
     yield React(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
 
 
-def _reaction_remove(d: Fields, session: Session) -> Changes:
+def _reaction_remove(d: Fields, session: BotSession) -> Changes:
     yield Unreact(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
 
 
-def _reaction_remove_emoji(d: Fields, session: Session) -> Changes:
+def _reaction_remove_emoji(d: Fields, session: BotSession) -> Changes:
     yield Unreact(one_id(d, "message_id", "reaction"), emoji_token(d))
 
 
-def _reaction_remove_all(d: Fields, session: Session) -> Changes:
+def _reaction_remove_all(d: Fields, session: BotSession) -> Changes:
     yield Unreact(one_id(d, "message_id", "reaction"))
 
 
-def _presence_update(d: Fields, session: Session) -> Changes:
+def _presence_update(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "PRESENCE_UPDATE")
     if where is not None:
         yield from presence(d, where)
 
 
-def _voice_state_update(d: Fields, session: Session) -> Changes:
+def _voice_state_update(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "VOICE_STATE_UPDATE")
     if where is not None:
         yield from voice_state(d, where)
 
 
-def _stage_write(d: Fields, session: Session) -> Changes:
+def _stage_write(d: Fields, session: BotSession) -> Changes:
     yield stage_instance(d, one_id(d, "guild_id", "stage instance"))
 
 
-def _interaction_create(d: Fields, session: Session) -> Changes:
+def _interaction_create(d: Fields, session: BotSession) -> Changes:
     yield from interaction(d, session.bot).changes(Mode.REPLACE)
 
 
-def _typing_start(d: Fields, session: Session) -> Changes:
+def _typing_start(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "TYPING_START")
     if where is not None and not absent(d.get("member")):
         person = one_id(d, "user_id", "TYPING_START")

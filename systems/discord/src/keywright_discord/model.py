@@ -9,6 +9,7 @@ from keywright_discord.spectacles import schema as spectacles_schema
 __all__ = ["drc", "spectacles"]
 
 
+# What a command needs of a model is mostly its keyspaces, so the rest is imported on use.
 def _to_drc(prefix: str | None, to_prefix: str | None) -> Route:
     from keywright_discord.conversion import SpectaclesToDrc
     from keywright_discord.layouts import LAYOUTS

@@ -8,7 +8,7 @@ of an empty list (docs/resolutions.md#a10).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from keywright_discord.document_reads import Hole, Object
@@ -89,8 +89,10 @@ class References:
     def of_application(self, found: Object) -> Holes:
         yield from self.of_people(found, "owner", "bot")
         team = found.get("team")
-        for member in _objects(team.get("members")) if isinstance(team, dict) else ():
-            yield from self._user(member, "user")
+        members = team.get("members") if isinstance(team, dict) else None
+        for member in members if isinstance(members, list) else ():
+            if isinstance(member, dict):
+                yield from self._user(member, "user")
 
     def of_interaction(self, found: Object) -> Holes:
         """Yield user, member and message of an interaction, and the people in its options."""
@@ -187,10 +189,6 @@ def _channel_of(found: Object) -> str | None:
     answered = found.get("message_reference")
     channel = reference(answered.get("channel_id")) if isinstance(answered, dict) else None
     return channel or reference(found.get("channel_id"))
-
-
-def _objects(value: object) -> Iterable[Object]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def _into(target: Any, name: str | int) -> Any:

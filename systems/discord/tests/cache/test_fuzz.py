@@ -18,7 +18,7 @@ from keywright import Database, connect
 from keywright_discord.drc import bind
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.event_cache import EventCache, Refused
-from keywright_discord.interpreter import Session, interpret
+from keywright_discord.interpreter import BotSession, interpret
 from keywright_discord.raw_json import PayloadError
 from keywright_discord.spectacles.schema import bind as bind_spectacles
 from keywright_discord.spectacles.store import SpectaclesCache
@@ -35,12 +35,12 @@ GENUINE = genuine(seed=11, count=4000)
 def test_every_payload_is_interpreted_or_refused_with_a_reason() -> None:
     refused = unchanged = 0
     for event, data in hostile(GENUINE, seed=12, count=COUNT - STORED):
-        session = Session("5", 1, 2)
+        session = BotSession("5", 1, 2)
         try:
             interpret(event, data, session)
         except PayloadError as error:
             refused += bool(str(error))
-            unchanged += session == Session("5", 1, 2)
+            unchanged += session == BotSession("5", 1, 2)
     assert unchanged == refused > COUNT // 5
 
 
@@ -52,7 +52,7 @@ def test_what_is_stored_is_what_the_accepted_events_alone_store(
 ) -> None:
     mixed, sober = _open(redis_url, "mixed", make), _open(redis_url, "sober", make)
     with mixed, sober, redis.Redis.from_url(redis_url) as client:
-        one, other = make(Session("5")), make(Session("5"))
+        one, other = make(BotSession("5")), make(BotSession("5"))
         counted = kept = 0
         for number, window in enumerate(_windows(GENUINE[:500], round(STORED * share))):
             refused = mixed.run(one.apply(window))

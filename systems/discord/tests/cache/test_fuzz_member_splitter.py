@@ -18,7 +18,7 @@ from keywright_discord.changes import (
     PutUsers,
     ReplaceAll,
 )
-from keywright_discord.interpreter import Session, interpret
+from keywright_discord.interpreter import BotSession, interpret
 from keywright_discord.member_splitter import (
     SplitMembers,
     SplitPresences,
@@ -143,7 +143,7 @@ def _split(array: bytes) -> tuple[SplitMembers, list[bytes]]:
 def _found(event: str, data: bytes) -> list[Any] | None:
     """Return the puts of an event, one by one and in a fixed order; None if it is refused."""
     try:
-        changes = interpret(event, data, Session("5"))
+        changes = interpret(event, data, BotSession("5"))
     except PayloadError:
         return None
     return sorted((row for change in changes for row in _rows(change)), key=repr)

@@ -29,7 +29,7 @@ from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask
 from keywright_discord.gateway.sessions import HOLD, Tenancy
 from keywright_discord.gateway.shard import Shard, Surroundings
 from keywright_discord.gateway.wire import Wire
-from keywright_discord.interpreter import Session as Viewpoint
+from keywright_discord.interpreter import BotSession
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
 from keywright_service.configuration import host_and_port
@@ -138,7 +138,7 @@ class Gateway(Service):
         connection = self.configuration.connection
         return Wire(connection.encoding, connection.compression, version=self.configuration.gateway_version)
 
-    def _make_cache(self, viewpoint: Viewpoint) -> EventCache[Any] | None:
+    def _make_cache(self, viewpoint: BotSession) -> EventCache[Any] | None:
         layout = LAYOUTS.get(self.configuration.cache.layout)
         if layout is None:
             return None

@@ -23,7 +23,7 @@ from keywright_discord.gateway.protocol import Conversation, Identity
 from keywright_discord.gateway.schema import SessionState
 from keywright_discord.gateway.sessions import Tenancy
 from keywright_discord.gateway.wire import Wire
-from keywright_discord.interpreter import Session as Viewpoint
+from keywright_discord.interpreter import BotSession
 from keywright_messaging import Broker
 from keywright_service.backoff import retry
 from keywright_service.waits import ended, unless
@@ -48,7 +48,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     wanted: Wanted
     terms: str
     make_wire: Callable[[], Wire]
-    make_cache: Callable[[Viewpoint], EventCache[Any] | None]
+    make_cache: Callable[[BotSession], EventCache[Any] | None]
     turn: Callable[[int], Awaitable[Turn]]
 
 
@@ -110,7 +110,7 @@ class _Tenure:
         self._tenancy = tenancy
         known = state if state is not None and state.terms == around.terms else None
         session = Session(known.id, known.url) if known else None
-        self._viewpoint = Viewpoint(known.bot if known else None, shard, around.shards)
+        self._viewpoint = BotSession(known.bot if known else None, shard, around.shards)
         self.pipeline = Pipeline(
             tenancy,
             around.make_cache(self._viewpoint),

@@ -122,7 +122,9 @@ class SpectaclesListings:
         return living(schema.ChannelIds(guild), lambda channel: (schema.Channels(), channel))
 
     def threads(self, guild: str) -> Call[dict[str, Object]]:
-        return self.channels(guild).map(_only_threads)
+        return self.channels(guild).map(
+            lambda found: {each: body for each, body in found.items() if body.get("type") in THREAD_TYPES}
+        )
 
     def emojis(self, guild: str) -> Call[dict[str, Object]]:
         return living(schema.EmojiIds(guild), _emoji)
@@ -175,7 +177,3 @@ class SpectaclesHydrated:
 
 def _emoji(emoji: str) -> Place:
     return schema.Emojis(), emoji
-
-
-def _only_threads(channels: dict[str, Object]) -> dict[str, Object]:
-    return {each: body for each, body in channels.items() if body.get("type") in THREAD_TYPES}

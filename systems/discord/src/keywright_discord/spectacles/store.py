@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from keywright import Map, Set, gather, gather_list
 from keywright.operations import Steps
 from keywright_discord.changes import (
@@ -48,7 +46,7 @@ from keywright_discord.event_cache import (
     parent_of,
     unsynced,
 )
-from keywright_discord.interpreter import Session
+from keywright_discord.interpreter import BotSession
 from keywright_discord.raw_json import Body, absent, body_fields, fields, maybe_id
 from keywright_discord.spectacles import schema
 from keywright_discord.spectacles.inline import INLINE, drop_inline, put_inline, write_inline
@@ -84,7 +82,7 @@ class SpectaclesCache(EventCache[IndexedDraft]):
 
     def __init__(
         self,
-        session: Session | None = None,
+        session: BotSession | None = None,
         kinds: Iterable[Kind] = ALL_KINDS,
         *,
         strip_user: bool = False,
@@ -220,13 +218,11 @@ def _body(change: Put, place: Place, draft: IndexedDraft) -> Body:
         return {name: raw for name, raw in given.items() if name not in NOT_IN_A_GUILD}
     if change.kind is Kind.MEMBER and change.mode is not Mode.REPLACE and draft.get(place) is not None:
         given = body_fields(change.data)
-        if _partial(given.get("user")):
+        user = given.get("user")
+        # A partial user must not replace the complete one inside the stored member.
+        if user is not None and not absent(user) and "username" not in fields(user, "member.user"):
             return {name: raw for name, raw in given.items() if name != "user"}
     return change.data
-
-
-def _partial(user: msgspec.Raw | None) -> bool:
-    return user is not None and not absent(user) and "username" not in fields(user, "member.user")
 
 
 def _put_members(change: PutMembers, draft: IndexedDraft) -> Steps[None]:

@@ -11,7 +11,7 @@ import pytest
 from keywright.errors import DeclarationError
 from keywright.testing import Raw
 from keywright_discord.changes import DropGuild, Kind, Put
-from keywright_discord.interpreter import Session
+from keywright_discord.interpreter import BotSession
 from keywright_discord.spectacles import bind
 from keywright_discord.spectacles.store import SpectaclesCache
 
@@ -298,7 +298,7 @@ def test_the_index_of_messages_forgets_what_has_expired(world: World) -> None:
 
 
 def test_a_session_knows_its_bot(world: World) -> None:
-    session = Session()
+    session = BotSession()
     world.cache = SpectaclesCache(session)
     world.apply(SESSION[0])
     assert session.bot == BOT
