@@ -20,7 +20,6 @@ from keywright_discord.drc.store import DrcCache
 from keywright_discord.spectacles import schema as spectacles
 from keywright_discord.spectacles.store import SpectaclesCache
 from keywright_discord.traffic import Traffic
-from keywright_meetup import links
 from keywright_meetup import schema as meetup
 from keywright_openmod import schema as openmod
 from keywright_openmod.actions import BanAction, LinkAction
@@ -161,16 +160,18 @@ def meetup_sample() -> Sample:
             event, series, user, discord_user, channel = f"e{n}", f"s{n // 2}", n + 1, 10**17 + n, 10**18 + n
             details = meetup.EventDetails("name", NOW, "https://example.org", "group")
             db.run(meetup.MeetupEvent(event).put(details))
-            db.run(meetup.TypeOfSeries(series).set("campaign"))
-            db.run(links.series_of_event.assign(event, series))
-            db.run(links.people.assign(user, discord_user))
+            series_type = meetup.TypeOfSeries(series)
+            db.run(meetup.tracked_series.put(series_type, series_type.set("campaign")))
+            db.run(meetup.series_of_event.assign(event, series))
+            db.run(meetup.people.assign(user, discord_user))
             db.run(meetup.EventGuests(event).add(user))
             db.run(meetup.EventHosts(event).add(user))
             db.run(meetup.UserTokens(user).put(meetup.Tokens(Secret("a"), Secret("b"))))
             if n % 2:
-                db.run(links.channel_of_series.assign(series, channel))
-                db.run(links.guest_role.assign(channel, channel + 10**6))
-                db.run(links.host_role.assign(channel, channel + 2 * 10**6))
+                known = [meetup.DiscordChannels().add(channel)]
+                db.run(meetup.channel_of_series.assign(series, channel, also=known))
+                db.run(meetup.guest_role.assign(channel, channel + 10**6))
+                db.run(meetup.host_role.assign(channel, channel + 2 * 10**6))
                 db.run(meetup.ExpirationTime(channel).set(NOW))
             db.run(meetup.MeetupLinking(f"l{n}").set(discord_user))
             db.run(meetup.Csrf(f"c{n}").set(Secret("csrf")))

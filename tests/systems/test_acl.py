@@ -32,7 +32,7 @@ from keywright.tools.model import Model
 from keywright.tools.plugins import load_model, model_names
 from keywright_discord.layouts import LAYOUTS
 from keywright_meetup import schema as meetup
-from keywright_meetup.links import people, series_of_event
+from keywright_meetup.schema import people, series_of_event
 from keywright_openmod import schema as openmod
 from keywright_openmod.schema import CachedUser
 from keywright_registry import counters, lsn

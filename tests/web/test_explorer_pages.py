@@ -147,7 +147,7 @@ def test_keys_are_found_by_some_of_their_variables(redis_url: str) -> None:
 
 def test_a_key_that_could_not_exist_is_said_to_be_so(redis_url: str) -> None:
     with exploring_sample(redis_url, "meetup") as explored:
-        page = explored.get(f"{template_url('meetup', 'DiscordUserOf')}?user=not-a-number")
+        page = explored.get(f"{template_url('meetup', 'DiscordUserOfMeetupUser')}?user=not-a-number")
     assert page.status_code == 200
     assert "&lt;user&gt; of &#39;meetup_user:&lt;user&gt;:discord_user&#39; must be" in page.text
 

@@ -108,7 +108,7 @@ def test_one_walks_from_an_event_to_its_series_to_its_channel_to_its_role(
     chromium: Chromium, redis_url: str
 ) -> None:
     async def walk(page: Page) -> list[str]:
-        kinds = ["SeriesOfEvent", "SeriesEvents", "ChannelOfSeries", "SeriesOfChannel", "GuestRoleOf"]
+        kinds = ["SeriesOfEvent", "SeriesEvents", "ChannelOfSeries", "SeriesOfChannel", "GuestRoleOfChannel"]
         return [*[await _follow(page, kind) for kind in kinds], await _follow(page, "ChannelOfGuestRole")]
 
     with exploring_sample(redis_url, "meetup") as explored:

@@ -1,4 +1,4 @@
-"""The code of docs/meetup.md runs as pasted."""
+"""The code of the guide runs as pasted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-PAGE = Path(__file__).parents[3] / "docs/meetup.md"
+PAGE = Path(__file__).parents[1] / "docs/guide.md"
 
 
 def test_the_code_of_the_page_runs_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

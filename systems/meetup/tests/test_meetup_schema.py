@@ -32,11 +32,11 @@ DOCUMENT: list[tuple[str, str, Any, type[Key]]] = [
     ("meetup_event:{}", HASH, DETAILS, schema.MeetupEvent),
     # Meetup Users
     ("meetup_users", SET, U64, schema.MeetupUsers),
-    ("meetup_user:{}:discord_user", STRING, DISCORD, schema.DiscordUserOf),
+    ("meetup_user:{}:discord_user", STRING, DISCORD, schema.DiscordUserOfMeetupUser),
     ("meetup_user:{}:oauth2_tokens", HASH, ("access_token", "refresh_token"), schema.UserTokens),
     # Discord Users
     ("discord_users", SET, DISCORD, schema.DiscordUsers),
-    ("discord_user:{}:meetup_user", STRING, U64, schema.MeetupUserOf),
+    ("discord_user:{}:meetup_user", STRING, U64, schema.MeetupUserOfDiscordUser),
     # Event Series
     ("event_series", SET, TEXT, schema.EventSeries),
     ("event_series:{}:meetup_events", SET, TEXT, schema.SeriesEvents),
@@ -45,8 +45,8 @@ DOCUMENT: list[tuple[str, str, Any, type[Key]]] = [
     # Discord Channels
     ("discord_channels", SET, DISCORD, schema.DiscordChannels),
     ("discord_channel:{}:event_series", STRING, TEXT, schema.SeriesOfChannel),
-    ("discord_channel:{}:discord_role", STRING, DISCORD, schema.GuestRoleOf),
-    ("discord_channel:{}:discord_host_role", STRING, DISCORD, schema.HostRoleOf),
+    ("discord_channel:{}:discord_role", STRING, DISCORD, schema.GuestRoleOfChannel),
+    ("discord_channel:{}:discord_host_role", STRING, DISCORD, schema.HostRoleOfChannel),
     ("discord_channel:{}:removed_hosts", SET, DISCORD, schema.RemovedHosts),
     ("discord_channel:{}:removed_users", SET, DISCORD, schema.RemovedUsers),
     ("orphaned_discord_channels", SET, DISCORD, schema.OrphanedChannels),
@@ -106,6 +106,7 @@ def test_every_relation_of_the_document_is_declared_with_its_inverse() -> None:
         frozenset(
             {"discord_channel:<channel>:discord_host_role", "discord_host_role:<role>:discord_channel"}
         ),
+        frozenset({"event_series:<series>:type", "event_series"}),
     }
 
 
@@ -115,11 +116,11 @@ def test_short_lived_keys_live_as_long_as_the_bot_let_them() -> None:
 
 
 def test_ids_are_exact_to_64_bits_and_times_are_rfc_3339(place: Place) -> None:
-    place.db.run(schema.DiscordUserOf(BIG).set(2**64 - 1))
+    place.db.run(schema.DiscordUserOfMeetupUser(BIG).set(2**64 - 1))
     place.db.run(schema.MeetupEvent("abc").write(details(time=NOW)))
     assert place.raw("GET", f"meetup_user:{BIG}:discord_user") == b"18446744073709551615"
     assert place.raw("HGET", "meetup_event:abc", "time") == b"2019-08-08T17:30:00+00:00"
-    assert place.db.run(schema.DiscordUserOf(BIG).get()) == 2**64 - 1
+    assert place.db.run(schema.DiscordUserOfMeetupUser(BIG).get()) == 2**64 - 1
 
 
 def test_a_time_with_another_offset_is_read_as_utc(place: Place) -> None:

@@ -1,6 +1,5 @@
 """The bot between Meetup and Discord: events and their guests, tied to channels, roles and people."""
 
-from keywright_meetup import links, mentions
 from keywright_meetup.schema import meetup
 
-__all__ = ["links", "meetup", "mentions"]
+__all__ = ["meetup"]

@@ -13,19 +13,19 @@ from typing import TYPE_CHECKING
 from keywright import Call, Secret, gather
 from keywright.errors import TakenError
 from keywright.operations import Steps, Writes, commit, optimistic, procedure
-from keywright_meetup.links import people
 from keywright_meetup.schema import (
     Csrf,
     DiscordId,
-    DiscordUserOf,
+    DiscordUserOfMeetupUser,
     DiscordUsers,
     MeetupId,
     MeetupLinking,
-    MeetupUserOf,
+    MeetupUserOfDiscordUser,
     MeetupUsers,
     Tokens,
     UserTokens,
     new_id,
+    people,
 )
 
 if TYPE_CHECKING:
@@ -91,7 +91,9 @@ def link(meetup_user: MeetupId, discord_user: DiscordId, tokens: Tokens | None =
     granted: Writes = [] if tokens is None else [UserTokens(meetup_user).write(tokens)]
 
     def attempt() -> Steps[bool | None]:
-        found = yield gather(DiscordUserOf(meetup_user).get(), MeetupUserOf(discord_user).get())
+        found = yield gather(
+            DiscordUserOfMeetupUser(meetup_user).get(), MeetupUserOfDiscordUser(discord_user).get()
+        )
         held_discord, held_meetup = found
         if held_discord not in (None, discord_user):
             raise TakenError(people.name, meetup_user, held_discord, discord_user)
@@ -111,7 +113,7 @@ def store_tokens(meetup_user: MeetupId, tokens: Tokens) -> Call[bool]:
     """Replace the tokens of a linked user; False, and nothing is stored, when the user is not linked."""
 
     def attempt() -> Steps[bool | None]:
-        partner = yield DiscordUserOf(meetup_user).get()
+        partner = yield DiscordUserOfMeetupUser(meetup_user).get()
         if partner is None:
             return False
         checks = [people.holds(meetup_user, partner)]
@@ -127,7 +129,7 @@ def unlink(meetup_user: MeetupId) -> Call[bool]:
     """
 
     def attempt() -> Steps[bool | None]:
-        partner = yield DiscordUserOf(meetup_user).get()
+        partner = yield DiscordUserOfMeetupUser(meetup_user).get()
         if partner is None:
             return False
         return (yield from _end(meetup_user, partner))
@@ -139,7 +141,7 @@ def unlink_discord(discord_user: DiscordId) -> Call[bool]:
     """The same, by the Discord user."""
 
     def attempt() -> Steps[bool | None]:
-        partner = yield MeetupUserOf(discord_user).get()
+        partner = yield MeetupUserOfDiscordUser(discord_user).get()
         if partner is None:
             return False
         return (yield from _end(partner, discord_user))
@@ -149,22 +151,24 @@ def unlink_discord(discord_user: DiscordId) -> Call[bool]:
 
 def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:
     """End what the two have with each other; a half of a link that names a third stays."""
-    held = yield gather(DiscordUserOf(meetup_user).get(), MeetupUserOf(discord_user).get())
+    held = yield gather(
+        DiscordUserOfMeetupUser(meetup_user).get(), MeetupUserOfDiscordUser(discord_user).get()
+    )
     ours_to_discord, ours_to_meetup = held
     checks = [people.holds(meetup_user, ours_to_discord), _of_discord.holds(discord_user, ours_to_meetup)]
     writes: Writes = []
     if ours_to_discord == discord_user:
-        forget = [DiscordUserOf(meetup_user).delete(), UserTokens(meetup_user).delete()]
+        forget = [DiscordUserOfMeetupUser(meetup_user).delete(), UserTokens(meetup_user).delete()]
         writes += [*forget, MeetupUsers().remove(meetup_user)]
     if ours_to_meetup == meetup_user:
-        writes += [MeetupUserOf(discord_user).delete(), DiscordUsers().remove(discord_user)]
+        writes += [MeetupUserOfDiscordUser(discord_user).delete(), DiscordUsers().remove(discord_user)]
     return True if (yield commit("unlink", checks, writes)) else None
 
 
 def discord_users_of(users: Iterable[MeetupId]) -> Call[dict[MeetupId, DiscordId]]:
     """The Discord users of these Meetup users, of those who are linked, in one round trip."""
     asked = list(users)
-    return DiscordUserOf.get_many(asked).map(
+    return DiscordUserOfMeetupUser.get_many(asked).map(
         lambda found: {
             user: partner for user, partner in zip(asked, found, strict=True) if partner is not None
         }

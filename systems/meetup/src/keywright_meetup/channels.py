@@ -14,7 +14,6 @@ from keywright import Call, OneToOne, gather, gather_list
 from keywright.errors import TakenError
 from keywright.operations import Check, Steps, Writes, commit, optimistic, stored_member
 from keywright_meetup.errors import RefusedChangeError
-from keywright_meetup.links import channel_of_series, guest_role, host_role
 from keywright_meetup.moments import moment_in
 from keywright_meetup.schema import (
     ChannelId,
@@ -23,8 +22,8 @@ from keywright_meetup.schema import (
     DiscordChannels,
     DiscordId,
     ExpirationTime,
-    GuestRoleOf,
-    HostRoleOf,
+    GuestRoleOfChannel,
+    HostRoleOfChannel,
     LastReminderTime,
     OrphanedChannels,
     OrphanedRoles,
@@ -34,8 +33,11 @@ from keywright_meetup.schema import (
     SeriesId,
     SeriesOfChannel,
     TypeOfSeries,
+    channel_of_series,
+    guest_role,
+    host_role,
 )
-from keywright_meetup.series import type_is
+from keywright_meetup.series import channel_attached, type_is
 
 __all__ = [
     "Orphans",
@@ -83,7 +85,7 @@ def attach_channel(series: SeriesId, channel: ChannelId) -> Call[bool]:
             raise RefusedChangeError(f"channel {channel}", "is being deleted", "Choose another channel.")
         checks = [type_is(series, kind), channel_of_series.holds(series, theirs)]
         checks += [_of_channel.holds(channel, owner), _no_orphan(OrphanedChannels(), channel)]
-        writes = channel_of_series.joined(series, channel)
+        writes = channel_attached(series, channel)
         return True if (yield commit("attach channel", checks, writes)) else None
 
     return optimistic(f"attach channel {channel}", attempt)
@@ -125,8 +127,8 @@ def _dissolved(channel: ChannelId, due: datetime | None, *, exists: bool) -> Cal
         series, known, guest, host, deletion = yield gather(
             SeriesOfChannel(channel).get(),
             DiscordChannels().has(channel),
-            GuestRoleOf(channel).get(),
-            HostRoleOf(channel).get(),
+            GuestRoleOfChannel(channel).get(),
+            HostRoleOfChannel(channel).get(),
             moment_in(DeletionTime(channel)),
         )
         if (series is None and not known) or (due is not None and due != deletion.time):

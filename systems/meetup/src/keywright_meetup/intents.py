@@ -15,14 +15,13 @@ from keywright import Call, OneToOne, gather
 from keywright.operations import Check, Steps, Writes, commit, exists, optimistic, stored_field_equals
 from keywright_meetup.channels import known_channel, vacant_channel, vacant_role
 from keywright_meetup.errors import RefusedChangeError
-from keywright_meetup.links import channel_of_series, guest_role, host_role
 from keywright_meetup.schema import (
     ChannelId,
     ChannelOfGuestRole,
     ChannelOfHostRole,
     ChannelOfSeries,
     DiscordChannels,
-    GuestRoleOf,
+    GuestRoleOfChannel,
     Intent,
     OrphanedChannels,
     OrphanedRoles,
@@ -32,9 +31,12 @@ from keywright_meetup.schema import (
     SeriesOfChannel,
     Target,
     TypeOfSeries,
+    channel_of_series,
+    guest_role,
+    host_role,
     new_id,
 )
-from keywright_meetup.series import type_is
+from keywright_meetup.series import channel_attached, type_is
 
 __all__ = [
     "Begun",
@@ -91,7 +93,7 @@ def begin_role(
 
     def wanted() -> Steps[tuple[int | None, list[Check]]]:
         checks = yield from known_channel(channel)
-        role, guest = yield gather(relation.of(channel), GuestRoleOf(channel).get())
+        role, guest = yield gather(relation.of(channel), GuestRoleOfChannel(channel).get())
         if made == "host_role" and guest is None:
             raise RefusedChangeError(f"channel {channel}", "has no guest role yet", "Make that first.")
         return None if role == instead_of else role, [*checks, relation.holds(channel, role)]
@@ -131,7 +133,7 @@ def finish_channel(series: SeriesId, mark: str, channel: ChannelId) -> Call[Fini
         checks += [type_is(series, kind), channel_of_series.holds(series, theirs)]
         if kind is not None and theirs is None and owner is None and not orphaned:
             checks += vacant_channel(channel)
-            writes += channel_of_series.joined(series, channel)
+            writes += channel_attached(series, channel)
             return Finished(kept=True, existing=channel) if (yield _finish(checks, writes)) else None
         checks.append(_of_channel.holds(channel, owner))
         if owner is None:
@@ -153,7 +155,7 @@ def finish_role(
 
     def attempt() -> Steps[Finished | None]:
         series, theirs, guest = yield gather(
-            SeriesOfChannel(channel).get(), relation.of(channel), GuestRoleOf(channel).get()
+            SeriesOfChannel(channel).get(), relation.of(channel), GuestRoleOfChannel(channel).get()
         )
         as_guest, as_host, orphaned = yield gather(
             ChannelOfGuestRole(role).get(), ChannelOfHostRole(role).get(), OrphanedRoles().has(role)

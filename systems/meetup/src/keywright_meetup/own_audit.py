@@ -27,8 +27,8 @@ __all__ = ["Audit", "Finding", "aaudit", "audit", "examine"]
 
 INVARIANTS: dict[int, tuple[type[Key], ...]] = {
     1: (
-        schema.DiscordUserOf,
-        schema.MeetupUserOf,
+        schema.DiscordUserOfMeetupUser,
+        schema.MeetupUserOfDiscordUser,
         schema.MeetupUsers,
         schema.DiscordUsers,
         schema.UserTokens,
@@ -44,8 +44,8 @@ INVARIANTS: dict[int, tuple[type[Key], ...]] = {
     ),
     3: (schema.ChannelOfSeries, schema.SeriesOfChannel, schema.DiscordChannels),
     4: (
-        schema.GuestRoleOf,
-        schema.HostRoleOf,
+        schema.GuestRoleOfChannel,
+        schema.HostRoleOfChannel,
         schema.ChannelOfGuestRole,
         schema.ChannelOfHostRole,
         schema.DiscordRoles,

@@ -46,9 +46,9 @@ Entity: TypeAlias = tuple[str, Any]
 
 # Whose key it is, and of whom its value or members speak.
 _OWNER: dict[Any, str] = {
-    schema.DiscordUserOf: "meetup user",
+    schema.DiscordUserOfMeetupUser: "meetup user",
     schema.UserTokens: "meetup user",
-    schema.MeetupUserOf: "discord user",
+    schema.MeetupUserOfDiscordUser: "discord user",
     schema.SeriesOfEvent: "event",
     schema.MeetupEvent: "event",
     schema.EventGuests: "event",
@@ -57,8 +57,8 @@ _OWNER: dict[Any, str] = {
     schema.ChannelOfSeries: "series",
     schema.TypeOfSeries: "series",
     schema.SeriesOfChannel: "channel",
-    schema.GuestRoleOf: "channel",
-    schema.HostRoleOf: "channel",
+    schema.GuestRoleOfChannel: "channel",
+    schema.HostRoleOfChannel: "channel",
     schema.RemovedHosts: "channel",
     schema.RemovedUsers: "channel",
     schema.ExpirationTime: "channel",
@@ -68,13 +68,13 @@ _OWNER: dict[Any, str] = {
     schema.ChannelOfHostRole: "role",
 }
 _SUBJECT: dict[Any, str] = {
-    schema.DiscordUserOf: "discord user",
-    schema.MeetupUserOf: "meetup user",
+    schema.DiscordUserOfMeetupUser: "discord user",
+    schema.MeetupUserOfDiscordUser: "meetup user",
     schema.SeriesOfEvent: "series",
     schema.ChannelOfSeries: "channel",
     schema.SeriesOfChannel: "series",
-    schema.GuestRoleOf: "role",
-    schema.HostRoleOf: "role",
+    schema.GuestRoleOfChannel: "role",
+    schema.HostRoleOfChannel: "role",
     schema.ChannelOfGuestRole: "channel",
     schema.ChannelOfHostRole: "channel",
     schema.MeetupUsers: "meetup user",
@@ -90,11 +90,11 @@ _SUBJECT: dict[Any, str] = {
     schema.MisnamedOrphans: "role",
 }
 _TOLD_BY: dict[str, tuple[Any, ...]] = {
-    "meetup user": (schema.DiscordUserOf,),
-    "discord user": (schema.MeetupUserOf,),
+    "meetup user": (schema.DiscordUserOfMeetupUser,),
+    "discord user": (schema.MeetupUserOfDiscordUser,),
     "event": (schema.SeriesOfEvent,),
     "series": (schema.TypeOfSeries, schema.ChannelOfSeries),
-    "channel": (schema.SeriesOfChannel, schema.GuestRoleOf, schema.HostRoleOf),
+    "channel": (schema.SeriesOfChannel, schema.GuestRoleOfChannel, schema.HostRoleOfChannel),
     "role": (schema.ChannelOfGuestRole, schema.ChannelOfHostRole),
 }
 

@@ -21,8 +21,8 @@ from keywright_meetup.schema import (
     EventHosts,
     EventId,
     EventSeries,
-    GuestRoleOf,
-    HostRoleOf,
+    GuestRoleOfChannel,
+    HostRoleOfChannel,
     MeetupEvent,
     MeetupEvents,
     MeetupId,
@@ -149,8 +149,8 @@ def _state(bare: SeriesState, attending: _Attending, owned: _Property) -> Series
 @procedure
 def _property(channels: Sequence[ChannelId]) -> Steps[dict[ChannelId, _Property]]:
     guests, hosts, users, former, times = yield gather(
-        GuestRoleOf.get_many(channels),
-        HostRoleOf.get_many(channels),
+        GuestRoleOfChannel.get_many(channels),
+        HostRoleOfChannel.get_many(channels),
         gather_list(RemovedUsers(channel).members() for channel in channels),
         gather_list(RemovedHosts(channel).members() for channel in channels),
         times_of(channels),

@@ -1,9 +1,10 @@
 """Every key of the bot between Meetup and Discord, in the order and the words of its document.
 
-Additions come last. Ids of users, channels and roles are exact to 64 bits; times are RFC 3339. Keys have no
-hash tags, so on a cluster the two sides of a link live in different slots: what belongs together is written
-by one script on a single server, and through the journal there. Tokens are secrets, and sealed where the
-database is opened with a keyring.
+Relations and references stand below the keys they join; additions to the document come last. Ids of users,
+channels and roles are exact to 64 bits; times are RFC 3339. Keys have no hash tags, so on a cluster the two
+sides of a link live in different slots: keys that belong together are written by one script on a single
+server, and through the journal on a cluster. Tokens are secrets, and sealed where the database is opened with
+a keyring.
 """
 
 from __future__ import annotations
@@ -28,6 +29,10 @@ from keywright import (
     SnowflakeId,
     Value,
     expires_in,
+    index,
+    many_to_one,
+    one_to_one,
+    refers,
 )
 
 meetup = Keyspace("meetup", "State of a bot that ties Meetup events to Discord channels.")
@@ -46,24 +51,30 @@ CSRF_EXPIRY = expires_in(timedelta(hours=1))
 
 
 def new_id() -> str:
-    """A random id as the bot makes them for series, linking and cookies: 16 bytes in 22 characters."""
+    """Return a random id as the bot makes them for series, linking and cookies: 16 bytes in 22 characters."""
     return secrets.token_urlsafe(16)
 
 
 class EventDetails(msgspec.Struct, frozen=True):
-    """What the bot keeps of an event's page on Meetup."""
+    """An event as its page on Meetup shows it."""
 
     name: str
+    """Title of the event as it appears on Meetup."""
     time: datetime
+    """Date and time of the event in RFC 3339 format."""
     link: str
+    """URL of the Meetup event page."""
     urlname: str
+    """'urlname' of the Meetup group that the event belongs to."""
 
 
 class Tokens(msgspec.Struct, frozen=True):
-    """What lets the bot act for a Meetup user."""
+    """The OAuth2 tokens with which the bot acts for a Meetup user."""
 
     access_token: Token
+    """OAuth2 access token for this Meetup user."""
     refresh_token: Token
+    """OAuth2 refresh token for this Meetup user."""
 
 
 # Meetup Events
@@ -97,6 +108,12 @@ class MeetupEvent(Record[EventDetails], key="meetup_event:<event>", space=meetup
     event: EventId
 
 
+refers(EventGuests, MeetupEvent, lambda key, _: [key.event], name="event")
+refers(EventHosts, MeetupEvent, lambda key, _: [key.event], name="event")
+refers(SeriesOfEvent, MeetupEvent, lambda key, _: [key.event], name="event")
+refers(MeetupEvent, SeriesOfEvent, lambda key, _: [key.event], name="series")
+
+
 # Meetup Users
 
 
@@ -104,8 +121,8 @@ class MeetupUsers(Set[MeetupId], key="meetup_users", space=meetup):
     """The linked Meetup users."""
 
 
-class DiscordUserOf(Value[DiscordId], key="meetup_user:<user>:discord_user", space=meetup):
-    """The Discord user that a Meetup user is linked to. See MeetupUserOf for the inverse."""
+class DiscordUserOfMeetupUser(Value[DiscordId], key="meetup_user:<user>:discord_user", space=meetup):
+    """The Discord user that a Meetup user is linked to. See MeetupUserOfDiscordUser for the inverse."""
 
     user: MeetupId
 
@@ -116,6 +133,11 @@ class UserTokens(Record[Tokens], key="meetup_user:<user>:oauth2_tokens", space=m
     user: MeetupId
 
 
+refers(UserTokens, DiscordUserOfMeetupUser, lambda key, _: [key.user], name="linked user")
+refers(EventGuests, DiscordUserOfMeetupUser, lambda _, users: users, name="linked guests", required=False)
+refers(EventHosts, DiscordUserOfMeetupUser, lambda _, users: users, name="linked hosts", required=False)
+
+
 # Discord Users
 
 
@@ -123,10 +145,15 @@ class DiscordUsers(Set[DiscordId], key="discord_users", space=meetup):
     """The linked Discord users."""
 
 
-class MeetupUserOf(Value[MeetupId], key="discord_user:<user>:meetup_user", space=meetup):
-    """The Meetup user that a Discord user is linked to. See DiscordUserOf for the inverse."""
+class MeetupUserOfDiscordUser(Value[MeetupId], key="discord_user:<user>:meetup_user", space=meetup):
+    """The Meetup user that a Discord user is linked to. See DiscordUserOfMeetupUser for the inverse."""
 
     user: DiscordId
+
+
+people = one_to_one(
+    DiscordUserOfMeetupUser, inverse=MeetupUserOfDiscordUser, index=MeetupUsers, inverse_index=DiscordUsers
+)
 
 
 # Event Series
@@ -142,6 +169,9 @@ class SeriesEvents(Set[EventId], key="event_series:<series>:meetup_events", spac
     series: SeriesId
 
 
+series_of_event = many_to_one(SeriesOfEvent, inverse=SeriesEvents, index=MeetupEvents)
+
+
 class ChannelOfSeries(Value[ChannelId], key="event_series:<series>:discord_channel", space=meetup):
     """The bot controlled channel of a series. See SeriesOfChannel for the inverse."""
 
@@ -152,6 +182,12 @@ class TypeOfSeries(Value[SeriesType], key="event_series:<series>:type", space=me
     """'campaign' or 'adventure'. Every series has one, so it also tells that the series exists."""
 
     series: SeriesId
+
+
+tracked_series = index(TypeOfSeries, by=EventSeries)
+
+refers(SeriesEvents, TypeOfSeries, lambda key, _: [key.series], name="type of the series")
+refers(ChannelOfSeries, TypeOfSeries, lambda key, _: [key.series], name="type of the series")
 
 
 # Discord Channels
@@ -167,13 +203,17 @@ class SeriesOfChannel(Value[SeriesId], key="discord_channel:<channel>:event_seri
     channel: ChannelId
 
 
-class GuestRoleOf(Value[RoleId], key="discord_channel:<channel>:discord_role", space=meetup):
+# No indexes here: a series is tracked, and a channel known, whether or not it has the other.
+channel_of_series = one_to_one(ChannelOfSeries, inverse=SeriesOfChannel)
+
+
+class GuestRoleOfChannel(Value[RoleId], key="discord_channel:<channel>:discord_role", space=meetup):
     """The guest role of a channel. See ChannelOfGuestRole for the inverse."""
 
     channel: ChannelId
 
 
-class HostRoleOf(Value[RoleId], key="discord_channel:<channel>:discord_host_role", space=meetup):
+class HostRoleOfChannel(Value[RoleId], key="discord_channel:<channel>:discord_host_role", space=meetup):
     """The host role of a channel. See ChannelOfHostRole for the inverse."""
 
     channel: ChannelId
@@ -195,6 +235,11 @@ class OrphanedChannels(Set[ChannelId], key="orphaned_discord_channels", space=me
     """Channels that the bot made and that Discord has yet to confirm as deleted."""
 
 
+for _part in (SeriesOfChannel, GuestRoleOfChannel, HostRoleOfChannel, RemovedHosts, RemovedUsers):
+    refers(_part, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
+refers(HostRoleOfChannel, GuestRoleOfChannel, lambda key, _: [key.channel], name="guest role")
+
+
 # Discord Roles
 
 
@@ -207,19 +252,24 @@ class DiscordHostRoles(Set[RoleId], key="discord_host_roles", space=meetup):
 
 
 class ChannelOfGuestRole(Value[ChannelId], key="discord_role:<role>:discord_channel", space=meetup):
-    """The channel a guest role belongs to. See GuestRoleOf for the inverse."""
+    """The channel a guest role belongs to. See GuestRoleOfChannel for the inverse."""
 
     role: RoleId
 
 
 class ChannelOfHostRole(Value[ChannelId], key="discord_host_role:<role>:discord_channel", space=meetup):
-    """The channel a host role belongs to. See HostRoleOf for the inverse."""
+    """The channel a host role belongs to. See HostRoleOfChannel for the inverse."""
 
     role: RoleId
 
 
 class OrphanedRoles(Set[RoleId], key="orphaned_discord_roles", space=meetup):
     """Roles of both kinds that the bot made and that Discord has yet to confirm as deleted."""
+
+
+guest_role = one_to_one(GuestRoleOfChannel, inverse=ChannelOfGuestRole, inverse_index=DiscordRoles)
+
+host_role = one_to_one(HostRoleOfChannel, inverse=ChannelOfHostRole, inverse_index=DiscordHostRoles)
 
 
 # Linking
@@ -275,6 +325,10 @@ class DeletionTime(Value[datetime], key="discord_channel:<channel>:deletion_time
     """When a channel that was ended is to be deleted."""
 
     channel: ChannelId
+
+
+for _time in (ExpirationTime, LastReminderTime, DeletionTime):
+    refers(_time, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
 
 
 # Additions: ours.

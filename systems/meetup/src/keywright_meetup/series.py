@@ -23,9 +23,10 @@ from keywright.operations import (
     stored_set_equals,
 )
 from keywright_meetup.events import Change, Joining
-from keywright_meetup.links import channel_of_series, series_of_event
 from keywright_meetup.schema import (
+    ChannelId,
     ChannelOfSeries,
+    DiscordChannels,
     EventGuests,
     EventHosts,
     EventId,
@@ -37,9 +38,11 @@ from keywright_meetup.schema import (
     SeriesOfEvent,
     SeriesType,
     TypeOfSeries,
+    channel_of_series,
+    series_of_event,
 )
 
-__all__ = ["apply_change", "delete_series", "event_writes", "remove_event", "type_is"]
+__all__ = ["apply_change", "channel_attached", "delete_series", "event_writes", "remove_event", "type_is"]
 
 
 def apply_change(change: Change) -> Call[Outcome]:
@@ -90,8 +93,13 @@ def _join_writes(change: Change, joining: Joining) -> Writes:
     if joining.known is None or joining.type != joining.known.type:
         writes.append(TypeOfSeries(change.series).set(joining.type))
     if joining.channel is not None:
-        writes += channel_of_series.joined(change.series, joining.channel)
+        writes += channel_attached(change.series, joining.channel)
     return writes
+
+
+def channel_attached(series: SeriesId, channel: ChannelId) -> Writes:
+    """Return the writes that give a series a channel, both of which are free."""
+    return [*channel_of_series.joined(series, channel), DiscordChannels().add(channel)]
 
 
 def remove_event(event: EventId) -> Call[bool]:

@@ -22,19 +22,19 @@ from keywright_meetup.schema import (
     DiscordChannels,
     DiscordHostRoles,
     DiscordRoles,
-    DiscordUserOf,
+    DiscordUserOfMeetupUser,
     DiscordUsers,
     EventGuests,
     EventHosts,
     EventId,
     EventSeries,
     ExpirationTime,
-    GuestRoleOf,
-    HostRoleOf,
+    GuestRoleOfChannel,
+    HostRoleOfChannel,
     LastReminderTime,
     MeetupEvent,
     MeetupEvents,
-    MeetupUserOf,
+    MeetupUserOfDiscordUser,
     MeetupUsers,
     MisnamedOrphans,
     OrphanedChannels,
@@ -102,9 +102,9 @@ def _pairs(forward: Mapping[A, B], inverse: Mapping[B, A]) -> dict[A, B]:
 
 def _people(found: State, wanted: State) -> None:
     """1: both directions, both indexes; tokens of linked users only."""
-    linked = _pairs(found.values[DiscordUserOf], found.values[MeetupUserOf])
-    wanted.values[DiscordUserOf] = dict(linked)
-    wanted.values[MeetupUserOf] = {d: m for m, d in linked.items()}
+    linked = _pairs(found.values[DiscordUserOfMeetupUser], found.values[MeetupUserOfDiscordUser])
+    wanted.values[DiscordUserOfMeetupUser] = dict(linked)
+    wanted.values[MeetupUserOfDiscordUser] = {d: m for m, d in linked.items()}
     wanted.sets[MeetupUsers][None] = set(linked)
     wanted.sets[DiscordUsers][None] = set(linked.values())
     wanted.records[UserTokens] = found.records[UserTokens] & set(linked)
@@ -160,12 +160,12 @@ def _channels(found: State, wanted: State, paired: dict[SeriesId, int]) -> None:
 def _roles(found: State, wanted: State) -> None:
     """4 and 6: roles of known channels, no host role without a guest role, no role of both kinds."""
     known = wanted.members(DiscordChannels)
-    guests = _pairs(found.values[GuestRoleOf], found.values[ChannelOfGuestRole])
+    guests = _pairs(found.values[GuestRoleOfChannel], found.values[ChannelOfGuestRole])
     guests = {channel: role for channel, role in guests.items() if channel in known}
-    hosts = _pairs(found.values[HostRoleOf], found.values[ChannelOfHostRole])
+    hosts = _pairs(found.values[HostRoleOfChannel], found.values[ChannelOfHostRole])
     taken = set(guests.values())
     hosts = {channel: role for channel, role in hosts.items() if channel in guests and role not in taken}
-    wanted.values[GuestRoleOf], wanted.values[HostRoleOf] = guests, hosts
+    wanted.values[GuestRoleOfChannel], wanted.values[HostRoleOfChannel] = guests, hosts
     wanted.values[ChannelOfGuestRole] = {role: channel for channel, role in guests.items()}
     wanted.values[ChannelOfHostRole] = {role: channel for channel, role in hosts.items()}
     wanted.sets[DiscordRoles][None] = set(guests.values())
@@ -178,7 +178,7 @@ def _mentioned_roles(found: State) -> set[int]:
     """Every role that any key names: what the bot made, and must be deleted on Discord if it is not used."""
     kinds = (DiscordRoles, DiscordHostRoles, OrphanedRoles, MisnamedOrphans)
     named: set[int] = set().union(*(found.members(kind) for kind in kinds))
-    for relation in (GuestRoleOf, HostRoleOf):
+    for relation in (GuestRoleOfChannel, HostRoleOfChannel):
         named |= set(found.values[relation].values())
     for inverse in (ChannelOfGuestRole, ChannelOfHostRole):
         named |= set(found.values[inverse])

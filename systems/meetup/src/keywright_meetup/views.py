@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from keywright import gather
 from keywright.operations import Steps, procedure
 from keywright_meetup.channel_times import times_of
-from keywright_meetup.links import channel_of_series, guest_role, host_role, people, series_of_event
 from keywright_meetup.schema import (
     ChannelId,
     DiscordChannels,
@@ -29,6 +28,11 @@ from keywright_meetup.schema import (
     SeriesId,
     TypeOfSeries,
     UserTokens,
+    channel_of_series,
+    guest_role,
+    host_role,
+    people,
+    series_of_event,
 )
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from browsing import Chromium
 from keywright import connect
-from keywright_meetup.schema import DiscordUserOf, MeetupLinking, UserTokens
+from keywright_meetup.schema import DiscordUserOfMeetupUser, MeetupLinking, UserTokens
 from keywright_service.testing.http_server import HttpServer
 
 from ..meetup_bots import Person, RunningBot, Surroundings
@@ -49,7 +49,7 @@ def someone(around: Surroundings) -> Person:
 
 def partner_of(around: Surroundings, person: Person) -> int | None:
     with connect(around.redis_url) as db:
-        return db.run(DiscordUserOf(person.meetup).get())
+        return db.run(DiscordUserOfMeetupUser(person.meetup).get())
 
 
 async def shoot(page: Page, name: str) -> None:

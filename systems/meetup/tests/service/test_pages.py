@@ -12,7 +12,7 @@ import pytest
 from keywright import connect
 from keywright.testing.runs import Raw
 from keywright_meetup import account_links as linking
-from keywright_meetup.schema import Csrf, DiscordUserOf, MeetupLinking, UserTokens
+from keywright_meetup.schema import Csrf, DiscordUserOfMeetupUser, MeetupLinking, UserTokens
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.oauth import Flow, OAuthClient
 from keywright_meetup.service.pages import LinkingPages
@@ -53,7 +53,7 @@ def allow(browser: httpx.Client, consent: str) -> str:
 
 def partner_of(around: Surroundings, person: Person) -> int | None:
     with connect(around.redis_url) as db:
-        return db.run(DiscordUserOf(person.meetup).get())
+        return db.run(DiscordUserOfMeetupUser(person.meetup).get())
 
 
 def test_the_cookie_is_for_this_flow_only_and_out_of_reach_of_scripts(
