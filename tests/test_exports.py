@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pkgutil
 import subprocess
 import sys
+from types import ModuleType
 
 import keywright
 import keywright.engine
 import keywright.keyspace
+import keywright.tools
 
 
 def _sorted_as_ruff_does(names: list[str]) -> list[str]:
@@ -27,8 +30,15 @@ def test_exports_are_those_of_the_keyspace_and_the_engine() -> None:
 
 
 def test_exports_are_sorted() -> None:
-    for package in (keywright, keywright.keyspace, keywright.engine):
+    for package in (keywright, keywright.keyspace, keywright.engine, keywright.tools):
         assert list(package.__all__) == _sorted_as_ruff_does(list(package.__all__))
+
+
+def test_a_tool_is_not_hidden_by_the_module_of_its_name() -> None:
+    found = [getattr(keywright.tools, name) for name in keywright.tools.__all__]
+    assert [each for each in found if isinstance(each, ModuleType)] == []
+    modules = {module.name for module in pkgutil.iter_modules(keywright.tools.__path__)}
+    assert modules & set(keywright.tools.__all__) == set()
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keywright.tools.audit import audit
+    from keywright.tools.audit import Options as AuditOptions
+    from keywright.tools.audit import audit as audit_database
     from keywright.tools.check import prove
     from keywright.tools.docs.asyncapi import Channel, Channels, Parameter
     from keywright.tools.migrate import (
@@ -29,9 +30,10 @@ if TYPE_CHECKING:
     from keywright.tools.model import Model
     from keywright.tools.plugins import load_model
     from keywright.tools.purger import count, purge
-    from keywright.tools.repair import repair
+    from keywright.tools.repair import repair as repair_database
 
 __all__ = [
+    "AuditOptions",
     "Bookmark",
     "Channel",
     "Channels",
@@ -46,39 +48,41 @@ __all__ = [
     "Refusal",
     "Result",
     "Route",
-    "audit",
+    "audit_database",
     "convert_all",
     "count",
     "load_model",
     "prove",
     "purge",
-    "repair",
+    "repair_database",
     "sweep",
 ]
 
+# Never the name of a submodule: importing that would put the module in the place of the function.
 _HOMES = {
-    "Bookmark": "migrate",
-    "Channel": "docs.asyncapi",
-    "Channels": "docs.asyncapi",
-    "Conversion": "migrate",
-    "Counts": "migrate",
-    "Model": "model",
-    "Options": "migrate",
-    "Pace": "migrate",
-    "Page": "migrate",
-    "Parameter": "docs.asyncapi",
-    "Progress": "migrate",
-    "Refusal": "migrate",
-    "Result": "migrate",
-    "Route": "migrate",
-    "audit": "audit",
-    "convert_all": "migrate",
-    "count": "purger",
-    "load_model": "plugins",
-    "prove": "check",
-    "purge": "purger",
-    "repair": "repair",
-    "sweep": "migrate",
+    "AuditOptions": ("audit", "Options"),
+    "Bookmark": ("migrate", "Bookmark"),
+    "Channel": ("docs.asyncapi", "Channel"),
+    "Channels": ("docs.asyncapi", "Channels"),
+    "Conversion": ("migrate", "Conversion"),
+    "Counts": ("migrate", "Counts"),
+    "Model": ("model", "Model"),
+    "Options": ("migrate", "Options"),
+    "Pace": ("migrate", "Pace"),
+    "Page": ("migrate", "Page"),
+    "Parameter": ("docs.asyncapi", "Parameter"),
+    "Progress": ("migrate", "Progress"),
+    "Refusal": ("migrate", "Refusal"),
+    "Result": ("migrate", "Result"),
+    "Route": ("migrate", "Route"),
+    "audit_database": ("audit", "audit"),
+    "convert_all": ("migrate", "convert_all"),
+    "count": ("purger", "count"),
+    "load_model": ("plugins", "load_model"),
+    "prove": ("check", "prove"),
+    "purge": ("purger", "purge"),
+    "repair_database": ("repair", "repair"),
+    "sweep": ("migrate", "sweep"),
 }
 
 if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
@@ -86,4 +90,5 @@ if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ou
     def __getattr__(name: str) -> Any:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        module, attribute = _HOMES[name]
+        return getattr(import_module(f"{__name__}.{module}"), attribute)
