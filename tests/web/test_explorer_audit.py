@@ -80,7 +80,7 @@ def test_a_finding_is_repaired_after_its_plan_was_shown(
     with exploring_sample(redis_url, "meetup", write=True, undo=tmp_path / "undo") as explored:
         _break(raw)
         plan, done, *left = chromium.visit(repair)
-    assert plan.startswith("complete meetup_event:e1:event_series")
+    assert plan.startswith("fix meetup_event:e1:event_series")
     assert done.startswith("Done.")
     assert left == ["KW101", "KW204", "KW301"]
     assert raw("SISMEMBER", BROKEN, "e1") == 1

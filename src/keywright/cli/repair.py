@@ -80,7 +80,7 @@ def repair(
         to = undo_to or Path(f"keywright-undo-{datetime.now():%Y%m%d-%H%M%S}.jsonl")
         done = asyncio.run(_repaired(loaded, target, prefix, options, codes, plan, to))
         _print_result(done)
-        if done.left or done.failed:
+        if done.left or done.failed or done.waiting:
             raise typer.Exit(1)
         return
     with TemporaryDirectory(prefix="keywright-") as folder:
@@ -149,7 +149,8 @@ def _show(plan: Plan, *, show_ids: bool) -> None:
             if show_ids
             else masked_name(step.template, step.name)
         )
-        typer.echo(f"  {step.action:12} {name}  ({step.code}: {step.reason})")
+        does = f"; {step.does}" if step.does else ""
+        typer.echo(f"  {step.action:12} {name}  ({step.code}: {step.reason}{does})")
     for code, count, why in plan.reasons():
         typer.echo(f"left: {count} of {code}, {why}")
     if plan.steps:
@@ -161,6 +162,8 @@ def _print_result(done: Repair) -> None:
     typer.echo(f"{done.steps} steps in {done.rounds} rounds: {listing}")
     if done.overtaken:
         typer.echo(f"{done.overtaken} steps were overtaken: what they were for had changed")
+    if done.waiting:
+        typer.echo(f"{done.waiting} steps wait for what was completed to be audited: repair again")
     for template, why in done.failed:
         typer.echo(f"left: {template}: {why}")
     for code, count in sorted(done.left.items()):

@@ -18,8 +18,9 @@ from keywright.tools.audit.findings import CODES, Code, Finding
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.audit.tally import Tally
 from keywright.tools.audit.walk import Options, Progress, Walk
-from keywright.tools.repair.plan import REMOVABLE, Step, make_plan
+from keywright.tools.repair.plan import make_plan
 from keywright.tools.repair.repairer import Outcome, Repairer
+from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import UndoFile
 
 __all__ = ["Auditing", "Group", "Proposal", "finding_id"]
@@ -102,12 +103,24 @@ class Auditing:
         return next((each for each in self._kept() if finding_id(each) == identity), None)
 
     async def propose(self, finding: Finding) -> Proposal:
-        """The plan of one finding's repair. Changes nothing."""
+        """Return the plan of one finding's repair. Changes nothing.
+
+        Findings of relations and invariants are planned together with the others that were kept, so that
+        those which contradict each other are seen.
+        """
+        others = [each for each in self._kept() if each.link and each != finding] if finding.link else []
+        matcher = Matcher(self.spaces, self.db.context)
         with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "plan"
             plan = await make_plan(
-                self.db, "explorer", [finding], Path(folder) / "plan", frozenset({finding.code})
+                self.db, matcher, "explorer", [finding, *others], path, frozenset({finding.code})
             )
-            return Proposal(finding, list(plan.steps_in_order()), finding.code in REMOVABLE)
+            steps = [
+                step
+                for step in plan.steps_in_order()
+                if (step.code, step.name, step.member) == (finding.code, finding.name, finding.member)
+            ]
+        return Proposal(finding, steps, any(step.loses_data for step in steps))
 
     async def repair(self, proposal: Proposal) -> list[Outcome]:
         """Apply a plan, writing down how to undo it; the finding is forgotten once it is done."""

@@ -79,6 +79,18 @@ _EXPLANATIONS = {
         "The value is too large to be read during an audit, so it was not checked.",
         "Look at it yourself, and ask whether one key is the right place for so much.",
     ),
+    "KW601": Explanation(
+        "A rule that the model declares does not hold here. The reason begins with the name of the rule.",
+        "A repair does what the model's own rule says, where it has one for this case.",
+    ),
+    "KW602": Explanation(
+        "The model allows this state, but asks for it to be reported.",
+        "Nothing needs to be done. Look whether it is meant to be so.",
+    ),
+    "KW603": Explanation(
+        "A rule of the model could not be checked here: a value that it depends on cannot be read.",
+        "Repair that value first: another finding names it.",
+    ),
 }
 
 

@@ -45,6 +45,7 @@ from keywright.keyspace.commits.journal import recover
 from keywright.keyspace.composition import atomic, gather, gather_list
 from keywright.keyspace.context import Binding, Context, preview
 from keywright.keyspace.expiry import Expiry, expires_at, expires_in
+from keywright.keyspace.invariants import Fix, Invariant, Violation, invariant
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import (
     Claim,
@@ -104,12 +105,14 @@ __all__ = [
     "EpochSeconds",
     "Expiry",
     "Finding",
+    "Fix",
     "Flag",
     "FreeText",
     "Hex",
     "Id",
     "IdOf",
     "Int64",
+    "Invariant",
     "Json",
     "Key",
     "Keyring",
@@ -143,6 +146,7 @@ __all__ = [
     "Upgrade",
     "Value",
     "Verbatim",
+    "Violation",
     "Zstd",
     "atomic",
     "before_first",
@@ -154,6 +158,7 @@ __all__ = [
     "gather",
     "gather_list",
     "index",
+    "invariant",
     "literal",
     "many_to_many",
     "many_to_one",

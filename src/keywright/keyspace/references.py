@@ -68,6 +68,7 @@ def refers(source: type[Key], target: type[Key], ids: Ids, *, name: str, require
 
     `ids(key, value)` gives what the constructor of `target` takes: a variable, or a tuple of several.
     For a Map, Set or SortedSet it gives pairs: that, and the field or member that must be in it. Values
-    are as `get`, `members`, `all` or `range` return them; a large collection comes in parts.
+    are as `get`, `members`, `all` or `range` return them; a large collection comes in parts, and None stands
+    for a sealed value that cannot be opened.
     """
     return Reference(source, target, ids, name=name, required=required)

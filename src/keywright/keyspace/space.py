@@ -11,6 +11,7 @@ from keywright.keyspace.context import Binding, Context
 
 if TYPE_CHECKING:
     from keywright.keyspace.expiry import Expiry
+    from keywright.keyspace.invariants import Invariant
     from keywright.keyspace.key import Key
     from keywright.keyspace.references import Reference
     from keywright.keyspace.relations import Link
@@ -36,6 +37,7 @@ class Keyspace:
         self.keys: list[type[Key]] = []
         self.links: list[Link] = []
         self.references: list[Reference] = []
+        self.invariants: list[Invariant] = []
 
     def bind(
         self,

@@ -99,6 +99,7 @@ def _space(old: SpaceDescription, new: SpaceDescription) -> Iterator[Change]:
     for added in (key for key in new.keys if id(key) not in known):
         yield Change(Severity.COMPATIBLE, added.template, "is new")
     yield from _links(old, new)
+    yield from _invariants(old, new)
 
 
 def _matched(old: SpaceDescription, new: SpaceDescription) -> list[tuple[KeyDescription, KeyDescription]]:
@@ -215,6 +216,22 @@ def _links(old: SpaceDescription, new: SpaceDescription) -> Iterator[Change]:
             )
     for name in (name for name in before if name not in after):
         yield Change(Severity.CAUTION, name, "is not kept any more: its sides may now disagree")
+
+
+def _invariants(old: SpaceDescription, new: SpaceDescription) -> Iterator[Change]:
+    before = {each.name: each for each in old.invariants}
+    after = {each.name: each for each in new.invariants}
+    for name in (name for name in after if name not in before):
+        yield Change(
+            Severity.CAUTION,
+            name,
+            "a new invariant: stored data may break it",
+            "Look for violations with keywright audit.",
+        )
+    for name in (name for name in before if name not in after):
+        yield Change(Severity.CAUTION, name, "the invariant is not checked any more")
+    for name in (name for name in after if name in before and after[name] != before[name]):
+        yield Change(Severity.COMPATIBLE, name, "the invariant is declared otherwise")
 
 
 def _kept(link: LinkDescription) -> tuple[str | None, ...]:

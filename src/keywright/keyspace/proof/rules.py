@@ -161,6 +161,13 @@ def references_lead_somewhere(space: Keyspace) -> Iterator[Finding]:
             )
 
 
+def invariants_are_checked(space: Keyspace) -> Iterator[Finding]:
+    """Each invariant has the function that checks it."""
+    for each in space.invariants:
+        if not each.checked:
+            yield Finding("unchecked-invariant", each.name, "it is declared, but no function checks it")
+
+
 def slots_are_known(space: Keyspace) -> Iterator[Finding]:
     """Each relation commits in one slot, or is noted as going through the journal on a cluster."""
     for link in space.links:
@@ -182,6 +189,7 @@ PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     parts_belong,
     expiries_fit,
     references_lead_somewhere,
+    invariants_are_checked,
     slots_are_known,
 )
 

@@ -44,6 +44,9 @@ _ALL = (
     Code("KW405", "missing-index", "a record that its index does not name"),
     Code("KW501", "over-budget", "more bytes than the budget allows"),
     Code("KW502", "unread", "a value too large to be read", "note"),
+    Code("KW601", "invariant", "an invariant of the model that does not hold"),
+    Code("KW602", "unusual", "a state that the model allows and wants reported", "note"),
+    Code("KW603", "unchecked", "an invariant that could not be checked", "note"),
 )
 CODES: dict[str, Code] = {code.code: code for code in _ALL}
 _BY_WORD = {code.word: code for code in _ALL}
@@ -62,7 +65,8 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     `name` is the key's full name; `member` the stored bytes of the entry concerned, where there is one;
     `other` the key on the other side of a relation or reference, `field` what is missing inside it. All
-    of these are ids: show them with `show_ids` only.
+    of these are ids: show them with `show_ids` only. `link` is the name of the relation, reference or
+    invariant concerned.
     """
 
     code: str
@@ -79,6 +83,11 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def kind(self) -> Code:
         return CODES[self.code]
+
+    @property
+    def invariant(self) -> str | None:
+        """The name of the invariant that a finding is about."""
+        return self.link if self.code.startswith("KW6") else None
 
     @property
     def identity(self) -> tuple[str, bytes, bytes | None, str]:

@@ -138,6 +138,13 @@ class Matcher:
                 return known
         return None
 
+    def key(self, name: bytes) -> Any:
+        """Return the key of a name. Raise ValueError if no template matches it."""
+        known = self.match(name)
+        if known is None:
+            raise ValueError("no template matches its name any more")
+        return known.key(name)
+
     def grouped(self, names: list[bytes]) -> tuple[dict[Known, list[bytes]], list[bytes]]:
         """Many names by their templates, and those that none matches.
 

@@ -65,6 +65,13 @@ class Obligations:
         for raised in self._raised.get(type(key), ()):
             yield from raised(key, value)
 
+    def of_sealed(self, key: Key) -> list[Obligation]:
+        """Return what must hold because a key is there whose value cannot be opened."""
+        try:
+            return list(self.of(key, None))
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return []  # a declared function reads the value
+
     def _relate(self, link: Link) -> None:
         if isinstance(link, Index):
             self._add(link.of, self._listed(link, link.by))

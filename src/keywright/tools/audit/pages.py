@@ -9,10 +9,11 @@ from typing import Any
 from keywright.engine import AsyncDatabase
 from keywright.engine.node_calls import Batch
 from keywright.engine.nodes import At, NodeReader
-from keywright.keyspace import Keyspace
+from keywright.keyspace import Key, Keyspace
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.wires import Reply, Wire
 from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.invariants import Examined, Invariants
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
 from keywright.tools.audit.obligations import Obligation, Obligations
 from keywright.tools.audit.page_reader import (
@@ -44,6 +45,7 @@ class Judge:
         self.entries = entries
         self.matcher = Matcher(spaces, db.context)
         self.obligations = Obligations(spaces, db.context)
+        self.invariants = Invariants(db, spaces)
         self._db = db
         self._checkers = {known: Checker(known.kind, db.context) for known in self.matcher.known}
         self._turn = 0
@@ -163,6 +165,7 @@ class _Bench:
         self._tally = tally
         self._findings = findings
         self._raised: list[Obligation] = []
+        self._examined: list[Examined] = []
 
     async def judge(self, known: Known, reading: Reading) -> None:
         measure = self._tally.measure(known.template.source)
@@ -181,12 +184,14 @@ class _Bench:
         self._timed(known, reading, values, strange)
 
     def _needs_values(self, checker: Checker) -> bool:
-        return checker.needs_value_for_expiry or self._judge.obligations.concern(checker.kind)
+        return checker.needs_value_for_expiry or self._is_related(checker.kind)
 
     async def settle(self) -> None:
-        """Find out which of the obligations that were raised are not met."""
-        self._findings += await self._judge.unmet(self._raised, self._nodes)
-        self._raised = []
+        """Find out which of the obligations that were raised are not met, and which invariants are broken."""
+        raised, examined = self._raised, self._examined
+        self._raised, self._examined = [], []
+        self._findings += await self._judge.unmet(raised, self._nodes)
+        self._findings += await self._judge.invariants.broken(examined, self._findings)
 
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         """The value of one key, all of its pages judged."""
@@ -225,11 +230,18 @@ class _Bench:
         checked = checker.check(lambda: known.key(name), stored)
         for problem in checked.problems:
             self._found(known, name, problem)
-        if checked.value is not UNSET and self._judge.obligations.concern(known.kind):
-            self._raised += self._judge.obligations.of(known.key(name), checked.value)
-            if len(self._raised) >= MOST_RAISED:
+        if checked.value is not UNSET and self._is_related(known.kind):
+            key = known.key(name)
+            self._raised += self._judge.obligations.of(key, checked.value)
+            self._examined += self._judge.invariants.of(key, checked.value)
+            if len(self._raised) + len(self._examined) >= MOST_RAISED:
                 await self.settle()
+        elif known.kind._sealed and not checked.problems:
+            self._raised += self._judge.obligations.of_sealed(known.key(name))
         return checked.value
+
+    def _is_related(self, kind: type[Key]) -> bool:
+        return self._judge.obligations.concern(kind) or self._judge.invariants.concern(kind)
 
     async def _types(self, known: Known, names: list[bytes]) -> None:
         """What stands under names whose value could not be read as declared; nothing, if they are gone."""

@@ -93,6 +93,7 @@ class Report(NamedTuple):
         }
 
     def _described(self, finding: Finding) -> dict[str, Any]:
+        named = {} if finding.invariant is None else {"invariant": finding.invariant}
         return {
             "code": finding.code,
             "word": CODES[finding.code].word,
@@ -101,4 +102,5 @@ class Report(NamedTuple):
             "key": finding.shown_name(show_ids=self.show_ids),
             "reason": finding.shown_reason(show_ids=self.show_ids),
             "page": CODES[finding.code].page,
+            **named,
         }

@@ -159,7 +159,7 @@ class Checker:
     def _record(self, key: Any, stored: Mapping[bytes, bytes]) -> Checked:
         fields = key._own_fields()
         problems = list(self._members(fields, stored))
-        if problems or (self.kind._sealed and not self.can_open):
+        if problems or (not self.can_open and any(map(is_sealed, stored.values()))):
             return Checked(UNSET, problems)
         return Checked(fields.read(self._opened(stored)))
 

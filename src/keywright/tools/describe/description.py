@@ -16,9 +16,11 @@ from keywright.keyspace.alphabets import Alphabet, Derived
 from keywright.keyspace.context import Binding
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Member, Shape, Union
+from keywright.keyspace.invariants import Invariant
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import List, Map, Record, Set, SortedSet, Stream, Value
 from keywright.keyspace.proof.rules import one_slot
+from keywright.keyspace.references import Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.space import Keyspace
@@ -41,6 +43,7 @@ from keywright.tools.describe.wording import (
 
 __all__ = [
     "ExpiryDescription",
+    "InvariantDescription",
     "KeyDescription",
     "LinkDescription",
     "MemberDescription",
@@ -153,6 +156,19 @@ class ReferenceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether it must lead somewhere."""
 
 
+class InvariantDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A rule over several keys that the model checks, and repairs in its own way."""
+
+    name: str
+    description: str
+    keys: tuple[str, ...] = ()
+    """The keys that it is checked on."""
+    settles: tuple[str, ...] = ()
+    """The relations, and the references by their source, whose findings it decides about."""
+    note: bool = False
+    """Whether a violation is only noted."""
+
+
 class SpaceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     """A keyspace as declared."""
 
@@ -161,6 +177,7 @@ class SpaceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     keys: tuple[KeyDescription, ...]
     links: tuple[LinkDescription, ...] = ()
     references: tuple[ReferenceDescription, ...] = ()
+    invariants: tuple[InvariantDescription, ...] = ()
     prefix: str | None = None
     version: str | None = None
     lead: str = ""
@@ -192,9 +209,24 @@ def describe(space: Keyspace) -> SpaceDescription:
             ReferenceDescription(each.name, each.source.__name__, each.target.__name__, each.required)
             for each in space.references
         ),
+        invariants=tuple(map(_invariant, space.invariants)),
         prefix=space.prefix,
         version=space.version,
         lead=lead,
+    )
+
+
+def _invariant(invariant: Invariant) -> InvariantDescription:
+    settled = [
+        f"{each.name} of {each.source.__name__}" if isinstance(each, Reference) else each.name
+        for each in invariant.settles
+    ]
+    return InvariantDescription(
+        invariant.name,
+        paragraphs(invariant.description),
+        tuple(kind.__name__ for kind in invariant.keys),
+        tuple(settled),
+        invariant.note,
     )
 
 

@@ -71,6 +71,7 @@ def _document(model: ModelDescription) -> Blocks:
         yield from _relations(space)
     if not any(space.links for space in model.spaces):
         yield Paragraph([Text("No relations are declared: no key is kept in step with another.")])
+    yield from _invariants(model)
     for space in model.spaces:
         yield Heading(2, [Text("Keys of "), Code(space.name)], f"keys-{space.name}")
         for key in space.keys:
@@ -109,6 +110,26 @@ def _relations(space: SpaceDescription) -> Blocks:
         yield Bullets([*_sides(link, space)])
         yield Paragraph([Text("On one server: "), *prose(link.on_one_server)])
         yield Paragraph([Text("On a cluster: "), *prose(link.on_a_cluster)])
+
+
+def _invariants(model: ModelDescription) -> Blocks:
+    declared = [(space, each) for space in model.spaces for each in space.invariants]
+    if not declared:
+        return
+    yield Heading(2, [Text("Invariants")], "invariants")
+    yield Paragraph([Text("Rules over several keys. The audit checks them, and a repair follows the model.")])
+    yield Table(
+        ("Invariant", "Says", "Checked on", "Decides about"),
+        [
+            [
+                [Code(each.name)],
+                prose(f"{each.description}{' Only noted.' if each.note else ''}"),
+                joined([[_mentioned(key, space)] for key in each.keys]),
+                [Text(", ".join(each.settles))],
+            ]
+            for space, each in declared
+        ],
+    )
 
 
 def _sides(link: LinkDescription, space: SpaceDescription) -> Iterator[Line]:

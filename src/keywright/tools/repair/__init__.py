@@ -1,8 +1,9 @@
 """Repair of what an audit found: a plan that can be read and saved, its application, and the way back."""
 
-from keywright.tools.repair.plan import Plan, Step, make_plan, read_plan
+from keywright.tools.repair.plan import Plan, make_plan, read_plan
 from keywright.tools.repair.repairer import Outcome
 from keywright.tools.repair.rounds import Repair, repair
+from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import UndoFile, undo
 
 __all__ = [

@@ -8,7 +8,10 @@ that the caller names. A plan is a file of JSON lines, so it can be of any lengt
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
+import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -21,12 +24,16 @@ from keywright.keyspace import gather_list
 from keywright.keyspace.call import Plain
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.matcher import Matcher
 from keywright.tools.repair.fingerprints import fingerprint
+from keywright.tools.repair.fixes import Claims, Decided, Decisions
+from keywright.tools.repair.step import Step
 
 __all__ = ["Plan", "Step", "make_plan", "read_plan"]
 
 DUMP = Operation("repair", b"DUMP", Effect.READ)
 CHUNK = 200
+MOST_REMEMBERED = 100_000
 
 REMOVABLE = frozenset({"KW101", "KW102", "KW201", "KW202", "KW203", "KW205", "KW401"})
 """Findings whose only repair is to remove something; it must be asked for."""
@@ -51,25 +58,12 @@ _LEFT = {
     "KW401": "either side may be wrong; --remove dangling removes what refers",
     "KW501": "a budget is a decision",
     "KW502": "it was not read",
+    "KW601": "the model has no repair for it, or cannot read what that depends on",
+    "KW603": "what it depends on must be repaired first",
 }
-
-
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One repair: what to do to which key, and what it rests on.
-
-    `seen` is the fingerprint of what the key held, for steps that remove it: a key that changed is left.
-    """
-
-    action: str
-    code: str
-    template: str
-    name: bytes
-    reason: str
-    member: bytes | None = None
-    other: bytes | None = None
-    field: bytes | None = None
-    link: str = ""
-    seen: str = ""
+_UNDECIDED = "the model does not decide about it, or cannot read what that depends on"
+UNREPAIRED = frozenset({"KW602"})
+"""Findings that nothing is to be done about."""
 
 
 class Header(msgspec.Struct):
@@ -92,32 +86,67 @@ class Plan(NamedTuple):
 
     def reasons(self) -> list[tuple[str, int, str]]:
         """What was left: code, how many, and why."""
-        return [(code, count, _LEFT.get(code, "")) for code, count in sorted(self.left.items())]
+        return [(code, count, _LEFT.get(code, _UNDECIDED)) for code, count in sorted(self.left.items())]
 
 
 async def make_plan(
-    db: AsyncDatabase, model: str, findings: Iterable[Finding], path: Path, remove: frozenset[str]
+    db: AsyncDatabase,
+    matcher: Matcher,
+    model: str,
+    findings: Iterable[Finding],
+    path: Path,
+    remove: frozenset[str],
 ) -> Plan:
-    """Write the plan for some findings to a file, readable only for its owner: it holds names of keys."""
-    left: dict[str, int] = {}
-    actions: dict[str, int] = {}
-    seen: set[bytes] = set()
-    with owners_file(path) as file:
+    """Write the plan for some findings to a file, readable only for its owner: it holds names of keys.
+
+    Steps that invariants decide come last, and those of them that remove something at the very end: what can
+    be completed is completed first.
+    """
+    left: Counter[str] = Counter()
+    claims = Claims()
+    decisions = Decisions(db, matcher)
+    with owners_file(path) as file, tempfile.TemporaryFile() as spool:
+        lines = _Lines(file)
         file.write(msgspec.json.encode(Header(model)) + b"\n")
-        async for step, code in _planned(db, findings, remove):
-            if step is None:
-                left[code] = left.get(code, 0) + 1
-                continue
-            line = msgspec.json.encode(step) + b"\n"
-            digest = hashlib.blake2b(line, digest_size=16).digest()
-            if digest in seen:
-                continue  # SCAN gave the key twice
-            seen = seen if len(seen) < 100_000 else set()
-            seen.add(digest)
-            file.write(line)
-            actions[step.action] = actions.get(step.action, 0) + 1
-        file.write(msgspec.json.encode(Header(model, sum(actions.values()), left)) + b"\n")
-    return Plan(path, model, sum(actions.values()), left, actions)
+        async for planned, code in _planned(db, decisions, findings, remove):
+            if planned is None:
+                left[code] += 1
+            elif isinstance(planned, Decided):
+                claims.add(planned.claims)
+                spool.write(msgspec.json.encode(planned) + b"\n")
+            else:
+                lines.write(planned)
+        for removing in (False, True):
+            spool.seek(0)
+            for line in spool:
+                step = claims.settled(msgspec.json.decode(line, type=Decided))
+                if step.removes is removing:
+                    lines.write(step)
+        file.write(msgspec.json.encode(Header(model, lines.actions.total(), left)) + b"\n")
+    return Plan(path, model, lines.actions.total(), dict(left), dict(lines.actions))
+
+
+class _Lines:
+    """The steps of a plan as they are written, each once.
+
+    SCAN may give a key twice, and a key may have several findings that one invariant repairs together.
+    """
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.actions: Counter[str] = Counter()
+        self._file = file
+        self._seen: set[bytes] = set()
+
+    def write(self, step: Step) -> None:
+        line = msgspec.json.encode(step) + b"\n"
+        identity = repr((step.link, step.name, step.member)).encode() if step.action == "fix" else line
+        digest = hashlib.blake2b(identity, digest_size=16).digest()
+        if digest in self._seen:
+            return
+        self._seen = self._seen if len(self._seen) < MOST_REMEMBERED else set()
+        self._seen.add(digest)
+        self._file.write(line)
+        self.actions[step.action] += 1
 
 
 def read_plan(path: Path) -> Plan:
@@ -149,26 +178,27 @@ def _steps(path: Path) -> Iterator[Step]:
 
 
 async def _planned(
-    db: AsyncDatabase, findings: Iterable[Finding], remove: frozenset[str]
-) -> AsyncIterator[tuple[Step | None, str]]:
-    chunk: list[Finding] = []
-    for finding in findings:
-        chunk.append(finding)
-        if len(chunk) == CHUNK:
-            for planned in await _chunk(db, chunk, remove):
-                yield planned
-            chunk = []
-    for planned in await _chunk(db, chunk, remove):
-        yield planned
+    db: AsyncDatabase, decisions: Decisions, findings: Iterable[Finding], remove: frozenset[str]
+) -> AsyncIterator[tuple[Step | Decided | None, str]]:
+    wanted = (finding for finding in findings if finding.code not in UNREPAIRED)
+    while chunk := list(itertools.islice(wanted, CHUNK)):
+        for planned in await _chunk(db, decisions, chunk, remove):
+            yield planned
 
 
 async def _chunk(
-    db: AsyncDatabase, findings: Sequence[Finding], remove: frozenset[str]
-) -> list[tuple[Step | None, str]]:
-    whole = [finding for finding in findings if _action(finding, remove) == "remove-key"]
+    db: AsyncDatabase, decisions: Decisions, findings: Sequence[Finding], remove: frozenset[str]
+) -> list[tuple[Step | Decided | None, str]]:
+    settled = [finding for finding in findings if decisions.invariant(finding) is not None]
+    others = [finding for finding in findings if decisions.invariant(finding) is None]
+    whole = [finding for finding in others if _action(finding, remove) == "remove-key"]
     dumps = await db.run(gather_list(Plain(DUMP, (finding.name,), finding.name) for finding in whole))
     seen = {finding.name: fingerprint(dump) for finding, dump in zip(whole, dumps, strict=True) if dump}
-    return [(_step(finding, remove, seen), finding.code) for finding in findings]
+    decided = zip(settled, await decisions.decide(settled), strict=True)
+    return [
+        *((_step(finding, remove, seen), finding.code) for finding in others),
+        *((decision, finding.code) for finding, decision in decided),
+    ]
 
 
 def _step(finding: Finding, remove: frozenset[str], seen: dict[bytes, str]) -> Step | None:

@@ -15,7 +15,7 @@ from keywright.keyspace.commits.checks import Check, absent, equals, exists, has
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.relations import Link, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.wires import Effect, Operation
-from keywright.tools.repair.plan import Step
+from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import Back, UndoFile
 
 __all__ = ["Relinking"]

@@ -25,8 +25,9 @@ from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.audit.value_checks import CLOCK_SLACK_MS, Checker
 from keywright.tools.repair.fingerprints import exact, fingerprint
-from keywright.tools.repair.plan import Step
+from keywright.tools.repair.fixes import FixSteps
 from keywright.tools.repair.relation_repairs import Relinking
+from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import Back, UndoFile, restoring
 
 __all__ = ["Outcome", "Repairer"]
@@ -74,7 +75,7 @@ class Repairer:
         self.matcher = matcher
         self.undo = undo
         links = {link.name: link for space in matcher.spaces for link in space.links}
-        relinking = self._relinking = Relinking(db, links, self._key, undo)
+        relinking = self._relinking = Relinking(db, links, matcher.key, undo)
         self._actions: Mapping[str, Callable[[Step], Awaitable[bool]]] = {
             "remove-key": self._remove_key,
             "remove-entry": self._remove_entry,
@@ -86,6 +87,7 @@ class Repairer:
             "withdraw": relinking.withdraw,
             "list": relinking.enlist,
             "unlist": relinking.unlist,
+            "fix": FixSteps(db, matcher, undo).fix,
         }
 
     async def apply(self, step: Step) -> Outcome:
@@ -101,7 +103,7 @@ class Repairer:
 
     async def _remove_key(self, step: Step) -> bool:
         name = step.name
-        if step.code == "KW401" and self._relinking.keeps(self._key(name)):
+        if step.code == "KW401" and self._relinking.keeps(self.matcher.key(name)):
             return await self._relinking.unrelate(step)
         for _ in range(ATTEMPTS):  # the order of a set may change between two reads
             dump, ttl = await self._dumped(name)
@@ -113,7 +115,7 @@ class Repairer:
         return False
 
     async def _remove_entry(self, step: Step) -> bool:
-        key = self._key(step.name)
+        key = self.matcher.key(step.name)
         assert step.member is not None
         if step.code == "KW401" and self._relinking.keeps(key):
             return await self._relinking.unrelate(step)
@@ -122,7 +124,7 @@ class Repairer:
             return False
         checks = removal.checks
         if step.code == "KW401" and step.other is not None:
-            checks = [*checks, _missing(self._key(step.other), step.field)]
+            checks = [*checks, _missing(self.matcher.key(step.other), step.field)]
         write = commit("repair", checks, [removal.command])
         return await self.undo.run(self.db, write, Back(removal.back, step.name, step.code))
 
@@ -144,7 +146,7 @@ class Repairer:
         return _Removal(_on(key, b"XDEL", entry), [b"XADD", name, entry, *held[0][1]], [])
 
     async def _expire(self, step: Step) -> bool:
-        key, name = self._key(step.name), step.name
+        key, name = self.matcher.key(step.name), step.name
         checker = Checker(type(key), self.db.context)
         value = UNSET
         if checker.needs_value_for_expiry:
@@ -161,7 +163,7 @@ class Repairer:
         return await self.undo.run(self.db, giving, Back(back, name, step.code))
 
     async def _seal(self, step: Step) -> bool:
-        key = self._key(step.name)
+        key = self.matcher.key(step.name)
         field = step.member if key.redis_type == "hash" else None
         read = Plain(GET, (step.name,), step.name)
         if field is not None:
@@ -177,12 +179,12 @@ class Repairer:
         return bool(await self.db.run(commit("seal", [field_equals(key, field, stored)], [write])))
 
     async def _upgrade(self, step: Step) -> bool:
-        return await self._rewritten(step, brought_up_to_date(self._key(step.name)))
+        return await self._rewritten(step, brought_up_to_date(self.matcher.key(step.name)))
 
     async def _move(self, step: Step) -> bool:
         """Bring a key home from a former name, or from the older place of an upgrade."""
         assert step.other is not None
-        successor = self._key(step.other)
+        successor = self.matcher.key(step.other)
         upgrades: tuple[Upgrade, ...] = getattr(successor, "_upgrades", ())
         homes = [kind.made(successor._values) for kind in successor._former]
         older = [upgrade.moved_from(successor) for upgrade in upgrades if upgrade.moved_from]
@@ -209,12 +211,6 @@ class Repairer:
 
     def _name(self, key: Key) -> bytes:
         return self.db.context.name(key)
-
-    def _key(self, name: bytes) -> Any:
-        known = self.matcher.match(name)
-        if known is None:
-            raise ValueError("no template matches its name any more")
-        return known.key(name)
 
 
 def _masked(message: str, step: Step) -> str:

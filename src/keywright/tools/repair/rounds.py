@@ -11,6 +11,7 @@ from typing import IO, NamedTuple
 import msgspec
 
 from keywright.engine import AsyncDatabase
+from keywright.keyspace import recover
 from keywright.tools.audit import Finding, Options, audit
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.model import Model
@@ -25,7 +26,11 @@ SHOWN = 20
 
 
 class Repair(NamedTuple):
-    """What a repair did: steps by action, steps that were overtaken, what was left, and why."""
+    """What a repair did: steps by action, steps that were overtaken, what was left, and why.
+
+    `waiting` are steps that remove something and were not done, since others of the same plan completed
+    something: whether they are still right is for another audit to say.
+    """
 
     rounds: int
     done: dict[str, int]
@@ -33,6 +38,7 @@ class Repair(NamedTuple):
     failed: list[tuple[str, str]]
     left: dict[str, int]
     undo: Path | None
+    waiting: int = 0
 
     @property
     def steps(self) -> int:
@@ -49,13 +55,18 @@ async def plan_repair(
             # At the primaries: a replica may be behind what an earlier round repaired.
             primaries = options._replace(prefer_replica=False)
             await audit(db, model, primaries, on_finding=lambda finding: _write(file, finding))
-        return await make_plan(db, model.name, _read(spool), path, remove)
+        matcher = Matcher(model.spaces, db.context)
+        return await make_plan(db, matcher, model.name, _read(spool), path, remove)
 
 
 async def repair(
     db: AsyncDatabase, model: Model, options: Options, undo: Path, remove: frozenset[str] = frozenset()
 ) -> Repair:
-    """Repair until an audit finds nothing more that can be, or nothing more changes."""
+    """Repair until an audit finds nothing more that can be, or nothing more changes.
+
+    Commits that a dead process left half done on a cluster are finished or undone first.
+    """
+    await db.run(recover())
     total: Counter[str] = Counter()
     overtaken, failed = 0, list[tuple[str, str]]()
     left: dict[str, int] = {}
@@ -70,7 +81,7 @@ async def repair(
             failed, left, kept = result.failed, plan.left, result.undo or kept
             if not result.steps:
                 break
-    return Repair(rounds, dict(total), overtaken, failed, left, kept)
+    return Repair(rounds, dict(total), overtaken, failed, left, kept, result.waiting)
 
 
 async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -> Repair:
@@ -78,11 +89,16 @@ async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -
     repairer = Repairer(db, Matcher(model.spaces, db.context), UndoFile(undo))
     done: Counter[str] = Counter()
     overtaken, failed = 0, list[tuple[str, str]]()
+    completed = waiting = 0
     try:
         for step in plan.steps_in_order():
+            if step.removes and completed:
+                waiting += 1
+                continue
             outcome = await repairer.apply(step)
             if outcome.state == "done":
                 done[step.action] += 1
+                completed += step.action == "fix" and not step.removes
             elif outcome.state == "overtaken":
                 overtaken += 1
             elif len(failed) < SHOWN:
@@ -90,7 +106,7 @@ async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -
     finally:
         repairer.undo.close()
     kept = undo if repairer.undo.lines else None
-    return Repair(1, dict(done), overtaken, failed, plan.left, kept)
+    return Repair(1, dict(done), overtaken, failed, plan.left, kept, waiting)
 
 
 def _write(file: IO[bytes], finding: Finding) -> None:

@@ -54,4 +54,5 @@ def _result(report: Report, finding: Finding) -> dict[str, Any]:
             {"logicalLocations": [{"name": finding.template, "fullyQualifiedName": name, "kind": "member"}]}
         ],
         "partialFingerprints": {"key/v1": finding.shown_name(show_ids=False)},
+        **({} if finding.invariant is None else {"properties": {"invariant": finding.invariant}}),
     }

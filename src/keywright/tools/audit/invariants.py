@@ -1,0 +1,224 @@
+"""The declared invariants, checked for all keys of a page at once. A violation is confirmed before it counts.
+
+The value of a key comes from its page, and what the check reads beside it a moment later. So a violation is
+looked for a second time, with the value read again from the primary, and reported if it is still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from keywright.engine import AsyncDatabase
+from keywright.errors import KeywrightError, StoredDataError, UsageError
+from keywright.keyspace import (
+    Call,
+    Context,
+    Counter,
+    Keyspace,
+    List,
+    Map,
+    Set,
+    SortedSet,
+    Stream,
+    gather_list,
+)
+from keywright.keyspace.call import Steps, bound_context, procedure
+from keywright.keyspace.invariants import Invariant, Violation
+from keywright.keyspace.key import Key
+from keywright.keyspace.references import Reference
+from keywright.keyspace.wires import Effect, Rounds
+from keywright.tools.audit.findings import Finding
+
+__all__ = ["Examined", "Invariants", "attempted", "examine", "settled_by"]
+
+T = TypeVar("T")
+Settled = dict[tuple[str, str], Invariant]
+
+
+class Examined(NamedTuple):
+    """A key with a value, or a part of one, that an invariant is about."""
+
+    invariant: Invariant
+    key: Key
+    value: Any
+
+
+class Invariants:
+    """The invariants of some keyspaces, as one database has them."""
+
+    def __init__(self, db: AsyncDatabase, spaces: Iterable[Keyspace]) -> None:
+        self._db = db
+        self._of: dict[type[Key], list[Invariant]] = {}
+        spaces = tuple(spaces)
+        self._settled = settled_by(spaces)
+        for space in spaces:
+            for invariant in space.invariants:
+                for kind in invariant.keys:
+                    self._of.setdefault(kind, []).append(invariant)
+
+    def concern(self, kind: type[Key]) -> bool:
+        return kind in self._of
+
+    def of(self, key: Key, value: Any) -> Iterator[Examined]:
+        """Return what is to be examined because this value, or part of a collection, is stored here."""
+        return (Examined(invariant, key, value) for invariant in self._of.get(type(key), ()))
+
+    async def broken(self, examined: Sequence[Examined], known: Iterable[Finding]) -> list[Finding]:
+        """Return the violations, without those that the `known` findings of the same keys say already."""
+        if not examined:
+            return []
+        checks = [each.invariant.violations(each.key, each.value) for each in examined]
+        suspects = list(dict.fromkeys(_suspects(examined, await self._attempts(checks))))
+        again = await self._attempts([examine(*suspect) for suspect in suspects])
+        said = {(self._decides(each), each.name, each.member) for each in known}
+        findings = []
+        for (invariant, key, entry), found in zip(suspects, again, strict=True):
+            if isinstance(found, KeywrightError):
+                findings.append(self._finding("KW603", invariant, key, None, _UNCHECKED))
+            elif found and (invariant, self._db.context.name(key), entry) not in said:
+                code = "KW602" if invariant.note else "KW601"
+                findings.append(self._finding(code, invariant, key, entry, found[0].reason))
+        return findings
+
+    async def _attempts(
+        self, checks: Sequence[Call[list[Violation]]]
+    ) -> list[list[Violation] | KeywrightError]:
+        return await self._db.run(gather_list(map(attempted, checks)))
+
+    def _decides(self, finding: Finding) -> Invariant | None:
+        return self._settled.get((finding.template, finding.link))
+
+    def _finding(
+        self, code: str, invariant: Invariant, key: Key, entry: bytes | None, reason: str
+    ) -> Finding:
+        return Finding(
+            code,
+            type(key)._template.source,
+            self._db.context.name(key),
+            f"{invariant.name}: {reason}",
+            member=entry,
+            link=invariant.name,
+        )
+
+
+_UNCHECKED = "it could not be checked, since a value that it depends on cannot be read"
+
+
+def settled_by(spaces: Iterable[Keyspace]) -> Settled:
+    """Return the invariants that decide about findings, by the finding's template and link."""
+    settled: Settled = {}
+    for space in spaces:
+        for invariant in space.invariants:
+            for each in invariant.settles:
+                kinds = [each.source] if isinstance(each, Reference) else each.keys
+                settled.update({(kind._template.source, each.name): invariant for kind in kinds})
+    return settled
+
+
+@procedure
+def examine(invariant: Invariant, key: Key, entry: bytes | None) -> Steps[list[Violation]]:
+    """Read a key, or one entry of it, and return the violations that concern the key, or the entry."""
+    context = yield bound_context()
+    binding = context.bindings.get(key.declaration.space)
+    if key.declaration.sealed and (binding is None or binding.keyring is None):
+        value, there = None, (yield key.exists())
+    else:
+        value = yield _stored(key, entry)
+        there = value is not None
+    if not there:
+        return []
+    found = yield invariant.violations(key, value)
+    return [each for each in found if entry_of(key, each) == entry]
+
+
+@procedure
+def attempted(check: Call[list[Violation]]) -> Steps[list[Violation] | KeywrightError]:
+    """Run a check without writing anything. A value that it cannot read is its result instead of raised."""
+    result: list[Violation] | KeywrightError = yield OnlyReads(check).attempt()
+    if isinstance(result, KeywrightError) and not isinstance(result, StoredDataError | CheckWritesError):
+        raise result
+    return result
+
+
+def entry_of(key: Key, violation: Violation) -> bytes | None:
+    """Return the stored form of the entry that a violation is about, None where it is about the key."""
+    if violation.member is None:
+        return None
+    declared = key.declaration
+    return (
+        declared.encode_field(violation.member) if isinstance(key, Map) else declared.encode(violation.member)
+    )
+
+
+class CheckWritesError(UsageError):
+    """A check that would write."""
+
+
+class OnlyReads(Call[T]):
+    """A call that is refused when it comes to a command that may write: an audit changes nothing.
+
+    Most calls that read send nothing else. Reading a value of an older shape upgrades it, and reading a key
+    whose expiry slides renews that.
+    """
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: Call[T]) -> None:
+        self.call = call
+
+    @property
+    def one_round(self) -> bool:
+        return False
+
+    def rounds(self, context: Context) -> Rounds[T]:
+        rounds = self.call.rounds(context.literal())  # a key is not moved from its former name either
+        try:
+            wires = next(rounds)
+            while True:
+                for wire in wires:
+                    if wire.operation.effect is not Effect.READ:
+                        raise CheckWritesError(f"{wire.operation.name!r} on {wire.name!r} may write.")
+                wires = rounds.send((yield wires))
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+
+def _suspects(
+    examined: Iterable[Examined], results: Iterable[list[Violation] | KeywrightError]
+) -> Iterator[tuple[Invariant, Key, bytes | None]]:
+    for (invariant, key, _), result in zip(examined, results, strict=True):
+        if isinstance(result, KeywrightError):
+            yield invariant, key, None
+            continue
+        yield from ((invariant, key, entry_of(key, violation)) for violation in result)
+
+
+def _stored(key: Any, entry: bytes | None) -> Call[Any]:
+    """Return the call that reads a value, or one entry of it, in the form that checks get."""
+    if entry is None:
+        if isinstance(key, Set):
+            return key.members().map(lambda members: list(members) or None)
+        if isinstance(key, Map):
+            return key.all().map(lambda entries: entries or None)
+        if isinstance(key, SortedSet | List | Stream):
+            return key.range().map(lambda entries: entries or None)
+        if isinstance(key, Counter):
+            return _counted(key)
+        whole: Call[Any] = key.get()
+        return whole
+    if isinstance(key, Map):
+        field = key._field.decode(entry)
+        return key.get(field).map(lambda value: None if value is None else {field: value})
+    member = key.declaration.decode(entry)
+    if isinstance(key, SortedSet):
+        return key.score(member).map(lambda score: None if score is None else [(member, score)])
+    there: Call[bool] = key.has(member)
+    return there.map(lambda found: [member] if found else None)
+
+
+@procedure
+def _counted(key: Counter) -> Steps[int | None]:
+    """A counter that does not exist reads as 0."""
+    return (yield key.get()) if (yield key.exists()) else None

@@ -1,0 +1,168 @@
+"""How the writes of a commit are taken back: read before they are applied, one command for each.
+
+Where a whole key goes, the commit also checks that the key is still what was kept of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from keywright.engine import AsyncDatabase
+from keywright.keyspace import gather, gather_list
+from keywright.keyspace.call import Plain, Steps, procedure
+from keywright.keyspace.commits.checks import Check, Work, absent, equals, exists, hash_is, members_are
+from keywright.keyspace.wires import Effect, Operation
+from keywright.tools.repair.undo import Back, restoring
+
+__all__ = ["reversed_writes"]
+
+RENEWING = frozenset({b"PEXPIRE", b"PEXPIREAT"})  # the expiry of what is written: nothing is lost by it
+WHOLE = frozenset({b"UNLINK", b"DEL"})
+READS: dict[bytes, bytes] = {
+    b"SADD": b"SMISMEMBER",
+    b"SREM": b"SMISMEMBER",
+    b"HSET": b"HMGET",
+    b"HDEL": b"HMGET",
+    b"ZADD": b"ZMSCORE",
+    b"ZREM": b"ZMSCORE",
+}
+
+CONTENT = {b"string": b"GET", b"set": b"SMEMBERS", b"hash": b"HGETALL"}
+
+Key = Callable[[bytes], Any]
+
+
+class Before(NamedTuple):
+    """A key as it was before a commit."""
+
+    dump: bytes | None
+    ttl_ms: int
+    content: Any
+    """The bytes of a string, the members of a set, the fields of a hash; None for others."""
+
+    def still(self, key: Any) -> Check:
+        """Return the check that the key has not changed, as far as one script can tell."""
+        if self.dump is None:
+            return absent(key)
+        if isinstance(self.content, bytes):
+            return equals(key, self.content)
+        if isinstance(self.content, dict):
+            return hash_is(key, self.content)
+        return exists(key) if self.content is None else members_are(key, self.content)
+
+
+async def reversed_writes(
+    db: AsyncDatabase, work: Work, key: Key, code: str
+) -> tuple[list[Back], list[Check]]:
+    """Return what takes the writes back, and the checks that it still does when they are applied.
+
+    Raise ValueError if a write cannot be taken back.
+    """
+    writes = [
+        (work.names[index], verb, arguments)
+        for index, (verb, *arguments) in work.writes
+        if verb not in RENEWING
+    ]
+    _require_reversible(writes)
+    states = await db.run(gather_list(_before(*each) for each in writes))
+    backs: list[Back] = []
+    checks: list[Check] = []
+    for (name, verb, arguments), state in zip(writes, states, strict=True):
+        if verb in WHOLE:
+            checks.append(state.still(key(name)))
+            backs += [] if state.dump is None else [restoring(name, code, state.dump, state.ttl_ms)]
+        elif verb == b"SET":
+            backs += _unset(name, arguments[0], state, code)
+        else:
+            undone = _BACKS[verb](name, _entries(verb, arguments), state)
+            backs += [Back(words, name, code) for words in undone]
+    return backs, checks
+
+
+def _require_reversible(writes: Sequence[tuple[bytes, bytes, list[bytes]]]) -> None:
+    names = [name for name, _, _ in writes]
+    for name, verb, _ in writes:
+        if verb not in (*WHOLE, b"SET", *READS):
+            raise ValueError(f"its repair sends {verb.decode()}, which cannot be taken back")
+        if verb in WHOLE and names.count(name) > 1:
+            raise ValueError("its repair deletes a key and writes it too, which cannot be taken back")
+
+
+@procedure
+def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Any]:
+    """Read what a write will change: the entries that it names, or the whole key."""
+    if verb in READS:
+        return (yield _read(READS[verb], name, *_entries(verb, arguments)))
+    kind, dump, ttl = yield gather(_read(b"TYPE", name), _read(b"DUMP", name), _read(b"PTTL", name))
+    content: Any = (yield _read(CONTENT[kind], name)) if kind in CONTENT else None
+    if kind == b"hash":
+        flat = iter(content)
+        content = dict(zip(flat, flat, strict=True))
+    return Before(dump, ttl, content)
+
+
+def _unset(name: bytes, written: bytes, before: Before, code: str) -> list[Back]:
+    """What was there before a SET comes back; of another type, once the string is gone."""
+    if isinstance(before.content, bytes):
+        return [Back([b"SET", name, before.content], name, code, wrote=written)]
+    gone = Back([b"UNLINK", name], name, code, wrote=written)
+    return [gone] if before.dump is None else [restoring(name, code, before.dump, before.ttl_ms), gone]
+
+
+def _entries(verb: bytes, arguments: Sequence[bytes]) -> list[bytes]:
+    """The members or fields that a command is about."""
+    if verb == b"HSET":
+        return list(arguments[::2])
+    if verb == b"ZADD":
+        pairs = arguments[len(arguments) % 2 :]
+        return list(pairs[1::2])
+    return list(arguments)
+
+
+def _added(name: bytes, entries: Sequence[bytes], held: Sequence[int]) -> list[list[bytes]]:
+    new = [entry for entry, there in zip(entries, held, strict=True) if not there]
+    return [[b"SREM", name, *new]] if new else []
+
+
+def _removed(name: bytes, entries: Sequence[bytes], held: Sequence[int]) -> list[list[bytes]]:
+    old = [entry for entry, there in zip(entries, held, strict=True) if there]
+    return [[b"SADD", name, *old]] if old else []
+
+
+def _fields_set(name: bytes, fields: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
+    return [
+        [b"HDEL", name, field] if value is None else [b"HSET", name, field, value]
+        for field, value in zip(fields, held, strict=True)
+    ]
+
+
+def _fields_dropped(name: bytes, fields: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
+    kept = [(field, value) for field, value in zip(fields, held, strict=True) if value is not None]
+    return [[b"HSETNX", name, field, value] for field, value in kept]
+
+
+def _scored(name: bytes, members: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
+    return [
+        [b"ZREM", name, member] if score is None else [b"ZADD", name, score, member]
+        for member, score in zip(members, held, strict=True)
+    ]
+
+
+def _unscored(name: bytes, members: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
+    kept = [(member, score) for member, score in zip(members, held, strict=True) if score is not None]
+    return [[b"ZADD", name, b"NX", score, member] for member, score in kept]
+
+
+_BACKS: dict[bytes, Callable[[bytes, Sequence[bytes], Any], list[list[bytes]]]] = {
+    b"SADD": _added,
+    b"SREM": _removed,
+    b"HSET": _fields_set,
+    b"HDEL": _fields_dropped,
+    b"ZADD": _scored,
+    b"ZREM": _unscored,
+}
+
+
+def _read(verb: bytes, name: bytes, *operands: bytes) -> Plain:
+    return Plain(Operation("repair", verb, Effect.READ), (name, *operands), name)
