@@ -7,6 +7,7 @@ redis-py pipelines, nothing compared.
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -17,12 +18,13 @@ from time import perf_counter
 import redis
 
 from benchmarks.measuring import Contest, Figure, Result, Sampler, blocking
-from keywright import Database, RoundTrip, connect, gather_list
+from keywright import Database, RoundTrip, aconnect, connect, gather_list
 from keywright.testing import RedisServer
+from keywright.tools import audit_database
 from keywright_meetup.account_links import link
 from keywright_meetup.event_sync import Synced, sync
 from keywright_meetup.events import Announced
-from keywright_meetup.own_audit import audit
+from keywright_meetup.model import meetup
 from keywright_meetup.schema import EventDetails
 
 EVENTS = 10_000
@@ -80,7 +82,7 @@ def measure(server: RedisServer) -> Iterator[Result]:
         yield Contest(
             "meetup",
             "full audit, keys",
-            blocking(lambda: _sound(db), 1),
+            blocking(lambda: asyncio.run(_sound(server.url)), 1),
             "redis-py, read in pipelines, nothing compared",
             blocking(lambda: _read_everything(client), 1),
             rounds=ROUNDS,
@@ -93,8 +95,9 @@ def _expect(done: Synced, added: int = 0, unchanged: int = 0) -> None:
     assert not done.warnings
 
 
-def _sound(db: Database) -> None:
-    assert audit(db).holds
+async def _sound(url: str) -> None:
+    async with aconnect(url) as db:
+        assert not (await audit_database(db, meetup)).failed
 
 
 def _emptied(client: redis.Redis, work: object) -> Sampler:

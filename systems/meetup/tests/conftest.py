@@ -23,6 +23,11 @@ class Impatient(Random):
 
 
 @pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
 def open_database() -> Iterator[Opener]:
     """Opens databases whose clock is `ahead`; they close with the test."""
     with ExitStack() as opened:

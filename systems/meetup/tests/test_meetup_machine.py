@@ -19,10 +19,10 @@ from keywright_meetup import account_links as linking
 from keywright_meetup import channel_times as expiring
 from keywright_meetup import channels, series
 from keywright_meetup import intents as provisioning
-from keywright_meetup import own_repair as repairing
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import sync
 from keywright_meetup.schema import SeriesOfChannel, SeriesOfEvent, meetup
+from keywright_meetup.vacuum import vacuum
 from kinship import Mortal, recover_all
 from writers_at_once import FAULTS, WRITERS, Death, Stage, WritersAtOnce, deaths, play
 
@@ -126,7 +126,7 @@ DEEDS: dict[str, Callable[[Deed], Call[Any]]] = {
     "extend": lambda deed: expiring.extend(deed.one, NOW + deed.two * DAY),
     "remind": lambda deed: expiring.claim_reminder(deed.one, "campaign", NOW + 9 * DAY),
     "end": lambda deed: expiring.end(deed.one, NOW + 9 * DAY),
-    "vacuum": lambda _: repairing.vacuum(NOW + 9 * DAY),
+    "vacuum": lambda _: vacuum(NOW + 9 * DAY),
 }
 
 IDS = st.integers(1, 3)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
-from keywright import RoundTrip, Secret
+from keywright import RoundTrip, Secret, aconnect
 from keywright.errors import TakenError
+from keywright.tools import AuditOptions, audit_database, repair_database
 from keywright_meetup import account_links as linking
 from keywright_meetup import channel_times as expiring
 from keywright_meetup import channels
 from keywright_meetup import intents as provisioning
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import sync
-from keywright_meetup.own_audit import audit
-from keywright_meetup.own_repair import repair
+from keywright_meetup.model import meetup
 from keywright_meetup.queries import upcoming_series
 from keywright_meetup.series import remove_event
 from kinship import Mortal
@@ -87,19 +88,27 @@ def test_5_roles_to_be_deleted_are_kept_under_the_documented_name(place: Place) 
     assert place.raw("EXISTS", "orphaned_roles") == 0
 
 
-def test_6_a_vacuum_reads_ids_from_names_without_keys_and_one_by_one_gets(
-    place: Place, open_database: Opener
+@pytest.mark.anyio
+async def test_6_an_audit_reads_ids_from_names_without_keys_and_one_by_one_gets(
+    place: Place, tmp_path: Path
 ) -> None:
     for number in range(300):
         place.raw("SET", f"discord_user:{number}:meetup_user", number + 1000)
     trips: list[RoundTrip] = []
-    found = audit(open_database(place.url, observers=(trips.append,)))
-    assert len(found.findings) == 3 * 300
-    assert len(trips) < 20
+
+    def observe(trip: RoundTrip) -> None:
+        trips.append(trip)
+
     place.raw("CONFIG", "RESETSTAT")
-    assert repair(place.db, apply=True).left == []
+    async with aconnect(place.url, observers=(observe,)) as db:
+        report = await audit_database(db, meetup)
+        assert report.counts == {"KW403": 300, "KW405": 300}
+        assert len(trips) < 20
+        await repair_database(db, meetup, AuditOptions(), tmp_path / "undo")
     assert place.raw.calls_of("keys") == 0
-    assert_invariants(everything(place.raw))
+    stored = everything(place.raw)
+    assert len(stored["meetup_users"]) == 300
+    assert_invariants(stored)
 
 
 def test_6_cleaning_up_a_channel_does_not_forget_its_series_and_the_roles_way_back(place: Place) -> None:

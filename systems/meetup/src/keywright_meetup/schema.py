@@ -30,6 +30,7 @@ from keywright import (
     Value,
     expires_in,
     index,
+    invariant,
     many_to_one,
     one_to_one,
     refers,
@@ -108,10 +109,12 @@ class MeetupEvent(Record[EventDetails], key="meetup_event:<event>", space=meetup
     event: EventId
 
 
-refers(EventGuests, MeetupEvent, lambda key, _: [key.event], name="event")
-refers(EventHosts, MeetupEvent, lambda key, _: [key.event], name="event")
-refers(SeriesOfEvent, MeetupEvent, lambda key, _: [key.event], name="event")
-refers(MeetupEvent, SeriesOfEvent, lambda key, _: [key.event], name="series")
+event_parts = [
+    refers(EventGuests, MeetupEvent, lambda key, _: [key.event], name="event"),
+    refers(EventHosts, MeetupEvent, lambda key, _: [key.event], name="event"),
+    refers(SeriesOfEvent, MeetupEvent, lambda key, _: [key.event], name="event"),
+    refers(MeetupEvent, SeriesOfEvent, lambda key, _: [key.event], name="series"),
+]
 
 
 # Meetup Users
@@ -133,7 +136,7 @@ class UserTokens(Record[Tokens], key="meetup_user:<user>:oauth2_tokens", space=m
     user: MeetupId
 
 
-refers(UserTokens, DiscordUserOfMeetupUser, lambda key, _: [key.user], name="linked user")
+token_owner = refers(UserTokens, DiscordUserOfMeetupUser, lambda key, _: [key.user], name="linked user")
 refers(EventGuests, DiscordUserOfMeetupUser, lambda _, users: users, name="linked guests", required=False)
 refers(EventHosts, DiscordUserOfMeetupUser, lambda _, users: users, name="linked hosts", required=False)
 
@@ -186,8 +189,10 @@ class TypeOfSeries(Value[SeriesType], key="event_series:<series>:type", space=me
 
 tracked_series = index(TypeOfSeries, by=EventSeries)
 
-refers(SeriesEvents, TypeOfSeries, lambda key, _: [key.series], name="type of the series")
-refers(ChannelOfSeries, TypeOfSeries, lambda key, _: [key.series], name="type of the series")
+series_parts = [
+    refers(SeriesEvents, TypeOfSeries, lambda key, _: [key.series], name="type of the series"),
+    refers(ChannelOfSeries, TypeOfSeries, lambda key, _: [key.series], name="type of the series"),
+]
 
 
 # Discord Channels
@@ -235,9 +240,15 @@ class OrphanedChannels(Set[ChannelId], key="orphaned_discord_channels", space=me
     """Channels that the bot made and that Discord has yet to confirm as deleted."""
 
 
-for _part in (SeriesOfChannel, GuestRoleOfChannel, HostRoleOfChannel, RemovedHosts, RemovedUsers):
-    refers(_part, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
-refers(HostRoleOfChannel, GuestRoleOfChannel, lambda key, _: [key.channel], name="guest role")
+channel_parts = [
+    refers(part, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
+    for part in (SeriesOfChannel, RemovedHosts, RemovedUsers)
+]
+role_owners = [
+    refers(GuestRoleOfChannel, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel"),
+    refers(HostRoleOfChannel, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel"),
+    refers(HostRoleOfChannel, GuestRoleOfChannel, lambda key, _: [key.channel], name="guest role"),
+]
 
 
 # Discord Roles
@@ -327,8 +338,10 @@ class DeletionTime(Value[datetime], key="discord_channel:<channel>:deletion_time
     channel: ChannelId
 
 
-for _time in (ExpirationTime, LastReminderTime, DeletionTime):
-    refers(_time, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
+channel_times = [
+    refers(time, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
+    for time in (ExpirationTime, LastReminderTime, DeletionTime)
+]
 
 
 # Additions: ours.
@@ -374,3 +387,44 @@ class TaskLease(Lease, key="lock:meetup_task:<task>", space=meetup):
     """Held by the one bot that runs a task, such as a sync."""
 
     task: Id
+
+
+# Invariants: what holds between any two operations, whoever writes or dies. `invariants.py` has the checks.
+
+linked_people = invariant(
+    "linked-people",
+    "Links of people are mutual and unique; both people are in their index; only linked users have tokens.",
+    settles=[people, token_owner],
+)
+whole_events = invariant(
+    "whole-events",
+    "An event has whole details, a series that knows it and a place in the index, or no key at all.",
+    settles=[series_of_event, *event_parts],
+)
+series_types = invariant(
+    "series-types",
+    "A tracked series has a type, and is a campaign once it has several events.",
+    [SeriesEvents],
+    settles=[tracked_series, *series_parts],
+)
+known_channels = invariant(
+    "known-channels",
+    "A series and its channel are mutual and unique, and the channel is known. "
+    "Removed people and times are those of known channels.",
+    settles=[channel_of_series, *channel_parts, *channel_times],
+)
+roles_in_use = invariant(
+    "roles-in-use",
+    "A known channel and each of its roles are mutual and unique; a host role comes with a guest role; no "
+    "role is of both kinds. Every other role that a key names is an orphan.",
+    [HostRoleOfChannel],
+    settles=[guest_role, host_role, *role_owners],
+)
+unused_orphans = invariant(
+    "unused-orphans",
+    "Orphans are not in use, and those of earlier versions are kept with the others.",
+    [OrphanedChannels, OrphanedRoles, MisnamedOrphans],
+)
+unplaced_channels = invariant(
+    "unplaced-channels", "A known channel belongs to a series.", [DiscordChannels], note=True
+)

@@ -32,6 +32,7 @@ from keywright_meetup.schema import (
     EventId,
     EventSeries,
     MeetupEvent,
+    MeetupEvents,
     OrphanedChannels,
     SeriesEvents,
     SeriesId,
@@ -118,10 +119,11 @@ def remove_event(event: EventId) -> Call[bool]:
     return optimistic(f"remove event {event}", attempt)
 
 
-def event_writes(event: EventId, series: SeriesId) -> Writes:
-    """The writes that leave nothing of an event."""
+def event_writes(event: EventId, series: SeriesId | None) -> Writes:
+    """Return the writes that leave nothing of an event, which belongs to this series."""
+    parted = [MeetupEvents().remove(event)] if series is None else series_of_event.parted(event, series)
     parts = (MeetupEvent(event), EventGuests(event), EventHosts(event))
-    return [*series_of_event.parted(event, series), *(part.delete() for part in parts)]
+    return [*parted, *(part.delete() for part in parts)]
 
 
 def delete_series(series: SeriesId, *, only_with: Iterable[EventId] | None = None) -> Call[bool]:

@@ -7,10 +7,11 @@ from datetime import datetime
 import pytest
 
 from keywright.testing.runs import Raw
+from keywright.tools import audit_database
 from keywright_meetup import account_links as linking
 from keywright_meetup import channels
 from keywright_meetup.errors import RefusedChangeError
-from keywright_meetup.own_audit import aaudit
+from keywright_meetup.model import meetup
 from keywright_meetup.queries import upcoming_series
 from keywright_meetup.schema import DiscordRoles, OrphanedRoles
 from keywright_meetup.service.discord_sync import VIEW_CHANNEL, DiscordSync, GuildLayout
@@ -293,7 +294,7 @@ def test_all_of_it_works_on_a_cluster(cluster_url: str) -> None:
             await opened.sync()
             await clean(opened.db, opened.discord, around.clock())
             assert (len(around.discord.guild.text_channels), len(around.discord.guild.made_roles)) == (1, 2)
-            assert (await aaudit(opened.db)).findings == []
+            assert (await audit_database(opened.db, meetup)).counts == {}
 
         around.run(work)
 

@@ -19,9 +19,10 @@ import pytest
 from keywright import AsyncDatabase, Call, Secret
 from keywright.testing import ManualClock, wait_until
 from keywright.testing.runs import Raw
+from keywright.tools import audit_database
 from keywright_meetup import channels
 from keywright_meetup import intents as provisioning
-from keywright_meetup.own_audit import aaudit
+from keywright_meetup.model import meetup
 from keywright_meetup.queries import upcoming_series
 from keywright_meetup.schema import Target
 from keywright_meetup.service.janitor import clean
@@ -120,7 +121,7 @@ async def assert_whole(opened: Opened) -> None:
     assert guild.text_channels[0]["topic"].startswith("Next session: ")
     assert await opened.db.run(provisioning.pending()) == {}
     assert await opened.db.run(channels.orphans()) == (set(), set())
-    assert (await aaudit(opened.db)).findings == []
+    assert (await audit_database(opened.db, meetup)).counts == {}
 
 
 def begin_anew(around: Surroundings, raw: Raw) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from keywright import AsyncDatabase, Call, recover
 from keywright_meetup import channels
 from keywright_meetup.channel_times import due_for_deletion
-from keywright_meetup.own_repair import vacuum
+from keywright_meetup.vacuum import vacuum
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformError
 
