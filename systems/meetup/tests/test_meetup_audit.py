@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from audited import REMOVABLE, Sample, applied, audited, planned, repaired, undone
 from keywright import Keyring, RoundTrip, aconnect
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 from keywright.tools import audit_database
-from keywright_meetup import channel_times as expiring
-from keywright_meetup import channels
-from keywright_meetup import intents as provisioning
+from keywright_meetup import channel_times, channels, intents
 from keywright_meetup.account_links import link
 from keywright_meetup.event_sync import sync
 from keywright_meetup.model import meetup
@@ -38,10 +36,10 @@ def furnish(place: Place) -> str:
     run(sync([announced("e1", hosts=[1], guests=[2]), announced("e2", "[campaign e1]"), announced("e3")]))
     series: str = place.raw("GET", "meetup_event:e1:event_series").decode()
     run(channels.attach_channel(series, CHANNEL))
-    run(provisioning.finish_role("guest_role", CHANNEL, "", GUEST))
-    run(provisioning.finish_role("host_role", CHANNEL, "", HOST))
+    run(intents.finish_role("guest_role", CHANNEL, "", GUEST))
+    run(intents.finish_role("host_role", CHANNEL, "", HOST))
     run(channels.remove_user(CHANNEL, 101))
-    run(expiring.extend(CHANNEL, NOW))
+    run(channel_times.extend(CHANNEL, NOW))
     return series
 
 

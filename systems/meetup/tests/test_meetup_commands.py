@@ -9,9 +9,8 @@ from typer.testing import CliRunner, Result
 
 from keywright import connect
 from keywright.errors import UsageError
-from keywright.testing.runs import Raw
-from keywright_meetup import account_links as linking
-from keywright_meetup import channels
+from keywright.testing import Raw
+from keywright_meetup import account_links, channels
 from keywright_meetup.commands.meetup import meetup
 from keywright_meetup.event_sync import sync
 
@@ -47,7 +46,7 @@ def test_a_refused_link_exits_with_1_and_changes_nothing(redis_url: str, raw: Ra
 @pytest.mark.parametrize("who", [["1"], ["--discord", "101"]])
 def test_an_ended_link_leaves_nothing(who: list[str], redis_url: str, raw: Raw) -> None:
     with connect(redis_url) as db:
-        db.run(linking.link(1, 101, tokens()))
+        db.run(account_links.link(1, 101, tokens()))
     ended, again = (invoked("unlink", *who, "--url", redis_url) for _ in range(2))
     assert (ended.exit_code, again.exit_code) == (0, 1)
     assert everything(raw) == {}
@@ -74,7 +73,7 @@ def test_a_server_is_taken_from_the_environment_and_the_option_wins(
 
 def test_everything_is_shown_with_what_it_is_related_to(redis_url: str) -> None:
     with connect(redis_url) as db:
-        db.run(linking.link(1, BIG, tokens()))
+        db.run(account_links.link(1, BIG, tokens()))
         db.run(sync([announced("e1", "[new adventure] [channel 5]", hosts=[1], guests=[2])]))
         db.run(channels.remove_user(5, BIG))
 

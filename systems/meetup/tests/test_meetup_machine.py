@@ -13,15 +13,11 @@ from hypothesis.stateful import initialize, rule
 from keywright import Call, Keyspace
 from keywright.errors import EngineError, TakenError
 from keywright.operations import Procedure, Steps
-from keywright.testing import Proxy
-from keywright.testing.runs import Raw
-from keywright_meetup import account_links as linking
-from keywright_meetup import channel_times as expiring
-from keywright_meetup import channels, series
-from keywright_meetup import intents as provisioning
+from keywright.testing import Proxy, Raw
+from keywright_meetup import account_links, channel_times, channels, intents, series
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import sync
-from keywright_meetup.schema import SeriesOfChannel, SeriesOfEvent, meetup
+from keywright_meetup.schema import RoleKind, SeriesOfChannel, SeriesOfEvent, meetup
 from keywright_meetup.vacuum import vacuum
 from kinship import Mortal, recover_all
 from writers_at_once import FAULTS, WRITERS, Death, Stage, WritersAtOnce, deaths, play
@@ -73,20 +69,20 @@ def made_channel(deed: Deed) -> Call[Any]:
         found = yield SeriesOfEvent(deed.event).get()
         if found is None:
             return
-        begun = yield provisioning.begin_channel(found, NOW)
+        begun = yield intents.begin_channel(found, NOW)
         if begun.intent is not None:
-            yield provisioning.finish_channel(found, begun.intent.mark, deed.one)
+            yield intents.finish_channel(found, begun.intent.mark, deed.one)
 
     return Procedure(steps, "make a channel")
 
 
-def made_role(made: str, deed: Deed) -> Call[Any]:
+def made_role(made: RoleKind, deed: Deed) -> Call[Any]:
     def steps() -> Steps[Any]:
         if (yield SeriesOfChannel(deed.one).get()) is None:
             return
-        begun = yield provisioning.begin_role(made, deed.one, NOW)
+        begun = yield intents.begin_role(made, deed.one, NOW)
         if begun.intent is not None:
-            yield provisioning.finish_role(made, deed.one, begun.intent.mark, deed.two)
+            yield intents.finish_role(made, deed.one, begun.intent.mark, deed.two)
 
     return Procedure(steps, "make a role")
 
@@ -97,11 +93,11 @@ def synced(deed: Deed) -> Call[Any]:
 
 
 DEEDS: dict[str, Callable[[Deed], Call[Any]]] = {
-    "link": lambda deed: linking.link(deed.one, deed.two),
-    "link with tokens": lambda deed: linking.link(deed.one, deed.two, tokens()),
-    "unlink": lambda deed: linking.unlink(deed.one),
-    "unlink by Discord": lambda deed: linking.unlink_discord(deed.two),
-    "refresh tokens": lambda deed: linking.store_tokens(deed.one, tokens("b")),
+    "link": lambda deed: account_links.link(deed.one, deed.two),
+    "link with tokens": lambda deed: account_links.link(deed.one, deed.two, tokens()),
+    "unlink": lambda deed: account_links.unlink(deed.one),
+    "unlink by Discord": lambda deed: account_links.unlink_discord(deed.two),
+    "refresh tokens": lambda deed: account_links.store_tokens(deed.one, tokens("b")),
     "sync": synced,
     "sync with a channel": lambda deed: sync(
         [announced(deed.event, f"[new campaign] [channel {deed.one}]", guests=[deed.two])]
@@ -114,7 +110,7 @@ DEEDS: dict[str, Callable[[Deed], Call[Any]]] = {
     "make channel": made_channel,
     "make guest role": lambda deed: made_role("guest_role", deed),
     "make host role": lambda deed: made_role("host_role", deed),
-    "replace guest role": lambda deed: provisioning.finish_role(
+    "replace guest role": lambda deed: intents.finish_role(
         "guest_role", deed.one, "", deed.two, instead_of=deed.one
     ),
     "retire": lambda deed: channels.retire_channel(deed.one),
@@ -123,9 +119,9 @@ DEEDS: dict[str, Callable[[Deed], Call[Any]]] = {
     "role confirmed": lambda deed: channels.confirm_role_deleted(deed.two),
     "remove user": lambda deed: channels.remove_user(deed.one, deed.two),
     "remove host": lambda deed: channels.remove_host(deed.one, deed.two),
-    "extend": lambda deed: expiring.extend(deed.one, NOW + deed.two * DAY),
-    "remind": lambda deed: expiring.claim_reminder(deed.one, "campaign", NOW + 9 * DAY),
-    "end": lambda deed: expiring.end(deed.one, NOW + 9 * DAY),
+    "extend": lambda deed: channel_times.extend(deed.one, NOW + deed.two * DAY),
+    "remind": lambda deed: channel_times.claim_reminder(deed.one, "campaign", NOW + 9 * DAY),
+    "end": lambda deed: channel_times.end(deed.one, NOW + 9 * DAY),
     "vacuum": lambda _: vacuum(NOW + 9 * DAY),
 }
 
@@ -150,10 +146,10 @@ class Writers(WritersAtOnce):
     def begin(self, furnished: bool) -> None:
         if furnished:
             run = self.stage.rescue.run
-            run(linking.link(1, 1, tokens()))
+            run(account_links.link(1, 1, tokens()))
             run(sync([announced("e1", "[new adventure] [channel 1]", hosts=[1], guests=[2])]))
-            run(provisioning.finish_role("guest_role", 1, "", 2))
-            run(expiring.extend(1, NOW + DAY))
+            run(intents.finish_role("guest_role", 1, "", 2))
+            run(channel_times.extend(1, NOW + DAY))
 
     @rule(batches=BATCHES, faults=FAULTS)
     def everyone_acts(self, batches: tuple[list[Deed], ...], faults: tuple[Any, ...]) -> None:
@@ -168,7 +164,7 @@ def _play(stage: Stage) -> None:
     Writers.reached = set()
     play(Writers, stage, examples=40, steps=12)
     # The writers got nearly everywhere; threads decide what a run misses.
-    kinds = (kind._template.source for kind in _written(meetup))
+    kinds = (kind.declaration.template.source for kind in _written(meetup))
     wanted = {source.split(":")[0] + source.rpartition(":")[2] for source in kinds}
     assert len({name for name in wanted if "<" not in name} - Writers.reached) <= 5
 
@@ -178,8 +174,8 @@ def _written(space: Keyspace) -> list[Any]:
     return [
         kind
         for kind in space
-        if kind._template.source.split(":")[0] not in apart
-        and not kind._template.source.startswith(("meetup_access", "meetup_refresh"))
+        if kind.declaration.template.source.split(":")[0] not in apart
+        and not kind.declaration.template.source.startswith(("meetup_access", "meetup_refresh"))
     ]
 
 
@@ -202,10 +198,10 @@ def settle(place: Place) -> str:
     """People, a series with all that it may have, and one with events only, which is told."""
     place.raw("FLUSHALL")
     run = place.db.run
-    run(linking.link(1, 1, tokens()))
+    run(account_links.link(1, 1, tokens()))
     run(sync([announced("e1", "[new adventure] [channel 5]", hosts=[1], guests=[2])]))
-    run(provisioning.finish_role("guest_role", 5, "", 6))
-    run(provisioning.finish_role("host_role", 5, "", 7))
+    run(intents.finish_role("guest_role", 5, "", 6))
+    run(intents.finish_role("host_role", 5, "", 7))
     run(channels.remove_user(5, 1))
     run(sync([announced("e8", hosts=[1], guests=[2]), announced("e9", "[campaign e8]")]))
     found: str = place.raw("GET", "meetup_event:e8:event_series").decode()
@@ -213,13 +209,13 @@ def settle(place: Place) -> str:
 
 
 WHOLE: dict[str, Callable[[str], Call[Any]]] = {
-    "link": lambda _: linking.link(2, 2, tokens()),
-    "unlink": lambda _: linking.unlink(1),
+    "link": lambda _: account_links.link(2, 2, tokens()),
+    "unlink": lambda _: account_links.unlink(1),
     "new event": lambda _: sync([announced("e2", "[campaign e1]", hosts=[3], guests=[4])]),
     "event gone": lambda _: series.remove_event("e1"),
     "retire": lambda _: channels.retire_channel(5),
     "end of a series": series.delete_series,
-    "guest role": lambda _: provisioning.finish_role("guest_role", 5, "", 66, instead_of=6),
+    "guest role": lambda _: intents.finish_role("guest_role", 5, "", 66, instead_of=6),
 }
 
 

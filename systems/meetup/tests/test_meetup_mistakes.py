@@ -10,10 +10,7 @@ import pytest
 from keywright import RoundTrip, Secret, aconnect
 from keywright.errors import TakenError
 from keywright.tools import AuditOptions, audit_database, repair_database
-from keywright_meetup import account_links as linking
-from keywright_meetup import channel_times as expiring
-from keywright_meetup import channels
-from keywright_meetup import intents as provisioning
+from keywright_meetup import account_links, channel_times, channels, intents
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import sync
 from keywright_meetup.model import meetup
@@ -27,36 +24,36 @@ from .meetup_town import BIG, DAY, NOW, Opener, Place, announced, assert_invaria
 def furnished(place: Place, channel: int = 5) -> str:
     run = place.db.run
     run(sync([announced(f"e{channel}", f"[new adventure] [channel {channel}]", hosts=[1], guests=[2])]))
-    run(provisioning.finish_role("guest_role", channel, "", channel + 1))
-    run(provisioning.finish_role("host_role", channel, "", channel + 2))
+    run(intents.finish_role("guest_role", channel, "", channel + 1))
+    run(intents.finish_role("host_role", channel, "", channel + 2))
     run(channels.remove_user(channel, 1))
     run(channels.remove_host(channel, 2))
-    run(expiring.extend(channel, NOW))
+    run(channel_times.extend(channel, NOW))
     found: str = place.raw("GET", f"meetup_event:e{channel}:event_series").decode()
     return found
 
 
 def test_1_a_linking_id_expires_though_nobody_opens_it_and_serves_one_of_two(place: Place) -> None:
-    linking_id = place.db.run(linking.begin_linking(BIG))
+    linking_id = place.db.run(account_links.begin_linking(BIG))
     assert 0 < place.raw("PTTL", f"meetup_linking:{linking_id}:discord_user") <= 600_000
-    taken = [place.db.run(linking.take_linking(linking_id)) for _ in range(2)]
+    taken = [place.db.run(account_links.take_linking(linking_id)) for _ in range(2)]
     assert taken == [BIG, None]
 
 
 def test_2_a_csrf_token_is_consumed(place: Place) -> None:
-    cookie = place.db.run(linking.new_csrf(Secret("state")))
-    assert place.db.run(linking.redeem_csrf(cookie, Secret("state")))
+    cookie = place.db.run(account_links.new_csrf(Secret("state")))
+    assert place.db.run(account_links.redeem_csrf(cookie, Secret("state")))
     assert place.raw("EXISTS", f"csrf:{cookie}") == 0
 
 
 @pytest.mark.parametrize("rounds", range(3))
 def test_3_an_unlink_that_is_overtaken_leaves_the_new_partner_alone(rounds: int, place: Place) -> None:
-    place.db.run(linking.link(1, 101, tokens()))
-    slow = Mortal(place.db, linking.unlink_discord(101))
+    place.db.run(account_links.link(1, 101, tokens()))
+    slow = Mortal(place.db, account_links.unlink_discord(101))
     for _ in range(rounds):
         slow.step()
-    place.db.run(linking.unlink(1))
-    place.db.run(linking.link(1, 102, tokens("new")))
+    place.db.run(account_links.unlink(1))
+    place.db.run(account_links.link(1, 102, tokens("new")))
     slow.finish()
     stored = everything(place.raw)
     assert_invariants(stored)
@@ -65,17 +62,17 @@ def test_3_an_unlink_that_is_overtaken_leaves_the_new_partner_alone(rounds: int,
 
 
 def test_3_an_unlink_leaves_neither_index_entries_nor_tokens(place: Place) -> None:
-    place.db.run(linking.link(1, 101, tokens()))
-    place.db.run(linking.unlink_discord(101))
+    place.db.run(account_links.link(1, 101, tokens()))
+    place.db.run(account_links.unlink_discord(101))
     assert everything(place.raw) == {}
 
 
 @pytest.mark.parametrize("rounds", range(2))
 def test_4_a_link_that_fails_leaves_no_tokens(rounds: int, place: Place) -> None:
-    slow = Mortal(place.db, linking.link(1, 101, tokens("lost")))
+    slow = Mortal(place.db, account_links.link(1, 101, tokens("lost")))
     for _ in range(rounds):
         slow.step()
-    place.db.run(linking.link(2, 101))
+    place.db.run(account_links.link(2, 101))
     with pytest.raises(TakenError):
         slow.finish()
     assert place.raw("EXISTS", "meetup_user:1:oauth2_tokens") == 0
@@ -128,26 +125,26 @@ def test_7_a_channel_that_is_gone_leaves_no_roles_removals_or_times(place: Place
 def test_8_a_crash_between_discord_and_redis_leaves_a_record(place: Place) -> None:
     place.db.run(sync([announced("e1")]))
     series = place.raw("GET", "meetup_event:e1:event_series").decode()
-    begun = place.db.run(provisioning.begin_channel(series, NOW))
+    begun = place.db.run(intents.begin_channel(series, NOW))
     assert begun.intent is not None
     # Discord made channel 5 here, and the process died. Another finds the mark on Discord:
-    ((target, intent),) = place.db.run(provisioning.pending()).items()
+    ((target, intent),) = place.db.run(intents.pending()).items()
     assert (target.made, target.owner) == ("channel", series)
-    assert place.db.run(provisioning.finish_channel(series, intent.mark, 5)).kept
-    assert place.db.run(provisioning.pending()) == {}
+    assert place.db.run(intents.finish_channel(series, intent.mark, 5)).kept
+    assert place.db.run(intents.pending()) == {}
 
 
 def test_9_empty_lists_are_no_error(place: Place) -> None:
     done = place.db.run(sync([announced("e1", hosts=[], guests=[])]))
     assert done.added == {"e1"}
     assert place.db.run(sync([], gone=[])).removed == set()
-    assert place.db.run(linking.discord_users_of([])) == {}
+    assert place.db.run(account_links.discord_users_of([])) == {}
     assert place.db.run(upcoming_series(NOW + 9 * DAY)) == []
 
 
 def test_10_cancellations_and_host_changes_are_followed_and_past_guests_not_added(place: Place) -> None:
     for user in (1, 2, 3):
-        place.db.run(linking.link(user, 100 + user))
+        place.db.run(account_links.link(user, 100 + user))
     past = announced("e0", hosts=[1], guests=[2], time=NOW - DAY)
     place.db.run(sync([past, announced("e1", "[campaign e0]", hosts=[1, 2], guests=[3])]))
     place.db.run(sync([announced("e1", "[campaign e0]", hosts=[2], guests=[])]))
@@ -189,16 +186,16 @@ def test_12_a_field_that_is_not_ours_survives_a_write(place: Place) -> None:
 def test_13_an_extension_takes_back_the_deletion_of_its_own_channel_only(place: Place) -> None:
     for channel in (5, 15):
         furnished(place, channel)
-        place.db.run(expiring.end(channel, NOW))
-    place.db.run(expiring.extend(5, NOW + DAY))
+        place.db.run(channel_times.end(channel, NOW))
+    place.db.run(channel_times.extend(5, NOW + DAY))
     left = [place.raw("EXISTS", f"discord_channel:{channel}:deletion_time") for channel in (5, 15)]
     assert left == [0, 1]
 
 
 def test_14_ids_above_2_to_the_53_stay_exact_everywhere(place: Place) -> None:
-    place.db.run(linking.link(BIG, BIG + 1, tokens()))
+    place.db.run(account_links.link(BIG, BIG + 1, tokens()))
     place.db.run(sync([announced("e1", f"[new campaign] [channel {BIG + 2}]", guests=[BIG])]))
-    place.db.run(provisioning.finish_role("guest_role", BIG + 2, "", BIG + 3))
+    place.db.run(intents.finish_role("guest_role", BIG + 2, "", BIG + 3))
     stored = everything(place.raw)
     assert_invariants(stored)
     assert stored[f"discord_channel:{BIG + 2}:discord_role"] == str(BIG + 3)
@@ -213,9 +210,9 @@ def test_15_what_a_database_would_refuse_is_refused(place: Place) -> None:
         channels.attach_channel(series, 8),
         channels.attach_channel("unknown", 8),
         channels.remove_user(8, 1),
-        expiring.extend(8, NOW),
-        provisioning.begin_channel("unknown", NOW),
-        provisioning.begin_role("guest_role", 8, NOW),
+        channel_times.extend(8, NOW),
+        intents.begin_channel("unknown", NOW),
+        intents.begin_role("guest_role", 8, NOW),
     ):
         with pytest.raises((TakenError, RefusedChangeError)):
             place.db.run(call)

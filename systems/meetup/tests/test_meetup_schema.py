@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from keywright import Context, Key, Keyring, Secret, check, preview
-from keywright.testing.runs import Raw
+from keywright import Context, Key, Keyring, Record, Secret, check, preview
+from keywright.testing import Raw
 from keywright_meetup import schema
 from keywright_meetup.schema import meetup
 
@@ -80,12 +80,14 @@ ADDITIONS: list[tuple[str, str, Any, type[Key]]] = [
     ("template", "redis_type", "holds", "kind"), [*DOCUMENT, *ADDITIONS], ids=lambda each: str(each)[:40]
 )
 def test_a_key_is_as_the_document_has_it(template: str, redis_type: str, holds: Any, kind: type[Key]) -> None:
-    assert re.sub(r"<\w+>", "{}", kind._template.source) == template
+    assert re.sub(r"<\w+>", "{}", kind.declaration.template.source) == template
     assert kind.redis_type == redis_type
     if isinstance(holds, tuple):
-        assert tuple(member.attribute for member in kind._fields.members) == holds  # type: ignore[attr-defined]  # a record
+        assert issubclass(kind, Record)
+        (shape,) = kind.shapes()
+        assert tuple(member.attribute for member in shape.members) == holds
     elif holds is not None:
-        assert kind._codecs[0].expected == holds
+        assert kind.declaration.codecs[0].expected == holds
 
 
 def test_every_key_is_in_one_of_the_tables_and_in_their_order() -> None:
@@ -97,7 +99,7 @@ def test_the_declaration_is_proved_sound() -> None:
 
 
 def test_every_relation_of_the_document_is_declared_with_its_inverse() -> None:
-    related = {frozenset(key._template.source for key in link.keys[:2]) for link in meetup.links}
+    related = {frozenset(key.declaration.template.source for key in link.keys[:2]) for link in meetup.links}
     assert related == {
         frozenset({"meetup_user:<user>:discord_user", "discord_user:<user>:meetup_user"}),
         frozenset({"meetup_event:<event>:event_series", "event_series:<series>:meetup_events"}),
@@ -111,7 +113,8 @@ def test_every_relation_of_the_document_is_declared_with_its_inverse() -> None:
 
 
 def test_short_lived_keys_live_as_long_as_the_bot_let_them() -> None:
-    lives = {kind: kind._expiry.ttl_ms for kind in meetup if kind._expiry is not None}
+    expiries = {kind: kind.declaration.expiry for kind in meetup}
+    lives = {kind: expiry.ttl_ms for kind, expiry in expiries.items() if expiry is not None}
     assert lives == {schema.MeetupLinking: 600_000, schema.Csrf: 3_600_000}
 
 

@@ -1,14 +1,13 @@
-"""Linking a Meetup user with a Discord user: one to one, decided by the database, and undone without a trace.
+"""Links between Meetup users and Discord users: one to one, decided by the database, ended without a trace.
 
-A linking id and a CSRF token live for a while from the moment they are made and work once. Tokens of a user
-exist only while the user is linked: they are stored with the link and go with it.
+A linking id and a CSRF token expire from the moment they are made, and work once. Tokens of a user exist only
+while the user is linked: they are stored with the link and deleted with it.
 """
 
 from __future__ import annotations
 
 import hmac
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from keywright import Call, Secret, gather
 from keywright.errors import TakenError
@@ -28,9 +27,6 @@ from keywright_meetup.schema import (
     people,
 )
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = [
     "begin_linking",
     "discord_users_of",
@@ -49,9 +45,9 @@ _of_discord = people.reversed()
 
 @procedure
 def begin_linking(discord_user: DiscordId) -> Steps[str]:
-    """A new linking id for a Discord user, which expires by itself; also after a linking that failed.
+    """Return a new linking id for a Discord user; it expires. Call it again after a linking that failed.
 
-    TakenError when the user is linked already.
+    Raise TakenError if the user is linked already.
     """
     partner = yield _of_discord.of(discord_user)
     if partner is not None:
@@ -62,31 +58,31 @@ def begin_linking(discord_user: DiscordId) -> Steps[str]:
 
 
 def look_up_linking(linking: str) -> Call[DiscordId | None]:
-    """For whom a linking id was made, while it lives; looking neither renews nor uses it."""
+    """Return the Discord user of a linking id, or None once it expired. Neither renews nor uses it."""
     return MeetupLinking(linking).get()
 
 
 def take_linking(linking: str) -> Call[DiscordId | None]:
-    """For whom a linking id was made; it is used up. Of two takers one gets it."""
+    """Return the Discord user of a linking id and delete the id. Of two that take it, one gets None."""
     return MeetupLinking(linking).take()
 
 
 def new_csrf(token: Secret[str]) -> Call[str]:
-    """Keep a CSRF token; the id of its transient user, for the cookie."""
+    """Store a CSRF token. Return the id of its transient user, for the cookie."""
     cookie = new_id()
     return Csrf(cookie).set(token).map(lambda _: cookie)
 
 
 def redeem_csrf(cookie: str, token: Secret[str]) -> Call[bool]:
-    """Whether this is the token that the cookie's user was given. It is used up either way."""
+    """Return whether this is the token of the cookie's user. It is deleted either way."""
     return Csrf(cookie).take().map(lambda kept: kept is not None and _same(kept, token))
 
 
 def link(meetup_user: MeetupId, discord_user: DiscordId, tokens: Tokens | None = None) -> Call[bool]:
-    """Link the two, with the tokens in the same step; False when they were linked already.
+    """Link the two, with the tokens in the same step. Return False if they were linked already.
 
-    TakenError, and nothing changes, when either is linked to another. Of two that race for the same user
-    one is told so. Tokens of a link that was there already are replaced, where some are given.
+    Raise TakenError, and change nothing, if either is linked to another: of two calls that race for the same
+    user, one raises it. The tokens of a link that exists are replaced if new ones are passed.
     """
     granted: Writes = [] if tokens is None else [UserTokens(meetup_user).write(tokens)]
 
@@ -110,7 +106,7 @@ def link(meetup_user: MeetupId, discord_user: DiscordId, tokens: Tokens | None =
 
 
 def store_tokens(meetup_user: MeetupId, tokens: Tokens) -> Call[bool]:
-    """Replace the tokens of a linked user; False, and nothing is stored, when the user is not linked."""
+    """Replace the tokens of a linked user. Return False, and store nothing, if the user is not linked."""
 
     def attempt() -> Steps[bool | None]:
         partner = yield DiscordUserOfMeetupUser(meetup_user).get()
@@ -123,7 +119,7 @@ def store_tokens(meetup_user: MeetupId, tokens: Tokens) -> Call[bool]:
 
 
 def unlink(meetup_user: MeetupId) -> Call[bool]:
-    """End a Meetup user's link: both sides, both index entries and the tokens go; whether there was one.
+    """End a Meetup user's link, with both index entries and the tokens. Return whether there was one.
 
     A Discord user who was linked to another meanwhile keeps that link.
     """
@@ -138,7 +134,7 @@ def unlink(meetup_user: MeetupId) -> Call[bool]:
 
 
 def unlink_discord(discord_user: DiscordId) -> Call[bool]:
-    """The same, by the Discord user."""
+    """End a Discord user's link, as `unlink` does."""
 
     def attempt() -> Steps[bool | None]:
         partner = yield MeetupUserOfDiscordUser(discord_user).get()
@@ -150,7 +146,7 @@ def unlink_discord(discord_user: DiscordId) -> Call[bool]:
 
 
 def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:
-    """End what the two have with each other; a half of a link that names a third stays."""
+    """End the link between the two; half a link that names a third user stays."""
     held = yield gather(
         DiscordUserOfMeetupUser(meetup_user).get(), MeetupUserOfDiscordUser(discord_user).get()
     )
@@ -166,7 +162,7 @@ def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:
 
 
 def discord_users_of(users: Iterable[MeetupId]) -> Call[dict[MeetupId, DiscordId]]:
-    """The Discord users of these Meetup users, of those who are linked, in one round trip."""
+    """Return the Discord users of those Meetup users who are linked, in one round trip."""
     asked = list(users)
     return DiscordUserOfMeetupUser.get_many(asked).map(
         lambda found: {

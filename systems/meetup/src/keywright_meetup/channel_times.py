@@ -1,7 +1,7 @@
 """The times of a channel: until when it serves its series, when its hosts were reminded, when it is deleted.
 
 A channel expires some days after the last event of its series, and is only ever extended. From then on its
-hosts are reminded now and then; when they end it, it gets a time of deletion, which an extension takes away.
+hosts are reminded now and then; when they end it, it gets a time of deletion, which an extension removes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from keywright import Call, gather, gather_list
-from keywright.operations import Procedure, Steps, Writes, commit, optimistic
+from keywright.operations import Steps, Writes, commit, optimistic, procedure
 from keywright_meetup.channels import known_channel
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.moments import moment_in
@@ -54,20 +54,20 @@ class ChannelTimes(NamedTuple):
 
 
 def expiration(kind: SeriesType, events: Iterable[datetime], now: datetime) -> datetime:
-    """When the channel of a series with these events expires; one without events has served it now."""
+    """Return when the channel of a series with these events expires: at once if there are none."""
     times = list(events)
     return max(times) + EXPIRES_AFTER[kind] if times else now
 
 
 def reminder_is_due(times: ChannelTimes, kind: SeriesType, now: datetime) -> bool:
-    """Whether the hosts of a channel should be asked to end it."""
+    """Return whether the hosts of a channel should be asked to end it."""
     if times.expiration is None or now < times.expiration or times.deletion is not None:
         return False
     return times.reminded is None or now - times.reminded >= REMIND_EVERY[kind]
 
 
 def times_of(channels: Iterable[ChannelId]) -> Call[dict[ChannelId, ChannelTimes]]:
-    """The times of many channels, in one round trip."""
+    """Return the times of many channels, in one round trip."""
     asked = list(channels)
     return gather(*(kind.get_many(asked) for kind in TIMES)).map(
         lambda found: {
@@ -78,9 +78,9 @@ def times_of(channels: Iterable[ChannelId]) -> Call[dict[ChannelId, ChannelTimes
 
 
 def extend(channel: ChannelId, until: datetime) -> Call[bool]:
-    """Let a channel serve until then, if that is longer than so far; whether it is.
+    """Let a channel serve until a time, if that is later than so far. Return whether it is.
 
-    What was under way to end it is taken back: the last reminder and the time of deletion.
+    The last reminder and the time of deletion are removed.
     """
 
     def attempt() -> Steps[bool | None]:
@@ -96,7 +96,7 @@ def extend(channel: ChannelId, until: datetime) -> Call[bool]:
 
 
 def claim_reminder(channel: ChannelId, kind: SeriesType, now: datetime) -> Call[bool]:
-    """Note that the hosts are reminded now; True for one of several that try, when it is due."""
+    """Record that the hosts are reminded now. Return True to one of several callers, if it is due."""
 
     def attempt() -> Steps[bool | None]:
         checks = yield from known_channel(channel)
@@ -111,7 +111,7 @@ def claim_reminder(channel: ChannelId, kind: SeriesType, now: datetime) -> Call[
 
 
 def end(channel: ChannelId, now: datetime, after: timedelta = DELETED_AFTER) -> Call[datetime]:
-    """Have an expired channel deleted; when that will be. RefusedChangeError before it has expired."""
+    """Have a channel deleted, and return when. Raise RefusedChangeError if it has not expired yet."""
 
     def attempt() -> Steps[datetime | None]:
         checks = yield from known_channel(channel)
@@ -127,16 +127,13 @@ def end(channel: ChannelId, now: datetime, after: timedelta = DELETED_AFTER) -> 
     return optimistic(f"end channel {channel}", attempt)
 
 
-def due_for_deletion(now: datetime) -> Call[dict[ChannelId, datetime]]:
-    """The channels whose time has come, for `retire_channel(channel, due=…)`; two round trips for all."""
-
-    def steps() -> Steps[dict[ChannelId, datetime]]:
-        channels = sorted((yield DiscordChannels().members()))
-        times = yield DeletionTime.get_many(channels)
-        return {
-            channel: time
-            for channel, time in zip(channels, times, strict=True)
-            if time is not None and time <= now
-        }
-
-    return Procedure(steps, "due for deletion")
+@procedure
+def due_for_deletion(now: datetime) -> Steps[dict[ChannelId, datetime]]:
+    """Return the channels whose time has come, for `retire_channel(channel, due=…)`, in two round trips."""
+    channels = sorted((yield DiscordChannels().members()))
+    times = yield DeletionTime.get_many(channels)
+    return {
+        channel: time
+        for channel, time in zip(channels, times, strict=True)
+        if time is not None and time <= now
+    }

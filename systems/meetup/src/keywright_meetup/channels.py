@@ -1,8 +1,8 @@
-"""Channels and what is theirs: their series, two roles, removed people, times; and orphans.
+"""Channels with their series, two roles, removed people and times; and orphans.
 
-The series of a channel is the key that all who change the channel compare. A channel that goes is dissolved
-in one commit: no key of it is left, and what still exists on Discord is among the orphans until Discord
-confirms that it is deleted.
+Every commit that changes a channel checks the series of the channel, so that key orders them. A channel is
+dissolved in one commit: no key of it is left, and whatever still exists on Discord is among the orphans until
+Discord confirms that it is deleted.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 
 from keywright import Call, OneToOne, gather, gather_list
 from keywright.errors import TakenError
-from keywright.operations import Check, Steps, Writes, commit, optimistic, stored_member
+from keywright.operations import Check, Steps, Writes, commit, has_member, optimistic, procedure
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.moments import moment_in
 from keywright_meetup.schema import (
     ChannelId,
+    ChannelOfGuestRole,
+    ChannelOfHostRole,
     ChannelOfSeries,
     DeletionTime,
     DiscordChannels,
@@ -60,10 +62,10 @@ _of_channel = channel_of_series.reversed()
 
 
 def attach_channel(series: SeriesId, channel: ChannelId) -> Call[bool]:
-    """Give a series a channel that exists on Discord; False when it was so already.
+    """Give a series a channel that exists on Discord. Return False if it has that channel already.
 
-    TakenError when either has another; RefusedChangeError when the series is not tracked or the channel is
-    being deleted.
+    Raise TakenError if either has another, and RefusedChangeError if the series is not tracked or the channel
+    is being deleted.
     """
 
     def attempt() -> Steps[bool | None]:
@@ -84,7 +86,7 @@ def attach_channel(series: SeriesId, channel: ChannelId) -> Call[bool]:
         if orphaned:
             raise RefusedChangeError(f"channel {channel}", "is being deleted", "Choose another channel.")
         checks = [type_is(series, kind), channel_of_series.holds(series, theirs)]
-        checks += [_of_channel.holds(channel, owner), _no_orphan(OrphanedChannels(), channel)]
+        checks += [_of_channel.holds(channel, owner), has_member(OrphanedChannels(), channel, present=False)]
         writes = channel_attached(series, channel)
         return True if (yield commit("attach channel", checks, writes)) else None
 
@@ -92,33 +94,29 @@ def attach_channel(series: SeriesId, channel: ChannelId) -> Call[bool]:
 
 
 def vacant_channel(channel: ChannelId) -> list[Check]:
-    """The checks that a channel belongs to no series and is no orphan."""
-    return [_of_channel.holds(channel, None), _no_orphan(OrphanedChannels(), channel)]
+    """Return the checks that a channel belongs to no series and is not an orphan."""
+    return [_of_channel.holds(channel, None), has_member(OrphanedChannels(), channel, present=False)]
 
 
 def vacant_role(role: RoleId) -> list[Check]:
-    """The checks that a role belongs to no channel, as neither kind, and is no orphan."""
+    """Return the checks that a role belongs to no channel, as either kind, and is not an orphan."""
     return [
         guest_role.reversed().holds(role, None),
         host_role.reversed().holds(role, None),
-        _no_orphan(OrphanedRoles(), role),
+        has_member(OrphanedRoles(), role, present=False),
     ]
 
 
-def _no_orphan(key: OrphanedChannels | OrphanedRoles, member: int) -> Check:
-    return stored_member(key, key._encode(member), present=False)
-
-
 def retire_channel(channel: ChannelId, *, due: datetime | None = None) -> Call[bool]:
-    """Dissolve a channel that is to be deleted: it and its roles become orphans; whether it was known.
+    """Dissolve a channel that is to be deleted: it and its roles become orphans. Return whether it was known.
 
-    With `due` only if that still is its deletion time: False when the channel was extended meanwhile.
+    With `due` only if that still is its deletion time: return False if the channel was extended meanwhile.
     """
     return _dissolved(channel, due, exists=True)
 
 
 def forget_channel(channel: ChannelId) -> Call[bool]:
-    """Dissolve a channel that Discord says is gone: its roles become orphans; whether it was known."""
+    """Dissolve a channel that Discord says is gone: its roles become orphans. Return whether it was known."""
     return _dissolved(channel, None, exists=False)
 
 
@@ -158,7 +156,7 @@ def _without_parts(channel: ChannelId) -> Writes:
 def _ended(
     relation: OneToOne[int, Any], channel: ChannelId, partner: Any, checks: list[Check], writes: Writes
 ) -> Steps[bool]:
-    """End what a channel has with a partner; whether the partner was the channel's, and not another's."""
+    """End a channel's relation to a partner. Return False if the partner belongs to another channel."""
     checks.append(relation.holds(channel, partner))
     if partner is None:
         return False
@@ -172,31 +170,36 @@ def _ended(
 
 
 def known_channel(channel: ChannelId) -> Steps[list[Check]]:
-    """The checks that a channel stays known; RefusedChangeError when it is not."""
+    """Return the checks that a channel stays known. Raise RefusedChangeError if it is not."""
     series, known = yield gather(SeriesOfChannel(channel).get(), DiscordChannels().has(channel))
     if series is None and not known:
-        raise RefusedChangeError(f"channel {channel}", "is none of the bot's", "Attach it to a series first.")
+        raise RefusedChangeError(
+            f"channel {channel}", "is not one of the bot's channels", "Attach it to a series first."
+        )
     checks = [_of_channel.holds(channel, series)]
-    # With a series that check is enough: nobody takes a channel from the index without comparing it.
+    # With a series that check is enough: no commit takes a channel from the index without it.
     return checks if series is not None else [*checks, channel_is_known(channel)]
 
 
 def channel_is_known(channel: ChannelId) -> Check:
-    return stored_member(DiscordChannels(), DiscordChannels()._encode(channel))
+    return has_member(DiscordChannels(), channel)
 
 
 def remove_user(channel: ChannelId, user: DiscordId) -> Call[bool]:
-    """Never add this user to the channel again; False when that was so. Refused for an unknown channel."""
+    """Never add this user to the channel again. Return False if that was so already.
+
+    Raise RefusedChangeError if the channel is unknown.
+    """
     return _removal(RemovedUsers(channel), user, removed=True)
 
 
 def remove_host(channel: ChannelId, user: DiscordId) -> Call[bool]:
-    """Never make this user a host of the channel again; False when that was so."""
+    """Never make this user a host of the channel again, as `remove_user` does for guests."""
     return _removal(RemovedHosts(channel), user, removed=True)
 
 
 def readmit(channel: ChannelId, user: DiscordId) -> Call[bool]:
-    """Take back both removals; whether there was one."""
+    """Take back both removals. Return whether there was one."""
     both = [_removal(key, user, removed=False) for key in (RemovedUsers(channel), RemovedHosts(channel))]
     return gather_list(both).map(any)
 
@@ -214,21 +217,33 @@ def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId, *, removed: bool
 
 
 class Orphans(NamedTuple):
-    """What the bot made and Discord has yet to confirm as deleted."""
+    """Channels and roles that the bot made and that Discord has yet to confirm as deleted."""
 
     channels: set[ChannelId]
     roles: set[RoleId]
 
 
-def orphans() -> Call[Orphans]:
-    return gather(OrphanedChannels().members(), OrphanedRoles().members()).map(lambda found: Orphans(*found))
+@procedure
+def orphans() -> Steps[Orphans]:
+    """Return the orphans that no other key names. One that is in use by mistake must not be deleted."""
+    sets = yield gather(OrphanedChannels().members(), OrphanedRoles().members())
+    channels, roles = map(sorted, sets)
+    series, guest_of, host_of = yield gather(
+        SeriesOfChannel.get_many(channels),
+        ChannelOfGuestRole.get_many(roles),
+        ChannelOfHostRole.get_many(roles),
+    )
+    return Orphans(
+        {channel for channel, owner in zip(channels, series, strict=True) if owner is None},
+        {role for role, *owners in zip(roles, guest_of, host_of, strict=True) if owners == [None, None]},
+    )
 
 
 def confirm_channel_deleted(channel: ChannelId) -> Call[bool]:
-    """Discord deleted an orphan, or does not know it; whether it was one."""
+    """Forget an orphan that Discord deleted, or does not know. Return whether it was one."""
     return OrphanedChannels().remove(channel).map(bool)
 
 
 def confirm_role_deleted(role: RoleId) -> Call[bool]:
-    """Discord deleted an orphan, or does not know it; whether it was one."""
+    """Forget an orphan that Discord deleted, or does not know. Return whether it was one."""
     return OrphanedRoles().remove(role).map(bool)

@@ -1,7 +1,7 @@
-"""Meetup's events into Redis: bulk reads for all events of a run, one commit for each that differs.
+"""The sync of Meetup's events: bulk reads for all events of a run, one commit for each that differs.
 
-A run that finds nothing different sends reads only. What another writer changes between the reads and a
-commit makes that commit fail; the event is then read and decided again.
+A run that finds nothing different sends reads only. If another writer changes something between the reads and
+a commit, that commit fails, and the event is read and decided again.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from keywright import Call, gather, gather_list
+from keywright import gather, gather_list
 from keywright.errors import ConflictError, KeywrightError, OutcomeUnknownError
-from keywright.operations import ATTEMPTS, Procedure, Steps, procedure
+from keywright.operations import ATTEMPTS, Steps, procedure
 from keywright_meetup.events import (
     Announced,
     Change,
@@ -40,9 +40,6 @@ from keywright_meetup.schema import (
 )
 from keywright_meetup.series import apply_change, remove_event
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["Synced", "read_known", "sync"]
 
 WINDOW = 1000  # events read, and changes written, at a time
@@ -50,7 +47,7 @@ WINDOW = 1000  # events read, and changes written, at a time
 
 @dataclass
 class Synced:
-    """What a run did."""
+    """The result of a run."""
 
     added: set[EventId] = field(default_factory=set)
     changed: set[EventId] = field(default_factory=set)
@@ -63,10 +60,10 @@ class Synced:
 
 @procedure
 def sync(announced: Iterable[Announced], gone: Collection[EventId] = ()) -> Steps[Synced]:
-    """Bring what is stored in line with Meetup: these events as they are now, those in `gone` forgotten.
+    """Bring the stored events in line with Meetup: store these as they are now, forget those in `gone`.
 
     An event that cannot be written does not stop the others: it is among the failures. An event that joins
-    the series of one that this run brings waits for it.
+    the series of another event of this run waits for that one.
     """
     latest = {each.event: each for each in announced}
     done = Synced()
@@ -89,11 +86,11 @@ def sync(announced: Iterable[Announced], gone: Collection[EventId] = ()) -> Step
 def _pass(
     pending: Sequence[Announced], coming: frozenset[EventId], done: Synced
 ) -> Steps[tuple[list[EventId], list[EventId]]]:
-    """Read, decide and write once; the events that lost to another writer, and those that wait for others."""
+    """Read, decide and write once. Return the events that lost to another writer, and those that wait."""
     lost: list[EventId] = []
     waiting: list[EventId] = []
     for window in _windows(pending):
-        known = yield from _known(window)
+        known = yield read_known(window)
         decisions = [decide(each, known, coming) for each in window]
         waiting += [each.event for each in decisions if isinstance(each, Deferred)]
         changes = list(_changes(decisions, done))
@@ -110,7 +107,7 @@ def _pass(
 
 
 def _changes(decisions: Iterable[Decision], done: Synced) -> Iterator[Change]:
-    """The changes to write; what needs none is only counted."""
+    """Return the changes to write; events without one are only counted."""
     for decision in decisions:
         warning = decision.warning if isinstance(decision, Change) else None
         if isinstance(decision, Skipped):
@@ -125,7 +122,7 @@ def _changes(decisions: Iterable[Decision], done: Synced) -> Iterator[Change]:
 
 
 def _apart(changes: Sequence[Change]) -> Iterator[list[Change]]:
-    """Changes that may be written at once. Those that join one series, or one channel, go one by one."""
+    """Group changes that may be written at once: those that join one series, or one channel, may not."""
     kept = [change for change in changes if change.joining is None]
     yield from _windows(kept)
     lanes: dict[object, list[Change]] = {}
@@ -148,12 +145,9 @@ def _remove(events: Sequence[EventId], done: Synced) -> Steps[None]:
                 done.removed.add(event)
 
 
-def read_known(announced: Sequence[Announced]) -> Call[Known]:
-    """What is stored of these events and of all that their shortcodes name, in two round trips."""
-    return Procedure(lambda: _known(announced), "read events")
-
-
-def _known(announced: Sequence[Announced]) -> Steps[Known]:
+@procedure
+def read_known(announced: Sequence[Announced]) -> Steps[Known]:
+    """Read the stored state of these events and of all that their shortcodes name, in two round trips."""
     codes = {each.event: each.shortcodes for each in announced}
     named = {code.of_event for code in codes.values() if code.of_event is not None}
     asked = [*codes, *(named - codes.keys())]

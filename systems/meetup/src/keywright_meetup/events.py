@@ -1,4 +1,4 @@
-"""What a Meetup event says about itself, and what to do about it. Pure: nothing is read here.
+"""The shortcodes of Meetup events, and the decision what to store. Pure functions: nothing is read here.
 
 An event belongs to the bot when its description has shortcodes, in brackets of either kind and in any case:
 `[new adventure]`, `[new campaign]`, `[campaign <event id>]` for a further session of the series that another
@@ -36,7 +36,7 @@ __all__ = [
     "series_name",
 ]
 
-# The id of an event is ASCII: without case, letters from elsewhere would be taken for those of a to z.
+# The id of an event is ASCII: IGNORECASE would take other letters, such as the Kelvin sign, for a to z.
 _CODE = re.compile(
     r"[\[(]\s*(?:new\s+(?P<new>adventure|campaign)"
     r"|campaign\s+(?P<of>(?a:[a-z0-9_-]+))"
@@ -62,18 +62,18 @@ class Shortcodes:
 
     @property
     def fault(self) -> str | None:
-        """Why these cannot stand together."""
+        """The reason why these contradict each other, or None."""
         if self.of_event is not None and (self.new is not None or self.channel is not None):
             return "names a series and a new series or channel at once"
         if self.channel is not None and self.new is None:
             return "names a channel, but no new series for it"
         if self.channel is not None and self.channel > _LARGEST_ID:
-            return "names a channel that is no Discord id"
+            return "names a channel whose number is not a Discord id"
         return None
 
 
 def read_shortcodes(description: str) -> Shortcodes:
-    """The shortcodes in a description; of several of one sort the first counts, and a campaign wins."""
+    """Return the shortcodes in a description. The first of each sort counts, and a campaign wins."""
     found = list(_CODE.finditer(description))
     new = {match["new"].lower() for match in found if match["new"]}
     of_event = next((match["of"] for match in found if match["of"]), None)
@@ -83,12 +83,12 @@ def read_shortcodes(description: str) -> Shortcodes:
 
 
 def _number(digits: str) -> int:
-    """What is too long for an id is only known to be: Python reads no numbers of thousands of digits."""
+    """Return a number that is too large for an id if there are too many digits for Python to read."""
     return int(digits) if len(digits) <= len(str(_LARGEST_ID)) else _LARGEST_ID + 1
 
 
 def series_name(title: str) -> str | None:
-    """A series' name from an event's title: all before the first bracket; None if that is none."""
+    """Return the name in an event's title, which ends at the first bracket; None if it is not valid."""
     found = _BEFORE_BRACKETS.match(title)
     name = found[0].strip() if found else ""
     return name if len(name.encode()) in NAME_BYTES else None
@@ -96,7 +96,7 @@ def series_name(title: str) -> str | None:
 
 @dataclass(frozen=True)
 class Announced:
-    """An event as Meetup has it now. `guests` are who said yes, None when that was not asked."""
+    """An event as Meetup has it now. `guests` are those who said yes, None if that was not asked."""
 
     event: EventId
     details: EventDetails
@@ -111,7 +111,7 @@ class Announced:
 
 @dataclass(frozen=True)
 class KnownEvent:
-    """What is stored of an event; one that is not stored has no series."""
+    """The stored state of an event; one that is not stored has no series."""
 
     series: SeriesId | None = None
     details: EventDetails | None = None
@@ -121,7 +121,7 @@ class KnownEvent:
 
 @dataclass(frozen=True)
 class KnownSeries:
-    """What is stored of a series."""
+    """The stored state of a series."""
 
     type: SeriesType | None = None
     channel: ChannelId | None = None
@@ -130,7 +130,7 @@ class KnownSeries:
 
 @dataclass(frozen=True)
 class Known:
-    """What is stored of all that a run of the sync is about."""
+    """The stored state of everything that a run of the sync is about."""
 
     events: Mapping[EventId, KnownEvent] = field(default_factory=dict)
     series_of: Mapping[EventId, SeriesId] = field(default_factory=dict)
@@ -141,17 +141,17 @@ class Known:
 
 @dataclass(frozen=True)
 class Joining:
-    """How an event that is new comes to its series."""
+    """How a new event joins its series."""
 
     type: SeriesType
     known: KnownSeries | None = None  # None: the series is made with the event
-    by: EventId | None = None  # the event that told the series
+    by: EventId | None = None  # the event that the shortcode names
     channel: ChannelId | None = None
 
 
 @dataclass(frozen=True)
 class Change:
-    """What is to be written of one event, in one step."""
+    """The writes for one event, which are applied in one step."""
 
     event: EventId
     series: SeriesId
@@ -171,7 +171,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Skipped:
-    """An event that is left alone; `reason` is None where it is none of the bot's."""
+    """An event that is left alone; `reason` is None if the event is not one of the bot's."""
 
     event: EventId
     reason: str | None = None
@@ -189,7 +189,7 @@ Decision = Change | Skipped | Deferred
 
 
 def decide(announced: Announced, known: Known, coming: frozenset[EventId] = frozenset()) -> Decision:
-    """What to do about one event. `coming` are the events that this run may still store."""
+    """Decide about one event. `coming` are the events that this run may still store."""
     found = known.events.get(announced.event, KnownEvent())
     codes = announced.shortcodes
     if found.series is not None:
@@ -209,7 +209,7 @@ def decide(announced: Announced, known: Known, coming: frozenset[EventId] = froz
 
 
 def _mismatch(codes: Shortcodes, series: SeriesId, known: Known) -> str | None:
-    """How shortcodes contradict the series that a stored event keeps; what is gone contradicts nothing."""
+    """Return how shortcodes contradict the series of a stored event; a deleted event contradicts nothing."""
     if codes.fault is not None:
         return codes.fault
     if codes.of_event is not None and known.series_of.get(codes.of_event) not in (None, series):
@@ -220,7 +220,7 @@ def _mismatch(codes: Shortcodes, series: SeriesId, known: Known) -> str | None:
 
 
 def _kept(announced: Announced, found: KnownEvent, series: SeriesId, mismatch: str | None) -> Decision:
-    """A stored event follows Meetup; one whose shortcodes contradict its series, in its guests only."""
+    """Return the change of a stored event: of its guests only, if its shortcodes contradict its series."""
     guests = found.guests if announced.guests is None else announced.guests
     hosts = found.hosts if mismatch else announced.hosts
     stale = mismatch is None and announced.details != found.details
@@ -250,7 +250,7 @@ def _joining(
 
 
 def _new(announced: Announced, found: KnownEvent, series: SeriesId, joining: Joining) -> Change:
-    """A new event; what is left of an earlier one of that id goes."""
+    """Return the change of a new event, which removes the remains of an earlier event with that id."""
     guests = announced.guests or frozenset()
     return Change(
         announced.event,

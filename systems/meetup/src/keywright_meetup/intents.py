@@ -1,18 +1,19 @@
-"""Making channels and roles on Discord so that no crash leaks one.
+"""Intents: channels and roles are made on Discord so that no crash leaks one.
 
-Before Discord is asked an intent is recorded, with a mark that goes into what is made (a topic, a name).
-What Discord answers is attached in the commit that drops the intent; if it is not needed any more, that
-commit makes it an orphan instead. A process that dies in between leaves the intent: `pending` lists it, and
-whoever finds something with its mark on Discord finishes it, or else abandons it.
+An intent is recorded before Discord is asked, with a mark that goes into the topic or the name of the object.
+The object that Discord made is attached in the commit that drops the intent; if it is not needed any more,
+that commit makes it an orphan instead. A process that dies in between leaves the intent: `pending` lists it,
+and a later run looks for its mark on Discord, and finishes or abandons it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from keywright import Call, OneToOne, gather
-from keywright.operations import Check, Steps, Writes, commit, exists, optimistic, stored_field_equals
+from keywright.operations import Check, Steps, Writes, commit, exists, field_equals, optimistic
 from keywright_meetup.channels import known_channel, vacant_channel, vacant_role
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.schema import (
@@ -27,6 +28,7 @@ from keywright_meetup.schema import (
     OrphanedRoles,
     Provisioning,
     RoleId,
+    RoleKind,
     SeriesId,
     SeriesOfChannel,
     Target,
@@ -50,11 +52,11 @@ __all__ = [
 ]
 
 _of_channel = channel_of_series.reversed()
-ROLES: dict[str, OneToOne[ChannelId, RoleId]] = {"guest_role": guest_role, "host_role": host_role}
+ROLES: dict[RoleKind, OneToOne[ChannelId, RoleId]] = {"guest_role": guest_role, "host_role": host_role}
 
 
 class Begun(NamedTuple):
-    """`mine`: go on and make it. Else it exists already, or `intent` is another's, alive or dead."""
+    """`mine`: go on and make it. Else it exists, or `intent` is that of another process, alive or dead."""
 
     mine: bool
     intent: Intent | None = None
@@ -62,14 +64,14 @@ class Begun(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """`kept`: what was made is in use. Else it is an orphan, and `existing` is what is used instead."""
+    """`kept`: the new object is in use. Else it is an orphan, and `existing` is used instead."""
 
     kept: bool
     existing: int | None = None
 
 
 def begin_channel(series: SeriesId, now: datetime) -> Call[Begun]:
-    """Record that a channel is being made for a series, unless it has one or another is at it."""
+    """Record that a channel is being made for a series, unless it has one or another process makes one."""
     target = Target("channel", series)
 
     def wanted() -> Steps[tuple[int | None, list[Check]]]:
@@ -82,14 +84,14 @@ def begin_channel(series: SeriesId, now: datetime) -> Call[Begun]:
 
 
 def begin_role(
-    made: str, channel: ChannelId, now: datetime, *, instead_of: RoleId | None = None
+    made: RoleKind, channel: ChannelId, now: datetime, *, instead_of: RoleId | None = None
 ) -> Call[Begun]:
     """Record that a guest_role or host_role is being made for a channel, unless it has one.
 
-    `instead_of` is a role that Discord says is gone: it counts as none. A host role needs a guest role.
+    `instead_of` is a role that Discord says is gone: it does not count. A host role needs a guest role.
     """
     relation = ROLES[made]
-    target = Target("guest_role" if made == "guest_role" else "host_role", str(channel))
+    target = Target(made, str(channel))
 
     def wanted() -> Steps[tuple[int | None, list[Check]]]:
         checks = yield from known_channel(channel)
@@ -101,7 +103,10 @@ def begin_role(
     return _begun(target, now, wanted)
 
 
-def _begun(target: Target, now: datetime, wanted: Any) -> Call[Begun]:
+def _begun(
+    target: Target, now: datetime, wanted: Callable[[], Steps[tuple[int | None, list[Check]]]]
+) -> Call[Begun]:
+    """Record an intent, unless `wanted` finds that there is such an object; it returns that, and checks."""
     mine = Intent(new_id(), now)
 
     def attempt() -> Steps[Begun | None]:
@@ -119,7 +124,7 @@ def _begun(target: Target, now: datetime, wanted: Any) -> Call[Begun]:
 
 
 def finish_channel(series: SeriesId, mark: str, channel: ChannelId) -> Call[Finished]:
-    """Attach what Discord made for a series, or make it an orphan; the intent goes in the same step."""
+    """Attach the channel that Discord made for a series, or make it an orphan; the intent goes with it."""
     target = Target("channel", series)
 
     def attempt() -> Steps[Finished | None]:
@@ -144,14 +149,14 @@ def finish_channel(series: SeriesId, mark: str, channel: ChannelId) -> Call[Fini
 
 
 def finish_role(
-    made: str, channel: ChannelId, mark: str, role: RoleId, *, instead_of: RoleId | None = None
+    made: RoleKind, channel: ChannelId, mark: str, role: RoleId, *, instead_of: RoleId | None = None
 ) -> Call[Finished]:
-    """Attach a role that Discord made for a channel, or make it an orphan; the intent goes in the same step.
+    """Attach a role that Discord made for a channel, or make it an orphan; the intent goes with it.
 
     A role in `instead_of` that the channel still has is replaced, and forgotten: Discord says it is gone.
     """
     relation = ROLES[made]
-    target = Target("guest_role" if made == "guest_role" else "host_role", str(channel))
+    target = Target(made, str(channel))
 
     def attempt() -> Steps[Finished | None]:
         series, theirs, guest = yield gather(
@@ -179,14 +184,14 @@ def finish_role(
 def _replaced(
     relation: OneToOne[ChannelId, RoleId], channel: ChannelId, old: RoleId, checks: list[Check]
 ) -> Steps[Writes]:
-    """The writes that forget a dead role, before another takes its place."""
+    """Return the writes that forget a dead role, before another takes its place."""
     back = yield relation.reversed().of(old)
     checks.append(relation.reversed().holds(old, back))
     return relation.parted(channel, old) if back == channel else []
 
 
 def abandon(target: Target, mark: str) -> Call[bool]:
-    """Drop an intent when nothing with its mark is on Discord and nobody can be making it any more."""
+    """Drop an intent if nothing on Discord has its mark and no process can be making it any more."""
 
     def attempt() -> Steps[bool | None]:
         found = yield Provisioning().get(target)
@@ -199,12 +204,12 @@ def abandon(target: Target, mark: str) -> Call[bool]:
 
 
 def pending() -> Call[dict[Target, Intent]]:
-    """What is being made, or was when a process died."""
+    """Return the intents of running processes and of those that died."""
     return Provisioning().all()
 
 
 def _dropped(target: Target, mark: str) -> Steps[tuple[list[Check], Writes]]:
-    """The check and write that drop an intent, if it is still the one with this mark."""
+    """Return the check and the write that drop an intent, if it still has this mark."""
     found = yield Provisioning().get(target)
     if found is None or found.mark != mark:
         return [], []
@@ -212,10 +217,7 @@ def _dropped(target: Target, mark: str) -> Steps[tuple[list[Check], Writes]]:
 
 
 def _intent_is(target: Target, intent: Intent | None) -> Check:
-    key = Provisioning()
-    return stored_field_equals(
-        key, key._encode_field(target), None if intent is None else key._encode_value(intent)
-    )
+    return field_equals(Provisioning(), target, intent)
 
 
 def _finish(checks: list[Check], writes: Writes) -> Call[Any]:

@@ -1,6 +1,7 @@
-"""Stored times that are compared: by their bytes, since one moment can be written in many ways.
+"""Stored times that a commit depends on, compared by their bytes.
 
-Earlier versions of the bot wrote other offsets and fractions than our codec does.
+One moment can be written in many ways, and earlier versions of the bot wrote other offsets and fractions than
+our codec does.
 """
 
 from __future__ import annotations
@@ -9,19 +10,25 @@ from datetime import datetime
 from typing import NamedTuple
 
 from keywright import Call, Value
-from keywright.keyspace.kinds.value import GET
-from keywright.operations import Check, Command, stored_equals
+from keywright.operations import Check, Command, Effect, Operation, Reply, stored_equals
 
 __all__ = ["Moment", "moment_in"]
 
+GET = Operation("get", b"GET", Effect.READ)
+
 
 class Moment(NamedTuple):
-    """A time as it was read, and the check that it is still stored so."""
+    """A time as it was read, and the check that the same bytes are still stored."""
 
     time: datetime | None
     unchanged: Check
 
 
 def moment_in(key: Value[datetime]) -> Call[Moment]:
-    """The time under a key, for a commit that depends on it."""
-    return Command(GET, key, (), lambda stored: Moment(key._decode(stored), stored_equals(key, stored)))
+    """Read the time under a key, for a commit that depends on it."""
+
+    def moment(stored: Reply) -> Moment:
+        time = None if stored is None else key.declaration.decode(stored)
+        return Moment(time, stored_equals(key, stored))
+
+    return Command(GET, key, (), moment)

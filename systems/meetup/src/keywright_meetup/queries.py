@@ -1,11 +1,11 @@
-"""What the bot works from, and what a person looks at: relations followed, in a few round trips for all."""
+"""Series with their events, channels, roles and people, in a few round trips for all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keywright import gather, gather_list
 from keywright.errors import KeywrightError, StoredDataError
@@ -35,18 +35,15 @@ from keywright_meetup.schema import (
     TypeOfSeries,
 )
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["SeriesState", "details_of", "present", "read_series", "tracked_events", "upcoming_series"]
 
 
 @dataclass(frozen=True)
 class SeriesState:
-    """A series with its events, its channel, and who belongs there.
+    """A series with its events, its channel, and the people who belong there.
 
     `guests` and `hosts` are Discord users: those of the events that are yet to come, linked, and not removed
-    by hand. Who came to past events only is not among them, and nobody is to be taken out for that.
+    by hand. People who came to past events only are not among them, and must not be removed for that.
     """
 
     series: SeriesId
@@ -60,21 +57,21 @@ class SeriesState:
     times: ChannelTimes = field(default_factory=ChannelTimes)
 
     def next_event(self, now: datetime) -> EventId | None:
-        """The first event that is yet to come."""
+        """Return the first event that is yet to come."""
         coming = [(details.time, event) for event, details in self.events.items() if details.time >= now]
         return min(coming)[1] if coming else None
 
 
 @procedure
 def tracked_events() -> Steps[dict[EventId, EventDetails]]:
-    """Every tracked event whose details are whole, with them; in two round trips."""
+    """Return every tracked event whose details are complete, in two round trips."""
     found: dict[EventId, EventDetails] = yield details_of(sorted((yield MeetupEvents().members())))
     return found
 
 
 @procedure
 def details_of(events: Sequence[EventId]) -> Steps[dict[EventId, EventDetails]]:
-    """The details of many events, without those that have none or spoilt ones: a sync writes them anew."""
+    """Return the details of many events, without missing or malformed ones: a sync writes those again."""
     try:
         found = yield MeetupEvent.get_many(events)
     except StoredDataError:
@@ -87,7 +84,7 @@ def details_of(events: Sequence[EventId]) -> Steps[dict[EventId, EventDetails]]:
 
 @procedure
 def upcoming_series(now: datetime) -> Steps[list[SeriesState]]:
-    """Every series that has an event to come, in a handful of round trips for all of them."""
+    """Return every series that has an event to come, in a handful of round trips for all of them."""
     series = sorted((yield EventSeries().members()))
     states: list[SeriesState] = yield read_series(series, now)
     return [state for state in states if state.next_event(now) is not None]
@@ -95,7 +92,7 @@ def upcoming_series(now: datetime) -> Steps[list[SeriesState]]:
 
 @procedure
 def read_series(series: Sequence[SeriesId], now: datetime) -> Steps[list[SeriesState]]:
-    """These series, in the order asked."""
+    """Return these series, in the order asked."""
     types, channels, events_of = yield gather(
         TypeOfSeries.get_many(series),
         ChannelOfSeries.get_many(series),
@@ -116,7 +113,7 @@ def read_series(series: Sequence[SeriesId], now: datetime) -> Steps[list[SeriesS
 
 @dataclass(frozen=True)
 class _Property:
-    """What a channel has."""
+    """The roles, removed people and times of a channel."""
 
     guest_role: RoleId | None = None
     host_role: RoleId | None = None
@@ -180,5 +177,5 @@ def _attending(events: Sequence[EventId]) -> Steps[_Attending]:
 
 
 def present(keys: Sequence[Any], values: Sequence[Any]) -> dict[Any, Any]:
-    """The values that are there, by their keys."""
+    """Return the values that exist, by their keys."""
     return {key: value for key, value in zip(keys, values, strict=True) if value is not None}

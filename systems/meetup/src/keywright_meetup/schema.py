@@ -86,7 +86,7 @@ class MeetupEvents(Set[EventId], key="meetup_events", space=meetup):
 
 
 class EventGuests(Set[MeetupId], key="meetup_event:<event>:meetup_users", space=meetup):
-    """The guests of an event: who RSVP'd 'yes'."""
+    """The guests of an event: users who RSVP'd 'yes'."""
 
     event: EventId
 
@@ -182,7 +182,7 @@ class ChannelOfSeries(Value[ChannelId], key="event_series:<series>:discord_chann
 
 
 class TypeOfSeries(Value[SeriesType], key="event_series:<series>:type", space=meetup):
-    """'campaign' or 'adventure'. Every series has one, so it also tells that the series exists."""
+    """'campaign' or 'adventure'. Every series has one, so a series exists if its type does."""
 
     series: SeriesId
 
@@ -315,7 +315,7 @@ class RefreshTime(Value[datetime], key="meetup_access_token_refresh_time", space
     """When the next refresh of the organizer's tokens is due."""
 
 
-# Additions: three times that the bot writes and its document leaves out.
+# Additions: three times that the bot writes, and that its document leaves out.
 
 
 class ExpirationTime(Value[datetime], key="discord_channel:<channel>:expiration_time", space=meetup):
@@ -346,39 +346,44 @@ channel_times = [
 
 # Additions: ours.
 
+RoleKind = Literal["guest_role", "host_role"]
 Made = Literal["channel", "guest_role", "host_role"]
 
 
 class Target(msgspec.Struct, frozen=True, array_like=True):
-    """What the bot makes on Discord, and for what: a channel for a series, a role for a channel."""
+    """An object that the bot makes on Discord: a channel for a series, a role for a channel."""
 
     made: Made
+    """The sort of object."""
     owner: str
+    """The series of a channel, the channel of a role."""
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """Who makes it, since when. The mark is part of what is made, so that it can be found on Discord."""
+    """Who makes it, and since when."""
 
     mark: str
+    """Part of the topic or the name of the object, so that it can be found on Discord."""
     since: datetime
+    """When it was begun."""
 
 
 class Provisioning(
     Map[Annotated[Target, Json], Annotated[Intent, Json]], key="discord_provisioning", space=meetup
 ):
-    """What is being made on Discord: recorded before Discord is asked, dropped with what it led to."""
+    """Objects that are being made on Discord: recorded before Discord is asked, dropped when it is done."""
 
 
 class MisnamedOrphans(Set[RoleId], key="orphaned_roles", space=meetup):
-    """Roles that earlier versions of the bot put under a name nobody reads. `repair` moves them."""
+    """Orphaned roles under the name that earlier versions of the bot used. `keywright repair` moves them."""
 
 
 class OrganizerLease(Lease, key="lock:meetup_refresh_token", space=meetup):
-    """Held by whoever refreshes the organizer's tokens."""
+    """Held by the process that refreshes the organizer's tokens."""
 
 
 class UserTokensLease(Lease, key="lock:meetup_user:<user>:oauth2_tokens", space=meetup):
-    """Held by whoever refreshes the tokens of one user."""
+    """Held by the process that refreshes the tokens of one user."""
 
     user: MeetupId
 
@@ -389,7 +394,8 @@ class TaskLease(Lease, key="lock:meetup_task:<task>", space=meetup):
     task: Id
 
 
-# Invariants: what holds between any two operations, whoever writes or dies. `invariants.py` has the checks.
+# Invariants: they hold between any two operations, whichever process writes or dies. `invariants.py` has the
+# checks.
 
 linked_people = invariant(
     "linked-people",

@@ -1,7 +1,7 @@
-"""Series and their events as they are written: each operation is one commit, whatever it spans.
+"""Writes of series and their events: each operation is one commit, whatever it spans.
 
-The type of a series is the key that all who change its events compare, so a series cannot go while an event
-comes. The series of an event is the key that all who change the event compare.
+Every commit that changes the events of a series checks the type of the series, so a series is not deleted
+while an event joins it. Every commit that changes an event checks the series of the event.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from keywright import Call, gather, gather_list
 from keywright.operations import (
     Check,
     Outcome,
-    Procedure,
     Steps,
     Writes,
     absent,
     commit,
+    equals,
+    has_member,
+    members_are,
     optimistic,
-    stored_equals,
-    stored_member,
-    stored_set_equals,
+    procedure,
 )
 from keywright_meetup.events import Change, Joining
 from keywright_meetup.schema import (
@@ -46,16 +46,13 @@ from keywright_meetup.schema import (
 __all__ = ["apply_change", "channel_attached", "delete_series", "event_writes", "remove_event", "type_is"]
 
 
-def apply_change(change: Change) -> Call[Outcome]:
-    """Write one change of an event, if all that it was decided from still holds."""
-
-    def steps() -> Steps[Outcome]:
-        # Made only here, so that what cannot be written is an error of this call alone.
-        checks, writes = _changed(change)
-        outcome: Outcome = yield commit("sync event", checks, writes, subject=change.event)
-        return outcome
-
-    return Procedure(steps, f"sync event {change.event}")
+@procedure
+def apply_change(change: Change) -> Steps[Outcome]:
+    """Write one change of an event, if everything that it was decided from still holds."""
+    # Bound inside the procedure, so that a value that cannot be written is an error of this call alone.
+    checks, writes = _changed(change)
+    outcome: Outcome = yield commit("sync event", checks, writes, subject=change.event)
+    return outcome
 
 
 def _changed(change: Change) -> tuple[list[Check], Writes]:
@@ -77,14 +74,13 @@ def _join_checks(change: Change, joining: Joining) -> list[Check]:
     known = joining.known
     checks = [type_is(change.series, known.type if known else None)]
     if known is None or not known.events:
-        # Whoever comes second must see the first, and make it a campaign.
+        # The second event of a series must see the first, and make the series a campaign.
         checks.append(absent(SeriesEvents(change.series)))
     if joining.by is not None:
         checks.append(series_of_event.holds(joining.by, change.series))
     if joining.channel is not None:
-        orphans = OrphanedChannels()
         checks.append(channel_of_series.reversed().holds(joining.channel, None))
-        checks.append(stored_member(orphans, orphans._encode(joining.channel), present=False))
+        checks.append(has_member(OrphanedChannels(), joining.channel, present=False))
     return checks
 
 
@@ -104,7 +100,7 @@ def channel_attached(series: SeriesId, channel: ChannelId) -> Writes:
 
 
 def remove_event(event: EventId) -> Call[bool]:
-    """Forget an event with its guests, hosts and place in its series; whether it was tracked.
+    """Forget an event with its guests, hosts and place in its series. Return whether it was tracked.
 
     The series stays, without events perhaps: its channel may be in use.
     """
@@ -127,9 +123,9 @@ def event_writes(event: EventId, series: SeriesId | None) -> Writes:
 
 
 def delete_series(series: SeriesId, *, only_with: Iterable[EventId] | None = None) -> Call[bool]:
-    """Forget a series with all of its events, in one step; whether it was deleted.
+    """Forget a series with all of its events, in one step. Return whether it was deleted.
 
-    Not while it has a channel, nor, where `only_with` is given, while it has other events: False then.
+    It is not while it has a channel, nor, where `only_with` is passed, while it has other events.
     """
     allowed = None if only_with is None else set(only_with)
 
@@ -157,20 +153,15 @@ def _deletion(
     series: SeriesId, kind: SeriesType | None, members: dict[EventId, SeriesId | None]
 ) -> tuple[list[Check], Writes]:
     events = SeriesEvents(series)
-    checks = [
-        type_is(series, kind),
-        channel_of_series.holds(series, None),
-        stored_set_equals(events, map(events._encode, members)),
-    ]
+    checks = [type_is(series, kind), channel_of_series.holds(series, None), members_are(events, members)]
     writes: Writes = [TypeOfSeries(series).delete(), events.delete(), EventSeries().remove(series)]
     for event, owner in members.items():
         checks.append(series_of_event.holds(event, owner))
-        # One that belongs elsewhere is only named here by mistake.
+        # An event that belongs elsewhere is named here by mistake only.
         writes += event_writes(event, series) if owner == series else []
     return checks, writes
 
 
 def type_is(series: SeriesId, kind: SeriesType | None) -> Check:
-    """The check that a series is of this type, or does not exist."""
-    key = TypeOfSeries(series)
-    return stored_equals(key, None if kind is None else key._encode(kind))
+    """Return the check that a series is of this type, or does not exist."""
+    return equals(TypeOfSeries(series), kind)

@@ -1,4 +1,4 @@
-"""The organizer's tokens: stored together, refreshed by one bot at a time, at a time that is kept."""
+"""The organizer's tokens: stored together, and refreshed by one bot at a time when the stored time comes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ REFRESH_HOLD = timedelta(seconds=60)
 
 
 class OrganizerTokens(NamedTuple):
-    """What is stored of the organizer; each may be missing before the first set-up."""
+    """The stored tokens of the organizer; each may be missing before the first set-up."""
 
     access_token: Secret[str] | None
     refresh_token: Secret[str] | None
 
 
 def organizer() -> Call[OrganizerTokens]:
+    """Return the organizer's tokens."""
     return gather(AccessToken().get(), RefreshToken().get()).map(lambda found: OrganizerTokens(*found))
 
 
@@ -46,9 +47,9 @@ def store_organizer(access_token: Secret[str], refresh_token: Secret[str], due: 
 
 
 def seed_organizer(access_token: Secret[str], refresh_token: Secret[str], due: datetime) -> Call[bool]:
-    """Set up the organizer's tokens where one is missing; False, and nothing changes, where both are there.
+    """Set up the organizer's tokens if one is missing. Return False, and change nothing, if both exist.
 
-    Of several bots that start at once one does it, so none overwrites what another has refreshed since.
+    Of several bots that start at once one does it, so none overwrites tokens that another has refreshed.
     """
 
     def attempt() -> Steps[bool | None]:
@@ -64,7 +65,7 @@ def seed_organizer(access_token: Secret[str], refresh_token: Secret[str], due: d
 
 
 def due_time(start: datetime) -> Call[datetime]:
-    """When the next refresh is due: as stored, or at `start` where nothing that is a time is."""
+    """Return when the next refresh is due; `start` if no time is stored, or a malformed one."""
 
     def chosen(found: datetime | Exception | None) -> datetime:
         if isinstance(found, Exception) and not isinstance(found, StoredDataError):
@@ -75,24 +76,24 @@ def due_time(start: datetime) -> Call[datetime]:
 
 
 def begin_refresh(token: str, hold: timedelta = REFRESH_HOLD) -> Call[bool]:
-    """Become the one that refreshes; False while another is at it. `hold` bounds how long it may take."""
+    """Take the lease of the refresh. Return False while another bot has it. `hold` is how long it lasts."""
     return OrganizerLease().acquire(token, hold)
 
 
 def finish_refresh(
     token: str, now: datetime, access_token: Secret[str], refresh_token: Secret[str] | None
 ) -> Call[bool]:
-    """Store what a refresh brought and when the next is due, in one step; then the lease is free.
+    """Store the new tokens and when the next refresh is due, and release the lease, in one step.
 
-    False, and nothing is stored, when the hold ran out: another has, or will have, newer tokens. Without a
-    refresh token in the answer the old one stays. On a cluster the lease and the tokens live in different
-    slots: a process that dies between deciding and writing has its tokens written by whoever recovers.
+    Return False, and store nothing, if the lease expired: another bot has, or will have, newer tokens. The
+    old refresh token stays if the answer has none. On a cluster the lease and the tokens live in different
+    slots: if a process dies between deciding and writing, a recovery writes its tokens.
     """
     return _guarded(token, _writes(access_token, refresh_token, now + REFRESH_EVERY))
 
 
 def postpone_refresh(token: str, now: datetime) -> Call[bool]:
-    """After a refresh that failed: try again in an hour; the lease is free."""
+    """After a refresh that failed, release the lease and try again in an hour."""
     return _guarded(token, [RefreshTime().set(now + RETRY_AFTER)])
 
 

@@ -1,13 +1,13 @@
-"""A person, an event, a series or a channel with all that is related to it, for people to look at.
+"""A person, an event, a series or a channel with everything that is related to it, as data for JSON.
 
-Ids of 64 bits are text here: JSON numbers lose those above 2**53. Tokens are only said to be there.
+Ids of 64 bits are text here: JSON numbers lose those above 2**53. Of tokens only the existence is shown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from keywright import gather
 from keywright.operations import Steps, procedure
@@ -35,9 +35,6 @@ from keywright_meetup.schema import (
     series_of_event,
 )
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["view_channel", "view_discord_user", "view_event", "view_meetup_user", "view_series"]
 
 View = dict[str, Any]
@@ -45,7 +42,7 @@ View = dict[str, Any]
 
 @procedure
 def view_meetup_user(user: MeetupId) -> Steps[View | None]:
-    """A linked Meetup user, or None."""
+    """Return a linked Meetup user, or None."""
     partner, tokens = yield gather(people.of(user), UserTokens(user).exists())
     if partner is None:
         return None
@@ -54,14 +51,14 @@ def view_meetup_user(user: MeetupId) -> Steps[View | None]:
 
 @procedure
 def view_discord_user(user: DiscordId) -> Steps[View | None]:
-    """A linked Discord user, or None."""
+    """Return a linked Discord user, or None."""
     partner = yield people.inverse_of(user)
     return None if partner is None else (yield view_meetup_user(partner))
 
 
 @procedure
 def view_event(event: EventId) -> Steps[View | None]:
-    """A tracked event, or None."""
+    """Return a tracked event, or None."""
     details, series, hosts, guests = yield gather(
         MeetupEvent(event).get(),
         series_of_event.of(event),
@@ -77,7 +74,7 @@ def view_event(event: EventId) -> Steps[View | None]:
 
 @procedure
 def view_series(series: SeriesId) -> Steps[View | None]:
-    """A tracked series, or None."""
+    """Return a tracked series, or None."""
     tracked, kind, channel, events = yield gather(
         EventSeries().has(series),
         TypeOfSeries(series).get(),
@@ -92,7 +89,7 @@ def view_series(series: SeriesId) -> Steps[View | None]:
 
 @procedure
 def view_channel(channel: ChannelId) -> Steps[View | None]:
-    """A known channel, or None."""
+    """Return a known channel, or None."""
     known, series, guest, host, times = yield gather(
         DiscordChannels().has(channel),
         channel_of_series.inverse_of(channel),

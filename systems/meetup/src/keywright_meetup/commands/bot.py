@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keywright.cli.logs import log_to_stderr
+from keywright.cli import log_to_stderr
 from keywright.errors import TakenError, UsageError
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from keywright import Call, Database, Keyring, connect
-from keywright.cli.output import as_json
-from keywright.cli.targets import NamesPrefix, ServerOption
+from keywright.cli import NamesPrefix, ServerOption, as_json
 from keywright.errors import TakenError, UsageError
-from keywright_meetup import account_links as linking
-from keywright_meetup import views as viewing
+from keywright_meetup import account_links, views
 from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync
 from keywright_meetup.schema import meetup as space
 
@@ -48,7 +46,7 @@ def link(
     """
     with opened(url, prefix) as db:
         try:
-            new = db.run(linking.link(meetup_user, discord_user))
+            new = db.run(account_links.link(meetup_user, discord_user))
         except TakenError as error:
             typer.echo(
                 f"refused: {error.holder} is linked to {error.partner} already. Unlink them first.", err=True
@@ -77,7 +75,11 @@ def unlink(
         raise UsageError(
             "one user is needed to end a link. Give a Meetup id, or --discord with a Discord id."
         )
-    call = linking.unlink(meetup_user) if meetup_user is not None else linking.unlink_discord(discord or 0)
+    call = (
+        account_links.unlink(meetup_user)
+        if meetup_user is not None
+        else account_links.unlink_discord(discord or 0)
+    )
     with opened(url, prefix) as db:
         ended = db.run(call)
     if not ended:
@@ -120,13 +122,13 @@ def opened(url: str | None, prefix: str | None = None) -> Database:
 
 
 _NUMBERED: dict[Shown, Callable[[int], Call[Any]]] = {
-    Shown.MEETUP_USER: viewing.view_meetup_user,
-    Shown.DISCORD_USER: viewing.view_discord_user,
-    Shown.CHANNEL: viewing.view_channel,
+    Shown.MEETUP_USER: views.view_meetup_user,
+    Shown.DISCORD_USER: views.view_discord_user,
+    Shown.CHANNEL: views.view_channel,
 }
 _NAMED: dict[Shown, Callable[[str], Call[Any]]] = {
-    Shown.EVENT: viewing.view_event,
-    Shown.SERIES: viewing.view_series,
+    Shown.EVENT: views.view_event,
+    Shown.SERIES: views.view_series,
 }
 
 

@@ -16,7 +16,7 @@ from keywright_meetup import channels
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.events import series_name
 from keywright_meetup.queries import SeriesState, upcoming_series
-from keywright_meetup.schema import ChannelId, DiscordId, Made, RoleId, SeriesId, SeriesType
+from keywright_meetup.schema import ChannelId, DiscordId, RoleId, RoleKind, SeriesId, SeriesType
 from keywright_meetup.service.provisioner import Provisioner, is_marked
 from keywright_service.discord_rest import Channel, DiscordGuild, Member, Overwrite, Role
 
@@ -143,7 +143,7 @@ class DiscordSync:
 
     async def _role(
         self,
-        made: Made,
+        made: RoleKind,
         channel: ChannelId,
         role: RoleId | None,
         name: str,

@@ -16,7 +16,7 @@ from typing import Any
 from keywright import AsyncDatabase
 from keywright_meetup import intents as provisioning
 from keywright_meetup.intents import Begun, Finished
-from keywright_meetup.schema import ChannelId, Intent, Made, RoleId, SeriesId, Target
+from keywright_meetup.schema import ChannelId, Intent, RoleId, RoleKind, SeriesId, Target
 from keywright_service.discord_rest import Channel, DiscordGuild, Role
 from keywright_service.errors import PlatformRefusedError
 
@@ -77,7 +77,7 @@ class Provisioner:
         return await self._made(Target("channel", series), begun, make)
 
     async def role(
-        self, made: Made, channel: ChannelId, *, instead_of: RoleId | None = None, **wanted: Any
+        self, made: RoleKind, channel: ChannelId, *, instead_of: RoleId | None = None, **wanted: Any
     ) -> RoleId | None:
         """A role of a channel, made if need be; `instead_of` is one that Discord does not know any more."""
         begin = provisioning.begin_role(made, channel, self._clock(), instead_of=instead_of)
