@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 
@@ -10,7 +11,13 @@ import redis.exceptions
 
 from keywright import errors
 from keywright.engine.translation import unreachable
-from keywright.errors import KeywrightError, ServerRefusedError, UsageError
+from keywright.errors import (
+    KeywrightError,
+    MissingDependencyError,
+    ServerRefusedError,
+    UsageError,
+    dependencies_of,
+)
 
 NAMES = [name for name in errors.__all__ if name.endswith("Error")]
 CLASSES = [getattr(errors, name) for name in NAMES]
@@ -23,6 +30,7 @@ EXAMPLES: list[KeywrightError] = [
     errors.UnknownKeyError(b"a", "shop", "a:<b>"),
     errors.CrossSlotError([(b"a", 1), (b"b", 2)]),
     errors.TakenError("home", "ann", "one", "two"),
+    errors.MissingDependencyError("the explorer", "jinja2", "keywright[explorer]"),
     errors.StoredDataError(b"a", "a", "a number", "text"),
     errors.WrongTypeError(b"a", "a", "a set", "a hash"),
     errors.SealError(b"a", "a", "a sealed value", "other bytes"),
@@ -59,7 +67,8 @@ def test_the_tree_is_drawn_as_it_is() -> None:
     for depth, name in _drawn():
         path[depth:] = [name]
         if depth:
-            assert getattr(errors, name).__bases__ == (getattr(errors, path[depth - 1]),)
+            # Further bases are built-in ones, which the tree names in words.
+            assert getattr(errors, name).__bases__[0] == getattr(errors, path[depth - 1])
 
 
 def test_every_class_of_the_module_is_public() -> None:
@@ -78,7 +87,8 @@ def test_every_error_that_composes_its_message_has_an_example_here() -> None:
 
 @pytest.mark.parametrize("error", EXAMPLES, ids=lambda error: type(error).__name__)
 def test_a_message_ends_with_a_sentence_that_is_the_remedy(error: KeywrightError) -> None:
-    assert re.search(r"[.:;] [A-Za-z][^.]*(\.\.\.[^.]*)?\.$", str(error)), str(error)
+    # A command to copy stands at the end without a full stop.
+    assert re.search(r"[.:;] [A-Za-z][^.]*(\.\.\.[^.]*)?(\.|: pip install \S+)$", str(error)), str(error)
 
 
 @pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: kind.__name__)
@@ -94,3 +104,32 @@ def test_a_refused_password_and_a_refused_setting_are_distinct_errors() -> None:
     assert isinstance(refused, ServerRefusedError)
     assert "Check user and password" in str(refused)
     assert isinstance(unreachable(redis.exceptions.DataError("no"), "here"), UsageError)
+
+
+def test_a_missing_module_of_a_third_party_names_the_feature_and_the_install_command() -> None:
+    with pytest.raises(MissingDependencyError) as caught, dependencies_of("a feature", install="shop[extra]"):
+        importlib.import_module("nowhere_at_all.deeper")
+    assert str(caught.value) == (
+        "a feature needs nowhere_at_all, which is not installed. Install it with: pip install 'shop[extra]'"
+    )
+    assert (caught.value.name, caught.value.exit_code) == ("nowhere_at_all", 2)
+    assert isinstance(caught.value, ModuleNotFoundError)
+
+
+def test_a_requirement_without_brackets_needs_no_quotes() -> None:
+    assert str(MissingDependencyError("a", "b", "shop")).endswith(": pip install shop")
+
+
+def test_the_innermost_feature_is_named() -> None:
+    with (
+        pytest.raises(MissingDependencyError, match="inner"),
+        dependencies_of("outer", install="a"),
+        dependencies_of("inner", install="b"),
+    ):
+        importlib.import_module("nowhere_at_all")
+
+
+def test_a_missing_module_of_ours_is_a_defect_and_not_a_missing_dependency() -> None:
+    with pytest.raises(ModuleNotFoundError) as caught, dependencies_of("a feature", install="shop"):
+        importlib.import_module("keywright.nowhere_at_all")
+    assert not isinstance(caught.value, KeywrightError)

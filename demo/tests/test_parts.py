@@ -212,7 +212,9 @@ async def start_deaf(crew: Crew) -> None:
     await crew.start("deaf", "deaf")
 
 
-def test_what_is_not_installed_is_left_out_and_the_extra_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_left_out_and_its_distribution_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(scenes, "find_spec", lambda name: None if name == "asyncpraw" else find_spec(name))
     printed = io.StringIO()
     options = UpOptions(models=("spectacles", "openmod"), explorer=False, seconds=0.0)
@@ -221,9 +223,8 @@ def test_what_is_not_installed_is_left_out_and_the_extra_named(monkeypatch: pyte
         return await Supervisor(options, Teller(Console(file=printed, width=200))).run()
 
     assert asyncio.run(session()) == 0
-    assert (
-        "openmod is left out: asyncpraw is not installed. Install keywright[openmod]." in printed.getvalue()
-    )
+    assert "openmod is left out: it needs asyncpraw, which is not installed." in printed.getvalue()
+    assert "pip install keywright-openmod" in printed.getvalue()
 
 
 def test_a_folder_is_gone_after_its_block_even_after_an_error() -> None:

@@ -7,7 +7,8 @@
     │   ├── ValueRefusedError   a value its codec cannot write
     │   ├── UnknownKeyError     a key name that no template of the keyspace matches
     │   ├── CrossSlotError      an atomic call whose keys live in several slots
-    │   └── TakenError          a relation that would break another one
+    │   ├── TakenError          a relation that would break another one
+    │   └── MissingDependencyError  an optional dependency is not installed; also a ModuleNotFoundError
     ├── StoredDataError         what Redis holds disagrees with the declaration
     │   ├── WrongTypeError      the key holds another Redis type
     │   └── SealError           a sealed value that no key of the keyring opens
@@ -26,7 +27,8 @@ Errors carry fields, compose their own message and end with the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "DeclarationError",
     "EngineError",
     "KeywrightError",
+    "MissingDependencyError",
     "OutcomeUnknownError",
     "ScriptError",
     "SealError",
@@ -50,6 +53,7 @@ __all__ = [
     "ValueRefusedError",
     "VariableError",
     "WrongTypeError",
+    "dependencies_of",
     "excerpt",
 ]
 
@@ -138,6 +142,37 @@ class TakenError(UsageError):
             f"{relation}: {holder!r} is related to {partner!r} already, so it cannot be to {wanted!r}. "
             f"Clear that relation first, or use replace()."
         )
+
+
+class MissingDependencyError(UsageError, ModuleNotFoundError):
+    """A module that a feature needs is not installed."""
+
+    def __init__(self, feature: str, module: str, requirement: str) -> None:
+        self.feature = feature
+        self.module = module
+        self.requirement = requirement
+        quoted = f"'{requirement}'" if "[" in requirement else requirement  # a shell would expand brackets
+        super().__init__(
+            f"{feature} needs {module}, which is not installed. Install it with: pip install {quoted}",
+            name=module,
+        )
+
+
+@contextmanager
+def dependencies_of(feature: str, *, install: str) -> Iterator[None]:
+    """Raise MissingDependencyError if an import inside the block does not find a third party's module.
+
+    `feature` is a noun with its article, and `install` the requirement that pip is to install.
+    """
+    try:
+        yield
+    except MissingDependencyError:
+        raise
+    except ModuleNotFoundError as error:
+        # A module of ours that is missing is a defect, which no installation repairs.
+        if error.name is None or error.name.startswith("keywright"):
+            raise
+        raise MissingDependencyError(feature, error.name.partition(".")[0], install) from error
 
 
 class StoredDataError(KeywrightError):

@@ -24,7 +24,7 @@ _LISTENING = r"listening on (http://\S+)"
 class Scene(NamedTuple):
     """How to start the parts of a model, and what must be installed for it."""
 
-    extra: str
+    distribution: str
     modules: tuple[str, ...]
     start: Callable[[Crew], Awaitable[None]]
 
@@ -133,11 +133,11 @@ async def _meetup(crew: Crew) -> None:
 
 _WEB = ("starlette", "uvicorn")
 SCENES = {
-    "drc": Scene("gateway", ("httpx", "prometheus_client", "websockets", "zstandard", *_WEB), _drc),
-    "spectacles": Scene("", (), _spectacles),
-    "registry": Scene("registry", ("prometheus_client", *_WEB), _registry),
-    "openmod": Scene("openmod", ("asyncpraw", *_WEB), _openmod),
-    "meetup": Scene("meetup", ("httpx", "jinja2", *_WEB), _meetup),
+    "drc": Scene("keywright-discord", ("httpx", "prometheus_client", "websockets", "zstandard", *_WEB), _drc),
+    "spectacles": Scene("keywright-discord", (), _spectacles),
+    "registry": Scene("keywright-registry", ("prometheus_client", *_WEB), _registry),
+    "openmod": Scene("keywright-openmod", ("asyncpraw", *_WEB), _openmod),
+    "meetup": Scene("keywright-meetup", ("httpx", "jinja2", *_WEB), _meetup),
 }
 
 
@@ -150,4 +150,4 @@ def explorer(port: int, models: Sequence[str]) -> Scene:
         )
         crew.addresses["explorer"] = started[1]
 
-    return Scene("explorer", ("jinja2", *_WEB), start)
+    return Scene("keywright[explorer]", ("jinja2", *_WEB), start)

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from keywright import AsyncDatabase, aconnect
-from keywright.errors import UsageError
+from keywright.errors import MissingDependencyError, UsageError
 from keywright.testing import ServerProcess, quoted
 from keywright.tools.http import STOP_SIGNALS, on_signals
 from keywright_demo.console import Teller, status_line
@@ -73,13 +73,12 @@ class Supervisor:
         for name, scene in list(chosen.items()):
             if missing := scene.missing:
                 del chosen[name]
-                self.teller.say(
-                    f"{name} is left out: {', '.join(missing)} is not installed. "
-                    f"Install keywright[{scene.extra}].",
-                    "yellow",
-                )
+                problem = MissingDependencyError("it", ", ".join(missing), scene.distribution)
+                self.teller.say(f"{name} is left out: {problem}", "yellow")
         if not chosen.keys() - {"explorer"}:
-            raise UsageError("none of the models can run. Install keywright[all].")
+            raise UsageError(
+                "nothing of what was asked for can run. Install it with: pip install keywright-demo"
+            )
         return chosen
 
     def _port(self) -> int:

@@ -9,6 +9,8 @@ import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from keywright.errors import MissingDependencyError, dependencies_of
+
 if TYPE_CHECKING:
     from keywright.cli.files import check_writable, open_source, write_file
     from keywright.cli.logs import log_to_stderr
@@ -59,15 +61,11 @@ _HOMES = {
 def main() -> None:
     """Run the `keywright` program."""
     try:
-        from keywright.cli.program import app
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("rich", "typer"):
-            raise
-        sys.stderr.write(
-            f"error: the command line needs {error.name}, which is not installed. "
-            f"Install it with: pip install 'keywright[cli]'\n"
-        )
-        raise SystemExit(2) from None
+        with dependencies_of("the command line", install="keywright[cli]"):
+            from keywright.cli.program import app
+    except MissingDependencyError as error:
+        sys.stderr.write(f"error: {error}\n")
+        raise SystemExit(error.exit_code) from None
     app(prog_name="keywright")
 
 

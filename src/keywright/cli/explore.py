@@ -62,10 +62,8 @@ def explore(
     Exits with 0 on SIGINT and SIGTERM, 2 when it cannot listen or would let anybody in, 3 when the server
     cannot be reached at the start.
     """
-    try:
-        from keywright.explorer import ExplorerSettings, serve
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed. Install keywright[explorer].") from error
+    from keywright.explorer import ExplorerSettings, serve
+
     given = token or os.environ.get(TOKEN)
     settings = ExplorerSettings(
         host=host,

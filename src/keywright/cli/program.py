@@ -22,12 +22,12 @@ from keywright.cli.models import ModelName, bindings_of
 from keywright.cli.output import as_json
 from keywright.cli.tour import take_tour
 from keywright.engine import connect
-from keywright.errors import DeclarationError, KeywrightError, UsageError
+from keywright.errors import DeclarationError, KeywrightError, UsageError, dependencies_of
 from keywright.keyspace import Finding, Keyspace
 from keywright.tools.check import Proof, Report, prove
 from keywright.tools.describe.inspection import LIMIT, Inspection, inspect
 from keywright.tools.describe.plain import inspected
-from keywright.tools.plugins import command_names, install_hint, load_command, load_model
+from keywright.tools.plugins import command_names, distribution_of, install_hint, load_command, load_model
 
 __all__ = ["app"]
 
@@ -46,7 +46,10 @@ class _Commands(TyperGroup):
         if name in COMMANDS:
             return _command(name, getattr(import_module(f"keywright.cli.{name}"), name))
         if name in command_names():
-            return _command(name, load_command(name))
+            try:
+                return _command(name, load_command(name))
+            except KeywrightError as error:
+                return _unavailable(name, error)
         hint = install_hint(name)
         if hint is not None:
             raise UsageError(f"the command {name!r} is not installed. Install it with: {hint}")
@@ -54,13 +57,22 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer makes no other contexts
         try:
-            return super().invoke(ctx)
+            return self._invoked(ctx)
         except KeywrightError as error:
             if ctx.params.get("debug"):
                 traceback.print_exception(error)
             else:
                 typer.echo(f"error: {error}", err=True)
             raise typer.Exit(error.exit_code) from error
+
+    def _invoked(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError:
+            # A distribution that was installed without its dependencies shows it only here.
+            command = ctx.invoked_subcommand or ""
+            with dependencies_of(f"`keywright {command}`", install=distribution_of(command)):
+                raise
 
 
 app = typer.Typer(
@@ -81,6 +93,19 @@ def _command(name: str, part: Callable[..., None] | typer.Typer) -> Any:
         alone.command()(part)
         command = get_command(alone)
     command.name = name
+    return command
+
+
+def _unavailable(name: str, error: KeywrightError) -> Any:
+    """Return a command that raises why it could not be loaded, so that the others can still be listed."""
+
+    def refuse() -> None:
+        raise error
+
+    command = _command(name, refuse)
+    command.help = f"(not available) {error}"
+    command.add_help_option = False
+    command.ignore_unknown_options = command.allow_extra_args = True
     return command
 
 

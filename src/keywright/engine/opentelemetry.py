@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from keywright.engine.telemetry import RoundTrip
+from keywright.errors import dependencies_of
 
 if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
@@ -30,13 +31,8 @@ class OpenTelemetryObserver:
     """
 
     def __init__(self, *, meters: MeterProvider | None = None, tracers: TracerProvider | None = None) -> None:
-        try:
+        with dependencies_of("OpenTelemetryObserver", install="keywright[telemetry]"):
             from opentelemetry import metrics, trace
-        except ModuleNotFoundError as exc:
-            raise ModuleNotFoundError(
-                "telemetry needs the opentelemetry-api package: pip install 'keywright[telemetry]'",
-                name=exc.name,
-            ) from exc
         meter = (meters or metrics.get_meter_provider()).get_meter(_SCOPE)
         self._tracer = (tracers or trace.get_tracer_provider()).get_tracer(_SCOPE)
         self._client = trace.SpanKind.CLIENT

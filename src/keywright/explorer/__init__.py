@@ -1,7 +1,10 @@
 """The explorer: a live keyspace, seen through its declaration, in a browser."""
 
-from keywright.explorer.app import create_app
-from keywright.explorer.server import serve
-from keywright.explorer.settings import ExplorerSettings
+from keywright.errors import dependencies_of
+
+with dependencies_of("the explorer", install="keywright[explorer]"):
+    from keywright.explorer.app import create_app
+    from keywright.explorer.server import serve
+    from keywright.explorer.settings import ExplorerSettings
 
 __all__ = ["ExplorerSettings", "create_app", "serve"]

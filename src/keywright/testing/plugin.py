@@ -10,9 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-import pytest
+from keywright.errors import dependencies_of
 
-from keywright.testing.requirements import require
+with dependencies_of("the pytest plugin", install="keywright[testing]"):
+    import pytest
+
+    from keywright.testing.requirements import require
 
 if TYPE_CHECKING:
     from keywright.testing import ManualClock, Proxy, RedisCluster, RedisServer

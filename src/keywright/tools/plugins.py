@@ -10,12 +10,12 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from keywright.errors import KeywrightError, UsageError
+from keywright.errors import KeywrightError, UsageError, dependencies_of
 from keywright.keyspace import Keyspace
 from keywright.tools.loader import load_keyspace
 from keywright.tools.model import Model
 
-__all__ = ["command_names", "install_hint", "load_command", "load_model", "model_names"]
+__all__ = ["command_names", "distribution_of", "install_hint", "load_command", "load_model", "model_names"]
 
 MODELS = "keywright.models"
 COMMANDS = "keywright.commands"
@@ -52,6 +52,12 @@ def command_names() -> list[str]:
 def install_hint(name: str) -> str | None:
     """Return the install command of a published model or command, or None."""
     return f"pip install {_PUBLISHED[name]}" if name in _PUBLISHED else None
+
+
+def distribution_of(command: str) -> str:
+    """Return the name of the distribution that adds a command; the library itself adds the others."""
+    entry = _entries(COMMANDS).get(command)
+    return _distribution(entry) if entry is not None else "keywright[cli]"
 
 
 def load_command(name: str) -> Any:
@@ -99,16 +105,21 @@ def _installed(name: str) -> Model:
 
 
 def _loaded(entry: EntryPoint) -> Any:
+    package = _distribution(entry)
     try:
-        return entry.load()
+        with dependencies_of(repr(entry.name), install=package):
+            return entry.load()
     except KeywrightError:
         raise
-    except ModuleNotFoundError as error:
-        package = entry.dist.name if entry.dist is not None else entry.value
+    except Exception as error:
         raise UsageError(
-            f"{entry.name!r} needs {error.name}, which is not installed. "
-            f"Install it with: pip install {package!r}, or pip install {error.name}."
+            f"{entry.name!r} of {package} cannot be loaded: {type(error).__name__}: {error}. "
+            f"Upgrade or uninstall {package}."
         ) from error
+
+
+def _distribution(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else entry.module
 
 
 def _unknown(name: str) -> str:

@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from keywright.errors import DeclarationError
+from keywright.errors import DeclarationError, dependencies_of
 from keywright.keyspace.codecs.contract import SealRefused
 from keywright.keyspace.codecs.secret import Secret
 
@@ -179,12 +179,8 @@ def _parse_seal(data: bytes) -> _Seal | None:
 
 
 def _cipher_of(key: Secret[bytes]) -> AESGCM:
-    try:
+    with dependencies_of("a sealed value", install="keywright[sealed]"):
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-    except ModuleNotFoundError as exc:
-        raise ModuleNotFoundError(
-            "sealed values need the cryptography package: pip install 'keywright[sealed]'", name=exc.name
-        ) from exc
     return AESGCM(key.reveal())
 
 

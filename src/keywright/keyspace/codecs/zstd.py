@@ -7,6 +7,7 @@ from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
+from keywright.errors import dependencies_of
 from keywright.keyspace.codecs.contract import Codec
 
 if TYPE_CHECKING:
@@ -90,10 +91,6 @@ class _Contexts(threading.local):
 
 @cache
 def _zstandard() -> ModuleType:
-    try:
+    with dependencies_of("a compressed value", install="keywright[zstd]"):
         import zstandard
-    except ModuleNotFoundError as exc:
-        raise ModuleNotFoundError(
-            "compressed values need the zstandard package: pip install 'keywright[zstd]'", name=exc.name
-        ) from exc
     return zstandard

@@ -140,10 +140,8 @@ def serve(
     Exits with 0 when it was told to stop, 2 when it cannot listen, 3 when Redis or the database cannot be
     reached at the start.
     """
-    try:
-        from keywright_registry.service.process import RegistryService, ServiceSettings
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed. Install keywright[registry].") from error
+    from keywright_registry.service.process import RegistryService, ServiceSettings
+
     log_to_stderr()
     token = os.environ.get(TOKEN)
     settings = ServiceSettings(

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from keywright.cli import log_to_stderr
-from keywright.errors import UsageError
 from keywright_discord.commands.simulate import simulate
 
 __all__ = ["gateway"]
@@ -56,11 +55,9 @@ def run(
     Exits with 0 when it was told to stop, 2 when the configuration is wrong or Discord refuses it, 3 when
     Redis, the broker or Discord cannot be reached at the start.
     """
-    try:
-        from keywright_discord.gateway.configuration import load
-        from keywright_discord.gateway.gateway import Gateway
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed. Install keywright[gateway].") from error
+    from keywright_discord.gateway.configuration import load
+    from keywright_discord.gateway.gateway import Gateway
+
     log_to_stderr(_LEVELS[log_level])
     configuration = load(config)
 

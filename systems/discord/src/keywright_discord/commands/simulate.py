@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from keywright.errors import UsageError
 
 if TYPE_CHECKING:
     from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
 
 __all__ = ["simulate"]
-
-_NEEDED = ("websockets", "zstandard")
 
 
 def simulate(
@@ -33,11 +28,8 @@ def simulate(
     """Run a Discord of your own, until Ctrl-C.
 
     It speaks Discord's gateway protocol and the REST routes that a login needs; nothing reaches the network.
-    Prints where it listens and the token it knows. Needs keywright[gateway].
+    Prints where it listens and the token it knows.
     """
-    if any(find_spec(name) is None for name in _NEEDED):
-        raise UsageError("the simulator needs packages that are not here. Install keywright[gateway].")
-    # Imported here, because the packages are only there with the extra.
     from keywright_discord.simulator import SimulatorSettings
 
     settings = SimulatorSettings(

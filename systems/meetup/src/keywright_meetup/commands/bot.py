@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from keywright.cli import log_to_stderr
-from keywright.errors import TakenError, UsageError
+from keywright.errors import TakenError
 
 if TYPE_CHECKING:
     from keywright_meetup.service.configuration import Configuration
@@ -91,8 +91,6 @@ def invite(discord_user: DiscordArgument, config: ConfigOption = None) -> None:
 
 
 def _configuration(path: Path | None) -> Configuration:
-    try:
-        from keywright_meetup.service.configuration import load
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed. Install keywright[meetup].") from error
+    from keywright_meetup.service.configuration import load
+
     return load(path)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from keywright import Clock
-from keywright.errors import UsageError
+from keywright.errors import UsageError, dependencies_of
 from keywright_registry.metadata.contract import Metadata
 from keywright_registry.metadata.sql import SqlMetadata
 from keywright_registry.metadata.sqlite import SqliteConnections
@@ -47,10 +47,8 @@ def _connections(url: str) -> PostgresConnections | SqliteConnections:
 
 
 def _postgres(url: str) -> PostgresConnections:
-    try:
+    with dependencies_of("a PostgreSQL database", install="keywright-registry[postgresql]"):
         from keywright_registry.metadata.postgres import PostgresConnections
-    except ImportError as error:
-        raise UsageError("psycopg is not installed. Install keywright[registry].") from error
     return PostgresConnections(url)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from keywright.errors import EngineError
+from keywright.errors import EngineError, MissingDependencyError, dependencies_of
 from keywright.testing import require
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def _find_postgres() -> Path:
     try:
-        from keywright_registry.testing.postgres import find_postgres
-    except ModuleNotFoundError as exc:
-        raise EngineError(f"{exc.name} is not installed. Install keywright-registry[postgresql].") from exc
+        with dependencies_of("a PostgreSQL server", install="keywright-registry[postgresql]"):
+            from keywright_registry.testing.postgres import find_postgres
+    except MissingDependencyError as error:
+        raise EngineError(str(error)) from error
     return find_postgres()
