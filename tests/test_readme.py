@@ -28,29 +28,6 @@ def test_the_python_code_runs_as_pasted(tmp_path: Path, monkeypatch: pytest.Monk
     assert done.stdout.splitlines()[-1] == "s1"
 
 
-def test_the_code_of_the_discord_page_runs_as_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("REDIS_URL", raising=False)
-    script = tmp_path / "pasted.py"
-    script.write_text("\n".join(blocks("python", ROOT / "docs/discord.md")))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == "refused: 0"
-    assert len(done.stdout.splitlines()) > 1
-
-
-def test_the_code_of_the_messaging_page_runs_as_pasted(tmp_path: Path) -> None:
-    script = tmp_path / "pasted.py"
-    script.write_text("\n".join(blocks("python", ROOT / "docs/messaging.md")))
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [
-        "hello, world",
-        "Answer(members=5)",
-        "given up: Discard: nothing to greet",
-        "['hi']",
-    ]
-
-
 def test_the_code_of_the_migrating_page_runs_as_pasted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,8 +49,8 @@ def run(
 ) -> None:
     """Connect a bot's shards to Discord; write the cache, publish events, send workers' packets.
 
-    Only DISCORD_TOKEN must be set; docs/gateway.md lists the rest. SIGTERM and SIGINT end it cleanly: a
-    process that is started afterwards resumes its sessions.
+    Only DISCORD_TOKEN must be set; systems/discord/docs/gateway.md lists the rest. SIGTERM and SIGINT
+    end it cleanly: a process that is started afterwards resumes its sessions.
 
     Exits with 0 when it was told to stop, 2 when the configuration is wrong or Discord refuses it, 3 when
     Redis, the broker or Discord cannot be reached at the start.

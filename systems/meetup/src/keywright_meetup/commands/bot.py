@@ -29,8 +29,8 @@ ConfigOption = Annotated[
 def serve(config: ConfigOption = None) -> None:
     """Run the bot: the linking pages, and sync, expiry and token refresh on their schedules.
 
-    docs/meetup.md lists what can be configured. SIGTERM and SIGINT end it cleanly. Any number of bots may run
-    on one database: of each task one of them is at it.
+    systems/meetup/docs/guide.md lists what can be configured. SIGTERM and SIGINT end it cleanly. Any number
+    of bots may run on one database: of each task one of them is at it.
 
     Exits with 0 when it was told to stop, 2 when the configuration is wrong or it cannot listen, 3 when Redis
     cannot be reached at the start.

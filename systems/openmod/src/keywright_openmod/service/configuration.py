@@ -158,7 +158,7 @@ def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_Fi
     for name in file.settings:
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.0)[0]
-            remedy = f"The nearest is settings.{near}; see docs/openmod.md."
+            remedy = f"The nearest is settings.{near}; see systems/openmod/docs/guide.md."
             raise ConfigurationError(f"settings.{name}", "is not a setting", remedy)
     return file, secrets
 
