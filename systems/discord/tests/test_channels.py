@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from invoking import invoke_keywright
 from keywright_discord.channels import WORKER_OPCODES
 from keywright_discord.gateway.packets import SENDABLE
 from keywright_discord.interpreter import EVENTS
+
+DOCUMENT = Path(__file__).parents[1] / "docs/spectacles.asyncapi.json"
 
 
 def test_spectacles_channels_are_asyncapi() -> None:
@@ -24,3 +28,8 @@ def test_spectacles_channels_are_asyncapi() -> None:
 
 def test_the_packets_of_workers_are_those_that_the_gateway_sends() -> None:
     assert {int(op) for op in SENDABLE} == set(WORKER_OPCODES)
+
+
+def test_the_committed_document_of_the_channels_is_up_to_date() -> None:
+    done = invoke_keywright("docs", "spectacles", "--format", "asyncapi", "--check", str(DOCUMENT))
+    assert done.exit_code == 0, done.stderr
