@@ -137,7 +137,7 @@ class Configuration(Part, frozen=True, kw_only=True):
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
     """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
-    reader = SettingsReader(Configuration, VARIABLES, "docs/gateway.md")
+    reader = SettingsReader(Configuration, VARIABLES, "systems/discord/docs/gateway.md")
     given = reader.given(path, environment)
     token = take_secrets(given, "token").get("token")
     if token is None:

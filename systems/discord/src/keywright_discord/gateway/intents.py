@@ -56,6 +56,8 @@ def intents_of(names: Iterable[str]) -> Intents:
         known = Intents.__members__.get(_FORMER.get(wanted, wanted))
         if known is None:
             near = get_close_matches(wanted, [*Intents.__members__, *_FORMER], 1, cutoff=0.0)[0]
-            raise UsageError(f"{name!r} is not an intent. The nearest is {near}; docs/gateway.md lists them.")
+            raise UsageError(
+                f"{name!r} is not an intent. The nearest is {near}; systems/discord/docs/gateway.md lists them."
+            )
         total |= known
     return total

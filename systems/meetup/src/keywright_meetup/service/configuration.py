@@ -141,7 +141,7 @@ PARTS: dict[str, type[msgspec.Struct]] = {
 
 def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
     """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
-    reader = SettingsReader(Configuration, VARIABLES, "docs/meetup.md")
+    reader = SettingsReader(Configuration, VARIABLES, "systems/meetup/docs/guide.md")
     given = reader.given(path, environment)
     secrets = take_secrets(given, *SECRETS)
     for name, variable in (("discord_token", "DISCORD_TOKEN"), ("client_secret", "MEETUP_CLIENT_SECRET")):

@@ -148,7 +148,7 @@ def installation(path: Path | None, environment: Mapping[str, str] | None = None
 
 
 def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
-    reader = SettingsReader(_File, VARIABLES, "docs/openmod.md")
+    reader = SettingsReader(_File, VARIABLES, "systems/openmod/docs/guide.md")
     given = reader.given(path, environment)
     secrets = take_secrets(given, *_SECRETS)
     file = reader.convert(given, _File, "the configuration")
