@@ -57,7 +57,7 @@ def intents_of(names: Iterable[str]) -> Intents:
         if known is None:
             near = get_close_matches(wanted, [*Intents.__members__, *_FORMER], 1, cutoff=0.0)[0]
             raise UsageError(
-                f"{name!r} is not an intent. The nearest is {near}; systems/discord/docs/gateway.md lists them."
+                f"{name!r} is not an intent. The nearest is {near}. See systems/discord/docs/gateway.md."
             )
         total |= known
     return total
