@@ -334,6 +334,8 @@ def test_no_session_is_started_beyond_those_that_discord_allows(
 def test_it_stops_before_discord_has_told_where_to_connect(
     redis_url: str, unused_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING", "keywright.service")  # a command that another test ran may have set its own
+
     async def story() -> None:
         async with DiscordSimulator(QUICK) as discord:
             nowhere = configured(discord, redis_url, DISCORD_API_HOST=f"127.0.0.1:{unused_port}")
