@@ -147,13 +147,13 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     for name, variable in (("discord_token", "DISCORD_TOKEN"), ("client_secret", "MEETUP_CLIENT_SECRET")):
         if name not in secrets:
             raise ConfigurationError(name, "is missing", f"Set {variable}, or {name} in the file.")
-    secrets = {name: Secret(secret.reveal().strip()) for name, secret in secrets.items()}
-    secrets["discord_token"] = discord_rest.bot_token("discord_token", secrets["discord_token"])
-    parts: dict[str, Any] = {
+    settings: dict[str, Any] = {name: Secret(each.reveal().strip()) for name, each in secrets.items()}
+    settings["discord_token"] = discord_rest.bot_token("discord_token", secrets["discord_token"])
+    settings |= {
         name: reader.convert(given.get(name, {}), shape, f"[{name}]", strict=False)
         for name, shape in PARTS.items()
     }
-    configuration = Configuration(**parts | secrets)
+    configuration = Configuration(**settings)
     _check(configuration)
     return configuration
 
