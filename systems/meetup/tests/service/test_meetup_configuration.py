@@ -92,6 +92,12 @@ def test_a_mistake_is_named_with_its_remedy(file: Path, change: tuple[str, str],
     assert "s3cret" not in str(refused.value)
 
 
+def test_a_token_that_cannot_be_sent_is_refused_and_not_quoted(file: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"^discord_token: has characters") as refused:
+        load(file, {"DISCORD_TOKEN": "t0k\nen"})
+    assert "t0k" not in str(refused.value)
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.toml"):
         load(tmp_path / "none.toml", {})
