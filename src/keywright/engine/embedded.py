@@ -157,7 +157,7 @@ class ServerProcess:
         """Start the child and return once it answers; `held` file descriptors stay open for its lifetime."""
         if self._own_child() is not None:
             return
-        self._child = child = self._spawn(held)
+        self._child = child = self.spawn(held)
         _children[child.pid] = (os.getpid(), child)
         try:
             self._wait_until_answering(child, seconds)
@@ -191,7 +191,7 @@ class ServerProcess:
         self._child = None
         return None
 
-    def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
+    def spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         command = [str(find_server()), str(self._config), *self._flags]
         # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
         with self.log.open("ab") as log, warnings.catch_warnings():
@@ -208,7 +208,7 @@ class ServerProcess:
 
     def _wait_until_answering(self, child: subprocess.Popen[bytes], seconds: float) -> None:
         deadline = time.monotonic() + seconds
-        while not self._answers():
+        while not self.answers():
             try:
                 code = child.wait(0.01)
             except subprocess.TimeoutExpired:
@@ -217,7 +217,7 @@ class ServerProcess:
                 raise EngineError(self._failure(f"did not answer within {seconds:g} s")) from None
             raise EngineError(self._failure(f"ended at once with exit code {code}"))
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 probe.settimeout(1.0)

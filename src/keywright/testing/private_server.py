@@ -40,12 +40,12 @@ class PrivateServer(ABC, Generic[ProcessT]):
     @property
     def log(self) -> str:
         """What the server printed so far."""
-        return self._started().log.read_text(encoding="utf-8", errors="replace")
+        return self.started().log.read_text(encoding="utf-8", errors="replace")
 
     def start(self) -> Self:
         """Start the server, with the data it had when it went down; harmless when it runs."""
         if self._process is None:
-            self._start_anew()
+            self._start_first()
         elif self.pid is None:
             self._process.start(seconds=self.start_seconds)
         return self
@@ -67,18 +67,18 @@ class PrivateServer(ABC, Generic[ProcessT]):
 
     def pause(self) -> None:
         """Freeze the process: connections stay open, nothing is answered."""
-        self._started().signal(signal.SIGSTOP)
+        self.started().signal(signal.SIGSTOP)
 
     def resume(self) -> None:
         """Let a frozen process go on; harmless when it is not frozen."""
-        self._started().signal(signal.SIGCONT)
+        self.started().signal(signal.SIGCONT)
 
     def close(self) -> None:
         """Kill the server and remove its folder; it cannot be used afterwards. Harmless when repeated."""
         if self._folder is None or self._owner != os.getpid():
             return
         self.kill()
-        self._remove(self._folder)
+        self.remove_folder(self._folder)
         self._folder = self._process = None
         atexit.unregister(self.close)
 
@@ -91,29 +91,30 @@ class PrivateServer(ABC, Generic[ProcessT]):
         self.close()
 
     @abstractmethod
-    def _make_process(self, folder: Path) -> ProcessT:
-        """The process of a server in this folder, not started."""
+    def make_process(self, folder: Path) -> ProcessT:
+        """Return the process of a server in this folder, not started."""
 
     @abstractmethod
-    def _first_start(self, process: ProcessT, folder: Path) -> None:
+    def first_start(self, process: ProcessT, folder: Path) -> None:
         """Write what the server needs into its folder, and start it."""
 
-    def _remove(self, folder: Path) -> None:
-        """Remove what a killed server leaves."""
+    def remove_folder(self, folder: Path) -> None:
+        """Remove the folder, and whatever else a killed server leaves."""
         remove_run_folder(folder)
 
-    def _start_anew(self) -> None:
+    def _start_first(self) -> None:
         self._owner = os.getpid()
         self._folder = make_run_folder()
         atexit.register(self.close)
-        self._process = self._make_process(self._folder)
+        self._process = self.make_process(self._folder)
         try:
-            self._first_start(self._process, self._folder)
+            self.first_start(self._process, self._folder)
         except BaseException:
             self.close()
             raise
 
-    def _started(self) -> ProcessT:
+    def started(self) -> ProcessT:
+        """Return the process. Raise UsageError if it was never started or is closed."""
         if self._process is None:
             raise UsageError(
                 "this server was not started, or is closed. Call start(), or use it in a with block."

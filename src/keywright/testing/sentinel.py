@@ -82,7 +82,7 @@ class _Sentinel(RedisServer):
             and state[b"flags"] == b"master"
         )
 
-    def _make_process(self, folder: Path) -> ServerProcess:
+    def make_process(self, folder: Path) -> ServerProcess:
         return ServerProcess(folder, flags=["--sentinel"])
 
     def _settings(self, folder: Path) -> dict[str, str]:

@@ -58,11 +58,11 @@ class RedisServer(PrivateServer[ServerProcess]):
 
     @property
     def socket(self) -> Path:
-        return self._started().socket
+        return self.started().socket
 
     @property
     def port(self) -> int:
-        self._started()
+        self.started()
         if not self._tcp:
             raise UsageError("this server listens on its unix socket only. Make it with tcp=True.")
         return self._port
@@ -100,10 +100,10 @@ class RedisServer(PrivateServer[ServerProcess]):
         with self.wire() as wire:
             return wire.text(*words)
 
-    def _make_process(self, folder: Path) -> ServerProcess:
+    def make_process(self, folder: Path) -> ServerProcess:
         return ServerProcess(folder)
 
-    def _first_start(self, process: ServerProcess, folder: Path) -> None:
+    def first_start(self, process: ServerProcess, folder: Path) -> None:
         def start(port: int) -> None:
             self._port = port
             process.configure(self._settings(folder) | self._options)

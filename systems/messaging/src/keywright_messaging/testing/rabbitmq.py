@@ -76,12 +76,12 @@ class RabbitServer(PrivateServer["_Node"]):
 
     @property
     def port(self) -> int:
-        self._started()
+        self.started()
         return self._port
 
     def evaluate(self, expression: str) -> str:
         """Return the value of an Erlang expression in the node's shell, printed on one line."""
-        process = self._started()
+        process = self.started()
         self._answered += 1
         mark = f"keywright-answer-{self._answered}:"
         process.write(f'io:format("~n{mark} ~0p~n", [catch {expression}]).\n')
@@ -109,10 +109,10 @@ class RabbitServer(PrivateServer["_Node"]):
         if (found := self.evaluate(expression)) != "ok":
             raise EngineError(f"RabbitMQ answered {expression} with {found}. Check the node's log.")
 
-    def _make_process(self, folder: Path) -> _Node:
+    def make_process(self, folder: Path) -> _Node:
         return _Node(folder, self._name)
 
-    def _first_start(self, process: _Node, folder: Path) -> None:
+    def first_start(self, process: _Node, folder: Path) -> None:
         def start(port: int) -> None:
             self._port = port
             process.listen_on(port, self._options)
@@ -177,7 +177,7 @@ class _Node(ServerProcess):
                 child.stdin.close()
         wait_until(lambda: not any(map(is_running, followers)), "the processes of the node end")
 
-    def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
+    def spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
         with self.log.open("ab") as log, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -228,7 +228,7 @@ class _Node(ServerProcess):
         }
         return outside | {name: str(path) for name, path in paths.items()} | words
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             with socket.create_connection((LOOPBACK, self._port), timeout=1.0) as probe:
                 probe.sendall(_PROTOCOL_HEADER)

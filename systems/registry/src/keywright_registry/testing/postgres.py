@@ -88,7 +88,7 @@ class PostgresServer(PrivateServer["_Postmaster"]):
 
     def url_of(self, database: str) -> str:
         """Return the URL of a database."""
-        folder = quote(str(self._started().folder), safe="")
+        folder = quote(str(self.started().folder), safe="")
         return f"postgresql://{_USER}@/{database}?host={folder}&port={_PORT}"
 
     def make_database(self, template: str = "template0") -> str:
@@ -105,16 +105,16 @@ class PostgresServer(PrivateServer["_Postmaster"]):
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
 
-    def _make_process(self, folder: Path) -> _Postmaster:
+    def make_process(self, folder: Path) -> _Postmaster:
         return _Postmaster(folder)
 
-    def _first_start(self, process: _Postmaster, folder: Path) -> None:
+    def first_start(self, process: _Postmaster, folder: Path) -> None:
         process.initialise()
         process.start()
 
-    def _remove(self, folder: Path) -> None:
+    def remove_folder(self, folder: Path) -> None:
         _remove_shared_memory(folder / "data" / "postmaster.pid")
-        super()._remove(folder)
+        super().remove_folder(folder)
 
 
 class _Postmaster(ServerProcess):
@@ -168,7 +168,7 @@ class _Postmaster(ServerProcess):
         yield
         wait_until(lambda: not any(map(is_running, followers)), "the processes of the server end")
 
-    def _spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
+    def spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
         command = [find_postgres() / "postgres", "-D", self._data, "-k", self.folder, "-p", _PORT]
         user, group, groups = self._identity
         # Since 3.12 a preexec_fn warns when threads run; under -W error we would lose track of the child.
@@ -189,7 +189,7 @@ class _Postmaster(ServerProcess):
                 extra_groups=groups,
             )
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         words = b"".join(word.encode() + b"\0" for word in ("user", _USER, "database", "postgres", ""))
         hello = struct.pack("!ii", 8 + len(words), _PROTOCOL_3) + words
         try:
