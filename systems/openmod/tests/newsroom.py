@@ -18,7 +18,7 @@ from keywright_openmod.events import Event, decode_event
 from keywright_openmod.platform import Account
 from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.schema import bind
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 from keywright_openmod.upgrade import UpgradeProgress, upgrade_all
 
 from .reddit_double import Death, Fate, Reddit, mortal
@@ -27,7 +27,7 @@ NOON = datetime.fromisoformat("2024-01-02T12:00:00+00:00")
 EVERY_ACTION = [
     action.value for kind in (LinkAction, CommentAction, BanAction, MuteAction) for action in kind
 ]
-SETTINGS = Settings.read({"targetSubredit": "cats_log", "moderationActions": EVERY_ACTION})
+SETTINGS = OpenModSettings.read({"targetSubredit": "cats_log", "moderationActions": EVERY_ACTION})
 
 
 def mod_action(

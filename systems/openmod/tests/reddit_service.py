@@ -11,7 +11,7 @@ from typing import TypeVar
 import pytest
 
 from keywright import AsyncDatabase, Secret, aconnect
-from keywright_openmod.service.configuration import Configuration, load
+from keywright_openmod.service.configuration import OpenModConfiguration, load
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.reddit import RedditPlatform
@@ -48,7 +48,7 @@ def environment(reddit: RedditSimulator, redis_url: str, **more: str) -> dict[st
     }
 
 
-def configured(reddit: RedditSimulator, redis_url: str, **more: str) -> Configuration:
+def configured(reddit: RedditSimulator, redis_url: str, **more: str) -> OpenModConfiguration:
     return load(environment=environment(reddit, redis_url, **more))
 
 
@@ -74,7 +74,7 @@ async def platform_of(
 
 
 @asynccontextmanager
-async def serving(configuration: Configuration) -> AsyncIterator[OpenModService]:
+async def serving(configuration: OpenModConfiguration) -> AsyncIterator[OpenModService]:
     """Run the service, and stop it cleanly. An error of the service is raised here."""
     service = OpenModService(configuration)
     task = asyncio.create_task(service.run())

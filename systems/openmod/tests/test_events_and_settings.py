@@ -20,7 +20,7 @@ from keywright_openmod.events import (
     PostUpdate,
     decode_event,
 )
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 
 from .newsroom import EVERY_ACTION, mod_action
 from .reddit_double import Reddit
@@ -107,11 +107,11 @@ def test_a_repeated_delivery_has_the_same_marker() -> None:
     assert decode_event(again).id == decode_event(ACTION).id
 
 
-def settings(**stored: Any) -> Settings:
-    return Settings.read({"targetSubredit": "cats_log", **stored})
+def settings(**stored: Any) -> OpenModSettings:
+    return OpenModSettings.read({"targetSubredit": "cats_log", **stored})
 
 
-def left_out(chosen: Settings, action: str, moderator: str = "Mod", target: str = "Ann") -> str | None:
+def left_out(chosen: OpenModSettings, action: str, moderator: str = "Mod", target: str = "Ann") -> str | None:
     reddit = Reddit()
     thing = {"link": "t3_1", "comment": "t1_1"}.get(action.removeprefix("approve").removeprefix("remove"), "")
     event = mod_action(action, moderator, reddit.join(target), thing)

@@ -70,7 +70,7 @@ def source_rows() -> list[Row]:
 
 
 SHAPES = {
-    "Audit Hash": "Audit",
+    "Audit Hash": "AuditRecord",
     "Link Extract": "LinkExtract",
     "Comment Extracts": "CommentExtract",
     "Ban Extracts": "BanExtract",

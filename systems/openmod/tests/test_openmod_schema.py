@@ -14,8 +14,8 @@ from keywright.testing import OpenRun, Raw
 from keywright_openmod.accounts import special_named
 from keywright_openmod.actions import BanAction, CommentAction, LinkAction, MuteAction
 from keywright_openmod.schema import (
-    Audit,
     AuditHash,
+    AuditRecord,
     BanExtract,
     CachedComment,
     CachedPost,
@@ -150,7 +150,7 @@ TABLES = (
                 "permalink": permalink,
                 "createdAt": str(CREATED_MS),
             },
-            Audit(action, "Mod", thing, permalink, CREATED),  # type: ignore[arg-type]  # the rows are literals
+            AuditRecord(action, "Mod", thing, permalink, CREATED),  # type: ignore[arg-type]  # the rows are literals
         )
         for action, thing, permalink in (
             ("removelink", "t3_1", "/r/cats/comments/1/"),

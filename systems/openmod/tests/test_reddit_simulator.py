@@ -11,7 +11,7 @@ from asyncpraw import Reddit
 from asyncprawcore.exceptions import Forbidden, NotFound, OAuthException, ServerError, TooManyRequests
 
 from keywright.errors import UsageError
-from keywright_openmod.simulator import RedditSimulator, SimulatorSettings
+from keywright_openmod.simulator import RedditSimulator, RedditSimulatorSettings
 
 from .reddit_service import ASYNCPRAW_WARNS
 
@@ -161,5 +161,5 @@ async def test_traffic_is_the_same_for_the_same_seed() -> None:
 
 async def test_a_port_in_use_is_an_error_that_names_it(reddit: RedditSimulator) -> None:
     with pytest.raises(UsageError, match=str(reddit.port)):
-        async with RedditSimulator(SimulatorSettings(port=reddit.port)):
+        async with RedditSimulator(RedditSimulatorSettings(port=reddit.port)):
             pass

@@ -51,7 +51,7 @@ from keywright_openmod.schema import (
     TrackingSet,
     extract_of,
 )
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 
 __all__ = ["EventOutcome", "HandledEvent", "Recorder"]
 
@@ -106,7 +106,7 @@ class Recorder:
     """Handles the events of one installation. Several may run on one database."""
 
     def __init__(
-        self, db: AsyncDatabase, platform: Platform, settings: Settings, *, hold: timedelta = HOLD
+        self, db: AsyncDatabase, platform: Platform, settings: OpenModSettings, *, hold: timedelta = HOLD
     ) -> None:
         self._db = db
         self._platform = platform

@@ -46,8 +46,8 @@ from keywright_openmod.actions import (
 __all__ = [
     "AnyCached",
     "AnyExtract",
-    "Audit",
     "AuditHash",
+    "AuditRecord",
     "BanExtract",
     "CacheHash",
     "CachedComment",
@@ -118,7 +118,7 @@ refers(
 )
 
 
-class Audit(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created_at": "createdAt"}):
+class AuditRecord(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created_at": "createdAt"}):
     """The v1 record of an extract. Later versions have no `thingId`."""
 
     type: Literal[
@@ -148,7 +148,7 @@ class Audit(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created
         return ACTIONS[self.type]
 
 
-class AuditHash(Record[Audit], key="audit:<post>", space=openmod_v1):
+class AuditHash(Record[AuditRecord], key="audit:<post>", space=openmod_v1):
     """The data used to construct an extract, in v1."""
 
     post: PostId
@@ -239,7 +239,7 @@ def thing_of(extract: AnyExtract) -> str:
 class UnresolvedAuditError(StoredDataError):
     """A v1 audit names people whose ids are not stored. It was not changed."""
 
-    def __init__(self, key: bytes, audit: Audit) -> None:
+    def __init__(self, key: bytes, audit: AuditRecord) -> None:
         self.audit = audit
         super().__init__(key, "audit:<post>", "a v1.1 extract", "a v1 audit of people without known ids")
 
@@ -253,10 +253,10 @@ def is_audit(members: Mapping[bytes, bytes]) -> bool:
     return b"thingId" in members
 
 
-def audit_of(members: Mapping[bytes, bytes], key: ExtractHash) -> Audit:
+def audit_of(members: Mapping[bytes, bytes], key: ExtractHash) -> AuditRecord:
     """Return the v1 audit of these members. Raise StoredDataError if they are malformed."""
     try:
-        audit: Audit = AuditHash.declaration.decode_members(AuditHash(key.post), members)
+        audit: AuditRecord = AuditHash.declaration.decode_members(AuditHash(key.post), members)
     except CodecError as error:
         raise StoredDataError(bytes(key), "audit:<post>", error.expected, error.found) from error
     prefix = prefix_of(audit.action)

@@ -21,7 +21,7 @@ from keywright_openmod.actions import (
 from keywright_openmod.events import ModAction
 from keywright_openmod.platform import Account
 
-__all__ = ["Settings", "subreddit_name"]
+__all__ = ["OpenModSettings", "subreddit_name"]
 
 DEFAULT_ACTIONS: frozenset[ModActionType] = frozenset(
     {
@@ -52,7 +52,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{3,20}").fullmatch
 _SUBREDDIT = re.compile(r"(?:r/)?([A-Za-z0-9_]{2,24})").fullmatch
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class OpenModSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one installation. Names are stored in lower case, as Reddit ignores their case."""
 
     target_subreddit: str
@@ -63,7 +63,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     excluded_users: frozenset[str] = frozenset()
 
     @classmethod
-    def read(cls, stored: Mapping[str, object]) -> Settings:
+    def read(cls, stored: Mapping[str, object]) -> OpenModSettings:
         """Return the settings stored under the names that installations use. Missing ones have defaults.
 
         Raise UsageError if one is invalid.

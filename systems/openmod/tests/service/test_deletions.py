@@ -20,7 +20,7 @@ from keywright_openmod.service.feeds import submission_event
 from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
 from keywright_openmod.service.schema import PendingEvents, ThingChecks
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 from keywright_openmod.simulator import RedditSimulator
 
 from ..reddit_service import ASYNCPRAW_WARNS
@@ -28,7 +28,7 @@ from ..reddit_service import ASYNCPRAW_WARNS
 pytestmark = [ASYNCPRAW_WARNS, pytest.mark.anyio]
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
-SETTINGS = Settings(target_subreddit="mysub_log")
+SETTINGS = OpenModSettings(target_subreddit="mysub_log")
 SECOND = timedelta(seconds=1)
 
 

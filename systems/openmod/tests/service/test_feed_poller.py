@@ -14,7 +14,7 @@ from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.feed_poller import FeedPoller
 from keywright_openmod.service.feeds import reddit_feeds
 from keywright_openmod.service.schema import PendingEvents, bind
-from keywright_openmod.simulator import RedditSimulator, World
+from keywright_openmod.simulator import RedditSimulator, RedditWorld
 
 from ..reddit_service import ASYNCPRAW_WARNS, credentials
 
@@ -50,7 +50,7 @@ class WatchedSubreddit(NamedTuple):
 @pytest.fixture
 async def watched(redis_url: str) -> AsyncIterator[WatchedSubreddit]:
     clock = ManualClock(NOON)
-    world = World(clock=lambda: clock.now().timestamp())
+    world = RedditWorld(clock=lambda: clock.now().timestamp())
     async with (
         RedditSimulator(world=world) as reddit,
         aconnect(redis_url, *bind(), clock=clock) as db,

@@ -12,13 +12,13 @@ from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.schema import CacheHash
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.schema import LocalPost
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 
 from ..reddit_double import Death, Fate, mortal
 
 pytestmark = pytest.mark.anyio
 
-SETTINGS = Settings(target_subreddit="mysub_log")
+SETTINGS = OpenModSettings(target_subreddit="mysub_log")
 REMOVAL: dict[str, Any] = {
     "type": "ModAction",
     "action": "removelink",

@@ -15,7 +15,7 @@ from keywright_openmod.service.feeds import submission_event
 from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
 from keywright_openmod.service.schema import PendingEvents
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 from keywright_openmod.simulator import RedditSimulator
 from keywright_service.errors import PlatformTroubleError
 
@@ -43,7 +43,7 @@ async def test_a_bug_is_raised_though_an_outage_came_first(
     second: str | None, reddit: RedditSimulator, db: AsyncDatabase, connection: RedditConnection
 ) -> None:
     platform = Troubled(connection, "mysub")
-    recorder = Recorder(db, platform, Settings(target_subreddit="mysub_log"))
+    recorder = Recorder(db, platform, OpenModSettings(target_subreddit="mysub_log"))
     processor = EventProcessor(db, recorder, idle=SECOND, hold=60 * SECOND)
     post = reddit.world.post(reddit.world.join("author"), "mysub", "title")
     for place, thing in enumerate(filter(None, ("t3_1", second, post.id))):

@@ -23,11 +23,11 @@ from keywright_openmod.service.configuration import installation, load
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.queries import extracts_about, show_extract
 from keywright_openmod.service.schema import bind
-from keywright_openmod.settings import Settings
+from keywright_openmod.settings import OpenModSettings
 
 if TYPE_CHECKING:
-    from keywright_openmod.service.configuration import Configuration
-    from keywright_openmod.service.service import Enforced
+    from keywright_openmod.service.configuration import OpenModConfiguration
+    from keywright_openmod.service.service import EnforcementResult
 
 __all__ = ["openmod"]
 
@@ -68,7 +68,7 @@ def ingest(
     A line that cannot be recorded is reported with its number, and the others are recorded. Exits with 1 if
     there was one, 2 if the events cannot be read, 3 if the server cannot be reached.
     """
-    chosen = installation(config) or Settings(target_subreddit=DEFAULT_TARGET)
+    chosen = installation(config) or OpenModSettings(target_subreddit=DEFAULT_TARGET)
     with ExitStack() as opened:
         stream = open_source(source, opened, "a file of events")
         counts = asyncio.run(_ingest(stream, chosen, url, prefix))
@@ -151,7 +151,7 @@ def enforce(
         _serve(configuration, only_enforce=True)
         return
     done = asyncio.run(_enforce_once(configuration))
-    typer.echo(f"{done.kept:,} kept, {done.forgotten:,} erased, {len(done.troubles):,} undecided.")
+    typer.echo(f"{done.kept:,} kept, {done.erased:,} erased, {len(done.troubles):,} undecided.")
     for trouble in done.troubles:
         typer.echo(str(trouble), err=True)
     if done.troubles:
@@ -179,7 +179,9 @@ def serve(config: ConfigOption = None, url: ServerOption = None) -> None:
 openmod.command("simulate")(simulate_reddit)
 
 
-async def _ingest(stream: BinaryIO, chosen: Settings, url: str | None, prefix: str | None) -> Counter[str]:
+async def _ingest(
+    stream: BinaryIO, chosen: OpenModSettings, url: str | None, prefix: str | None
+) -> Counter[str]:
     counts: Counter[str] = Counter()
     async with _connected(url, prefix) as db:
         platform = LocalPlatform(db)
@@ -211,14 +213,14 @@ async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder:
     return handled.outcome.value
 
 
-def _configured(config: Path | None, url: str | None) -> Configuration:
+def _configured(config: Path | None, url: str | None) -> OpenModConfiguration:
     environment = dict(os.environ)
     if url:
         environment["REDIS_URL"] = url
     return load(config, environment)
 
 
-def _serve(configuration: Configuration, *, only_enforce: bool) -> None:
+def _serve(configuration: OpenModConfiguration, *, only_enforce: bool) -> None:
     from keywright_openmod.service.service import OpenModService
 
     async def served() -> None:
@@ -227,7 +229,7 @@ def _serve(configuration: Configuration, *, only_enforce: bool) -> None:
     asyncio.run(served())
 
 
-async def _enforce_once(configuration: Configuration) -> Enforced:
+async def _enforce_once(configuration: OpenModConfiguration) -> EnforcementResult:
     from keywright_openmod.service.service import enforce_once
 
     return await enforce_once(configuration)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,16 +31,16 @@ def simulate_reddit(
 
 async def _run(host: str, port: int, rate: float, seed: int) -> None:
     # Imported here, so that `keywright --help` does not load a web server.
-    from keywright_openmod.simulator import RedditSimulator, SimulatorSettings
+    from keywright_openmod.simulator import RedditSimulator, RedditSimulatorSettings
+    from keywright_service.signals import stop_on_signals
 
     stopped = asyncio.Event()
-    for reason in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(reason, stopped.set)
-    async with RedditSimulator(SimulatorSettings(host=host, port=port)) as reddit:
-        _print_variables(reddit)
-        if rate:
-            reddit.start_traffic(rate=rate, seed=seed)
-        await stopped.wait()
+    with stop_on_signals(stopped.set):
+        async with RedditSimulator(RedditSimulatorSettings(host=host, port=port)) as reddit:
+            _print_variables(reddit)
+            if rate:
+                reddit.start_traffic(rate=rate, seed=seed)
+            await stopped.wait()
 
 
 def _print_variables(reddit: RedditSimulator) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from keywright import Secret
 from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.schema import FEEDS
-from keywright_openmod.settings import Settings, subreddit_name
+from keywright_openmod.settings import OpenModSettings, subreddit_name
 from keywright_service.configuration import (
     ConfigurationError,
     RedisPart,
@@ -24,13 +24,14 @@ from keywright_service.configuration import (
     take_secrets,
 )
 
-__all__ = ["Configuration", "ConfigurationError", "installation", "load"]
+__all__ = ["ConfigurationError", "OpenModConfiguration", "installation", "load"]
 
+GUIDE = "systems/openmod/docs/guide.md"
 _SECRETS = ("reddit.client_secret", "reddit.password", "reddit.refresh_token")
 
 
 class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The app and its account. The secrets are named here and taken out before anything is converted."""
+    """The app and its account. Secrets are declared here, but taken out before the conversion."""
 
     client_id: str = ""
     client_secret: str = ""
@@ -44,33 +45,37 @@ class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
     timeout: str = "16s"
 
 
-class SchedulePart(msgspec.Struct, frozen=True, kw_only=True):
+class OpenModSchedulePart(msgspec.Struct, frozen=True, kw_only=True):
+    """The intervals of the tasks."""
+
     poll: str = "10s"
     """Between two polls of a feed."""
     enforce: str = "1m"
-    """Between two checks of what is due, while nothing is."""
+    """Between two checks for due accounts and submissions."""
     retry: str = "1s"
-    """The first pause after trouble; it doubles."""
+    """The first back-off after an error; it doubles."""
     hold: str = "5m"
-    """For how long an event is claimed: after a crash it is handled again when that is over."""
+    """How long an event is claimed: after a crash it is handled again when the claim expires."""
     backfill: str | None = None
     """How far to read back at the first start."""
 
 
 class HealthPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The health endpoint."""
+
     address: str | None = None
-    """host:port of /health; without a host it is loopback. None: nothing listens."""
+    """host:port of /health, on loopback if there is no host. None disables it."""
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of the service. Credentials are Secret."""
 
     subreddit: str
     credentials: Credentials
-    installation: Settings
+    installation: OpenModSettings
     watch: tuple[str, ...] = FEEDS
     redis: RedisPart = RedisPart()
-    schedule: SchedulePart = SchedulePart()
+    schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
 
     @property
@@ -101,12 +106,12 @@ class _File(msgspec.Struct, kw_only=True):
     watch: tuple[str, ...] = FEEDS
     reddit: RedditPart = RedditPart()
     redis: RedisPart = RedisPart()
-    schedule: SchedulePart = SchedulePart()
+    schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
     settings: dict[str, Any] = {}
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
+def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> OpenModConfiguration:
     """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
     file, secrets = _read(path, environment)
     if not file.subreddit.strip():
@@ -116,22 +121,22 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     if not (file.settings.get("targetSubredit") or file.settings.get("targetSubreddit")):
         raise ConfigurationError(
             "settings.targetSubredit",
-            "is missing: where extracts go",
+            "is missing",
             "Set OPENMOD_TARGET_SUBREDDIT, or targetSubredit below [settings].",
         )
     unknown = [each for each in file.watch if each not in FEEDS]
     if unknown:
         raise ConfigurationError("watch", f"{unknown[0]!r} is not a feed", f"There are {', '.join(FEEDS)}.")
-    configuration = Configuration(
+    configuration = OpenModConfiguration(
         subreddit=subreddit_name("subreddit", file.subreddit),
         credentials=_credentials(file.reddit, secrets),
-        installation=Settings.read(file.settings),
+        installation=OpenModSettings.read(file.settings),
         watch=file.watch,
         redis=file.redis,
         schedule=file.schedule,
         health=file.health,
     )
-    _ = (
+    _ = (  # so that an invalid duration is an error here
         configuration.poll,
         configuration.enforce,
         configuration.retry,
@@ -141,24 +146,24 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     return configuration
 
 
-def installation(path: Path | None, environment: Mapping[str, str] | None = None) -> Settings | None:
-    """Return what the installation chose, without the settings of Reddit; None where nothing is chosen."""
+def installation(path: Path | None, environment: Mapping[str, str] | None = None) -> OpenModSettings | None:
+    """Return the settings of the installation, or None if none are given. Needs no credentials."""
     chosen = _read(path, environment)[0].settings
-    return Settings.read(chosen) if chosen else None
+    return OpenModSettings.read(chosen) if chosen else None
 
 
 def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
-    reader = SettingsReader(_File, VARIABLES, "systems/openmod/docs/guide.md")
+    reader = SettingsReader(_File, VARIABLES, GUIDE)
     given = reader.given(path, environment)
     secrets = take_secrets(given, *_SECRETS)
     file = reader.convert(given, _File, "the configuration")
-    # A person who is excluded under a name that is misspelt would be named in public.
+    # With a misspelt setting, people who should be excluded would be named in public.
     places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
     known = [*places, "targetSubreddit"]
     for name in file.settings:
         if name not in known:
             near = get_close_matches(name, known, 1, cutoff=0.0)[0]
-            remedy = f"The nearest is settings.{near}; see systems/openmod/docs/guide.md."
+            remedy = f"The nearest is settings.{near}; see {GUIDE}."
             raise ConfigurationError(f"settings.{name}", "is not a setting", remedy)
     return file, secrets
 
@@ -189,7 +194,7 @@ def _credentials(reddit: RedditPart, secrets: Mapping[str, Secret[str]]) -> Cred
 
 def _flag(text: str) -> bool:
     if text.lower() not in ("true", "false"):
-        raise ValueError("it is neither true nor false")
+        raise ValueError("it must be true or false")
     return text.lower() == "true"
 
 

@@ -1,7 +1,7 @@
 """The connection to Reddit: asyncpraw, used so that nothing is done twice and failures are distinguished.
 
-A rate limit, an outage, a timeout and a malformed reply are PlatformTroubleError: nothing is known. A refusal
-that repeating does not change is PlatformRefusedError. Neither says that anything is gone.
+A rate limit, an outage, a timeout and a malformed reply are PlatformTroubleError: nothing is known, retry. A
+refusal that a retry does not change is PlatformRefusedError. Neither means that anything was deleted.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ __all__ = ["RateLimitedError", "RedditConnection"]
 REDDIT = "Reddit"
 PATIENCE = timedelta(minutes=2)
 _REFUSALS = {
-    400: ("the request is not valid", "Report it with what was asked."),
-    401: ("the credentials are not valid", "Check the client id, its secret, the name and the password."),
+    400: ("the request is invalid", "Report it as a bug."),
+    401: ("the credentials are invalid", "Check the client id, its secret, the name and the password."),
     403: ("it is forbidden", "Make the account a moderator with the permissions, or an approved user."),
-    404: ("there is no such thing", "Check the name."),
+    404: ("it does not exist", "Check the name."),
 }
 
 
 class RateLimitedError(PlatformTroubleError):
-    """Reddit said to wait. Nothing is asked before the limit is over."""
+    """Reddit rate-limits this program. No request is sent before the limit ends."""
 
     def __init__(self, asked: str, seconds: float) -> None:
         self.seconds = seconds
@@ -50,9 +50,9 @@ class RateLimitedError(PlatformTroubleError):
 
 
 class RedditConnection:
-    """Opens asyncpraw; `async with` it. Ask inside `asking`.
+    """Opens asyncpraw, as `async with`. Send every request inside `asking`.
 
-    No question takes longer than `patience`, though asyncpraw may wait ten minutes for a rate limit to end.
+    No request takes longer than `patience`, though asyncpraw may wait ten minutes for a rate limit to end.
     """
 
     def __init__(self, credentials: Credentials, *, patience: timedelta = PATIENCE) -> None:
@@ -68,7 +68,7 @@ class RedditConnection:
             reddit_url=credentials.url,
             oauth_url=credentials.oauth_url,
             check_for_updates=False,
-            requestor_class=_AskingOnce,
+            requestor_class=_NoRetries,
             requestor_kwargs={"patience_seconds": credentials.timeout_seconds},
         )
 
@@ -80,7 +80,7 @@ class RedditConnection:
 
     @asynccontextmanager
     async def asking(self, asked: str) -> AsyncIterator[None]:
-        """Translate what asyncpraw raises."""
+        """Translate the errors of asyncpraw, and limit the time of a request."""
         left = self._limited_until - time.monotonic()
         if left > 0:
             raise RateLimitedError(asked, left)
@@ -98,13 +98,13 @@ class RedditConnection:
         except (AsyncPrawcoreException, AsyncPRAWException) as error:
             raise PlatformTroubleError(REDDIT, asked, str(error)) from error
         except TimeoutError as error:
-            raise PlatformTroubleError(REDDIT, asked, "no answer in time") from error
+            raise PlatformTroubleError(REDDIT, asked, "no reply in time") from error
         except (AttributeError, LookupError, TypeError, ValueError) as error:
-            # How asyncpraw fails on a reply that is none of those it knows.
-            raise PlatformTroubleError(REDDIT, asked, f"a reply without meaning ({error!r})") from error
+            # This is how asyncpraw fails on a malformed reply.
+            raise PlatformTroubleError(REDDIT, asked, f"a malformed reply ({error!r})") from error
 
     def _limited(self, asked: str, retry_after: str | None) -> RateLimitedError:
-        seconds = float(retry_after or 1.0)  # asyncprawcore took it for a number already
+        seconds = float(retry_after or 1.0)  # asyncprawcore has checked that it is a number
         self._limited_until = max(self._limited_until, time.monotonic() + seconds)
         return RateLimitedError(asked, seconds)
 
@@ -124,13 +124,13 @@ def _by_code(asked: str, error: RedditAPIException) -> PlatformTroubleError | Pl
 
 
 class _UnansweredError(AsyncPrawcoreException):
-    """Something was sent, and no answer came: it may have been done."""
+    """No reply to a request, which may have been performed."""
 
 
-class _AskingOnce(Requestor):
-    """Keeps asyncprawcore from sending again what failed: a post that was made would be made twice.
+class _NoRetries(Requestor):
+    """Keeps asyncprawcore from retrying: a submission that succeeded would be repeated.
 
-    The service asks again itself, after it has looked.
+    The service retries, after it has searched for the post.
     """
 
     def __init__(self, *, patience_seconds: float, **given: Any) -> None:

@@ -17,7 +17,7 @@ from keywright_openmod.platform import Account
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body
 from keywright_openmod.schema import (
     AnyExtract,
-    Audit,
+    AuditRecord,
     CachedUser,
     CacheHash,
     ExtractHash,
@@ -87,15 +87,15 @@ async def show_extract(db: AsyncDatabase, post: str) -> ShownExtract | None:
         raise found
     if found is None:
         return None if local is None else ShownExtract(post, local.title, local.body, None)
-    stored: AnyExtract | Audit = found.audit if isinstance(found, UnresolvedAuditError) else found
+    stored: AnyExtract | AuditRecord = found.audit if isinstance(found, UnresolvedAuditError) else found
     body = local.body if local else await _rendered(db, stored)
     return ShownExtract(post, local.title if local else None, body, msgspec.to_builtins(stored))
 
 
-async def _rendered(db: AsyncDatabase, stored: AnyExtract | Audit) -> str:
-    thing = stored.thing_id if isinstance(stored, Audit) else thing_of(stored)
+async def _rendered(db: AsyncDatabase, stored: AnyExtract | AuditRecord) -> str:
+    thing = stored.thing_id if isinstance(stored, AuditRecord) else thing_of(stored)
     content = await db.run(CacheHash(thing).get())
-    if not isinstance(stored, Audit):
+    if not isinstance(stored, AuditRecord):
         action: ModActionType = stored.type
         moderator, target = await _account(db, stored.actor), stored.target
     else:

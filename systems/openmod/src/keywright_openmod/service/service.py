@@ -1,4 +1,4 @@
-"""The process of the service: opens what the configuration names, runs its jobs, and ends cleanly."""
+"""The process of the service: opens Redis and Reddit, runs the tasks, and stops cleanly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from keywright.errors import EngineError, KeywrightError, StoredDataError
 from keywright.tools.http import listening
 from keywright_openmod.enforcement import Enforcer
 from keywright_openmod.recorder import Recorder
-from keywright_openmod.service.configuration import Configuration
+from keywright_openmod.service.configuration import OpenModConfiguration
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.deletions import DeletionChecker, schedule_missing_checks
 from keywright_openmod.service.feed_poller import FeedPoller
@@ -32,7 +32,7 @@ from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, TaskHealth, Work
 from keywright_service.waits import unless
 
-__all__ = ["Enforced", "OpenModHealth", "OpenModService", "enforce_once"]
+__all__ = ["EnforcementResult", "OpenModHealth", "OpenModService", "enforce_once"]
 
 log = logging.getLogger("keywright.openmod")
 
@@ -40,17 +40,17 @@ GRACE_SECONDS = 20.0
 LONGEST_PAUSE_SECONDS = 60.0
 LONGEST_REFUSED_SECONDS = 600.0
 UPGRADES_A_SECOND = 200.0
-# Of the hold on an event. No question lasts as long as the claim that it is asked under, so that no other
-# process begins to publish what this one may still be publishing.
-CLAIMED_FOR = 0.6
-ASKED_FOR = 0.4
+# Fractions of the hold on an event. No request lasts as long as the claim of its event, so that no other
+# process begins to publish an extract that this one may still be publishing.
+CLAIM_FRACTION = 0.6
+REQUEST_FRACTION = 0.4
 
 
-class Enforced(NamedTuple):
-    """What happened to everything that was due: accounts and submissions."""
+class EnforcementResult(NamedTuple):
+    """The numbers of accounts and submissions that were due, and errors."""
 
     kept: int
-    forgotten: int
+    erased: int
     troubles: tuple[KeywrightError, ...]
 
 
@@ -62,45 +62,45 @@ class _Opened(NamedTuple):
 
 
 @asynccontextmanager
-async def _opened(configuration: Configuration) -> AsyncIterator[_Opened]:
+async def _opened(configuration: OpenModConfiguration) -> AsyncIterator[_Opened]:
     async with AsyncExitStack() as stack:
         bindings = bind(configuration.redis.prefix)
         db = await stack.enter_async_context(aconnect(configuration.redis.url, *bindings))
         connection = await stack.enter_async_context(
-            RedditConnection(configuration.credentials, patience=configuration.hold * ASKED_FOR)
+            RedditConnection(configuration.credentials, patience=configuration.hold * REQUEST_FRACTION)
         )
         platform = RedditPlatform(connection, configuration.subreddit)
         recorder = Recorder(db, platform, configuration.installation, hold=configuration.hold)
         yield _Opened(db, connection, platform, recorder)
 
 
-async def enforce_once(configuration: Configuration) -> Enforced:
-    """Check every account and submission that is due, and forget what is gone."""
+async def enforce_once(configuration: OpenModConfiguration) -> EnforcementResult:
+    """Check every account and submission that is due, and erase deleted ones."""
     async with _opened(configuration) as opened:
         enforcer = Enforcer(opened.db, opened.platform)
-        finder = DeletionChecker(opened.db, opened.platform, opened.recorder)
-        kept, forgotten, troubles, more = 0, 0, [], True
+        checker = DeletionChecker(opened.db, opened.platform, opened.recorder)
+        kept, erased, troubles, more = 0, 0, [], True
         while more:
             accounts = await enforcer.run_batch()
-            things = await finder.run_batch()
+            things = await checker.run_batch()
             kept += accounts.active + things.existing
-            forgotten += accounts.erased + things.erased
+            erased += accounts.erased + things.erased
             troubles += [*accounts.troubles, *things.troubles]
             more = accounts.more or things.more
-        return Enforced(kept, forgotten, tuple(troubles))
+        return EnforcementResult(kept, erased, tuple(troubles))
 
 
 class OpenModHealth(Health, frozen=True):
-    """How the service is: each of its jobs, and how many events are yet to be handled."""
+    """The health of each task, and the number of pending events."""
 
     jobs: Mapping[str, TaskHealth]
     pending: int
 
 
 class OpenModService(Service):
-    """One process of any number. At the end what is being handled is finished; the rest stays pending."""
+    """One process; several may run. On a stop, events that are being handled are finished."""
 
-    def __init__(self, configuration: Configuration, *, only_enforce: bool = False) -> None:
+    def __init__(self, configuration: OpenModConfiguration, *, only_enforce: bool = False) -> None:
         super().__init__()
         self.configuration = configuration
         self.jobs: list[PeriodicTask] = []
@@ -124,7 +124,7 @@ class OpenModService(Service):
             await self.run_tasks(opened, self.jobs, grace=GRACE_SECONDS)
 
     async def _introduce(self, platform: RedditPlatform) -> None:
-        """Wait until Reddit knows us; a refusal is raised, because no job could do anything."""
+        """Wait until Reddit accepts the credentials. A refusal is raised, as no task could do anything."""
 
         async def introduced() -> None:
             log.info("acting as u/%s", (await platform.me()).name)
@@ -145,7 +145,7 @@ class OpenModService(Service):
     def _events(self, parts: _Opened) -> dict[str, Work]:
         chosen = self.configuration
         idle = min(chosen.poll, chosen.retry)
-        processor = EventProcessor(parts.db, parts.recorder, idle=idle, hold=chosen.hold * CLAIMED_FOR)
+        processor = EventProcessor(parts.db, parts.recorder, idle=idle, hold=chosen.hold * CLAIM_FRACTION)
         pollers = {
             feed.name: FeedPoller(
                 parts.db, feed, chosen.subreddit, backfill=chosen.backfill, every=chosen.poll
@@ -161,30 +161,30 @@ class OpenModService(Service):
         async def step() -> timedelta:
             batch = await enforcer.run_batch()
             if batch.erased:
-                log.info("forgot %d accounts that are gone", batch.erased)
+                log.info("erased %d deleted accounts", batch.erased)
             return self._after(batch.troubles, more=batch.more)
 
         return step
 
     def _deletions(self, parts: _Opened) -> Work:
-        finder = DeletionChecker(parts.db, parts.platform, parts.recorder)
+        checker = DeletionChecker(parts.db, parts.platform, parts.recorder)
 
         async def step() -> timedelta:
-            checked = await finder.run_batch()
-            return self._after(checked.troubles, more=checked.more)
+            batch = await checker.run_batch()
+            return self._after(batch.troubles, more=batch.more)
 
         return step
 
     def _journal(self, parts: _Opened) -> Work:
         async def step() -> timedelta:
-            """Finish what a process that died left half written across the slots of a cluster."""
+            """Recover commits across slots of processes that died."""
             await parts.db.run(recover())
             return self.configuration.enforce
 
         return step
 
     def _after(self, troubles: tuple[KeywrightError, ...], *, more: bool) -> timedelta:
-        """Return when to look again. What had trouble has its own time; the job backs off for it."""
+        """Return the pause until the next batch, or raise an error, so that the task backs off."""
         if troubles:
             raise troubles[0]
         return timedelta() if more else self.configuration.enforce
@@ -210,7 +210,7 @@ class OpenModService(Service):
 
 def _survey(parts: _Opened) -> Work:
     async def step() -> None:
-        """Once: bring older data up to date, and have everything that is kept looked at."""
+        """Upgrade v1 data, and schedule stored submissions that have no check."""
         progress = await upgrade_all(parts.db, parts.platform, per_second=UPGRADES_A_SECOND)
         if progress.upgraded or progress.left:
             log.info("upgraded %d extracts, left %d", progress.upgraded, len(progress.left))

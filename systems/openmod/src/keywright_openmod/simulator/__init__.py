@@ -1,15 +1,15 @@
 """A simulated Reddit for asyncpraw and other clients of its API: moderation, deletions, outages."""
 
 from keywright_openmod.simulator.faults import Faults
-from keywright_openmod.simulator.simulator import RedditSimulator, SimulatorSettings
-from keywright_openmod.simulator.world import LogEntry, SimulatedSubmission, SimulatedUser, World
+from keywright_openmod.simulator.simulator import RedditSimulator, RedditSimulatorSettings
+from keywright_openmod.simulator.world import LogEntry, RedditWorld, SimulatedSubmission, SimulatedUser
 
 __all__ = [
     "Faults",
     "LogEntry",
     "RedditSimulator",
+    "RedditSimulatorSettings",
+    "RedditWorld",
     "SimulatedSubmission",
     "SimulatedUser",
-    "SimulatorSettings",
-    "World",
 ]

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from keywright.errors import UsageError
 from keywright_openmod.simulator import payloads
 from keywright_openmod.simulator.faults import Faults
-from keywright_openmod.simulator.world import SimulatedSubmission, SimulatedUser, World
+from keywright_openmod.simulator.world import RedditWorld, SimulatedSubmission, SimulatedUser
 from keywright_service.testing.http_faults import Answered
 
 __all__ = ["AppCredentials", "RedditApi"]
@@ -41,7 +41,7 @@ class AppCredentials:
 class RedditApi:
     """An ASGI application. Requests with a token act as the account of the app."""
 
-    def __init__(self, world: World, faults: Faults, credentials: AppCredentials) -> None:
+    def __init__(self, world: RedditWorld, faults: Faults, credentials: AppCredentials) -> None:
         self.world = world
         self.answered: list[Answered] = []
         self._faults = faults

@@ -11,16 +11,16 @@ import msgspec
 
 from keywright_openmod.simulator.api import AppCredentials, RedditApi
 from keywright_openmod.simulator.faults import Faults
-from keywright_openmod.simulator.world import SimulatedUser, World
+from keywright_openmod.simulator.world import RedditWorld, SimulatedUser
 from keywright_service.testing.http_faults import Answered
 from keywright_service.testing.http_server import HttpServer
 
-__all__ = ["RedditSimulator", "SimulatorSettings"]
+__all__ = ["RedditSimulator", "RedditSimulatorSettings"]
 
 _PEOPLE = 8
 
 
-class SimulatorSettings(msgspec.Struct, frozen=True, kw_only=True):
+class RedditSimulatorSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: int = 0
     subreddit: str = "mysub"
@@ -38,9 +38,11 @@ class RedditSimulator:
     moderator moderate, and one for the posts of the app. Everything runs in the event loop that entered it.
     """
 
-    def __init__(self, settings: SimulatorSettings | None = None, *, world: World | None = None) -> None:
-        self.settings = settings or SimulatorSettings()
-        self.world = world or World()
+    def __init__(
+        self, settings: RedditSimulatorSettings | None = None, *, world: RedditWorld | None = None
+    ) -> None:
+        self.settings = settings or RedditSimulatorSettings()
+        self.world = world or RedditWorld()
         self.faults = Faults()
         self.app = self.world.join(self.settings.username)
         self.moderator = self.world.join("some_mod")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from keywright.errors import UsageError
 
-__all__ = ["LogEntry", "SimulatedSubmission", "SimulatedSubreddit", "SimulatedUser", "World", "base36"]
+__all__ = ["LogEntry", "RedditWorld", "SimulatedSubmission", "SimulatedSubreddit", "SimulatedUser", "base36"]
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIRST_NUMBER = 36**5
@@ -75,7 +75,7 @@ class LogEntry:
     created: float
 
 
-class World:
+class RedditWorld:
     """All content. The methods are the actions of people on Reddit."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
