@@ -12,7 +12,18 @@ from typing import Protocol
 
 import msgspec
 
-__all__ = ["Account", "Comment", "Platform", "Post", "Thing"]
+__all__ = ["Account", "Comment", "Platform", "Post", "Thing", "base36"]
+
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+
+def base36(number: int) -> str:
+    """Return a positive number in the digits of Reddit's ids."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits
 
 
 class Account(msgspec.Struct, frozen=True):

@@ -27,7 +27,6 @@ from keywright_openmod.settings import OpenModSettings
 
 if TYPE_CHECKING:
     from keywright_openmod.service.configuration import OpenModConfiguration
-    from keywright_openmod.service.service import EnforcementResult
 
 __all__ = ["openmod"]
 
@@ -150,7 +149,9 @@ def enforce(
     if not once:
         _serve(configuration, only_enforce=True)
         return
-    done = asyncio.run(_enforce_once(configuration))
+    from keywright_openmod.service.service import enforce_once
+
+    done = asyncio.run(enforce_once(configuration))
     typer.echo(f"{done.kept:,} kept, {done.erased:,} erased, {len(done.troubles):,} undecided.")
     for trouble in done.troubles:
         typer.echo(str(trouble), err=True)
@@ -227,12 +228,6 @@ def _serve(configuration: OpenModConfiguration, *, only_enforce: bool) -> None:
         await OpenModService(configuration, only_enforce=only_enforce).run(handle_signals=True)
 
     asyncio.run(served())
-
-
-async def _enforce_once(configuration: OpenModConfiguration) -> EnforcementResult:
-    from keywright_openmod.service.service import enforce_once
-
-    return await enforce_once(configuration)
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from typing import Any
 from keywright import AsyncDatabase
 from keywright.operations import commit
 from keywright_openmod.extracts import account_of
-from keywright_openmod.platform import Account, Comment, Post, Thing
+from keywright_openmod.platform import Account, Comment, Post, Thing, base36
 from keywright_openmod.schema import CachedComment, CachedPost, CacheHash, TrackingSet
 from keywright_openmod.service.schema import LocalMarker, LocalPost, LocalPostCount, PublishedPost
 from keywright_service.errors import PlatformRefusedError
@@ -22,7 +22,6 @@ from keywright_service.errors import PlatformRefusedError
 __all__ = ["LocalPlatform"]
 
 HERE = "this machine"
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LAST_MS = 253_402_300_800_000  # the year 10000
 _marker = re.compile(r"openmod-([0-9a-f]{64})")
 
@@ -79,7 +78,7 @@ class LocalPlatform:
         return None if match is None else await self._db.run(LocalMarker(match[1]).get())
 
     async def submit(self, subreddit: str, title: str, body: str) -> str:
-        post = f"t3_local{_base36(await self._db.run(LocalPostCount().add()))}"
+        post = f"t3_local{base36(await self._db.run(LocalPostCount().add()))}"
         # The last marker is that of the model: text by users comes before it.
         marked = [LocalMarker(marker).set(post) for marker in _marker.findall(body)[-1:]]
         kept = LocalPost(post).put(PublishedPost(subreddit, title, body))
@@ -166,11 +165,3 @@ def _time(given: object) -> datetime | None:
             return None
         return read if read.tzinfo else None
     return None
-
-
-def _base36(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return digits

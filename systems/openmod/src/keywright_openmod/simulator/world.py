@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from keywright.errors import UsageError
+from keywright_openmod.platform import base36
 
-__all__ = ["LogEntry", "RedditWorld", "SimulatedSubmission", "SimulatedSubreddit", "SimulatedUser", "base36"]
+__all__ = ["LogEntry", "RedditWorld", "SimulatedSubmission", "SimulatedSubreddit", "SimulatedUser"]
 
-_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _FIRST_NUMBER = 36**5
 
 
@@ -192,11 +192,3 @@ class RedditWorld:
     def _fullname(self, kind: str) -> str:
         self._number += 1
         return f"{kind}_{base36(self._number)}"
-
-
-def base36(number: int) -> str:
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return digits or "0"
