@@ -38,6 +38,7 @@ from keywright.keyspace.call import (
     procedure,
     undecodable,
 )
+from keywright.keyspace.call import Plain as ServerCommand
 from keywright.keyspace.commits.checks import Check, Outcome, absent, exists, owned
 from keywright.keyspace.commits.checks import equals as stored_equals
 from keywright.keyspace.commits.checks import field_equals as stored_field_equals
@@ -69,6 +70,7 @@ __all__ = [
     "Reply",
     "Rounds",
     "Script",
+    "ServerCommand",
     "Sliding",
     "Steps",
     "Wire",

@@ -13,7 +13,7 @@ from keywright.engine.node_calls import Batch, info, key_count, name_page
 from keywright.engine.nodes import NodeReader
 from keywright.errors import ServerRefusedError, UsageError, WrongTypeError
 from keywright.keyspace.slots import slot_of
-from keywright.operations import Effect, Operation, Wire
+from keywright.operations import Effect, Operation, ServerCommand, Wire
 from keywright.testing import RedisCluster, RedisServer, wait_until
 
 OpenEngine = Callable[..., Engine]
@@ -246,3 +246,13 @@ def test_observers_see_every_round_trip_at_a_node(
         Counter({("word:<word>", "get"): 2}),
         Counter({("", "key count"): 1}),
     ]
+
+
+@pytest.mark.parametrize("url", ["redis_url", "cluster_url"])
+def test_a_server_command_of_a_program_runs_at_each_node(
+    open_engine: OpenEngine, url: str, request: pytest.FixtureRequest
+) -> None:
+    engine = open_engine(request.getfixturevalue(url))
+    engine.run(gather_list(Word(name).set("x") for name in ("a", "b", "c")))
+    count = ServerCommand(Operation("key count", b"DBSIZE", Effect.READ)).map(int)
+    assert sum(engine.run(count, at=node) for node in engine.nodes()) == 3
