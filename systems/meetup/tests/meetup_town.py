@@ -1,4 +1,4 @@
-"""The bot's data as raw redis-py reads it, its invariants beside it, and small events for tests."""
+"""The bot's data as redis-py reads it, the invariants as assertions, and small events for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Opener = Callable[..., Database]
 
 
 class Place(NamedTuple):
-    """A server of one kind: its URL, a database on it, and what is really stored."""
+    """A server of one kind: its URL, a database on it, and raw access to the stored keys."""
 
     url: str
     db: Database
@@ -73,7 +73,7 @@ def _value(raw: Raw, name: bytes) -> Any:
 
 
 def part(stored: Stored, first: str, last: str) -> Stored:
-    """The keys `first:<id>:last`, by id."""
+    """Return the keys `first:<id>:last`, by id."""
     split = ((name.split(":"), value) for name, value in stored.items())
     return {
         words[1]: value for words, value in split if len(words) == 3 and (words[0], words[2]) == (first, last)
@@ -81,7 +81,7 @@ def part(stored: Stored, first: str, last: str) -> Stored:
 
 
 def assert_invariants(stored: Stored) -> None:
-    """1 to 7, each written from the facts and not from the code."""
+    """Assert invariants 1 to 7, written from the published facts and not from the code."""
     _people(stored)
     _events(stored)
     _channels(stored)

@@ -83,7 +83,7 @@ def test_a_channel_that_lost_to_another_becomes_an_orphan(anywhere: Place, serie
 
 
 @pytest.mark.parametrize("rounds", range(3))
-def test_what_becomes_an_orphan_meanwhile_is_not_attached(rounds: int, place: Place) -> None:
+def test_a_channel_that_becomes_an_orphan_meanwhile_is_not_attached(rounds: int, place: Place) -> None:
     place.db.run(sync([announced("e1"), announced("e2", "[new adventure] [channel 9]")]))
     series = place.raw("GET", "meetup_event:e1:event_series").decode()
     making = [
@@ -183,7 +183,7 @@ def test_a_channel_that_discord_says_is_gone_takes_all_of_its_keys_along(
     assert anywhere.db.run(intents.begin_channel(series, NOW)).mine
 
 
-def test_attaching_what_is_taken_orphaned_or_unknown_is_refused(anywhere: Place, series: str) -> None:
+def test_attaching_a_taken_orphaned_or_unknown_channel_is_refused(anywhere: Place, series: str) -> None:
     anywhere.db.run(sync([announced("e2")]))
     other = anywhere.raw("GET", "meetup_event:e2:event_series").decode()
     assert anywhere.db.run(channels.attach_channel(series, CHANNEL)) is True
@@ -259,8 +259,9 @@ def test_hosts_are_reminded_once_in_a_while(anywhere: Place, series: str) -> Non
     anywhere.db.run(channels.attach_channel(series, CHANNEL))
     anywhere.db.run(channel_times.extend(CHANNEL, NOW))
     asked = [NOW - DAY, NOW, NOW, NOW + DAY, NOW + timedelta(days=2)]
-    told = [anywhere.db.run(channel_times.claim_reminder(CHANNEL, "adventure", moment)) for moment in asked]
-    assert told == [False, True, False, False, True]
+    claims = [channel_times.claim_reminder(CHANNEL, "adventure", moment) for moment in asked]
+    claimed = [anywhere.db.run(claim) for claim in claims]
+    assert claimed == [False, True, False, False, True]
 
 
 def test_times_that_an_earlier_bot_wrote_otherwise_can_be_changed(place: Place) -> None:

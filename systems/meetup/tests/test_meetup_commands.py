@@ -1,4 +1,4 @@
-"""`keywright meetup`: link, unlink, show."""
+"""`keywright meetup`: the commands that need no bot."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typer.testing import CliRunner, Result
 from keywright import connect
 from keywright.errors import UsageError
 from keywright.testing import Raw
-from keywright_meetup import account_links, channels
+from keywright_meetup import account_links, channel_times, channels
 from keywright_meetup.commands.meetup import meetup
+from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import sync
 
-from .meetup_town import BIG, announced, everything, tokens
+from .meetup_town import BIG, NOW, announced, everything, tokens
 
 
 def invoked(*arguments: str) -> Result:
@@ -27,7 +28,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KEYWRIGHT_SEAL_KEYS", raising=False)
 
 
-def test_two_people_are_linked_and_linking_them_again_is_no_error(redis_url: str, raw: Raw) -> None:
+def test_two_people_are_linked_and_linking_them_again_is_not_an_error(redis_url: str, raw: Raw) -> None:
     first, again = (invoked("link", "1", str(BIG), "--url", redis_url) for _ in range(2))
     assert (first.exit_code, again.exit_code) == (0, 0)
     assert (first.stdout, again.stdout) == ("Linked.\n", "They were linked already.\n")
@@ -71,7 +72,7 @@ def test_a_server_is_taken_from_the_environment_and_the_option_wins(
     assert invoked("link", "2", "102", "--url", redis_url).exit_code == 0
 
 
-def test_everything_is_shown_with_what_it_is_related_to(redis_url: str) -> None:
+def test_everything_is_shown_with_its_relations(redis_url: str) -> None:
     with connect(redis_url) as db:
         db.run(account_links.link(1, BIG, tokens()))
         db.run(sync([announced("e1", "[new adventure] [channel 5]", hosts=[1], guests=[2])]))
@@ -101,10 +102,61 @@ def test_everything_is_shown_with_what_it_is_related_to(redis_url: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["meetup-user", "discord-user", "event", "series", "channel"])
-def test_what_is_not_known_exits_with_1(what: str, redis_url: str) -> None:
+def test_an_unknown_id_exits_with_1(what: str, redis_url: str) -> None:
     assert invoked("show", what, "9", "--url", redis_url).exit_code == 1
 
 
-def test_what_is_no_id_is_refused(redis_url: str) -> None:
+def test_an_invalid_id_is_refused(redis_url: str) -> None:
     for wrong in (["channel", "five"], ["meetup-user", str(2**64)]):
         assert isinstance(invoked("show", *wrong, "--url", redis_url).exception, UsageError)
+
+
+@pytest.fixture
+def series(redis_url: str, raw: Raw) -> str:
+    with connect(redis_url) as db:
+        db.run(sync([announced("e1")]))
+    found: str = raw("GET", "meetup_event:e1:event_series").decode()
+    return found
+
+
+def test_a_channel_is_attached_to_a_series_that_is_tracked(redis_url: str, raw: Raw, series: str) -> None:
+    first, again = (invoked("attach", series, "5", "--url", redis_url) for _ in range(2))
+    assert (first.stdout, again.stdout) == ("Attached.\n", "It was attached already.\n")
+    assert raw("GET", f"event_series:{series}:discord_channel") == b"5"
+    taken = invoked("attach", series, "6", "--url", redis_url)
+    assert (taken.exit_code, taken.stderr) == (1, f"refused: {series} has 5 already.\n")
+    assert isinstance(invoked("attach", "unknown", "7", "--url", redis_url).exception, RefusedChangeError)
+
+
+@pytest.mark.parametrize(("option", "name"), [([], "removed_users"), (["--host"], "removed_hosts")])
+def test_a_user_is_removed_from_a_channel_and_readmitted(
+    option: list[str], name: str, redis_url: str, raw: Raw, series: str
+) -> None:
+    invoked("attach", series, "5", "--url", redis_url)
+    assert invoked("remove", "5", "101", *option, "--url", redis_url).stdout == "Removed.\n"
+    assert raw("SMEMBERS", f"discord_channel:5:{name}") == {b"101"}
+    assert invoked("readmit", "5", "101", "--url", redis_url).stdout == "Readmitted.\n"
+    assert invoked("readmit", "5", "101", "--url", redis_url).stdout == "They were not removed.\n"
+    assert raw("EXISTS", f"discord_channel:5:{name}") == 0
+
+
+def test_a_channel_is_ended_once_it_has_expired(redis_url: str, raw: Raw, series: str) -> None:
+    invoked("attach", series, "5", "--url", redis_url)
+    assert isinstance(invoked("end", "5", "--url", redis_url).exception, RefusedChangeError)
+    with connect(redis_url) as db:
+        db.run(channel_times.extend(5, NOW))
+    assert invoked("end", "5", "--url", redis_url).stdout.startswith("It is deleted at ")
+    assert raw("EXISTS", "discord_channel:5:deletion_time") == 1
+
+
+def test_the_organizers_tokens_are_replaced_by_those_in_the_environment(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw("SET", "meetup_access_token", "revoked")
+    monkeypatch.setenv("MEETUP_ACCESS_TOKEN", "new-access")
+    assert isinstance(invoked("tokens", "--url", redis_url).exception, UsageError)
+    assert raw("GET", "meetup_access_token") == b"revoked"
+    monkeypatch.setenv("MEETUP_REFRESH_TOKEN", "new-refresh")
+    assert invoked("tokens", "--url", redis_url).exit_code == 0
+    assert raw("GET", "meetup_access_token") == b"new-access"
+    assert raw("GET", "meetup_refresh_token") == b"new-refresh"

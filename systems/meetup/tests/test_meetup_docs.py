@@ -25,5 +25,5 @@ def test_the_code_of_the_page_runs_as_pasted(tmp_path: Path, monkeypatch: pytest
         "Finished(kept=True, existing=5)",
         "[90071992547409931] [90071992547409931]",
         "{5}",
-        "True",
+        "1",
     ]

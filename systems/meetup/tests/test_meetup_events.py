@@ -1,4 +1,4 @@
-"""Shortcodes and what follows from them, without a server."""
+"""Shortcodes and the decisions that follow from them, without a server."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_shortcodes_are_read_in_either_bracket_and_any_case(text: str, found: Sh
         f"[new campaign] [channel {'9' * 5000}]",
     ],
 )
-def test_shortcodes_that_contradict_each_other_are_told_and_not_followed(text: str) -> None:
+def test_shortcodes_that_contradict_each_other_are_reported_and_not_followed(text: str) -> None:
     decision = decide(announced("e1", text), Known())
     assert isinstance(decision, Skipped)
     assert decision.reason is not None
 
 
-def test_an_event_without_shortcodes_is_none_of_the_bots() -> None:
+def test_an_event_without_shortcodes_is_not_one_of_the_bots() -> None:
     assert decide(announced("e1", "boardgames"), Known()) == Skipped("e1", None)
 
 
@@ -137,5 +137,5 @@ def test_a_stored_event_keeps_its_series_whatever_its_shortcodes_say_later(text:
         ("a" * 81, None),
     ],
 )
-def test_a_series_is_called_what_stands_before_the_brackets(title: str, name: str | None) -> None:
+def test_the_name_of_a_series_is_the_text_before_the_brackets(title: str, name: str | None) -> None:
     assert series_name(title) == name

@@ -53,7 +53,7 @@ class Deed(NamedTuple):
 
 
 def of_event(event: str, then: Callable[[str], Call[Any]]) -> Call[Any]:
-    """Something with the series that an event has by then, if it has one."""
+    """Do something with the series that an event has by then, if it has one."""
 
     def steps() -> Steps[Any]:
         found = yield SeriesOfEvent(event).get()
@@ -63,7 +63,7 @@ def of_event(event: str, then: Callable[[str], Call[Any]]) -> Call[Any]:
 
 
 def made_channel(deed: Deed) -> Call[Any]:
-    """The whole of a provisioning, with Discord answering `one`."""
+    """Provision a channel from beginning to end, with Discord answering `one`."""
 
     def steps() -> Steps[Any]:
         found = yield SeriesOfEvent(deed.event).get()
@@ -195,7 +195,7 @@ def test_writers_on_a_cluster_keep_the_invariants(
 
 
 def settle(place: Place) -> str:
-    """People, a series with all that it may have, and one with events only, which is told."""
+    """Store people, a complete series, and one with events only. Return the latter."""
     place.raw("FLUSHALL")
     run = place.db.run
     run(account_links.link(1, 1, tokens()))

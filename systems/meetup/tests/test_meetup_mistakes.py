@@ -1,4 +1,4 @@
-"""The weak points of the bot's earlier versions, by number; each test fails on the mistake."""
+"""The mistakes of the original bot, by their numbers in docs/resolutions.md; each has a test."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_8_a_crash_between_discord_and_redis_leaves_a_record(place: Place) -> No
     assert place.db.run(intents.pending()) == {}
 
 
-def test_9_empty_lists_are_no_error(place: Place) -> None:
+def test_9_empty_lists_are_not_an_error(place: Place) -> None:
     done = place.db.run(sync([announced("e1", hosts=[], guests=[])]))
     assert done.added == {"e1"}
     assert place.db.run(sync([], gone=[])).removed == set()
@@ -153,7 +153,7 @@ def test_10_cancellations_and_host_changes_are_followed_and_past_guests_not_adde
 
 
 @pytest.mark.parametrize("rounds", range(3))
-def test_11_the_event_that_tells_the_series_is_looked_up_inside_the_commit(rounds: int, place: Place) -> None:
+def test_11_the_event_that_names_the_series_is_looked_up_inside_the_commit(rounds: int, place: Place) -> None:
     place.db.run(sync([announced("e1")]))
     slow = Mortal(place.db, sync([announced("e2", "[campaign e1]")]))
     for _ in range(rounds):
@@ -203,7 +203,7 @@ def test_14_ids_above_2_to_the_53_stay_exact_everywhere(place: Place) -> None:
     assert (state.channel, state.guest_role, set(state.guests)) == (BIG + 2, BIG + 3, {BIG + 1})
 
 
-def test_15_what_a_database_would_refuse_is_refused(place: Place) -> None:
+def test_15_a_change_that_a_database_with_constraints_would_refuse_is_refused(place: Place) -> None:
     series = furnished(place)
     before = everything(place.raw)
     for call in (
@@ -220,7 +220,7 @@ def test_15_what_a_database_would_refuse_is_refused(place: Place) -> None:
 
 
 def test_every_command_of_a_sync_is_counted(place: Place, open_database: Opener) -> None:
-    """What the benchmark counts: three reads an event, and one commit for each that differs."""
+    """The benchmark counts three reads an event, and one commit for each that differs."""
     trips: list[RoundTrip] = []
     watched = open_database(place.url, observers=(trips.append,))
     watched.run(sync([announced(f"e{n}", hosts=[n], guests=[n]) for n in range(100)]))

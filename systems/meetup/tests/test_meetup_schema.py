@@ -1,4 +1,4 @@
-"""The keys, row by row, in the words of the bot's document; then what was added."""
+"""The keys, row by row, in the words of the bot's document; then the additions."""
 
 from __future__ import annotations
 

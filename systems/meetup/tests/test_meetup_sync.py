@@ -1,4 +1,4 @@
-"""Meetup's events into Redis: what differs is written, what is the same is only read."""
+"""The sync of Meetup's events: differences are written, events that are the same are only read."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_sync_that_changes_nothing_sends_reads_only(anywhere: Place, open_data
     assert everything(anywhere.raw) == before
 
 
-def test_only_what_differs_is_written(place: Place, open_database: Opener) -> None:
+def test_only_differences_are_written(place: Place, open_database: Opener) -> None:
     events = [announced(f"e{n}", hosts=[1], guests=[2]) for n in range(50)]
     place.db.run(sync(events))
     trips: list[RoundTrip] = []
@@ -119,7 +119,7 @@ def test_many_events_join_one_series_in_one_run(anywhere: Place) -> None:
     assert_invariants(everything(anywhere.raw))
 
 
-def test_events_that_only_name_each_other_are_told(place: Place) -> None:
+def test_events_that_only_name_each_other_are_reported(place: Place) -> None:
     done = place.db.run(sync([announced("e1", "[campaign e2]"), announced("e2", "[campaign e1]")]))
     assert (done.ignored, set(done.warnings)) == (2, {"e1", "e2"})
     assert everything(place.raw) == {}
@@ -189,7 +189,7 @@ def test_an_event_that_comes_before_its_series_goes_keeps_it(rounds: int, place:
 
 @pytest.mark.parametrize("rounds", range(3))
 def test_two_events_that_join_a_series_at_once_make_it_a_campaign(rounds: int, place: Place) -> None:
-    """The series knows no event yet, as after half a write of an earlier bot."""
+    """Two events join a series that knows none yet, as after half a write of an earlier bot."""
     place.db.run(sync([announced("e0")]))
     place.raw("DEL", f"event_series:{series_of(place, 'e0')}:meetup_events")
     slow = Mortal(place.db, sync([announced("e2", "[campaign e0]")]))
@@ -203,7 +203,7 @@ def test_two_events_that_join_a_series_at_once_make_it_a_campaign(rounds: int, p
     assert set(part(stored, "event_series", "type").values()) == {"campaign"}
 
 
-def test_spoilt_details_are_written_anew_and_do_not_stop_the_run(place: Place) -> None:
+def test_malformed_details_are_written_again_and_do_not_stop_the_run(place: Place) -> None:
     place.db.run(sync([announced("e1"), announced("e2")]))
     place.raw("HDEL", "meetup_event:e1", "time")
     done = place.db.run(sync([announced("e1"), announced("e2", name="New")]))
@@ -256,7 +256,7 @@ def test_reading_many_series_takes_a_handful_of_round_trips(place: Place, open_d
 
 
 @pytest.mark.parametrize("named", ["[campaign e0]", "[new adventure] [channel 5]"])
-def test_an_event_follows_its_page_after_what_it_names_is_gone(anywhere: Place, named: str) -> None:
+def test_an_event_follows_its_page_after_the_event_it_names_is_gone(anywhere: Place, named: str) -> None:
     anywhere.db.run(sync([announced("e0"), announced("e1", named)]))
     anywhere.db.run(sync([], gone=["e0"]))
     anywhere.db.run(forget_channel(5))

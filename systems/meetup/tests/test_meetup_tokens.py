@@ -1,4 +1,4 @@
-"""The organizer's tokens: together, by one bot at a time, at a time that is kept."""
+"""The organizer's tokens: stored together, refreshed by one bot at a time when the stored time comes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_without_a_new_refresh_token_the_old_one_stays(anywhere: Place) -> None:
     assert anywhere.db.run(organizer()) == (NEW, OLD)
 
 
-def test_who_lost_the_lease_stores_nothing(anywhere: Place) -> None:
+def test_a_bot_that_lost_the_lease_stores_nothing(anywhere: Place) -> None:
     anywhere.db.run(store_organizer(OLD, OLD, NOW))
     anywhere.db.run(begin_refresh("bot-2"))
     assert anywhere.db.run(finish_refresh("bot-1", NOW, NEW, NEW)) is False
@@ -77,7 +77,7 @@ def test_tokens_that_another_bot_stored_meanwhile_stay(rounds: int, place: Place
     assert place.db.run(organizer()) == (NEW, NEW)
 
 
-def test_tokens_of_which_one_is_missing_are_set_up_anew(anywhere: Place) -> None:
+def test_tokens_of_which_one_is_missing_are_set_up_again(anywhere: Place) -> None:
     anywhere.db.run(store_organizer(OLD, OLD, NOW))
     anywhere.raw("DEL", "meetup_refresh_token")
     assert anywhere.db.run(seed_organizer(NEW, NEW, NOW)) is True

@@ -1,19 +1,22 @@
-"""`keywright meetup`: link people, end links, look at what the bot between Meetup and Discord knows."""
+"""`keywright meetup`: look at the bot's data, and change the parts of it that a person decides about."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from datetime import UTC, datetime
 from enum import Enum
 from typing import Annotated, Any
 
 import typer
 
-from keywright import Call, Database, Keyring, connect
+from keywright import Call, Database, Keyring, Secret, connect
 from keywright.cli import NamesPrefix, ServerOption, as_json
 from keywright.errors import TakenError, UsageError
-from keywright_meetup import account_links, views
+from keywright_meetup import account_links, channel_times, channels, views
 from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync
 from keywright_meetup.schema import meetup as space
+from keywright_meetup.tokens import store_organizer
 
 __all__ = ["meetup"]
 
@@ -22,6 +25,9 @@ meetup = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+ChannelArgument = Annotated[int, typer.Argument(metavar="CHANNEL", min=0, max=LARGEST_ID, show_default=False)]
 
 
 class Shown(Enum):
@@ -41,8 +47,8 @@ def link(
 ) -> None:
     """Link a Meetup user with a Discord user, by their ids.
 
-    Exits with 0 when they are linked, now or before, 1 when either is linked to another: nothing changes
-    then; 3 when the server cannot be reached.
+    Exits with 0 when they are linked, now or before, 1 when either is linked to another and nothing was
+    changed, 3 when the server cannot be reached.
     """
     with opened(url, prefix) as db:
         try:
@@ -72,9 +78,7 @@ def unlink(
     cannot be reached.
     """
     if (meetup_user is None) == (discord is None):
-        raise UsageError(
-            "one user is needed to end a link. Give a Meetup id, or --discord with a Discord id."
-        )
+        raise UsageError("unlink needs one user. Give a Meetup id, or --discord with a Discord id.")
     call = (
         account_links.unlink(meetup_user)
         if meetup_user is not None
@@ -83,7 +87,7 @@ def unlink(
     with opened(url, prefix) as db:
         ended = db.run(call)
     if not ended:
-        typer.echo("There is no such link.", err=True)
+        typer.echo("This user is not linked.", err=True)
         raise typer.Exit(1)
     typer.echo("Unlinked.")
 
@@ -97,10 +101,10 @@ def show(
     url: ServerOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
-    """Print a person, an event, a series or a channel with all that is related to it, as JSON.
+    """Print a person, an event, a series or a channel with everything that is related to it, as JSON.
 
-    Ids are text, since JSON numbers lose digits; tokens are only said to be there. Exits with 1 when it is
-    not known, 2 when that is no id, 3 when the server cannot be reached.
+    Ids are text, since JSON numbers lose digits; of tokens only the existence is shown. Exits with 1 when it
+    is not known, 2 when the id is not valid, 3 when the server cannot be reached.
     """
     call = _view(what, identity)
     with opened(url, prefix) as db:
@@ -109,6 +113,89 @@ def show(
         typer.echo(f"{what.value} {identity} is not known.", err=True)
         raise typer.Exit(1)
     typer.echo(as_json(found))
+
+
+@meetup.command()
+def attach(
+    series: Annotated[str, typer.Argument(metavar="SERIES", show_default=False)],
+    channel: ChannelArgument,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
+) -> None:
+    """Give a series a channel that exists on Discord.
+
+    Exits with 0 when the series has the channel, now or before, 1 when either has another or the series is
+    not tracked, 3 when the server cannot be reached.
+    """
+    with opened(url, prefix) as db:
+        try:
+            new = db.run(channels.attach_channel(series, channel))
+        except TakenError as error:
+            typer.echo(f"refused: {error.holder} has {error.partner} already.", err=True)
+            raise typer.Exit(1) from error
+    typer.echo("Attached." if new else "It was attached already.")
+
+
+@meetup.command()
+def remove(
+    channel: ChannelArgument,
+    discord_user: DiscordArgument,
+    host: Annotated[bool, typer.Option("--host", help="Only never make them host again.")] = False,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
+) -> None:
+    """Never add a user to a channel again. Their roles on Discord are yours to take.
+
+    Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
+    """
+    removal = channels.remove_host if host else channels.remove_user
+    with opened(url, prefix) as db:
+        new = db.run(removal(channel, discord_user))
+    typer.echo("Removed." if new else "They were removed already.")
+
+
+@meetup.command()
+def readmit(
+    channel: ChannelArgument,
+    discord_user: DiscordArgument,
+    url: ServerOption = None,
+    prefix: NamesPrefix = None,
+) -> None:
+    """Take back both removals of a user from a channel: the next sync adds them again.
+
+    Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
+    """
+    with opened(url, prefix) as db:
+        changed = db.run(channels.readmit(channel, discord_user))
+    typer.echo("Readmitted." if changed else "They were not removed.")
+
+
+@meetup.command()
+def end(channel: ChannelArgument, url: ServerOption = None, prefix: NamesPrefix = None) -> None:
+    """Have the bot delete an expired channel, eight hours from now. A later event takes that back.
+
+    Exits with 1 when it has not expired or is not one of the bot's, 3 when the server cannot be reached.
+    """
+    with opened(url, prefix) as db:
+        moment = db.run(channel_times.end(channel, datetime.now(UTC)))
+    typer.echo(f"It is deleted at {moment:%Y-%m-%d %H:%M} UTC.")
+
+
+@meetup.command()
+def tokens(url: ServerOption = None, prefix: NamesPrefix = None) -> None:
+    """Replace the organizer's tokens by those in MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.
+
+    The bot stores the variables only where the database has no tokens. Use this when those were revoked; the
+    bot refreshes the new ones at once.
+
+    Exits with 2 when a variable is missing, 3 when the server cannot be reached.
+    """
+    access, refresh = (os.environ.get(f"MEETUP_{name}_TOKEN", "") for name in ("ACCESS", "REFRESH"))
+    if not access or not refresh:
+        raise UsageError("the new tokens are missing. Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.")
+    with opened(url, prefix) as db:
+        db.run(store_organizer(Secret(access), Secret(refresh), datetime.now(UTC)))
+    typer.echo("Replaced.")
 
 
 for command in (sync, serve, invite):
@@ -136,5 +223,5 @@ def _view(what: Shown, identity: str) -> Call[Any]:
     if what in _NAMED:
         return _NAMED[what](identity)
     if not (identity.isascii() and identity.isdigit() and int(identity) <= LARGEST_ID):
-        raise UsageError(f"{identity!r} is no id of a {what.value}. Give a number of at most 64 bits.")
+        raise UsageError(f"a {what.value} has a number of at most 64 bits as its id, got {identity!r}.")
     return _NUMBERED[what](int(identity))
