@@ -133,12 +133,11 @@ def serve(
 ) -> None:
     """Receive the registry's notifications at /notifications, and count pulls and pushes.
 
-    Counts are moved to the database, whose tables are made or brought up to date first. What the
-    registry must send as bearer or basic password is in KEYWRIGHT_REGISTRY_TOKEN; without it only loopback
-    is listened on. SIGTERM and SIGINT end it cleanly: all that was acknowledged is counted, and moved.
+    Counts are moved to the database, whose tables are created or upgraded first. KEYWRIGHT_REGISTRY_TOKEN is
+    the token that the registry must send, as bearer token or as basic password; without it only loopback
+    addresses are allowed. SIGTERM and SIGINT stop it cleanly: acknowledged events are counted and moved.
 
-    Exits with 0 when it was told to stop, 2 when it cannot listen, 3 when Redis or the database cannot be
-    reached at the start.
+    Exits with 0 after a signal, 2 if it cannot listen, 3 if Redis or the database is unreachable at first.
     """
     from keywright_registry.service.process import RegistryService, ServiceSettings
 

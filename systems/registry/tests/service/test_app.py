@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import msgspec
 import pytest
-import redis
 
 from keywright import Secret, connect
 from keywright.errors import UsageError
-from keywright.testing import RedisServer
+from keywright.testing import Raw, RedisServer
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.errors import MetadataUnreachableError
 from keywright_registry.repository import Counts, Repository
@@ -24,73 +22,61 @@ from keywright_registry.schema import CachedRepository
 from keywright_registry.service.process import RegistryService, ServiceSettings
 from keywright_registry.testing.postgres import PostgresServer
 
-from ..registry_databases import create, on, opened
+from ..registry_databases import create, opened
 from ..registry_service import EVENTS_V1, LAYER, envelope, event, post, serving
+
+pytestmark = pytest.mark.anyio
 
 TOKEN = "correct horse"
 
 
-def run(settings: ServiceSettings, work: Callable[[httpx.AsyncClient], Awaitable[None]]) -> None:
-    async def session() -> None:
-        async with serving(settings) as client:
-            await work(client)
-
-    asyncio.run(session())
+@pytest.fixture
+async def client(redis_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a service without a token."""
+    async with serving(ServiceSettings(port=0, redis=redis_url)) as opened_client:
+        yield opened_client
 
 
 @pytest.fixture
-def plain(redis_url: str) -> ServiceSettings:
-    return ServiceSettings(port=0, redis=redis_url)
+async def guarded(redis_url: str) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of a service with a token, which the client does not send yet."""
+    async with serving(ServiceSettings(port=0, redis=redis_url, token=Secret(TOKEN))) as opened_client:
+        yield opened_client
 
 
-@pytest.fixture
-def guarded(redis_url: str) -> ServiceSettings:
-    return ServiceSettings(port=0, redis=redis_url, token=Secret(TOKEN))
-
-
-def test_notifications_are_counted_and_the_counts_can_be_asked_for(plain: ServiceSettings) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        sent = [event("pull"), event("push", method="PUT"), event("pull", media_type=LAYER)]
-        answer = await post(client, *sent)
-        assert (answer.status_code, answer.json()) == (200, {"counted": 2, "repeated": 0, "ignored": 1})
-        assert (await post(client, *sent)).json() == {"counted": 0, "repeated": 2, "ignored": 1}
-        counts = await client.get("/counts/acme/web")
-        assert counts.json() == {"path": "acme/web", "pulls": 1, "pushes": 1}
-
-    run(plain, work)
+async def test_notifications_are_counted_and_the_counts_are_served(client: httpx.AsyncClient) -> None:
+    sent = [event("pull"), event("push", method="PUT"), event("pull", media_type=LAYER)]
+    answer = await post(client, *sent)
+    assert (answer.status_code, answer.json()) == (200, {"counted": 2, "repeated": 0, "ignored": 1})
+    assert (await post(client, *sent)).json() == {"counted": 0, "repeated": 2, "ignored": 1}
+    counts = await client.get("/counts/acme/web")
+    assert counts.json() == {"path": "acme/web", "pulls": 1, "pushes": 1}
 
 
 @pytest.mark.parametrize(
     "media_type", [EVENTS_V1, EVENTS_V1.replace("v1", "v2"), f"{EVENTS_V1}; charset=utf-8", EVENTS_V1.upper()]
 )
-def test_both_versions_of_the_media_type_are_taken(plain: ServiceSettings, media_type: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        headers = {"Content-Type": media_type}
-        answer = await client.post("/notifications", content=envelope(event()), headers=headers)
-        assert answer.status_code == 200
-
-    run(plain, work)
+async def test_both_versions_of_the_media_type_are_taken(client: httpx.AsyncClient, media_type: str) -> None:
+    headers = {"Content-Type": media_type}
+    answer = await client.post("/notifications", content=envelope(event()), headers=headers)
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "text/plain", ""])
-def test_another_media_type_is_415(plain: ServiceSettings, media_type: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        headers = {"Content-Type": media_type}
-        answer = await client.post("/notifications", content=envelope(event()), headers=headers)
-        assert answer.status_code == 415
-        assert EVENTS_V1 in answer.json()["error"]
-
-    run(plain, work)
+async def test_another_media_type_is_415(client: httpx.AsyncClient, media_type: str) -> None:
+    headers = {"Content-Type": media_type}
+    answer = await client.post("/notifications", content=envelope(event()), headers=headers)
+    assert answer.status_code == 415
+    assert EVENTS_V1 in answer.json()["error"]
 
 
-def test_a_malformed_envelope_is_400_with_the_reason_and_counts_nothing(plain: ServiceSettings) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await post(client, event(), event(path="Upper"))
-        assert answer.status_code == 400
-        assert "has 'U' in it" in answer.json()["error"]
-        assert (await client.get("/counts/acme/web")).json()["pulls"] == 0
-
-    run(plain, work)
+async def test_a_malformed_envelope_is_400_with_the_reason_and_counts_nothing(
+    client: httpx.AsyncClient,
+) -> None:
+    answer = await post(client, event(), event(path="Upper"))
+    assert answer.status_code == 400
+    assert "has 'U' in it" in answer.json()["error"]
+    assert (await client.get("/counts/acme/web")).json()["pulls"] == 0
 
 
 def basic(password: str, user: str = "registry") -> str:
@@ -100,15 +86,12 @@ def basic(password: str, user: str = "registry") -> str:
 @pytest.mark.parametrize(
     "authorization", [f"Bearer {TOKEN}", f"bearer {TOKEN}", basic(TOKEN), basic(TOKEN, "")]
 )
-def test_the_token_is_taken_as_bearer_and_as_basic_password(
-    guarded: ServiceSettings, authorization: str
+async def test_the_token_is_taken_as_bearer_and_as_basic_password(
+    guarded: httpx.AsyncClient, authorization: str
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        client.headers["Authorization"] = authorization
-        assert (await post(client, event())).status_code == 200
-        assert (await client.get("/counts/acme/web")).json()["pulls"] == 1
-
-    run(guarded, work)
+    guarded.headers["Authorization"] = authorization
+    assert (await post(guarded, event())).status_code == 200
+    assert (await guarded.get("/counts/acme/web")).json()["pulls"] == 1
 
 
 @pytest.mark.parametrize(
@@ -125,46 +108,37 @@ def test_the_token_is_taken_as_bearer_and_as_basic_password(
         "Digest x",
     ],
 )
-def test_without_the_token_nothing_is_answered_or_counted(
-    guarded: ServiceSettings, authorization: str
+async def test_without_the_token_nothing_is_answered_or_counted(
+    guarded: httpx.AsyncClient, authorization: str
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        headers = {"Authorization": authorization, "Content-Type": EVENTS_V1}
-        for answer in (
-            await client.post("/notifications", content=envelope(event()), headers=headers),
-            await client.get("/counts/acme/web", headers=headers),
-            await client.get("/repositories/acme/web", headers=headers),
-        ):
-            assert answer.status_code == 401
-            assert "Bearer" in answer.headers["WWW-Authenticate"]
-        told = await client.get("/counts/acme/web", headers={"Authorization": f"Bearer {TOKEN}"})
-        assert told.json()["pulls"] == 0
-        assert (await client.get("/health")).status_code == 200, "health asks for nothing"
-
-    run(guarded, work)
+    headers = {"Authorization": authorization, "Content-Type": EVENTS_V1}
+    for answer in (
+        await guarded.post("/notifications", content=envelope(event()), headers=headers),
+        await guarded.get("/counts/acme/web", headers=headers),
+        await guarded.get("/repositories/acme/web", headers=headers),
+    ):
+        assert answer.status_code == 401
+        assert "Bearer" in answer.headers["WWW-Authenticate"]
+    counts = await guarded.get("/counts/acme/web", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert counts.json()["pulls"] == 0
+    assert (await guarded.get("/health")).status_code == 200, "health asks for nothing"
 
 
-def test_a_token_may_have_any_characters(redis_url: str) -> None:
+async def test_a_token_may_have_any_characters(redis_url: str) -> None:
     settings = ServiceSettings(port=0, redis=redis_url, token=Secret("geheim-ü-密"))
-
-    async def work(client: httpx.AsyncClient) -> None:
+    async with serving(settings) as client:
         for header in ("Bearer geheim-ü-密".encode(), basic("geheim-ü-密").encode()):
             answer = await client.get("/counts/a", headers=[(b"Authorization", header)])
             assert answer.status_code == 200
 
-    run(settings, work)
-
 
 @pytest.mark.parametrize("path", ["", "%00", "%ff", "a" * 3000, "..%2f..%2fetc", "{x}"])
-def test_odd_paths_are_answered_and_never_an_error_of_ours(plain: ServiceSettings, path: str) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.get(f"/repositories/{path}")).status_code in (400, 404)
-        assert (await client.get(f"/counts/{path}")).status_code in (200, 400)
-
-    run(plain, work)
+async def test_odd_paths_are_not_a_server_error(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.get(f"/repositories/{path}")).status_code in (400, 404)
+    assert (await client.get(f"/counts/{path}")).status_code in (200, 400)
 
 
-def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declared(redis_url: str) -> None:
+async def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declared(redis_url: str) -> None:
     fits = envelope(event())
     settings = ServiceSettings(port=0, redis=redis_url, largest_body=len(fits))
     sent = 0
@@ -175,7 +149,7 @@ def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declared(redi
             sent += 1000
             yield b" " * 1000
 
-    async def work(client: httpx.AsyncClient) -> None:
+    async with serving(settings) as client:
         headers = {"Content-Type": EVENTS_V1}
         answer = await client.post("/notifications", content=fits + b" ", headers=headers)
         assert answer.status_code == 413
@@ -189,35 +163,24 @@ def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declared(redi
         assert sent < 50_000_000
         assert 'refused_total{status="413"} 2.0' in (await client.get("/metrics")).text
 
-    run(settings, work)
+
+async def test_a_client_that_disconnects_during_its_body_does_no_harm(client: httpx.AsyncClient) -> None:
+    host, port = client.base_url.host, client.base_url.port or 0
+    with socket.create_connection((host, port)) as leaving:
+        head = f"POST /notifications HTTP/1.1\r\nHost: x\r\nContent-Type: {EVENTS_V1}\r\nContent-Length: 99"
+        leaving.sendall(head.encode() + b"\r\n\r\n{")
+    assert (await post(client, event())).status_code == 200
 
 
-def test_a_client_that_leaves_in_the_middle_of_its_body_harms_nobody(plain: ServiceSettings) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        host, port = client.base_url.host, client.base_url.port or 0
-        with socket.create_connection((host, port)) as leaving:
-            head = (
-                f"POST /notifications HTTP/1.1\r\nHost: x\r\nContent-Type: {EVENTS_V1}\r\nContent-Length: 99"
-            )
-            leaving.sendall(head.encode() + b"\r\n\r\n{")
-        assert (await post(client, event())).status_code == 200
-
-    run(plain, work)
+async def test_other_paths_and_methods_are_refused(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/nothing")).status_code == 404
+    assert (await client.get("/notifications")).status_code == 405
+    assert (await client.post("/health")).status_code == 405
 
 
-def test_other_paths_and_methods_are_refused(plain: ServiceSettings) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        assert (await client.get("/nothing")).status_code == 404
-        assert (await client.get("/notifications")).status_code == 405
-        assert (await client.post("/health")).status_code == 405
-
-    run(plain, work)
-
-
-def test_a_repository_is_read_through_and_cached(redis_url: str, postgres_url: str) -> None:
+async def test_a_repository_is_read_through_and_cached(redis_url: str, postgres_url: str) -> None:
     settings = ServiceSettings(port=0, redis=redis_url, database=postgres_url)
-
-    async def work(client: httpx.AsyncClient) -> None:
+    async with serving(settings) as client:
         assert (await client.get("/repositories/acme/web")).status_code == 404
         async with opened(postgres_url) as metadata:
             await create(metadata, "acme/web")
@@ -228,67 +191,51 @@ def test_a_repository_is_read_through_and_cached(redis_url: str, postgres_url: s
         metrics = (await client.get("/metrics")).text
         assert 'registry_cache_events_total{event="queried"} 2.0' in metrics
         assert 'registry_cache_events_total{event="unreachable"} 0.0' in metrics
-
-    run(settings, work)
     with connect(redis_url) as db:
         cached = db.run(RepositoryCache().get("acme/web"))
     assert cached
     assert cached.path == "acme/web"
 
 
-def test_without_a_database_what_is_cached_is_answered(redis_url: str, plain: ServiceSettings) -> None:
+async def test_without_a_database_cached_repositories_are_served(
+    redis_url: str, client: httpx.AsyncClient
+) -> None:
     repository = Repository(
         id=2**63 - 1, namespace_id=1, name="café", path="café", created_at=datetime.now(UTC)
     )
     with connect(redis_url) as db:
         db.run(RepositoryCache().set(repository))
-
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.get("/repositories/café")
-        assert msgspec.json.decode(answer.content, type=Repository) == repository
-        assert (await client.get("/repositories/other")).status_code == 404
-
-    run(plain, work)
+    answer = await client.get("/repositories/café")
+    assert msgspec.json.decode(answer.content, type=Repository) == repository
+    assert (await client.get("/repositories/other")).status_code == 404
 
 
-def test_what_cannot_be_decoded_is_not_the_callers_fault(redis_url: str, plain: ServiceSettings) -> None:
-    with connect(redis_url) as db:
-        name = db.context.name(CachedRepository.of("acme"))
-    with redis.Redis.from_url(redis_url) as client:
-        client.set(name, b"\xc1")
-
-    async def work(client: httpx.AsyncClient) -> None:
-        answer = await client.get("/repositories/acme")
-        assert answer.status_code == 503
-
-    run(plain, work)
+async def test_an_undecodable_repository_is_503(redis_url: str, raw: Raw, client: httpx.AsyncClient) -> None:
+    raw("SET", b"registry:" + bytes(CachedRepository.of("acme")), b"\xc1")
+    assert (await client.get("/repositories/acme")).status_code == 503
 
 
-def test_while_redis_is_away_notifications_are_503_and_count_when_they_come_again(
-    keywright_server: RedisServer, plain: ServiceSettings
+async def test_while_redis_is_away_notifications_are_503_and_count_when_they_come_again(
+    keywright_server: RedisServer, client: httpx.AsyncClient
 ) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        sent = event()
-        keywright_server.stop()
-        try:
-            answer = await post(client, sent)
-            assert answer.status_code == 503
-            assert answer.headers["Retry-After"]
-            assert (await client.get("/health")).status_code == 503
-        finally:
-            keywright_server.start()
-        assert (await post(client, sent)).json()["counted"] == 1
-        assert (await client.get("/health")).json() == {"ok": True}
-
-    run(plain, work)
+    sent = event()
+    keywright_server.stop()
+    try:
+        answer = await post(client, sent)
+        assert answer.status_code == 503
+        assert answer.headers["Retry-After"]
+        assert (await client.get("/health")).status_code == 503
+    finally:
+        keywright_server.start()
+    assert (await post(client, sent)).json()["counted"] == 1
+    assert (await client.get("/health")).json() == {"ok": True}
 
 
-def test_an_unreachable_database_makes_it_unwell_but_counting_goes_on(
+async def test_an_unreachable_database_makes_it_unhealthy_but_counting_goes_on(
     redis_url: str, postgres_url: str, keywright_postgres: PostgresServer
 ) -> None:
     settings = ServiceSettings(port=0, redis=redis_url, database=postgres_url)
-
-    async def work(client: httpx.AsyncClient) -> None:
+    async with serving(settings) as client:
         keywright_postgres.kill()
         try:
             assert (await post(client, event())).status_code == 200
@@ -296,24 +243,20 @@ def test_an_unreachable_database_makes_it_unwell_but_counting_goes_on(
         finally:
             keywright_postgres.start()
         assert (await client.get("/health")).status_code == 200
+    async with opened(postgres_url) as metadata:
+        assert await metadata.counts("acme/web") == Counts("acme/web", 1, 0)
 
-    run(settings, work)
-    assert on(postgres_url, lambda metadata: metadata.counts("acme/web")) == Counts("acme/web", 1, 0)
 
-
-def test_metrics_tell_what_became_of_the_events(plain: ServiceSettings) -> None:
-    async def work(client: httpx.AsyncClient) -> None:
-        sent = event("push")
-        await post(client, sent)
-        await post(client, sent, event("pull", media_type=LAYER))
-        await client.post("/notifications", content=b"{}", headers={"Content-Type": EVENTS_V1})
-        text = (await client.get("/metrics")).text
-        assert 'keywright_registry_events_total{action="push",outcome="counted"} 1.0' in text
-        assert 'keywright_registry_events_total{action="push",outcome="repeated"} 1.0' in text
-        assert 'keywright_registry_events_total{action="pull",outcome="ignored"} 1.0' in text
-        assert 'keywright_registry_notifications_refused_total{status="400"} 1.0' in text
-
-    run(plain, work)
+async def test_metrics_count_events_by_outcome(client: httpx.AsyncClient) -> None:
+    sent = event("push")
+    await post(client, sent)
+    await post(client, sent, event("pull", media_type=LAYER))
+    await client.post("/notifications", content=b"{}", headers={"Content-Type": EVENTS_V1})
+    text = (await client.get("/metrics")).text
+    assert 'keywright_registry_events_total{action="push",outcome="counted"} 1.0' in text
+    assert 'keywright_registry_events_total{action="push",outcome="repeated"} 1.0' in text
+    assert 'keywright_registry_events_total{action="pull",outcome="ignored"} 1.0' in text
+    assert 'keywright_registry_notifications_refused_total{status="400"} 1.0' in text
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "registry.example"])
@@ -342,16 +285,16 @@ def test_an_empty_token_is_refused() -> None:
         RegistryService(ServiceSettings(token=Secret("")))
 
 
-def test_an_address_that_is_taken_is_the_callers_fault(redis_url: str) -> None:
+async def test_a_taken_address_is_a_usage_error(redis_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         service = RegistryService(ServiceSettings(port=taken.getsockname()[1], redis=redis_url))
         with pytest.raises(UsageError, match="cannot be listened on"):
-            asyncio.run(service.run())
+            await service.run()
 
 
-def test_a_database_that_is_not_there_ends_the_start(redis_url: str, tmp_path: Path) -> None:
+async def test_an_unreachable_database_ends_the_start(redis_url: str, tmp_path: Path) -> None:
     service = RegistryService(
         ServiceSettings(port=0, redis=redis_url, database=f"sqlite:///{tmp_path}/none/x.db")
     )
     with pytest.raises(MetadataUnreachableError):
-        asyncio.run(service.run())
+        await service.run()

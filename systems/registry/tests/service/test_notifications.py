@@ -1,4 +1,4 @@
-"""The envelope of events: what is taken, what counts, and what is said of the rest."""
+"""The envelope of events: which are accepted, which count, and the errors for the rest."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from keywright_registry.schema import CountedEvent, notifications
 from keywright_registry.service.notifications import (
     LONGEST_ID,
     MANIFEST_TYPES,
+    EventOutcome,
+    EventResult,
     MalformedError,
-    Outcome,
-    Verdict,
     count_all,
     parse,
 )
@@ -33,8 +33,8 @@ def test_an_envelope_of_the_registry_is_read() -> None:
     assert (found.target.media_type, found.request.method) == (MANIFEST, "PUT")
 
 
-def test_fields_that_are_not_needed_may_hold_anything() -> None:
-    """A refused envelope is sent again for ever, and holds up all that follow it."""
+def test_unused_fields_may_hold_anything() -> None:
+    """A refused envelope is sent again forever, and blocks all that follow it."""
     sent = event("push")
     sent["target"] |= {"size": None, "digest": 7, "tag": ["a"], "url": None}
     sent["request"] |= {"id": 1, "addr": None, "useragent": {}}
@@ -107,24 +107,24 @@ def without(name: str) -> dict[str, Any]:
         (envelope(event(), event(path="../etc")), "wrong place"),
     ],
 )
-def test_what_is_no_envelope_is_refused_with_the_place(body: bytes, reason: str) -> None:
+def test_a_malformed_envelope_is_refused_with_the_reason(body: bytes, reason: str) -> None:
     with pytest.raises(MalformedError, match=reason):
         parse(body)
 
 
-def test_an_event_is_counted_once_however_often_it_comes(run: Run) -> None:
+def test_an_event_is_counted_once(run: Run) -> None:
     events = parse(envelope(event("pull"), event("push"), event("pull", media_type=LAYER)))
     assert run(count_all(events)) == [
-        Verdict("pull", Outcome.COUNTED),
-        Verdict("push", Outcome.COUNTED),
-        Verdict("pull", Outcome.IGNORED),
+        EventResult("pull", EventOutcome.COUNTED),
+        EventResult("push", EventOutcome.COUNTED),
+        EventResult("pull", EventOutcome.IGNORED),
     ]
     again = run(count_all([*events, *parse(envelope(event("pull")))]))
-    assert [verdict.outcome for verdict in again] == [
-        Outcome.REPEATED,
-        Outcome.REPEATED,
-        Outcome.COUNTED,
-        Outcome.IGNORED,
+    assert [result.outcome for result in again] == [
+        EventOutcome.REPEATED,
+        EventOutcome.REPEATED,
+        EventOutcome.COUNTED,
+        EventOutcome.IGNORED,
     ]
     assert run(pending("acme/web")) == Counts("acme/web", 2, 1)
 
@@ -158,7 +158,7 @@ def test_counting_is_one_slot_each_on_a_cluster(cluster_run: Run) -> None:
 def test_an_unknown_action_does_not_become_a_label() -> None:
     (found,) = parse(envelope(event("x" * 1000)))
     with connect() as db:
-        assert db.run(count_all([found])) == [Verdict("other", Outcome.IGNORED)]
+        assert db.run(count_all([found])) == [EventResult("other", EventOutcome.IGNORED)]
 
 
 def test_the_keyspace_is_sound() -> None:

@@ -16,8 +16,14 @@ from keywright import AsyncDatabase, Secret
 from keywright.errors import KeywrightError
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.service.access import CHALLENGE, is_allowed
-from keywright_registry.service.metrics import Monitor
-from keywright_registry.service.notifications import MEDIA_TYPES, MalformedError, Outcome, count_all, parse
+from keywright_registry.service.metrics import RegistryMetrics
+from keywright_registry.service.notifications import (
+    MEDIA_TYPES,
+    EventOutcome,
+    MalformedError,
+    count_all,
+    parse,
+)
 from keywright_service.health import Health, health_route
 from keywright_service.http import json_response, refuse
 from keywright_service.metrics import metrics_route
@@ -31,7 +37,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """What happened to a notification's events."""
+    """The number of events of a notification by their outcome."""
 
     counted: int
     repeated: int
@@ -44,13 +50,13 @@ def registry_app(
     find: Callable[[str], Awaitable[Repository | None]],
     totals: Callable[[str], Awaitable[Counts]],
     check: Callable[[], Awaitable[None]],
-    monitor: Monitor,
+    metrics: RegistryMetrics,
     token: Secret[str] | None = None,
     largest_body: int = LARGEST_BODY,
 ) -> Starlette:
-    """Return the application. `find` looks a repository up, `totals` its counts; `check` raises when unwell.
+    """Return the application. `find` looks a repository up, `totals` its counts; `check` raises if unhealthy.
 
-    With a token everything but `/health` and `/metrics` asks for it. An envelope is answered with 200 once
+    With a token everything but `/health` and `/metrics` requires it. An envelope is answered with 200 once
     all of its events are counted, else the registry sends it again: 400 malformed, 401, 413, 415, 503.
     """
 
@@ -62,16 +68,16 @@ def registry_app(
             events = parse(body)
         except MalformedError as error:
             raise HTTPException(400, str(error)) from error
-        verdicts = await redis.run(count_all(events))
-        monitor.counted(verdicts)
-        outcomes = [verdict.outcome for verdict in verdicts]
-        return json_response(Accepted(*(outcomes.count(each) for each in Outcome)))
+        results = await redis.run(count_all(events))
+        metrics.counted(results)
+        outcomes = [result.outcome for result in results]
+        return json_response(Accepted(*(outcomes.count(each) for each in EventOutcome)))
 
     async def repository(request: Request) -> Response:
         path = request.path_params["path"]
         found = await find(path)
         if found is None:
-            raise HTTPException(404, f"there is no repository {path!r}")
+            raise HTTPException(404, f"the repository {path!r} does not exist")
         return json_response(found)
 
     async def counts(request: Request) -> Response:
@@ -93,8 +99,8 @@ def registry_app(
     async def refused(request: Request, error: Exception) -> Response:
         response = await refuse(request, error)
         if request.url.path == "/notifications":
-            monitor.refused(response.status_code)
-            # What was not read of the body would be read and thrown away, however much still comes.
+            metrics.refused(response.status_code)
+            # Else the server would read the rest of the body, of any length, to discard it.
             response.headers["Connection"] = "close"
         return response
 
@@ -104,14 +110,14 @@ def registry_app(
             Route("/repositories/{path:path}", guarded(repository)),
             Route("/counts/{path:path}", guarded(counts)),
             health_route(report),
-            metrics_route(monitor),
+            metrics_route(metrics),
         ],
         exception_handlers={HTTPException: refused, KeywrightError: refused},
     )
 
 
 async def _body(request: Request, most: int) -> bytes:
-    """Return the whole body; the declared length is believed only when it is too much."""
+    """Return the whole body. Raise HTTPException if it is too large, late or incomplete."""
     declared = request.headers.get("Content-Length", "")
     if declared.isdigit() and int(declared) > most:
         raise HTTPException(413, f"a notification has at most {most} bytes")

@@ -1,4 +1,4 @@
-"""Moves counts to the database on schedule; one process of several does, the others stand by."""
+"""Moves counts to the database on schedule, in one process of several at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keywright.errors import KeywrightError
 from keywright_registry.counters import CountFlusher
 from keywright_registry.metadata import Metadata
 from keywright_registry.schema import FlushLease
-from keywright_registry.service.metrics import Monitor
+from keywright_registry.service.metrics import RegistryMetrics
 from keywright_service.backoff import Backoff
 from keywright_service.process_lock import ProcessLock
 from keywright_service.tasks import PeriodicTask, Recovery
@@ -24,10 +24,10 @@ FLUSH_EVERY = timedelta(seconds=10)
 
 
 class ScheduledFlusher:
-    """Flushes every so often while this process has the lease, and once more at the end.
+    """Flushes at an interval while this process holds the lease, and once more at the end.
 
-    The lease saves work; it is not what keeps counts right: two that flush at once repeat each other, and the
-    database adds a batch once. A flush that fails is tried again at the next time.
+    The lease saves work, it does not protect the counts: two concurrent flushes repeat each other, and the
+    database adds a batch once. A failed flush is retried at the next interval.
     """
 
     name = "flush of counts"
@@ -36,14 +36,14 @@ class ScheduledFlusher:
         self,
         redis: AsyncDatabase,
         metadata: Metadata,
-        monitor: Monitor,
+        metrics: RegistryMetrics,
         *,
         every: timedelta = FLUSH_EVERY,
     ) -> None:
         self._counts = CountFlusher(redis, metadata)
-        self._monitor = monitor
+        self._metrics = metrics
         # Held three times as long as the pause, so that one slow flush does not hand it to another process.
-        self._lock = monitor.lock = ProcessLock(redis, FlushLease(), 3 * every, keep=True, retry=every)
+        self._lock = metrics.lock = ProcessLock(redis, FlushLease(), 3 * every, keep=True, retry=every)
         self._task = PeriodicTask(
             self.name,
             self._flush,
@@ -65,9 +65,9 @@ class ScheduledFlusher:
         try:
             moved = await self._counts.flush()
         except KeywrightError as error:
-            self._monitor.flush_failed()
+            self._metrics.flush_failed()
             log.warning("counts stay in Redis until the next flush: %s", error)
         else:
-            self._monitor.flushed(moved)
+            self._metrics.flushed(moved)
             if moved.batches:
                 log.info("moved %d pulls and %d pushes to the database", moved.pulls, moved.pushes)

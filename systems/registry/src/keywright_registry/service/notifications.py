@@ -1,8 +1,8 @@
 """The registry's notifications: the envelope of events, and which of them count.
 
-A pull is the GET of a manifest, a push is the PUT of one. Blobs do not count: their number shows how
-an image is built and what the client had already, not how often it is wanted. HEAD does not either:
-clients ask that way whether they are up to date.
+A pull is the GET of a manifest, a push the PUT of one. Blobs do not count: their number depends on how an
+image is built and on the layers that the client has. HEAD does not count: clients use it to check for
+updates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,15 @@ from keywright_registry.counters import count
 from keywright_registry.paths import check_path
 from keywright_registry.schema import CountedEvent, CountedPath
 
-__all__ = ["MEDIA_TYPES", "Event", "MalformedError", "Outcome", "Verdict", "count_all", "parse"]
+__all__ = [
+    "MEDIA_TYPES",
+    "EventOutcome",
+    "EventResult",
+    "MalformedError",
+    "RegistryEvent",
+    "count_all",
+    "parse",
+]
 
 MEDIA_TYPES = frozenset(
     {
@@ -49,27 +57,27 @@ class MalformedError(ValueError):
     """A body that is not an envelope of events; nothing of it was counted."""
 
 
-class Target(msgspec.Struct, frozen=True, rename="camel"):
-    """What the event is about."""
+class EventTarget(msgspec.Struct, frozen=True, rename="camel"):
+    """The subject of an event."""
 
     repository: str
     media_type: str = ""
 
 
-class Origin(msgspec.Struct, frozen=True):
+class EventRequest(msgspec.Struct, frozen=True):
     """The request that caused the event."""
 
     method: str = ""
 
 
-class Event(msgspec.Struct, frozen=True):
-    """One event; what else it holds is not looked at."""
+class RegistryEvent(msgspec.Struct, frozen=True):
+    """One event; other fields are ignored."""
 
     id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
     timestamp: datetime
     action: str
-    target: Target
-    request: Origin = Origin()
+    target: EventTarget
+    request: EventRequest = EventRequest()
 
     @property
     def counts(self) -> bool:
@@ -79,28 +87,28 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    events: list[Event]
+    events: list[RegistryEvent]
 
 
-class Outcome(StrEnum):
-    """What happened to an event."""
+class EventOutcome(StrEnum):
+    """The result of an event."""
 
     COUNTED = "counted"
     REPEATED = "repeated"
     IGNORED = "ignored"
 
 
-class Verdict(NamedTuple):
-    """One event's action and its outcome."""
+class EventResult(NamedTuple):
+    """The action of an event and its outcome."""
 
     action: str
-    outcome: Outcome
+    outcome: EventOutcome
 
 
 _decode = msgspec.json.Decoder(Envelope).decode
 
 
-def parse(body: bytes) -> list[Event]:
+def parse(body: bytes) -> list[RegistryEvent]:
     """Return the events of an envelope. Raise MalformedError if it is malformed."""
     try:
         events = _decode(body).events
@@ -114,28 +122,30 @@ def parse(body: bytes) -> list[Event]:
     return events
 
 
-def count_all(events: Sequence[Event]) -> Call[list[Verdict]]:
-    """Count each event once, however often it comes within the window, and return the outcome of each.
+def count_all(events: Sequence[RegistryEvent]) -> Call[list[EventResult]]:
+    """Count each event once within six hours, and return the outcome of each.
 
-    An event is counted and remembered in one step. The events together are not: when this fails, some may
-    have been counted, so let the registry send all of them again.
+    An event is counted and remembered in one commit. The envelope is not: if this fails, some events may have
+    been counted, so let the registry send all of them again.
     """
     counting = [event for event in events if event.counts]
-    ignored = [Verdict(_known(event.action), Outcome.IGNORED) for event in events if not event.counts]
+    ignored = [
+        EventResult(_known(event.action), EventOutcome.IGNORED) for event in events if not event.counts
+    ]
     return gather_list([_count_once(event) for event in counting]).map(lambda found: [*found, *ignored])
 
 
-def _count_once(event: Event) -> Call[Verdict]:
+def _count_once(event: RegistryEvent) -> Call[EventResult]:
     path = event.target.repository
     own = CountedPath.of(path)
     seen = CountedEvent(own.namespace, own.path_hash, event.id)
     added = count(path, pulls=1) if event.action == "pull" else count(path, pushes=1)
     counted = commit("count", [absent(seen)], [seen.set(event.action), added], subject=event.action)
     return counted.map(
-        lambda outcome: Verdict(event.action, Outcome.COUNTED if outcome else Outcome.REPEATED)
+        lambda outcome: EventResult(event.action, EventOutcome.COUNTED if outcome else EventOutcome.REPEATED)
     )
 
 
 def _known(action: str) -> str:
-    """The action, if it is one: a metric must not grow with whatever is sent."""
+    """Return a known action or `other`, so that the labels of a metric are bounded."""
     return action if action in ("pull", "push", "mount", "delete") else "other"

@@ -19,7 +19,7 @@ from keywright_registry.repository import Counts, Repository
 from keywright_registry.schema import FlushLease
 from keywright_registry.service.app import LARGEST_BODY, registry_app
 from keywright_registry.service.flusher import FLUSH_EVERY, ScheduledFlusher
-from keywright_registry.service.metrics import Monitor
+from keywright_registry.service.metrics import RegistryMetrics
 from keywright_registry.service.totals import total
 from keywright_service.service import Service
 
@@ -29,7 +29,7 @@ log = logging.getLogger("keywright.registry")
 
 
 class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it listens, what it opens. No `redis` is REDIS_URL, else an embedded server."""
+    """Addresses and intervals. Without `redis` it is REDIS_URL, else an embedded server."""
 
     host: str = LOOPBACK
     port: int = 8088
@@ -53,7 +53,7 @@ class RegistryService(Service):
         super().__init__()
         _require_token(settings)
         self.settings = settings
-        self.monitor = Monitor()
+        self.metrics = RegistryMetrics()
 
     async def start(self, opened: AsyncExitStack) -> None:
         chosen = self.settings
@@ -63,13 +63,13 @@ class RegistryService(Service):
         app = await self._app(redis, metadata, opened)
         if metadata:
             # Before the server, so that it ends after it: all that was acknowledged is counted by then.
-            flusher = ScheduledFlusher(redis, metadata, self.monitor, every=chosen.flush_every)
+            flusher = ScheduledFlusher(redis, metadata, self.metrics, every=chosen.flush_every)
             await self.run_tasks(opened, [flusher], grace=None)
         await self.serve(opened, app, bound)
 
     async def _metadata(self, opened: AsyncExitStack) -> Metadata | None:
         if self.settings.database is None:
-            log.warning("there is no metadata database: counts stay in Redis")
+            log.warning("no metadata database is configured: counts stay in Redis")
             return None
         metadata = await open_metadata(self.settings.database)
         opened.push_async_callback(metadata.close)
@@ -81,7 +81,7 @@ class RegistryService(Service):
         self, redis: AsyncDatabase, metadata: Metadata | None, opened: AsyncExitStack
     ) -> Starlette:
         cache = RepositoryCache()
-        registry = Registry(redis, metadata, cache=cache, metrics=self.monitor.cache) if metadata else None
+        registry = Registry(redis, metadata, cache=cache, metrics=self.metrics.cache) if metadata else None
         if registry:
             opened.push_async_callback(registry.close)
 
@@ -101,7 +101,7 @@ class RegistryService(Service):
             find=find,
             totals=totals,
             check=check,
-            monitor=self.monitor,
+            metrics=self.metrics,
             token=self.settings.token,
             largest_body=self.settings.largest_body,
         )
@@ -109,9 +109,9 @@ class RegistryService(Service):
 
 def _require_token(settings: ServiceSettings) -> None:
     if settings.token is not None and not settings.token.reveal():
-        raise UsageError("the token is empty. Set KEYWRIGHT_REGISTRY_TOKEN to a long random text.")
+        raise UsageError("the token is empty. Set KEYWRIGHT_REGISTRY_TOKEN to a long random string.")
     if settings.token is None and not is_loopback(settings.host):
         raise UsageError(
-            f"{settings.host} can be reached from outside, and anybody could count there. "
+            f"{settings.host} can be reached from outside, so anyone could post events there. "
             f"Set KEYWRIGHT_REGISTRY_TOKEN, or listen on {LOOPBACK}."
         )

@@ -1,4 +1,4 @@
-"""How often a repository was pulled from and pushed to, wherever that is counted at the moment."""
+"""The pulls and pushes of a repository: in Redis, in a batch under way, and in the database."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ _ATTEMPTS = 5
 
 
 async def total(redis: AsyncDatabase, metadata: Metadata | None, path: str) -> Counts:
-    """Return the sum of the counts in Redis, on their way to the database, and in the database, if any.
+    """Return the sum of the counts in Redis, in a batch under way, and in the database, if there is one.
 
-    A flush between the look at Redis and the one at the database is noticed, since then another batch is on
-    its way or less is waiting, and both are asked again.
+    A flush between the two reads changes the batch or lowers the counters, and both are read again then.
     """
     waiting, batch = await _in_redis(redis, path)
     found = _sum(path, waiting, _of(batch))
