@@ -8,22 +8,34 @@ ARGS ?=
 # Most tests wait for a server, so three processes share the work, a file at a time: 8 minutes on two cores
 # instead of 17. With a debugger: make test TESTERS=0
 TESTERS ?= 3
+PYTEST := pytest --numprocesses $(TESTERS) --dist loadfile
+COVERAGE := build/coverage.json
 
 # The installed pyright and its own node decide: no advice about newer versions, no node of the machine.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint check format bench clean servers
+.PHONY: help run test coverage lint check format bench clean servers
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.runs ## everything at once with live samples, in a browser (Ctrl-C ends it)
 	@$(VENV)/bin/keywright up $(ARGS)
 
-test: $(VENV)/.ready servers ## run the tests (ARGS="-k name" narrows)
-	@$(VENV)/bin/python -m pytest --numprocesses $(TESTERS) --dist loadfile $(ARGS)
+test: $(VENV)/.ready servers ## run the tests (ARGS="-k name" narrows); in CI with coverage
+ifeq ($(CI),true)
+	@$(MAKE) --no-print-directory coverage
+else
+	@$(VENV)/bin/python -m $(PYTEST) $(ARGS)
+endif
+
+coverage: $(VENV)/.ready servers ## the tests with line coverage; fails below the floor
+	@mkdir -p $(dir $(COVERAGE))
+	@$(VENV)/bin/python -m slipcover --json --out $(COVERAGE) -m $(PYTEST) \
+	    -W "ignore:Module already imported so cannot be rewritten; slipcover" $(ARGS)
+	@$(VENV)/bin/python scripts/coverage.py $(COVERAGE) $(if $(ARGS),,--floor)
 
 lint: $(VENV)/.ready ## check style, types and import layers
 	@$(VENV)/bin/ruff check .

@@ -1,8 +1,19 @@
-"""Marks of the whole suite."""
+"""Plugins and marks of the whole suite."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
+
+# On a busy machine an example takes longer than the usual 200 ms, which says nothing about the code.
+settings.register_profile("unhurried", settings.default, deadline=None)
+settings.load_profile("unhurried")
+
+pytest_plugins = [
+    "keywright.testing.plugin",
+    "keywright_messaging.testing.plugin",
+    "keywright_registry.testing.plugin",
+]
 
 
 @pytest.fixture

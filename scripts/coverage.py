@@ -1,0 +1,46 @@
+"""Print the line coverage of each distribution from slipcover's JSON, and fail below the floor.
+
+    python scripts/coverage.py build/coverage.json [--floor]
+
+The floors are what the tests reached when they were last set: raise them when coverage rises.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+
+FLOORS = {
+    "keywright": 0,
+    "keywright_service": 0,
+    "keywright_messaging": 0,
+    "keywright_discord": 0,
+    "keywright_openmod": 0,
+    "keywright_registry": 0,
+    "keywright_meetup": 0,
+    "keywright_demo": 0,
+}
+
+
+def main(path: str, *options: str) -> int:
+    covered: Counter[str] = Counter()
+    lines: Counter[str] = Counter()
+    for name, file in json.loads(Path(path).read_text())["files"].items():
+        package = name.partition("src/")[2].partition("/")[0]
+        covered[package] += len(file["executed_lines"])
+        lines[package] += len(file["executed_lines"]) + len(file["missing_lines"])
+    low = []
+    for package, floor in FLOORS.items():
+        reached = 100 * covered[package] / max(lines[package], 1)
+        sys.stdout.write(f"{package:20} {reached:5.1f} % of {lines[package]:6,} lines (floor {floor} %)\n")
+        low += [package] if reached < floor else []
+    if low and "--floor" in options:
+        sys.stderr.write(f"coverage is below the floor: {', '.join(low)}. Test what was added.\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
