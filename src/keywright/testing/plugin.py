@@ -15,9 +15,7 @@ from keywright.errors import dependencies_of
 with dependencies_of("the pytest plugin", install="keywright[testing]"):
     import pytest
 
-    from keywright.testing.requirements import require
-
-if TYPE_CHECKING:
+    if TYPE_CHECKING:
     from keywright.testing import ManualClock, Proxy, RedisCluster, RedisServer
     from keywright.testing.runs import OpenRun, Raw, Run
 
@@ -163,5 +161,6 @@ _LEFT = pytest.StashKey[str]()
 
 def _require_server() -> None:
     from keywright.engine.embedded import find_server
+    from keywright.testing.requirements import require
 
     require(find_server)

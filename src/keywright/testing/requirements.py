@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from keywright.errors import EngineError
 
 __all__ = ["require"]
@@ -15,6 +13,8 @@ __all__ = ["require"]
 
 def require(find: Callable[[], Path]) -> None:
     """Skip the test where `find` raises EngineError; in CI, fail it."""
+    import pytest  # the other names of keywright.testing need no extra
+
     try:
         find()
     except EngineError as error:

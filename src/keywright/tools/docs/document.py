@@ -286,7 +286,7 @@ def _words(held: TypeDescription) -> str:
 
 
 def _expires(key: KeyDescription) -> str:
-    return key.expiry.words if key.expiry else "never by itself"
+    return key.expiry.words if key.expiry else "no expiry"
 
 
 def _slot(key: KeyDescription, space: SpaceDescription) -> Line:
