@@ -15,7 +15,7 @@ from keywright.errors import dependencies_of
 with dependencies_of("the pytest plugin", install="keywright[testing]"):
     import pytest
 
-    if TYPE_CHECKING:
+if TYPE_CHECKING:
     from keywright.testing import ManualClock, Proxy, RedisCluster, RedisServer
     from keywright.testing.runs import OpenRun, Raw, Run
 
