@@ -1,4 +1,4 @@
-"""`keywright up` as a process, for its tests: what it prints, which processes and folder it has."""
+"""`keywright up` as a process, for its tests: its output, its child processes and its folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PATIENCE = 60.0
 
 
 class RunningUp:
-    """One `keywright up`, from outside."""
+    """A running `keywright up`."""
 
     def __init__(self, process: subprocess.Popen[bytes], output: Path) -> None:
         self.process = process
@@ -30,7 +30,7 @@ class RunningUp:
         return self._output.read_text("utf-8", "replace")
 
     def printed(self, pattern: str) -> re.Match[str]:
-        """What was printed of that form, now or soon."""
+        """Wait until the output matches the pattern, and return the match."""
 
         def found() -> re.Match[str] | None:
             assert self.process.poll() is None or re.search(pattern, self.output), self.output
@@ -38,26 +38,26 @@ class RunningUp:
 
         return wait_until(found, f"output like {pattern!r}", seconds=PATIENCE)
 
-    def parts(self) -> dict[int, str]:
-        """The command lines of the processes below it, by id; all that were ever seen are remembered."""
+    def children(self) -> dict[int, str]:
+        """Return the command lines of its child processes by id, and remember the ids."""
         found = {pid: _command(pid) for pid in descendants(self.process.pid)}
         self._seen |= found.keys()
         return found
 
-    def part(self, name: str) -> int:
-        """The process whose command line has this in it, now or soon."""
+    def child(self, name: str) -> int:
+        """Wait for the child process whose command line contains this, and return its id."""
 
         def found() -> int | None:
-            return next((pid for pid, command in self.parts().items() if name in command), None)
+            return next((pid for pid, command in self.children().items() if name in command), None)
 
         return wait_until(found, f"a process of {name}", seconds=PATIENCE)
 
     def folder(self) -> Path:
-        """Where its parts work."""
-        return Path(os.readlink(f"/proc/{self.part('-m keywright')}/cwd"))
+        """Return the folder in which its child processes run."""
+        return Path(os.readlink(f"/proc/{self.child('-m keywright')}/cwd"))
 
     def signal(self, number: signal.Signals) -> None:
-        self.parts()
+        self.children()
         self.process.send_signal(number)
 
     def ended(self) -> int:
@@ -83,7 +83,7 @@ def running_up(tmp_path: Path, *arguments: str, **environment: str) -> Iterator[
 def started(
     printed: IO[bytes], arguments: tuple[str, ...], environment: dict[str, str]
 ) -> subprocess.Popen[bytes]:
-    """Start it, in a session of its own."""
+    """Start it in a new session."""
     return subprocess.Popen(
         [sys.executable, "-m", "keywright", "up", *arguments],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""`keywright up`: everything is there and lives, and nothing of it is there afterwards, however it ends."""
+"""`keywright up` as a process: live data of every model, and nothing left behind however it ends."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 
 from invoking import Invoke
 from keywright import connect
-from keywright.testing import RedisServer
-from keywright.testing.conditions import wait_until
+from keywright.testing import RedisServer, wait_until
 from keywright_demo import names
 from keywright_demo.explorer import bindings_of
 from keywright_demo.options import MODELS
@@ -51,11 +50,11 @@ def assert_every_model_has_data(url: str) -> None:
         wait_until(stored, "keys of every model", seconds=PATIENCE)
 
 
-def test_everything_is_up_with_live_data_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
+def test_every_model_has_live_data_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path, "--port", "0") as up:
         address = up.printed(r"Keywright is up: (http://\S+)")[1]
         folder = up.folder()
-        up.printed(r"[1-9][\d,]* handled · [\d,]+ keys · [\d.]+ MB · 12 parts up\n")
+        up.printed(r"[1-9][\d,]* handled · [\d,]+ keys · [\d.]+ MB · 12 processes up\n")
         assert_every_model_has_data(f"unix://{folder / 'redis.sock'}")
         wait_until(lambda: surveyed_keys(opened(address)) > 1000, "a map of more than a thousand keys")
         assert "sample-discord:v1json:guilds:" in opened(address)
@@ -66,22 +65,22 @@ def test_everything_is_up_with_live_data_and_ctrl_c_leaves_nothing(tmp_path: Pat
         assert len(up.output.split("http://")) == 2, "one address"
 
 
-def test_a_killed_supervisor_leaves_nothing(tmp_path: Path) -> None:
+def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path, *SMALL) as up:
-        up.printed(r"2 parts up\n")
+        up.printed(r"2 processes up\n")
         folder = up.folder()
         up.signal(signal.SIGKILL)
         up.ended()
-        wait_until(lambda: up.left_nothing(folder), "an end of all processes and the folder")
+        wait_until(lambda: up.left_nothing(folder), "the end of all processes, and of the folder")
 
 
-def test_a_terminal_that_is_closed_ends_everything(tmp_path: Path) -> None:
+def test_closing_the_terminal_stops_everything(tmp_path: Path) -> None:
     terminal, inside = os.openpty()
     with open(inside, "wb") as printed:
         process = started(printed, SMALL, {"TERM": "xterm", "COLUMNS": "200"})
     try:
         up, shown = RunningUp(process, tmp_path / "output"), b""
-        while b"2 parts up" not in shown:
+        while b"2 processes up" not in shown:
             shown += os.read(terminal, 4096)
         folder = up.folder()
         os.close(terminal)
@@ -93,47 +92,47 @@ def test_a_terminal_that_is_closed_ends_everything(tmp_path: Path) -> None:
         process.wait()
 
 
-def test_a_part_that_dies_is_told_with_its_log_and_fails_the_run(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_reported_with_its_log_and_fails_the_run(tmp_path: Path) -> None:
     with running_up(tmp_path, *SMALL, "--logs", str(tmp_path / "logs")) as up:
-        up.printed(r"2 parts up\n")
-        os.kill(up.part("spectacles_feeder"), signal.SIGKILL)
+        up.printed(r"2 processes up\n")
+        os.kill(up.child("spectacles_feeder"), signal.SIGKILL)
         up.printed(r"the spectacles feeder ended with exit code -9\. Its log ends with:\n    ready\n")
-        up.printed(r"1 part up · DOWN: spectacles feeder")
+        up.printed(r"1 process up · DOWN: spectacles feeder")
         up.signal(signal.SIGTERM)
         assert up.ended() == 1
     assert (tmp_path / "logs" / "spectacles-feeder.log").read_text() == "ready\n"
 
 
-def test_without_its_redis_everything_ends(tmp_path: Path) -> None:
+def test_everything_stops_if_the_embedded_redis_dies(tmp_path: Path) -> None:
     with running_up(tmp_path, *SMALL) as up:
-        up.printed(r"2 parts up\n")
+        up.printed(r"2 processes up\n")
         folder = up.folder()
-        os.kill(up.part("redis"), signal.SIGKILL)
+        os.kill(up.child("redis"), signal.SIGKILL)
         up.printed(r"the Redis server ended\.")
         assert up.ended() == 1
         assert up.left_nothing(folder)
 
 
-def test_a_real_server_that_holds_something_is_refused_and_left_alone(
+def test_a_real_server_with_keys_is_refused_and_not_changed(
     tmp_path: Path, redis_url: str, keywright_server: RedisServer
 ) -> None:
     keywright_server.call("SET", "precious", "1")
     with running_up(tmp_path, *SMALL, "--url", redis_url) as up:
         assert up.ended() == 2
-        assert "holds 1 key, and" in up.output
+        assert "has 1 key, and" in up.output
         assert "--yes" in up.output
     assert keywright_server.call("DBSIZE") == 1
 
 
-def test_with_yes_samples_are_written_beside_what_a_real_server_holds_and_stay_there(
+def test_with_yes_samples_are_written_beside_the_keys_of_a_real_server_and_stay_there(
     tmp_path: Path, redis_url: str, keywright_server: RedisServer
 ) -> None:
     keywright_server.call("SET", "precious", "1")
     with running_up(tmp_path, *SMALL, "--yes", "--url", redis_url) as up:
-        up.printed(r"1 part up\n")
+        up.printed(r"1 process up\n")
         up.signal(signal.SIGTERM)
         assert up.ended() == 0
-        assert "Stopped; what was written to real servers stays there." in up.output
+        assert "Stopped; the samples on real servers stay there." in up.output
     written = keywright_server.call("KEYS", "*")
     assert isinstance(written, list)
     assert len(written) > 1
@@ -142,12 +141,12 @@ def test_with_yes_samples_are_written_beside_what_a_real_server_holds_and_stay_t
     assert keywright_server.call("GET", "precious") == b"1"
 
 
-def test_redis_url_of_the_environment_is_not_written_to(
+def test_the_server_of_redis_url_is_not_written_to(
     tmp_path: Path, redis_url: str, keywright_server: RedisServer
 ) -> None:
     with running_up(tmp_path, *SMALL, REDIS_URL=redis_url) as up:
         url = up.printed(r"Redis is at (unix://\S+)")[1]
-        up.printed(r"2 parts up\n")
+        up.printed(r"2 processes up\n")
         with connect(url, *bindings_of(["spectacles"])) as db:
             assert db.run(Guilds().size())
         up.signal(signal.SIGTERM)
@@ -155,20 +154,20 @@ def test_redis_url_of_the_environment_is_not_written_to(
     assert keywright_server.call("DBSIZE") == 0
 
 
-def test_it_stops_by_itself_when_its_time_is_over(tmp_path: Path) -> None:
+def test_it_stops_after_its_duration(tmp_path: Path) -> None:
     with running_up(tmp_path, *SMALL, "--duration", "0.1") as up:
         assert up.ended() == 0
         assert "Stopped; nothing is left behind." in up.output
 
 
-def test_logs_that_cannot_be_written_are_refused_with_the_remedy(invoke: Invoke, tmp_path: Path) -> None:
+def test_a_folder_for_logs_that_cannot_be_written_is_refused(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     result = invoke("up", *SMALL, "--logs", str(tmp_path / "file" / "logs"))
     assert result.exit_code == 2
-    assert "Name another --logs." in result.output
+    assert "Name another folder." in result.output
 
 
-def test_a_port_that_is_taken_is_refused_before_anything_starts(invoke: Invoke) -> None:
+def test_a_port_in_use_is_refused_before_anything_starts(invoke: Invoke) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = invoke("up", "--port", str(taken.getsockname()[1]))
     assert result.exit_code == 2
@@ -176,14 +175,14 @@ def test_a_port_that_is_taken_is_refused_before_anything_starts(invoke: Invoke) 
 
 
 @pytest.mark.parametrize("option", ["--only", "--without"])
-def test_a_model_that_is_none_is_refused_with_those_there_are(invoke: Invoke, option: str) -> None:
+def test_an_unknown_model_is_refused_with_the_list_of_models(invoke: Invoke, option: str) -> None:
     result = invoke("up", option, "drc,reddit")
     assert result.exit_code == 2
     assert "'reddit'" in result.output
     assert "openmod" in result.output
 
 
-def test_leaving_everything_out_is_refused(invoke: Invoke) -> None:
+def test_omitting_every_model_is_refused(invoke: Invoke) -> None:
     result = invoke("up", "--without", ",".join(MODELS))
     assert result.exit_code == 2
     assert "no model is left" in result.output

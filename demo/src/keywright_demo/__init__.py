@@ -1,1 +1,1 @@
-"""Everything at once on one machine: servers, services, traffic and explorer, for `keywright up`."""
+"""`keywright up`: servers, services, simulated traffic and the explorer on one machine."""

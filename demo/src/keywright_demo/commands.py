@@ -1,4 +1,4 @@
-"""`keywright up`: everything at once, with live samples; what `make run` starts."""
+"""`keywright up`, which `make run` starts: all systems with live samples."""
 
 from __future__ import annotations
 
@@ -18,45 +18,49 @@ def up(
     url: Annotated[
         str | None,
         typer.Option(
-            help="A real server, as in redis://localhost/9; else an embedded one. REDIS_URL is not used.",
+            help="A real server, as in redis://localhost/9. Default: an embedded one; REDIS_URL is not used.",
             show_default=False,
         ),
     ] = None,
     broker: Annotated[
         str | None,
         typer.Option(
-            help="A real broker, amqp://… or redis://…; else streams in the same Redis.", show_default=False
+            help="A real broker, amqp://… or redis://…. Default: streams in the same Redis.",
+            show_default=False,
         ),
     ] = None,
     only: Annotated[
-        str | None, typer.Option(help=f"Models to run, by comma: {', '.join(MODELS)}.", show_default=False)
+        str | None,
+        typer.Option(help=f"Models to run, comma-separated: {', '.join(MODELS)}.", show_default=False),
     ] = None,
     without: Annotated[
-        str | None, typer.Option(help="Models to leave out, by comma.", show_default=False)
+        str | None, typer.Option(help="Models to omit, comma-separated.", show_default=False)
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Of the explorer; else 8600, or a free one.", show_default=False),
+        typer.Option(
+            min=0, max=65535, help="Port of the explorer. Default: 8600, or a free one.", show_default=False
+        ),
     ] = None,
-    no_explorer: Annotated[bool, typer.Option("--no-explorer", help="Run everything but it.")] = False,
+    no_explorer: Annotated[bool, typer.Option("--no-explorer", help="Do not run the explorer.")] = False,
     duration: Annotated[
-        float | None, typer.Option(min=0, help="Stop after so many seconds.", show_default=False)
+        float | None, typer.Option(min=0, help="Stop after this many seconds.", show_default=False)
     ] = None,
     logs: Annotated[
         Path | None,
-        typer.Option(help="A folder to write the parts' logs to, and keep them.", show_default=False),
+        typer.Option(help="A folder in which to keep the logs.", show_default=False),
     ] = None,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Write samples also to a real server that holds something.")
+        bool, typer.Option("--yes", help="Write samples even to a real server that has keys.")
     ] = False,
 ) -> None:
-    """Run everything with live samples: Redis, a simulated Discord, gateway, worker, services, explorer.
+    """Run all systems with live samples: Redis, simulators, gateway, worker, services, explorer.
 
-    Prints the explorer's address and how everything is. Ctrl-C stops all of it and leaves nothing behind; on
-    a real server the samples stay. A part that ends is reported and not started again.
+    Prints the address of the explorer and a status line. Ctrl-C stops everything and leaves nothing behind;
+    on a real server the samples stay. A process that ends early is reported and not restarted.
 
-    Exits with 0 when it was stopped, 1 when a part failed, 2 when a real server holds something or the
-    port is taken, 3 when a real server cannot be reached.
+    Exits with 0 after a stop, 1 if a process failed, 2 if a real server has keys or the port is in use, 3 if
+    a real server cannot be reached.
     """
     options = UpOptions(
         models=chosen_models(only, without),

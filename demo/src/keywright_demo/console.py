@@ -1,4 +1,4 @@
-"""What a person sees of it: lines, and below them one that changes, where there is a terminal."""
+"""The output of `keywright up`: lines, and on a terminal a status line below them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rich.text import Text
 
 from keywright_demo.metrics import Figures
 
-__all__ = ["Teller", "status_line"]
+__all__ = ["StatusConsole", "status_line"]
 
 PLAIN_SECONDS = 5.0
-"""Between two status lines where each stays."""
+"""Between two status lines that are not on a terminal."""
 
 
-class Teller:
-    """Prints. On a terminal the status line stays below everything else, elsewhere it comes now and then."""
+class StatusConsole:
+    """Prints lines and a status line, which on a terminal stays below all others."""
 
     def __init__(self, console: Console | None = None) -> None:
         self._console = console or Console(highlight=False, soft_wrap=True)
@@ -29,6 +29,7 @@ class Teller:
 
     @contextmanager
     def live(self) -> Iterator[None]:
+        """Keep the status line below all others within the block, if this is a terminal."""
         if not self._console.is_terminal:
             yield
             return
@@ -36,29 +37,30 @@ class Teller:
             yield
         self._live = None
 
-    def say(self, text: str, style: str = "") -> None:
-        # As Text, so that nothing in it is taken for markup.
+    def print(self, text: str, style: str = "") -> None:
+        # As Text, so that brackets in it are not markup.
         self._console.print(Text(text, style))
 
     def status(self, line: str, state: object = None) -> None:
-        """The line as it is now; where lines stay, one whose `state` is another is not held back."""
+        """Show the status line. Outside a terminal print it every few seconds, or if `state` changed."""
         if self._live is not None:
             self._live.update(Text(line, "dim", no_wrap=True, overflow="ellipsis"), refresh=True)
         elif time.monotonic() >= self._next_plain or state != self._state:
             self._next_plain = time.monotonic() + PLAIN_SECONDS
             self._state = state
-            self.say(line)
+            self.print(line)
 
 
 def status_line(figures: Figures, up: int, starting: Iterable[str], down: Iterable[str]) -> str:
-    """Return one line: events, keys and memory, how many parts are up and which are not."""
+    """Return one line: events, keys and memory, the number of running processes, and the names of others."""
     parts = [
         _figure(figures.events_a_second, "{:.1f} events/s"),
         _figure(figures.handled, "{:,} handled"),
         _figure(figures.keys, "{:,} keys"),
         _figure(None if figures.memory_bytes is None else figures.memory_bytes / 1e6, "{:.1f} MB"),
-        f"{up} {'part' if up == 1 else 'parts'} up",
-        *(f"{label}: {', '.join(names)}" for label, names in _groups(starting, down)),
+        f"{up} {'process' if up == 1 else 'processes'} up",
+        _listed("starting", starting),
+        _listed("DOWN", down),
     ]
     return " · ".join(part for part in parts if part)
 
@@ -67,7 +69,6 @@ def _figure(value: float | None, form: str) -> str:
     return "" if value is None else form.format(value)
 
 
-def _groups(starting: Iterable[str], down: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
-    for label, names in (("starting", list(starting)), ("DOWN", list(down))):
-        if names:
-            yield label, names
+def _listed(label: str, names: Iterable[str]) -> str:
+    listed = ", ".join(names)
+    return f"{label}: {listed}" if listed else ""

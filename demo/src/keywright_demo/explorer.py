@@ -1,4 +1,4 @@
-"""The explorer over everything that runs: the models that were chosen, and what their services keep."""
+"""The explorer over the chosen models and the keys of their services."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from keywright_registry import schema as registry
 __all__ = ["bindings_of"]
 
 REST_SECONDS = 3.0
-"""Between two surveys: the samples are small, and people watch them grow."""
+"""Between two surveys: short, because the samples are small and grow."""
 
 
 def bindings_of(models: Sequence[str]) -> list[Binding]:
-    """The keyspaces of these models as the samples are stored."""
+    """Return the bindings under which the samples of these models are stored."""
     of_model: dict[str, list[Binding]] = {
         "drc": [
             *drc.bind(names.DISCORD),

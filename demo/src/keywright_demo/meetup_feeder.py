@@ -1,4 +1,4 @@
-"""Surroundings for the sample's Meetup bot: Meetup and a guild, and people who announce, answer and link."""
+"""The simulators for the sample Meetup bot, and simulated users who announce, answer and link."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Person:
 
 
 class Town:
-    """The people of one group, who are on both platforms."""
+    """The users of one group, who have accounts on both platforms."""
 
     def __init__(self, meetup: MeetupSimulator, discord: DiscordRestSimulator) -> None:
         self.meetup = meetup
@@ -54,11 +54,11 @@ class Town:
             self.announce()
 
     def variables(self) -> dict[str, str]:
-        """What points a bot at this town."""
+        """Return the variables that point a bot at the simulators."""
         return bot_variables(self.meetup, self.discord, GROUP)
 
     def announce(self) -> None:
-        """An organizer announces an event: a new series, or one more session of a campaign."""
+        """Announce an event: a new series, or another session of a campaign."""
         campaigns = [each.id for each in self.events if "[new campaign]" in each.description]
         description = self._chance.choice([*CODES, f"[campaign {campaigns[0]}]"] if campaigns else CODES)
         host = self._chance.choice(self.people).meetup
@@ -67,12 +67,12 @@ class Town:
         self.events.append(self.meetup.world.announce(GROUP, title, time, description, hosts=(host,)))
 
     def answer(self) -> None:
-        """Somebody says whether they come to an event."""
+        """Answer an event as a random user."""
         event, person = self._chance.choice(self.events), self._chance.choice(self.people)
         event.rsvps[person.meetup] = self._chance.choice(("YES", "YES", "NO"))
 
     async def link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
-        """Somebody follows their link to the bot's page, and consents at Meetup."""
+        """Link a user's accounts: open the page of the bot, and consent at Meetup."""
         linking = await db.run(begin_linking(person.discord))
         self.meetup.oauth.signed_in = person.meetup
         async with httpx.AsyncClient(follow_redirects=True, timeout=10) as browser:
@@ -80,15 +80,15 @@ class Town:
             await browser.post(consent.url, data={"answer": "allow"})
 
     async def _try_to_link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
-        """The bot may be away, and a real server may know the person from an earlier time."""
+        """Link a user. The bot may be down, or a real server may have the link from an earlier run."""
         try:
             await self.link(person, db, pages)
         except (httpx.HTTPError, KeywrightError) as error:
             print(f"{person} could not link: {error}")
 
     async def live(self, pages: str) -> None:
-        """One thing after another, until it is ended from outside."""
-        strangers = iter(self.people)
+        """Act every few seconds, until the process is stopped."""
+        unlinked = iter(self.people)
         async with aconnect(os.environ["REDIS_URL"], space.bind(prefix=names.MEETUP)) as db:
             async with httpx.AsyncClient(timeout=5) as client:
 
@@ -99,7 +99,7 @@ class Town:
                 await retry(look, "reach the bot", on=httpx.HTTPError, backoff=Backoff.constant(0.2))
             for step in itertools.count(1):
                 self.answer()
-                if (person := next(strangers, None)) is not None:
+                if (person := next(unlinked, None)) is not None:
                     await self._try_to_link(person, db, pages)
                 if step % STEPS_AN_EVENT == 0 and len(self.events) < MOST_EVENTS:
                     self.announce()

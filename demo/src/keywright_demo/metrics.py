@@ -1,4 +1,4 @@
-"""Figures of what runs: asked of the gateway, the worker and Redis, each of which may be away."""
+"""The figures of the status line, read from the gateway, the worker and Redis, any of which may be down."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ from typing import Self
 import msgspec
 
 from keywright import AsyncDatabase
-from keywright.engine.node_calls import info
-from keywright.engine.node_calls import key_count as keys_of_a_node
 from keywright.errors import KeywrightError, ServerRefusedError
+from keywright.operations import Effect, Operation, ServerCommand
 from keywright_demo import names
 from keywright_demo.worker import Stats
 from keywright_messaging import Broker, open_broker
 
-__all__ = ["Figures", "Readings", "key_count", "memory_bytes"]
+__all__ = ["Figures", "MetricsReader", "key_count", "memory_bytes"]
 
-PATIENCE = timedelta(seconds=2)
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy knows no loopback of ours
+TIMEOUT = timedelta(seconds=2)
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach our loopback
 _RECEIVED = re.compile(rb'^gateway_packets_received\{[^}]*op="0"[^}]*\} (\S+)$', re.MULTILINE)
 
 
+_KEY_COUNT = ServerCommand(Operation("key count", b"DBSIZE", Effect.READ)).map(int)
+_MEMORY = ServerCommand(Operation("memory", b"INFO", Effect.READ), (b"memory",))
+_USED_MEMORY = re.compile(rb"^used_memory:(\d+)", re.MULTILINE)
+
+
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """None: not known now."""
+    """The figures of one moment. None: unknown."""
 
     events_a_second: float | None = None
     handled: int | None = None
@@ -38,17 +42,18 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     memory_bytes: int | None = None
 
 
-class Readings:
-    """`async with`; `metrics` is the address of the gateway's, once it has one."""
+class MetricsReader:
+    """Reads the figures, as `async with`."""
 
     def __init__(self, db: AsyncDatabase, broker_url: str) -> None:
-        self.metrics: str | None = None
+        self.gateway: str | None = None
+        """The address of the gateway's metrics, once it has one."""
         self.worker_is_up = False
         self._db = db
         self._broker_url = broker_url
         self._broker: Broker | None = None
         self._events: tuple[float, float] | None = None
-        """When the gateway's count was read last, and what it was."""
+        """The time of the last reading of the gateway's count, and the count."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -59,19 +64,19 @@ class Readings:
         if self._broker is not None:
             await self._broker.close()
 
-    async def take(self) -> Figures:
-        """All of them, side by side; never raises for a part that is away."""
+    async def read(self) -> Figures:
+        """Read all figures concurrently. A figure whose source is down is unknown."""
         rate, handled, keys, memory = await asyncio.gather(
             self._rate(), self._handled(), _known(key_count(self._db)), _known(memory_bytes(self._db))
         )
         return Figures(events_a_second=rate, handled=handled, keys=keys, memory_bytes=memory)
 
     async def _rate(self) -> float | None:
-        if self.metrics is None:
+        if self.gateway is None:
             return None
         try:
-            text = await asyncio.to_thread(_fetched, self.metrics)
-        except (OSError, http.client.HTTPException):  # the latter for an answer that breaks off
+            text = await asyncio.to_thread(_fetched, self.gateway)
+        except (OSError, http.client.HTTPException):  # the latter for an incomplete reply
             self._events = None
             return None
         now, count = time.monotonic(), sum(float(each) for each in _RECEIVED.findall(text))
@@ -84,23 +89,24 @@ class Readings:
         try:
             if self._broker is None:
                 self._broker = await open_broker(self._broker_url, names.broker_settings())
-            return (await self._broker.call(names.STATS, {}, reply=Stats, within=PATIENCE)).handled
+            return (await self._broker.call(names.STATS, {}, reply=Stats, within=TIMEOUT)).handled
         except KeywrightError:
             return None
 
 
 async def key_count(db: AsyncDatabase) -> int:
-    """How many keys the server has, of whatever keyspace."""
-    return sum([await db.run(keys_of_a_node(), at=node) for node in await db.nodes()])
+    """Return the number of keys of all nodes, of any keyspace."""
+    return sum([await db.run(_KEY_COUNT, at=node) for node in await db.nodes()])
 
 
 async def memory_bytes(db: AsyncDatabase) -> int | None:
-    """What all nodes use; None when the server does not say."""
+    """Return the memory of all nodes, or None if a server does not report it."""
     try:
-        facts = [await db.run(info(b"memory"), at=node) for node in await db.nodes()]
-        return sum(int(fields["used_memory"]) for fields in facts)
-    except (ServerRefusedError, KeyError):
+        replies = [await db.run(_MEMORY, at=node) for node in await db.nodes()]
+    except ServerRefusedError:
         return None
+    found = [_USED_MEMORY.search(reply) for reply in replies]
+    return sum(int(each[1]) for each in found if each) if all(found) else None
 
 
 async def _known(asked: Awaitable[int | None]) -> int | None:
@@ -111,6 +117,6 @@ async def _known(asked: Awaitable[int | None]) -> int | None:
 
 
 def _fetched(address: str) -> bytes:
-    with _DIRECT.open(address, timeout=PATIENCE.total_seconds()) as answer:
+    with _DIRECT.open(address, timeout=TIMEOUT.total_seconds()) as answer:
         found: bytes = answer.read()
         return found

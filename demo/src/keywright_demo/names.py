@@ -1,13 +1,13 @@
-"""What the samples are called in Redis and at the broker: apart from anything else that may be there.
+"""The prefixes of the samples in Redis and at the broker, separate from other data.
 
-Only the registry's keys have their own names, since its service takes no prefix.
+Only the keys of the registry have no prefix, because its service takes none.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
 
-from keywright_messaging.contract import BrokerSettings
+from keywright_messaging import BrokerSettings
 
 __all__ = [
     "DISCORD",
@@ -30,7 +30,7 @@ OPENMOD = "sample-openmod"
 MEETUP = "sample-meetup"
 
 GROUP = "keywright-sample"
-"""Not the usual `gateway`: at a real broker its queues may be those of a real bot."""
+"""Not the default `gateway`: at a real broker those may be the queues of a real bot."""
 STATS = "STATS"
 EVENTS = (
     "MESSAGE_CREATE",
@@ -44,7 +44,7 @@ EVENTS = (
     "TYPING_START",
     "VOICE_STATE_UPDATE",
 )
-"""What the gateway publishes: no more than the worker handles, so that no stream grows forever."""
+"""The events that the gateway publishes: only those that the worker handles, as others would pile up."""
 
 
 def broker_settings() -> BrokerSettings:

@@ -1,4 +1,4 @@
-"""What `up` was asked for."""
+"""The options of `keywright up`."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ class UpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     models: tuple[str, ...] = MODELS
     url: str | None = None
-    """A real server; None starts one that ends with us. REDIS_URL is not looked at: samples are written."""
+    """A real server; None starts an embedded one. REDIS_URL is not used, because samples are written."""
     broker: str | None = None
     """None: streams in the same Redis."""
     explorer: bool = True
     port: int | None = None
-    """Of the explorer; None takes the usual one, or another when that is taken."""
+    """The port of the explorer; None takes the default, or another if that is in use."""
     seconds: float | None = None
-    """When to stop."""
+    """Stop after this time."""
     logs: Path | None = None
-    """Where the parts' logs are written and kept; None keeps them only while it runs."""
+    """The folder in which logs are kept; None deletes them at the end."""
     confirmed: bool = False
-    """Whether samples may be written beside what a real server has already."""
+    """Whether samples may be written to a real server that has keys."""
 
 
 def chosen_models(only: str | None, without: str | None) -> tuple[str, ...]:
-    """The models that two comma lists leave; UsageError for one that is not there, or when none is left."""
+    """Return the models that two comma-separated lists select. Raise UsageError if one is unknown."""
     wanted, unwanted = _named(only, "--only"), _named(without, "--without")
     left = tuple(model for model in MODELS if model in (wanted or MODELS) and model not in unwanted)
     if not left:
-        raise UsageError("no model is left to run. Give --only other names, or leave --without out.")
+        raise UsageError("no model is left to run. Change --only or --without.")
     return left
 
 
@@ -45,5 +45,5 @@ def _named(given: str | None, option: str) -> list[str]:
     names = [name.strip() for name in (given or "").split(",") if name.strip()]
     for name in names:
         if name not in MODELS:
-            raise UsageError(f"{option} {name!r} is not a model. There are {', '.join(MODELS)}.")
+            raise UsageError(f"{option} must be models ({', '.join(MODELS)}), got {name!r}.")
     return names

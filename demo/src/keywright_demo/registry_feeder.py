@@ -1,4 +1,4 @@
-"""Something to do for the sample's registry: repositories, pulls and pushes as notifications, lookups."""
+"""The traffic of the sample registry: repositories, pulls and pushes as notifications, lookups."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ PAUSE_SECONDS = 1.0
 MOST_EVENTS = 3
 
 
-async def found_repositories(database: str) -> None:
-    """Create the repositories; the service has made the tables already."""
+async def create_repositories(database: str) -> None:
+    """Create the repositories. The service has created the tables already."""
     async with aconnect(os.environ["REDIS_URL"]) as redis:
         metadata = await open_metadata(database)
         registry = Registry(redis, metadata)
@@ -49,7 +49,7 @@ async def found_repositories(database: str) -> None:
 
 
 def envelope(chance: random.Random) -> dict[str, Any]:
-    """Some events of the registry as it notifies about them: three pulls for every push."""
+    """Return a notification with some random events: three pulls for every push."""
     return {"events": [_event(chance) for _ in range(chance.randint(1, MOST_EVENTS))]}
 
 
@@ -71,21 +71,21 @@ def _event(chance: random.Random) -> dict[str, Any]:
 
 
 def feed(address: str) -> None:
-    """Notify and look up, again and again, until it is ended from outside."""
+    """Notify and look up repeatedly, until the process is stopped."""
     chance = random.Random(0)
     service = http.client.HTTPConnection(urlsplit(address).netloc, timeout=10)
     while True:
         try:
             _visit(service, chance)
         except (OSError, http.client.HTTPException) as error:
-            print(f"the service does not answer: {error}")
+            print(f"the service does not reply: {error}")
             service.close()
         time.sleep(PAUSE_SECONDS)
 
 
 def _visit(service: http.client.HTTPConnection, chance: random.Random) -> None:
     _ask(service, "POST", "/notifications", msgspec.json.encode(envelope(chance)))
-    # One in ten asks for what is not there, as real clients do.
+    # One lookup in ten is of a repository that does not exist, as from real clients.
     path = chance.choice(PATHS) if chance.random() < 0.9 else "acme/none"
     _ask(service, "GET", f"/repositories/{path}")
 
@@ -99,7 +99,7 @@ def _ask(service: http.client.HTTPConnection, method: str, path: str, body: byte
 
 
 def main(address: str, database: str) -> None:
-    asyncio.run(found_repositories(database))
+    asyncio.run(create_repositories(database))
     print("ready")
     feed(address)
 

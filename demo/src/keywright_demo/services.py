@@ -1,4 +1,4 @@
-"""What runs for each model: its service, and something for the service to do."""
+"""The services of each model, with the simulators and feeders that give them something to do."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from keywright.tools.http import LOOPBACK
 from keywright_demo import names
-from keywright_demo.processes import Crew, free_port
+from keywright_demo.processes import ProcessGroup, free_port
 from keywright_discord.gateway.intents import Intents
 
-__all__ = ["SCENES", "Scene", "explorer"]
+__all__ = ["SERVICES", "DemoService", "explorer_service"]
 
 CLI = "keywright"
 HERE = "keywright_demo"
@@ -21,31 +21,31 @@ _EXPORTED = re.compile(r"^export (\w+)=(.*)$", re.MULTILINE)
 _LISTENING = r"listening on (http://\S+)"
 
 
-class Scene(NamedTuple):
-    """How to start the parts of a model, and what must be installed for it."""
+class DemoService(NamedTuple):
+    """How to start the processes of a model, and the modules that it needs."""
 
     distribution: str
     modules: tuple[str, ...]
-    start: Callable[[Crew], Awaitable[None]]
+    start: Callable[[ProcessGroup], Awaitable[None]]
 
     @property
     def missing(self) -> list[str]:
-        """The modules that are not installed."""
+        """The needed modules that are not installed."""
         return [module for module in self.modules if find_spec(module) is None]
 
 
-async def _drc(crew: Crew) -> None:
-    """Discord, the gateway, which fills the cache and the broker, and a worker behind it."""
-    started = await crew.start(
+async def _drc(group: ProcessGroup) -> None:
+    """Start the Discord simulator, a worker, and the gateway, which fills the cache and the broker."""
+    started = await group.start(
         "discord simulator",
         CLI,
         *("gateway", "simulate", "--guilds", GUILDS, "--members", MEMBERS, "--rate", EVENTS_A_SECOND),
         ready=r"^api +http://([^/\s]+)(?:.|\n)*^token +(\S+)",
     )
-    # Before the gateway, so that nothing it publishes waits.
-    await crew.start("worker", f"{HERE}.worker")
+    # Before the gateway, so that published events do not wait.
+    await group.start("worker", f"{HERE}.worker")
     monitor = f"{LOOPBACK}:{free_port()}"
-    await crew.start(
+    await group.start(
         "gateway",
         CLI,
         *("gateway", "run"),
@@ -63,29 +63,29 @@ async def _drc(crew: Crew) -> None:
         },
         ready=r"shard 0: ready",
     )
-    crew.addresses["metrics"] = f"http://{monitor}/metrics"
+    group.addresses["metrics"] = f"http://{monitor}/metrics"
 
 
-async def _spectacles(crew: Crew) -> None:
-    """The other layout of the cache, fed as a recording would be."""
-    await crew.start("spectacles feeder", f"{HERE}.spectacles_feeder")
+async def _spectacles(group: ProcessGroup) -> None:
+    """Start the feeder of the other cache layout."""
+    await group.start("spectacles feeder", f"{HERE}.spectacles_feeder")
 
 
-async def _registry(crew: Crew) -> None:
-    """The registry's service with a database of its own, and clients that pull and push."""
-    database = f"sqlite:///{crew.site.folder / 'registry.db'}"
-    started = await crew.start(
+async def _registry(group: ProcessGroup) -> None:
+    """Start the registry service with its own database, and clients that pull and push."""
+    database = f"sqlite:///{group.workspace.folder / 'registry.db'}"
+    started = await group.start(
         "registry",
         CLI,
         *("registry", "serve", "--port", "0", "--database", database, "--flush-every", "5"),
         ready=_LISTENING,
     )
-    await crew.start("registry feeder", f"{HERE}.registry_feeder", started[1], database)
+    await group.start("registry feeder", f"{HERE}.registry_feeder", started[1], database)
 
 
-async def _openmod(crew: Crew) -> None:
-    """A Reddit where people write and moderators act, and Open Mod watching them."""
-    started = await crew.start(
+async def _openmod(group: ProcessGroup) -> None:
+    """Start the Reddit simulator, and Open Mod, which watches it."""
+    started = await group.start(
         "reddit simulator",
         CLI,
         "openmod",
@@ -94,7 +94,7 @@ async def _openmod(crew: Crew) -> None:
         "1",
         ready=r"(?:.|\n)*^export REDDIT_PASSWORD=.*$",
     )
-    await crew.start(
+    await group.start(
         "open mod",
         CLI,
         *("openmod", "serve"),
@@ -108,15 +108,15 @@ async def _openmod(crew: Crew) -> None:
     )
 
 
-async def _meetup(crew: Crew) -> None:
-    """Meetup and a guild, with people who announce, answer and link themselves, and the bot between them."""
+async def _meetup(group: ProcessGroup) -> None:
+    """Start simulated users of Meetup and a Discord guild, and the bot between them."""
     pages = f"{LOOPBACK}:{free_port()}"
-    started = await crew.start(
+    started = await group.start(
         "meetup feeder", f"{HERE}.meetup_feeder", f"http://{pages}", ready=r"(?:.|\n)*^ready$"
     )
-    schedule = crew.site.folder / "meetup.toml"
+    schedule = group.workspace.folder / "meetup.toml"
     schedule.write_text("[schedule]\nsync_minutes = 0.1\nclean_minutes = 1\n", "utf-8")
-    await crew.start(
+    await group.start(
         "meetup bot",
         CLI,
         *("meetup", "serve", "--config", str(schedule)),
@@ -132,22 +132,24 @@ async def _meetup(crew: Crew) -> None:
 
 
 _WEB = ("starlette", "uvicorn")
-SCENES = {
-    "drc": Scene("keywright-discord", ("httpx", "prometheus_client", "websockets", "zstandard", *_WEB), _drc),
-    "spectacles": Scene("keywright-discord", (), _spectacles),
-    "registry": Scene("keywright-registry", ("prometheus_client", *_WEB), _registry),
-    "openmod": Scene("keywright-openmod", ("asyncpraw", *_WEB), _openmod),
-    "meetup": Scene("keywright-meetup", ("httpx", "jinja2", *_WEB), _meetup),
+SERVICES = {
+    "drc": DemoService(
+        "keywright-discord", ("httpx", "prometheus_client", "websockets", "zstandard", *_WEB), _drc
+    ),
+    "spectacles": DemoService("keywright-discord", (), _spectacles),
+    "registry": DemoService("keywright-registry", ("prometheus_client", *_WEB), _registry),
+    "openmod": DemoService("keywright-openmod", ("asyncpraw", *_WEB), _openmod),
+    "meetup": DemoService("keywright-meetup", ("httpx", "jinja2", *_WEB), _meetup),
 }
 
 
-def explorer(port: int, models: Sequence[str]) -> Scene:
-    """A browser's view of what these models store."""
+def explorer_service(port: int, models: Sequence[str]) -> DemoService:
+    """Return the service of the explorer over these models."""
 
-    async def start(crew: Crew) -> None:
-        started = await crew.start(
+    async def start(group: ProcessGroup) -> None:
+        started = await group.start(
             "explorer", f"{HERE}.explorer", str(port), *models, ready=r"^exploring at (http://\S+)$"
         )
-        crew.addresses["explorer"] = started[1]
+        group.addresses["explorer"] = started[1]
 
-    return Scene("keywright[explorer]", ("jinja2", *_WEB), start)
+    return DemoService("keywright[explorer]", ("jinja2", *_WEB), start)

@@ -1,4 +1,4 @@
-"""Fills the sample's Spectacles cache: a small Discord of made-up traffic, applied event by event."""
+"""The feeder of the sample Spectacles cache: generated Discord traffic, applied event by event."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["feed"]
 
 GUILDS, MEMBERS = 5, 30
 EVENTS_A_SECOND = 4
-WITHOUT_END = 10**12
+ENDLESS = 10**12
 OPENING = 1 + GUILDS
-"""READY and the guilds: applied before it is ready."""
+"""READY and the guilds are applied before the feeder is ready."""
 
 
 async def feed() -> None:
-    """Until it is ended from outside."""
+    """Apply events until the process is stopped."""
     cache, encode = SpectaclesCache(), msgspec.json.Encoder().encode
-    events = Traffic(seed=1).events(WITHOUT_END, guilds=GUILDS, members=MEMBERS)
+    events = Traffic(seed=1).events(ENDLESS, guilds=GUILDS, members=MEMBERS)
     async with aconnect(os.environ["REDIS_URL"], *bind(names.SPECTACLES)) as db:
         for number, (event, data) in enumerate(events, 1):
             outcome = await db.run(cache.apply([(event, encode(data))]).attempt())

@@ -1,4 +1,4 @@
-"""The sample's worker: counts what it handles, asks Discord for members now and then, answers STATS."""
+"""The sample worker: counts events, requests guild members now and then, replies to STATS."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ MESSAGES_A_REQUEST = 50
 
 
 class Stats(msgspec.Struct):
-    """The answer to a STATS call."""
+    """The reply to a STATS call."""
 
     handled: int = 0
     requested: int = 0
 
 
-class Message(msgspec.Struct):
-    """What of a message matters here."""
+class MessageEvent(msgspec.Struct):
+    """The members of a message event that are used."""
 
     guild_id: str | None = None
 
@@ -39,7 +39,7 @@ def sample_worker() -> Worker:
     async def count(payload: Any) -> None:
         stats.handled += 1
 
-    async def look_around(message: Message, broker: Broker) -> None:
+    async def request_members(message: MessageEvent, broker: Broker) -> None:
         stats.handled += 1
         if message.guild_id is not None and stats.handled % MESSAGES_A_REQUEST == 0:
             stats.requested += 1
@@ -49,13 +49,13 @@ def sample_worker() -> Worker:
         return stats
 
     for event in names.EVENTS:
-        worker.on(event)(look_around if event == "MESSAGE_CREATE" else count)
+        worker.on(event)(request_members if event == "MESSAGE_CREATE" else count)
     worker.on(names.STATS)(report)
     return worker
 
 
 def _request(guild: str) -> dict[str, Any]:
-    """For some members of a guild, through whichever shard has it."""
+    """Return the packet that requests some members of a guild, for the shard that has the guild."""
     data = {"guild_id": guild, "query": "", "limit": 10}
     return {"guild_id": guild, "packet": {"op": Op.REQUEST_GUILD_MEMBERS, "d": data}}
 
