@@ -51,10 +51,13 @@ async def take(consumer: Consumer, count: int) -> list[Delivery]:
 
 
 async def receive(consumer: Consumer, count: int) -> list[Any]:
-    """Return the data of this number of deliveries, acknowledged."""
-    taken = await take(consumer, count)
-    await consumer.acknowledge_all(taken)
-    return [delivery.data for delivery in taken]
+    """Return the data of this number of deliveries, acknowledged: they may be more than the prefetch."""
+    received: list[Any] = []
+    while len(received) < count:
+        batch = await consumer.batch(count - len(received))
+        received += [delivery.data for delivery in batch]
+        await consumer.acknowledge_all(batch)
+    return received
 
 
 async def next_one(consumer: Consumer) -> Delivery:
