@@ -34,8 +34,8 @@ class KeyPage:
     ) -> None:
         self.kind = kind
         self.variables = variables
-        self.lead = context.prefixes[kind._space]
-        pattern = escaped(self.lead) + kind._template.glob(variables)
+        self.lead = context.prefixes[kind.declaration.space]
+        pattern = escaped(self.lead) + kind.declaration.template.glob(variables)
         arguments = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", COUNT, b"TYPE", kind.redis_type)
         self.wire = Wire(arguments, b"", SCAN, kind)
 

@@ -51,7 +51,7 @@ def report(
 
 
 def _template(wire: Wire) -> str:
-    return wire.source._template.source if wire.source is not None else ""
+    return wire.source.declaration.template.source if wire.source is not None else ""
 
 
 def _size(part: object) -> int:

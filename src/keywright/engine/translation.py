@@ -60,7 +60,7 @@ def _coded(text: str, code: str) -> str:
 
 
 def _template(source: type[Key] | None) -> str:
-    return source._template.source if source is not None else "no template"
+    return source.declaration.template.source if source is not None else "no template"
 
 
 def _kind(source: type[Key] | None) -> str:

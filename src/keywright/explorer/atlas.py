@@ -72,16 +72,16 @@ class Atlas:
         kind = known.kind if known is not None else older.known.kind if older is not None else None
         if kind is None and (version := self.matcher.other_version(name)) is not None:
             kind = version[0].kind
-        return kind is not None and (kind._secret or kind._sealed or bool(kind.hides))
+        return kind is not None and (kind.declaration.secret or kind.declaration.sealed or bool(kind.hides))
 
     def key_from(self, sheet: Sheet, texts: Mapping[str, str]) -> Key:
         """The key of a template whose variables have these texts; VariableError for one that is refused."""
         values = {}
-        for variable, alphabet in sheet.kind._template.alphabets.items():
+        for variable, alphabet in sheet.kind.declaration.template.alphabets.items():
             try:
                 values[variable] = alphabet.parse(texts[variable])
             except ValueError as error:
-                template = sheet.kind._template.source
+                template = sheet.kind.declaration.template.source
                 raise VariableError(template, variable, alphabet.expected, texts[variable]) from error
         return sheet.kind(**values)
 
@@ -89,7 +89,7 @@ class Atlas:
         """The variables of a key and their texts, in the order of its template."""
         return [
             (name, alphabet.render(getattr(key, name)))
-            for name, alphabet in type(key)._template.alphabets.items()
+            for name, alphabet in key.declaration.template.alphabets.items()
         ]
 
     def url(self, place: Place) -> str:

@@ -11,7 +11,7 @@ from keywright.explorer.key_reader import answers, ask
 from keywright.explorer.neighbours import Neighbour, Neighbours
 from keywright.keyspace import Key, Record, gather_list
 from keywright.keyspace.references import Place
-from keywright.tools.describe.inspection import SIZES, Inspection, inspect
+from keywright.tools.describe.inspection import Inspection, inspect
 
 __all__ = ["Drawing", "Edge", "Node", "drawn"]
 
@@ -114,10 +114,12 @@ async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int
     keys = [
         (number, step.place.key)
         for number, step in enumerate(steps)
-        if step.place is not None and step.place.field is None and not step.place.key._secret
+        if step.place is not None and step.place.field is None and not step.place.key.declaration.secret
     ]
     names = [db.context.name(key) for _, key in keys]
-    sizes = [ask(SIZES[key.redis_type], name) for (_, key), name in zip(keys, names, strict=True)]
+    sizes = [
+        ask(key.declaration.storage.layout.size, name) for (_, key), name in zip(keys, names, strict=True)
+    ]
     found = await answers(db, [*sizes, *(ask(b"MEMORY", name, before=[b"USAGE"]) for name in names)])
     told = zip(keys, found[: len(keys)], found[len(keys) :], strict=True)
     return [each for each, size, memory in told if _bytes_to_read(each[1], size, memory) <= MOST_BYTES]

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
-from keywright.keyspace import Call, Key, Map, Record, gather_list
+from keywright.keyspace import Call, Key, gather_list
 from keywright.keyspace.call import Plain as PlainCall
 from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.layouts import LAYOUTS, Ask, layout_of
 from keywright.keyspace.references import Place
 from keywright.keyspace.wires import Effect, Operation, Reply
-from keywright.tools.describe.inspection import SIZES, Inspection, inspect, inspect_entry
+from keywright.tools.describe.inspection import Inspection, inspect, inspect_entry
 
 __all__ = ["Facts", "Raw", "Reading", "answers", "are_there", "ask", "facts_of", "measures", "raw_of", "read"]
 
@@ -90,7 +91,7 @@ async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
             ask(b"PTTL", name),
             ask(b"MEMORY", name, before=[b"USAGE"]),
             ask(b"OBJECT", name, before=[b"ENCODING"]),
-            ask(SIZES.get(stored_type, b"EXISTS"), name),
+            ask(layout_of(stored_type).size, name),
         ],
     )
     return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size)
@@ -122,7 +123,8 @@ async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Readi
 
 
 async def _is_too_large(db: AsyncDatabase, key: Key, facts: Facts, entry: bytes | None) -> bool:
-    if isinstance(key, Record):  # it is read whole, or its members would be said to be missing
+    if key.redis_type != "string" and key.declaration.storage.whole:
+        # It is read whole, or its members would be said to be missing.
         return (facts.memory or 0) > MOST_BYTES or (facts.memory is None and (facts.size or 0) > MOST_ENTRIES)
     return await _is_heavy(db, db.context.name(key), facts, entry)
 
@@ -138,7 +140,7 @@ async def _is_heavy(db: AsyncDatabase, name: bytes, facts: Facts, entry: bytes |
 
 def _bound(key: Key, facts: Facts) -> int:
     """How many entries are read: fewer where they are large."""
-    if isinstance(key, Record):
+    if key.declaration.storage.whole:
         return facts.size or 1
     if facts.memory is None or not facts.size:
         return MOST_ENTRIES // 4
@@ -147,17 +149,19 @@ def _bound(key: Key, facts: Facts) -> int:
 
 async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
     """The value in the form that references are declared on; None where secrets or an older shape forbid."""
-    if found is None or found.older is not None or key._secret or key._sealed:
+    declared = key.declaration
+    if found is None or found.older is not None or declared.secret or declared.sealed:
         return None
-    if isinstance(key, Map):
-        return dict(found.value)
-    if not isinstance(key, Record):
+    storage = declared.storage
+    if not storage.whole:
+        return storage.joined(found.value)
+    if storage.fields is None:
         return found.value
-    flat = (await answers(db, [ask(b"HGETALL", db.context.name(key))]))[0]
-    if not flat:
+    stored = (await answers(db, [_asked(storage.layout.everything, db.context.name(key))]))[0]
+    if not stored:
         return None
     try:
-        return key._own_fields().read(dict(zip(flat[::2], flat[1::2], strict=True)))
+        return storage.value(stored, key)
     except CodecError:
         return None
 
@@ -179,34 +183,25 @@ async def raw_of(db: AsyncDatabase, name: bytes, entry: bytes | None = None) -> 
 
 
 async def _raw_entries(db: AsyncDatabase, name: bytes, stored_type: str) -> list[tuple[bytes, bytes]]:
-    if stored_type == "list":
-        items = await db.run(ask(b"LRANGE", name, 0, RAW_ENTRIES - 1))
-        return [(b"%d" % place, item) for place, item in enumerate(items)]
-    if stored_type == "stream":
-        entries = await db.run(ask(b"XRANGE", name, b"-", b"+", b"COUNT", RAW_ENTRIES))
-        return [(identity, b" ".join(flat)) for identity, flat in entries]
-    verb = {"hash": b"HSCAN", "set": b"SSCAN", "zset": b"ZSCAN"}.get(stored_type)
-    if verb is None:
+    layout = LAYOUTS.get(stored_type)
+    if layout is None:
         return []
-    flat = (await db.run(ask(verb, name, 0, b"COUNT", RAW_ENTRIES)))[1]
-    if stored_type == "set":
-        return [(b"", member) for member in flat]
-    return list(zip(flat[::2], flat[1::2], strict=True))
+    page = layout.page(await db.run(_asked(layout.first_page(RAW_ENTRIES), name)), count=RAW_ENTRIES)
+    return layout.named_entries(page.stored)
 
 
 async def are_there(db: AsyncDatabase, places: Sequence[Place]) -> list[bool | None]:
     """Whether keys, fields and members exist, in one round trip; None where it may not be asked."""
-    found = await answers(db, [_presence(db, place) for place in places])
-    return [None if reply is None else reply not in (0, _ABSENT) for reply in found]
+    return await answers(db, [_presence(db, place) for place in places])
 
 
-_ABSENT = b"absent"
-
-
-def _presence(db: AsyncDatabase, place: Place) -> Call[Any]:
+def _presence(db: AsyncDatabase, place: Place) -> Call[bool]:
     name, field = db.context.name(place.key), place.stored_field
     if field is None:
-        return ask(b"EXISTS", name)
-    if place.key.redis_type == "zset":
-        return ask(b"ZSCORE", name, field).map(lambda score: _ABSENT if score is None else score)
-    return ask(b"HEXISTS" if place.key.redis_type == "hash" else b"SISMEMBER", name, field)
+        return ask(b"EXISTS", name).map(bool)
+    layout = place.key.declaration.storage.layout
+    return _asked(layout.presence(field), name).map(layout.is_present)
+
+
+def _asked(what: Ask, name: bytes) -> Call[Reply]:
+    return ask(what.verb, name, *what.operands)

@@ -148,9 +148,9 @@ def _places(reference: Reference, key: Key, value: Any) -> Iterator[Place]:
 
 
 def _siblings(kind: type[Key], kinds: Iterable[type[Key]]) -> Iterator[tuple[type[Key], tuple[str, ...]]]:
-    alphabets = kind._template.alphabets
+    alphabets = kind.declaration.template.alphabets
     for other in kinds:
-        theirs = other._template.alphabets
+        theirs = other.declaration.template.alphabets
         if other is kind or not theirs:
             continue
         if all(name in alphabets and alphabets[name] == theirs[name] for name in theirs):

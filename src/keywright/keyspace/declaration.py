@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.expiry import Expiry
     from keywright.keyspace.key import Key
     from keywright.keyspace.space import Keyspace
+    from keywright.keyspace.storage import Storage
     from keywright.keyspace.template import Template
     from keywright.keyspace.versions.upgrades import Upgrade
 
@@ -22,10 +23,11 @@ __all__ = ["Declaration"]
 class Declaration:
     """The declaration of one key class: `Order.declaration.template`, `.expiry`, `.encode(value)`, …"""
 
-    __slots__ = ("_key",)
+    __slots__ = ("_key", "_storage")
 
     def __init__(self, key: type[Key]) -> None:
         self._key = key
+        self._storage: Storage | None = None
 
     @property
     def template(self) -> Template:
@@ -74,6 +76,13 @@ class Declaration:
     def secret(self) -> bool:
         """Whether any stored part must not be shown."""
         return self._key._secret
+
+    @property
+    def storage(self) -> Storage:
+        """How keys of the class are stored: commands, entries, and what may be wrong with them."""
+        if self._storage is None:
+            self._storage = self._key._storage(self._key)
+        return self._storage
 
     @property
     def arguments(self) -> tuple[str, ...]:

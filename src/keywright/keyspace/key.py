@@ -21,6 +21,7 @@ from keywright.keyspace.declaration import Declaration
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.storage import storage_of
 from keywright.keyspace.template import Template
 from keywright.keyspace.wires import Effect, Operation
 
@@ -60,6 +61,7 @@ class Key:
     """Fields of its objects that no tool shows: credentials inside a document that is kept as it came."""
     _sealed: ClassVar[bool] = False
     _secret: ClassVar[bool] = False
+    _storage: ClassVar[Unbound] = staticmethod(storage_of)
     _render: ClassVar[Unbound]
     # Set per instance; ClassVars so that they are no constructor arguments.
     _name: ClassVar[bytes]

@@ -12,11 +12,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from keywright.engine import Database
-from keywright.keyspace import Call, Counter, Keyspace, List, Map, Record, Set, SortedSet, Stream, Value
+from keywright.keyspace import Call, Keyspace
 from keywright.keyspace.alphabets import Alphabet
 from keywright.keyspace.call import Plain
 from keywright.keyspace.codecs import Codec, CodecError, is_sealed
 from keywright.keyspace.key import Key
+from keywright.keyspace.layouts import Ask
+from keywright.keyspace.references import Place
 from keywright.keyspace.relations import Index, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.wires import Effect, Operation
 
@@ -92,12 +94,7 @@ class Planter:
                     place = next(iter(reference.places(key, self._value(key))), None)
                     if place is None or not self._free(place.key):
                         continue
-                    field = place.stored_field
-                    verb = {"hash": b"HDEL", "set": b"SREM", "zset": b"ZREM"}.get(place.key.redis_type, b"")
-                    if field is None:
-                        self._send(b"UNLINK", place.key)
-                    else:
-                        self._send(verb, place.key, field)
+                    self._remove(place)
                     self._planted("KW401", key, f"removed {reference.name}", place.key)
 
     def older(self, writers: Mapping[type[Key], Callable[[Any], Call[Any]]]) -> None:
@@ -129,20 +126,20 @@ class Planter:
         index = by()
         self._taken.add(self.db.context.name(index))
         for key in self._victims(of):
-            self._send(b"SREM", index, index._encode(key._values[0]))
+            self._send(b"SREM", index, index.declaration.encode(_identity(key)))
             self._planted("KW405", key, f"left out of {by.__name__}")
         for fresh in self._fresh(_only_alphabet(of), of):
-            self._send(b"SADD", index, index._encode(fresh))
+            self._send(b"SADD", index, index.declaration.encode(fresh))
             self.faults.append(Fault("KW404", self.db.context.name(index), f"names {fresh!r}"))
 
     def _many_to_one(self, link: ManyToOne[Any, Any]) -> None:
         for key in self._victims(link.forward):
             inverse = _made(link.inverse, self.db.run(key.get()))
-            self._send(b"SREM", inverse, inverse._encode(key._values[0]))
+            self._send(b"SREM", inverse, inverse.declaration.encode(_identity(key)))
             self._planted("KW402", key, "removed from its inverse", inverse)
         for inverse in self._victims(link.inverse, sets=True):
             for fresh in self._fresh(_only_alphabet(link.forward), link.forward, 1):
-                self._send(b"SADD", inverse, inverse._encode(fresh))
+                self._send(b"SADD", inverse, inverse.declaration.encode(fresh))
                 self._planted("KW403", inverse, f"knows {fresh!r}")
         if link.index is not None:
             self._index(link.forward, link.index)
@@ -160,7 +157,7 @@ class Planter:
         )
         for fresh, owner in ids:
             inverse = _made(link.inverse, fresh)
-            self._send(b"SET", inverse, inverse._encode(owner))
+            self._send(b"SET", inverse, inverse.declaration.encode(owner))
             self._planted("KW403", inverse, f"points to {owner!r}")
         for of, by in ((link.forward, link.index), (link.inverse, link.inverse_index)):
             if by is not None:
@@ -170,11 +167,11 @@ class Planter:
         for key in self._victims(link.forward, sets=True):
             partner = next(iter(self.db.run(key.members())))
             inverse = _made(link.inverse, partner)
-            self._send(b"SREM", inverse, inverse._encode(key._values[0]))
+            self._send(b"SREM", inverse, inverse.declaration.encode(_identity(key)))
             self._planted("KW402", key, "removed from its inverse", inverse)
         for inverse in self._victims(link.inverse, sets=True):
             for fresh in self._fresh(_only_alphabet(link.forward), link.forward, 1):
-                self._send(b"SADD", inverse, inverse._encode(fresh))
+                self._send(b"SADD", inverse, inverse.declaration.encode(fresh))
                 self._planted("KW403", inverse, f"knows {fresh!r}")
 
     def _endless(self, key: Any) -> None:
@@ -189,34 +186,34 @@ class Planter:
             self._planted("KW302", key, "made to last longer")
 
     def _undecodable(self, key: Any) -> None:
-        if key._sealed or getattr(key, "_upgrades", ()):
+        if key.declaration.sealed or key.declaration.upgrades:
             return
-        damage = _DAMAGES.get(_sort(key), _damaged_string)
-        commands = damage(key) if key.redis_type == "string" or _sort(key) is not Key else None
-        for verb, *operands in commands or ():
-            self._send(verb, key, *operands)
-        if commands:
+        command = key.declaration.storage.malformed(_refused, key)
+        if command is not None:
+            self._ask(command, key)
             self._planted("KW202", key, "made undecodable")
 
     def _incomplete(self, key: Any) -> None:
-        if not isinstance(key, Record) or key._upgrades:
+        required = key.declaration.storage.required(key)
+        if not required or key.declaration.upgrades:
             return
         stored = self._send(b"HKEYS", key)
-        shape = key._own_fields()
-        required = [m.stored for m in getattr(shape, "members", ()) if m.required and m.stored in stored]
-        if required and len(stored) > 1 and getattr(shape, "tag", None) is None:
-            self._send(b"HDEL", key, self.random.choice(required))
+        if len(stored) > 1 and (there := [member for member in required if member in stored]):
+            self._send(b"HDEL", key, self.random.choice(there))
             self._planted("KW203", key, "lost a member")
 
     def _unsealed(self, key: Any) -> None:
-        if isinstance(key, Value) and key._sealed and is_sealed(self._send(b"GET", key)):
+        if self._is_sealed_string(key) and is_sealed(self._send(b"GET", key)):
             self._send(b"SET", key, b"plaintext", b"KEEPTTL")
             self._planted("KW204", key, "stored in clear")
 
     def _broken_seal(self, key: Any) -> None:
-        if isinstance(key, Value) and key._sealed and is_sealed(stored := self._send(b"GET", key)):
+        if self._is_sealed_string(key) and is_sealed(stored := self._send(b"GET", key)):
             self._send(b"SET", key, stored[:-1] + bytes([stored[-1] ^ 1]), b"KEEPTTL")
             self._planted("KW205", key, "its seal was broken")
+
+    def _is_sealed_string(self, key: Key) -> bool:
+        return key.redis_type == "string" and key.declaration.sealed
 
     def _wrong_type(self, key: Any) -> None:
         self._send(b"UNLINK", key)
@@ -227,11 +224,11 @@ class Planter:
         self._planted("KW201", key, "made another type")
 
     def _other_version(self, key: Any) -> None:
-        binding = self.db.context.bindings.get(key._space)
-        version = key._space.version if binding is None else binding.version
+        binding = self.db.context.bindings.get(key.declaration.space)
+        version = key.declaration.space.version if binding is None else binding.version
         if version is None:
             return
-        name = self._prefix(key._space) + b"v0:" + key._name
+        name = self._prefix(key.declaration.space) + b"v0:" + bytes(key)
         dump = self._send(b"DUMP", key)
         self._raw(b"RESTORE", name, 0, dump, b"REPLACE")
         self._taken.add(self.db.context.name(key))
@@ -243,7 +240,7 @@ class Planter:
         for key in self._keys.get(kind, ()):
             if len(self.faults) - planted >= self.each:
                 return
-            if self._free(key) and not (sets and not isinstance(key, Set)):
+            if self._free(key) and (not sets or key.redis_type == "set"):
                 yield key
 
     def _free(self, key: Key) -> bool:
@@ -254,7 +251,7 @@ class Planter:
         self._taken.update(map(self.db.context.name, (key, *others)))
 
     def _stored(self, kind: type[Key]) -> list[Any]:
-        found = sorted(set(self.db.scan(kind)), key=lambda key: key._name)
+        found = sorted(set(self.db.scan(kind)), key=bytes)
         self.random.shuffle(found)
         return found
 
@@ -265,17 +262,23 @@ class Planter:
         # Of one that follows from the value it is only known that a year is more than any sample lasts.
         return expiry.longest_ms or 24 * 365 * HOUR_MS
 
-    def _value(self, key: Any) -> Any:
-        if isinstance(key, Map):
-            return self.db.run(key.all())
-        if isinstance(key, SortedSet | List):
-            return self.db.run(key.range())
-        return self.db.run(key.members() if isinstance(key, Set) else key.get())
+    def _value(self, key: Key) -> Any:
+        storage = key.declaration.storage
+        stored = self._ask(storage.layout.everything, key)
+        return storage.value(self.db.context.unseal(key, stored) if key.declaration.sealed else stored, key)
+
+    def _remove(self, place: Place) -> None:
+        entry, layout = place.stored_field, place.key.declaration.storage.layout
+        if entry is None:
+            self._send(b"UNLINK", place.key)
+            return
+        removal = layout.removal(place.key, entry, self._ask(layout.find(entry), place.key))
+        self._ask(removal.command, place.key)
 
     def _fresh(self, alphabet: Alphabet[Any], kind: type[Key], count: int | None = None) -> Iterator[Any]:
         """Ids that nothing is stored under."""
         wanted = self.each if count is None else count
-        patterns = [alphabet.render(key._values[0]) for key in self._keys[kind][:20]] or [
+        patterns = [alphabet.render(_identity(key)) for key in self._keys[kind][:20]] or [
             alphabet.render(sample) for sample in alphabet.samples
         ]
         for _ in range(50 * wanted):
@@ -306,70 +309,11 @@ class Planter:
     def _send(self, verb: bytes, key: Key, *operands: bytes | int) -> Any:
         return self._raw(verb, self.db.context.name(key), *operands)
 
+    def _ask(self, ask: Ask, key: Key) -> Any:
+        return self._send(ask.verb, key, *ask.operands)
+
     def _raw(self, verb: bytes, name: bytes, *operands: bytes | int) -> Any:
         return self.db.run(Plain(Operation("plant", verb, Effect.ONCE), (name, *operands), name))
-
-
-Commands = list[tuple[Any, ...]]
-
-
-def _damaged_string(key: Any) -> Commands | None:
-    bad = _refused(key._codecs[0])
-    return None if bad is None else [(b"SET", bad, b"KEEPTTL")]
-
-
-def _damaged_set(key: Any) -> Commands | None:
-    bad = _refused(key._codec)
-    return None if bad is None else [(b"SADD", bad)]
-
-
-def _damaged_sorted_set(key: Any) -> Commands | None:
-    bad = _refused(key._codec)
-    return None if bad is None else [(b"ZADD", 1, bad)]
-
-
-def _damaged_list(key: Any) -> Commands | None:
-    bad = _refused(key._codec)
-    return None if bad is None else [(b"RPUSH", bad)]
-
-
-def _damaged_map(key: Any) -> Commands | None:
-    bad = _refused(key._value)
-    if bad is not None:
-        return [(b"HSET", key._field.encode(key._field.samples[0]), bad)]
-    bad = _refused(key._field)
-    return None if bad is None else [(b"HSET", bad, b"value")]
-
-
-def _damaged_record(key: Any) -> Commands | None:
-    for member in getattr(key._own_fields(), "members", ()):
-        bad = _refused(member.codec) if not member.codec.sealed else None
-        if bad is not None:
-            return [(b"HSET", member.stored, bad)]
-    return None
-
-
-def _damaged_stream(key: Any) -> Commands | None:
-    members = [(m.stored, _refused(m.codec) or b"") for m in key._fields.members]
-    if not any(bad for _, bad in members):
-        return None
-    return [(b"XADD", b"*", *(part for pair in members for part in pair))]
-
-
-_DAMAGES: dict[type[Key], Callable[[Any], Commands | None]] = {
-    Value: _damaged_string,
-    Counter: _damaged_string,
-    Set: _damaged_set,
-    SortedSet: _damaged_sorted_set,
-    List: _damaged_list,
-    Map: _damaged_map,
-    Record: _damaged_record,
-    Stream: _damaged_stream,
-}
-
-
-def _sort(key: Key) -> type[Key]:
-    return next((kind for kind in _DAMAGES if isinstance(key, kind)), Key)
 
 
 def _refused(codec: Codec[Any]) -> bytes | None:
@@ -382,8 +326,13 @@ def _refused(codec: Codec[Any]) -> bytes | None:
     return None
 
 
+def _identity(key: Key) -> Any:
+    """The only variable of a key that is related."""
+    return key.declaration.values(key)[0]
+
+
 def _only_alphabet(kind: type[Key]) -> Alphabet[Any]:
-    (alphabet,) = kind._template.alphabets.values()
+    (alphabet,) = kind.declaration.template.alphabets.values()
     return alphabet
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from keywright.errors import UsageError
 from keywright.keyspace.commits.journal import journal
+from keywright.keyspace.layouts import LAYOUTS
 from keywright.keyspace.slots import hash_tag
 from keywright.tools.describe.description import KeyDescription, SpaceDescription, describe
 from keywright.tools.describe.globs import glob_escaped
@@ -42,23 +43,9 @@ def _commands(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-# What the kinds of each Redis type, and the scripts on them, send. A test compares it with the kinds.
-READS = {
-    "string": _commands("get mget strlen getrange"),
-    "hash": _commands("hget hmget hgetall hkeys hvals hlen hexists hrandfield hscan"),
-    "set": _commands("smembers sismember smismember scard srandmember sscan sunion sinter sdiff"),
-    "zset": _commands("zscore zmscore zrank zrevrank zcard zcount zrange zrangebyscore zrandmember zscan"),
-    "list": _commands("lrange llen lindex lpos"),
-    "stream": _commands("xrange xrevrange xlen xread xpending xinfo"),
-}
-WRITES = {
-    "string": _commands("set mset getex getdel append incrby"),
-    "hash": _commands("hset hsetnx hdel hincrby"),
-    "set": _commands("sadd srem spop smove"),
-    "zset": _commands("zadd zincrby zrem zremrangebyscore zremrangebyrank zpopmin zpopmax"),
-    "list": _commands("lpush rpush lpop rpop blpop brpop lset ltrim lrem linsert lmove"),
-    "stream": _commands("xadd xdel xtrim xgroup xreadgroup xack xautoclaim xclaim"),
-}
+# A test compares them with the commands of the kinds.
+READS = {redis_type: layout.reads for redis_type, layout in LAYOUTS.items()}
+WRITES = {redis_type: layout.writes for redis_type, layout in LAYOUTS.items()}
 FIELD_EXPIRY = ("hpexpire",)
 ANY_READS = _commands("exists type pttl dump memory|usage")
 ANY_WRITES = _commands("unlink pexpire pexpireat persist touch")

@@ -150,7 +150,9 @@ def _inline_links(trails: Sequence[Trail]) -> dict[str, str]:
             continue
         for way in trail.ways:
             if way.present is not False and (text := _only_text(way.step)) is not None:
-                simplicity = len(way.step.place.key._values) + (way.step.place.field is not None)
+                simplicity = len(way.step.place.key.declaration.values(way.step.place.key)) + (
+                    way.step.place.field is not None
+                )
                 places.setdefault(text, set()).add((simplicity, way.url))
     links = {}
     for text, found in places.items():
@@ -164,7 +166,7 @@ def _only_text(step: Neighbour) -> str | None:
     """What a value writes for a place: the last variable of its key, or the entry."""
     if step.place.stored_field is not None:
         return text_of(step.place.stored_field)
-    values: tuple[Any, ...] = step.place.key._values
+    values: tuple[Any, ...] = step.place.key.declaration.values(step.place.key)
     return str(values[-1]) if values else None
 
 

@@ -16,7 +16,7 @@ from keywright.errors import KeywrightError
 from keywright.explorer.atlas import Sheet, key_url, query_of, text_of
 from keywright.explorer.explorer import Explorer, explorer_of, page
 from keywright.explorer.key_reader import answers, are_there, ask
-from keywright.keyspace import Key, Map
+from keywright.keyspace import Key
 from keywright.keyspace.references import Place
 
 __all__ = ["search"]
@@ -80,14 +80,15 @@ def _candidates(explorer: Explorer, text: str) -> Iterator[tuple[Place, str]]:
 
 def _place(kind: type[Key], text: str) -> tuple[Place, str] | None:
     """What an id names in a template, and as what; None where it takes more than one id."""
-    alphabets = kind._template.alphabets
-    if kind._derived and not alphabets.keys() - kind._derived.keys():
+    alphabets = kind.declaration.template.alphabets
+    if kind.declaration.derived and not alphabets.keys() - kind.declaration.derived.keys():
         return Place(kind.of(text)), "derived from it"
     if len(alphabets) == 1:
         ((variable, alphabet),) = alphabets.items()
         return Place(kind.made(alphabet.parse(text))), f"its {variable}"
-    if not alphabets and issubclass(kind, Map):
-        return Place(kind(), kind._field.decode(text.encode())), "an entry"
+    field = kind.declaration.storage.field
+    if not alphabets and field is not None:
+        return Place(kind(), field.decode(text.encode())), "an entry"
     return None
 
 
@@ -95,7 +96,7 @@ def _sampled(explorer: Explorer, text: str) -> list[Hit]:
     """Keys of several variables that the last survey happened to keep and that have this id."""
     hits = []
     for kind, counted in explorer.surveyor.latest.counted.items():
-        if len(kind._template.variables) < 2:
+        if len(kind.declaration.template.variables) < 2:
             continue
         needle = text.encode()
         for name in counted.names:

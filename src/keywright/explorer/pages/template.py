@@ -59,10 +59,10 @@ async def template(request: Request) -> Response:
         raise HTTPException(404, "There is no such template in what is explored here.")
     asked = {
         name: text
-        for name in sheet.kind._template.variables
+        for name in sheet.kind.declaration.template.variables
         if (text := request.query_params.get(name, "").strip())
     }
-    if len(asked) == len(sheet.kind._template.variables):
+    if len(asked) == len(sheet.kind.declaration.template.variables):
         found = _outright(explorer, sheet, asked)
         if isinstance(found, Key):
             return RedirectResponse(key_url(explorer.db.context.name(found)), 303)
@@ -79,7 +79,9 @@ async def template(request: Request) -> Response:
         counted=explorer.surveyor.latest.of(sheet.kind),
         change=explorer.surveyor.change_per_minute(sheet.kind),
         asked=asked,
-        columns=sorted(sheet.kind._template.variables, key=asked.__contains__),  # what differs comes first
+        columns=sorted(
+            sheet.kind.declaration.template.variables, key=asked.__contains__
+        ),  # what differs comes first
         listing=listing,
         lines=await _lines(explorer, listing.names),
     )
@@ -111,13 +113,13 @@ async def _listing(
 async def _scanned(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str], cursor: str) -> Listing:
     """Keys by some of their variables: SCAN for a moment, from where the last page stopped."""
     node, place = (_number(part) for part in (cursor.partition("-")[0], cursor.partition("-")[2]))
-    alphabets = sheet.kind._template.alphabets
+    alphabets = sheet.kind.declaration.template.alphabets
     try:
         values = {name: alphabets[name].parse(text) for name, text in asked.items()}
     except ValueError as error:
         return Listing([], "", trouble=f"No key is named so: {error}.")
-    lead = explorer.db.context.prefixes[sheet.kind._space]
-    pattern = escaped(lead) + sheet.kind._template.glob(values)
+    lead = explorer.db.context.prefixes[sheet.kind.declaration.space]
+    pattern = escaped(lead) + sheet.kind.declaration.template.glob(values)
     until = time.monotonic() + SCAN_SECONDS
     names: list[bytes] = []
     count = FEWEST

@@ -92,6 +92,21 @@ def members_are(key: Key, members: Iterable[bytes]) -> Check:
     return Check(key, "members", tuple(members))
 
 
+def score_equals(key: Key, member: bytes, score: bytes | None) -> Check:
+    """The sorted set has the member with this score, written as ZSCORE replies, or does not have it."""
+    return Check(key, "no-score", (member,)) if score is None else Check(key, "score", (member, score))
+
+
+def items_are(key: Key, item: bytes, count: int) -> Check:
+    """The list holds the item so many times."""
+    return Check(key, "items", (item, count))
+
+
+def entry_exists(key: Key, entry: bytes, *, present: bool = True) -> Check:
+    """The stream has the entry of this id, or does not have it."""
+    return Check(key, "entry" if present else "no-entry", (entry,))
+
+
 def hash_is(key: Key, members: Mapping[bytes, bytes]) -> Check:
     """The hash holds exactly these members."""
     return Check(key, "hash", tuple(x for pair in members.items() for x in pair))

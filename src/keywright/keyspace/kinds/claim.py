@@ -15,6 +15,7 @@ from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.value import GET, SET, Expiring
+from keywright.keyspace.storage import StringStorage
 
 if TYPE_CHECKING:
     pass
@@ -38,6 +39,7 @@ class Claim(Key):
 
     redis_type: ClassVar[str] = "string"
     kind: ClassVar[str] = "claim"
+    _storage = StringStorage
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:

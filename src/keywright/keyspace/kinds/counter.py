@@ -12,6 +12,7 @@ from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.encoders import encoder, optional
 from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
+from keywright.keyspace.storage import StringStorage
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 ADD = Operation("add", b"INCRBY", Effect.ONCE)
@@ -22,6 +23,7 @@ class Counter(Key):
 
     redis_type: ClassVar[str] = "string"
     kind: ClassVar[str] = "counter"
+    _storage = StringStorage
     _codec: ClassVar[Codec[int]]
     _encode: ClassVar[Unbound]
 

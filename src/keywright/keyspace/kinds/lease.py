@@ -14,6 +14,7 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.encoders import optional
 from keywright.keyspace.kinds.value import GET
+from keywright.keyspace.storage import StringStorage
 
 
 class Lease(Key):
@@ -26,6 +27,7 @@ class Lease(Key):
 
     redis_type: ClassVar[str] = "string"
     kind: ClassVar[str] = "lease"
+    _storage = StringStorage
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:

@@ -12,6 +12,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import each, encoder, optional
 from keywright.keyspace.kinds.several import Moving
+from keywright.keyspace.storage import ItemStorage
 from keywright.keyspace.wires import Effect, Operation
 
 M = TypeVar("M")
@@ -36,6 +37,7 @@ class List(Key, Generic[M]):
 
     redis_type: ClassVar[str] = "list"
     kind: ClassVar[str] = "list"
+    _storage = ItemStorage
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
     _decode: ClassVar[Unbound]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar
 
 from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
@@ -11,6 +12,8 @@ from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired
+from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.storage import Part, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 F = TypeVar("F")
@@ -32,11 +35,52 @@ ADD = Operation("add", b"HINCRBY", Effect.ONCE)
 EXPIRE = Operation("expire_field", b"HPEXPIRE", Effect.REPEATABLE)
 
 
+class MapStorage(Storage):
+    """Fields with values; each field names its entry."""
+
+    divisible = True
+    item: Codec[Any]
+    field: Codec[Any]
+
+    def __init__(self, kind: type[Map[Any, Any]]) -> None:
+        super().__init__(kind)
+        self.field, self.item = kind._field, kind._value
+
+    def verify(self, stored: Sequence[Any]) -> bool:
+        flat = list(chain.from_iterable(stored))
+        self.field.decode_many(flat[::2])
+        self.item.decode_many(flat[1::2])
+        return True
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        fields, values = self.field.decode_many(stored[::2]), self.item.decode_many(stored[1::2])
+        return dict(zip(fields, values, strict=True))
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        for field, value in pairs(stored):
+            yield StoredEntry((Part(self.field, field, field), Part(self.item, value, field)), tuple, tuple)
+
+    def joined(self, values: list[Any]) -> Any:
+        return dict(values)
+
+    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
+        encode = self.kind.declaration.encode_field
+        return ((encode(field), {field: each}) for field, each in value.items())
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        bad = refused(self.item)
+        if bad is not None:
+            return self.layout.addition(self.field.encode(self.field.samples[0]), bad)
+        bad = refused(self.field)
+        return None if bad is None else self.layout.addition(bad, b"value")
+
+
 class Map(Key, Generic[F, V]):
     """A hash from ids of type F to values of type V. An expiry covers the whole map."""
 
     redis_type: ClassVar[str] = "hash"
     kind: ClassVar[str] = "map"
+    _storage = MapStorage
     _field: ClassVar[Codec[Any]]
     _value: ClassVar[Codec[Any]]
     _encode_field: ClassVar[Unbound]

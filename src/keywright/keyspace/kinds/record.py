@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
@@ -14,7 +14,9 @@ from keywright.keyspace.composition import atomic, gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Shape, Union
 from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.storage import Storage, StoredEntry, member_entry
 from keywright.keyspace.versions.codecs import members_recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -31,6 +33,59 @@ DROP = Operation("drop", b"HDEL", Effect.REPEATABLE)
 ADD = Operation("add", b"HINCRBY", Effect.ONCE)
 
 
+class RecordStorage(Storage):
+    """Members that make one value together."""
+
+    whole = True
+    fields: FieldSet[Any]
+
+    def __init__(self, kind: type[Record[Any]]) -> None:
+        super().__init__(kind)
+        self.fields = kind._fields
+        self._by_prefix = kind._by_prefix
+
+    @property
+    def by_name(self) -> bool:
+        return self._by_prefix is not None
+
+    @property
+    def shapes(self) -> list[tuple[Shape[Any], str]]:
+        if self._by_prefix is None:
+            return super().shapes
+        variable, by_prefix = self._by_prefix
+        return [(shape, f"`<{variable}>` begins with `{prefix}`") for prefix, shape in by_prefix.items()]
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        return self._fields_of(key).read(_by_member(stored))
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        yield member_entry(self._fields_of(key), _by_member(stored))
+
+    def joined(self, values: list[Any]) -> Any:
+        return values[0]
+
+    def listed(self, values: list[Any]) -> Any:
+        return values[0]
+
+    def required(self, key: Key) -> list[bytes]:
+        fields = self._fields_of(key)
+        # Without the member that tells the shapes of a union apart there is none to be incomplete.
+        return [m.stored for m in fields.members if m.required] if isinstance(fields, Shape) else []
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        for member in self._fields_of(key).members:
+            bad = None if member.codec.sealed else refused(member.codec)
+            if bad is not None:
+                return self.layout.addition(member.stored, bad)
+        return None
+
+    def _fields_of(self, key: Key | None) -> FieldSet[Any]:
+        if self._by_prefix is None or key is None:
+            return self.fields
+        assert isinstance(key, Record)
+        return key._own_fields()
+
+
 class Record(Key, Generic[S]):
     """A hash whose fields are the members of the struct or dataclass S, or of a union of them.
 
@@ -41,6 +96,7 @@ class Record(Key, Generic[S]):
 
     redis_type: ClassVar[str] = "hash"
     kind: ClassVar[str] = "record"
+    _storage = RecordStorage
     _fields: ClassVar[FieldSet[Any]]
     _by_prefix: ClassVar[tuple[str, dict[str, Shape[Any]]] | None] = None
     _upgrades: ClassVar[tuple[Upgrade, ...]] = ()
@@ -201,6 +257,10 @@ def _recoding(cls: type[Record[Any]], formerly: Mapping[str, object]) -> Upgrade
     if unknown:
         raise DeclarationError(cls.__name__, f"formerly names no member: {unknown[0]!r}", "Name one.")
     return members_recoded({members[attribute]: codec_of(hint) for attribute, hint in formerly.items()})
+
+
+def _by_member(stored: Any) -> Mapping[bytes, bytes]:
+    return stored if isinstance(stored, Mapping) else dict(pairs(stored))
 
 
 def _flat(members: dict[bytes, bytes]) -> tuple[bytes, ...]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Generic, TypeVar
 
-from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, nothing
+from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, as_is, nothing
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, many_encoder, optional, unique
 from keywright.keyspace.kinds.several import Moving, Several
+from keywright.keyspace.storage import ItemStorage
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
@@ -30,11 +31,25 @@ DIFFERENCE = Operation("difference", b"SDIFF", Effect.READ)
 MOVE = Operation("move", b"SMOVE", Effect.ONCE)
 
 
+class SetStorage(ItemStorage):
+    """Members in no order; each names itself."""
+
+    divisible = True
+
+    def listed(self, values: list[Any]) -> Any:
+        return _ordered(values)
+
+    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
+        encode = self.kind.declaration.encode
+        return ((encode(member), [member]) for member in value)
+
+
 class Set(Key, Generic[M]):
     """An unordered set of distinct members."""
 
     redis_type: ClassVar[str] = "set"
     kind: ClassVar[str] = "set"
+    _storage = SetStorage
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
     _encode_many: ClassVar[Unbound]
@@ -122,3 +137,14 @@ class Set(Key, Generic[M]):
     def move(self, member: M, to: Set[M]) -> Call[bool]:
         """Move a member to another set of the same slot, in one command; whether it was here."""
         return Moving(MOVE, self, (self._encode(member),), bool, (to,))
+
+
+def _ordered(members: list[Any]) -> list[Any]:
+    """Return members by value if values have an order, else by how they print; the server has none."""
+    by: Callable[[Any], Any]
+    for by in (as_is, repr):
+        try:
+            return sorted(members, key=by)
+        except TypeError:
+            continue
+    return members

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
@@ -12,6 +14,8 @@ from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder
+from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.storage import Part, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
@@ -98,11 +102,68 @@ SCORES_BY_TYPE: dict[object, Score[Any]] = {
 }
 
 
+class ScoreCodec(Codec[Any]):
+    """A score as the server prints it."""
+
+    python_type = float
+    samples = (0.0, 1.0)
+
+    def __init__(self, score: Score[Any]) -> None:
+        self.score = score
+        self.expected = score.meaning
+
+    def encode(self, value: Any) -> bytes:
+        return str(self.score.write(value)).encode()
+
+    def decode(self, data: bytes) -> Any:
+        return self.score.read(float(data))
+
+
+class SortedSetStorage(Storage):
+    """Members with scores; each member names its entry."""
+
+    divisible = True
+    item: Codec[Any]
+
+    def __init__(self, kind: type[SortedSet[Any, Any]]) -> None:
+        super().__init__(kind)
+        self.item = kind._codec
+        self.score = ScoreCodec(kind._score)
+
+    @property
+    def score_meaning(self) -> str:
+        return self.score.expected
+
+    def verify(self, stored: Sequence[Any]) -> bool:
+        flat = list(chain.from_iterable(stored))
+        self.item.decode_many(flat[::2])
+        deque(map(self.score.decode, flat[1::2]), maxlen=0)
+        return True
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        members = self.item.decode_many(stored[::2])
+        return list(zip(members, map(self.score.decode, stored[1::2]), strict=True))
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        for member, score in pairs(stored):
+            parts = Part(self.item, member, member), Part(self.score, score, member, " as score")
+            yield StoredEntry(parts, tuple, tuple)
+
+    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
+        encode = self.kind.declaration.encode
+        return ((encode(pair[0]), [pair]) for pair in value)
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        bad = refused(self.item)
+        return None if bad is None else self.layout.addition(bad)
+
+
 class SortedSet(Key, Generic[M, S]):
     """Distinct members with a score: a float, an int, or a datetime (kept as epoch milliseconds)."""
 
     redis_type: ClassVar[str] = "zset"
     kind: ClassVar[str] = "sorted set"
+    _storage = SortedSetStorage
     _codec: ClassVar[Codec[Any]]
     _score: ClassVar[Score[Any]]
     _encode: ClassVar[Unbound]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from keywright.errors import ValueRefusedError
@@ -12,6 +13,8 @@ from keywright.keyspace.codecs import Codec
 from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.kinds.encoders import each
+from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.storage import Storage, StoredEntry, member_entry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 E = TypeVar("E")
@@ -67,11 +70,36 @@ class Group(NamedTuple):
     lag: int | None
 
 
+class StreamStorage(Storage):
+    """Entries of members; the id names an entry."""
+
+    fields: FieldSet[Any]
+
+    def __init__(self, kind: type[Stream[Any]]) -> None:
+        super().__init__(kind)
+        self.fields = kind._fields
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        return [Entry(identity.decode(), self.fields.unflatten(flat)) for identity, flat in stored]
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        for identity, flat in stored:
+            wrap = partial(Entry, identity.decode())
+            yield member_entry(self.fields, dict(pairs(flat)), identity, wrap)
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        members = [(member.stored, refused(member.codec) or b"") for member in self.fields.members]
+        if not any(bad for _, bad in members):
+            return None
+        return self.layout.addition(*(part for pair in members for part in pair))
+
+
 class Stream(Key, Generic[E]):
     """A log of entries whose fields are those of the struct or dataclass E."""
 
     redis_type: ClassVar[str] = "stream"
     kind: ClassVar[str] = "stream"
+    _storage = StreamStorage
     _fields: ClassVar[FieldSet[Any]]
 
     @classmethod

@@ -16,6 +16,7 @@ from keywright.keyspace.kinds.encoders import encoder, many_encoder, optional
 from keywright.keyspace.kinds.merge import kinds_of, mset, read_together, write_together
 from keywright.keyspace.kinds.unset import UNSET, Unset
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.storage import StringStorage
 from keywright.keyspace.versions.codecs import recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
@@ -43,6 +44,7 @@ class Value(Key, Generic[T]):
 
     redis_type: ClassVar[str] = "string"
     kind: ClassVar[str] = "value"
+    _storage = StringStorage
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
     _encode_many: ClassVar[Unbound]

@@ -42,6 +42,13 @@ local holds = {
     end
     return true
   end,
+  ['score'] = function(key, a) return redis.call('ZSCORE', key, a[1]) == a[2] end,
+  ['no-score'] = function(key, a) return not redis.call('ZSCORE', key, a[1]) end,
+  ['items'] = function(key, a)
+    return #redis.call('LPOS', key, a[1], 'COUNT', 0) == tonumber(a[2])
+  end,
+  ['entry'] = function(key, a) return #redis.call('XRANGE', key, a[1], a[1]) == 1 end,
+  ['no-entry'] = function(key, a) return #redis.call('XRANGE', key, a[1], a[1]) == 0 end,
   ['fits'] = function(key, a)
     local found = redis.call('TYPE', key).ok
     return found == 'none' or found == a[1]

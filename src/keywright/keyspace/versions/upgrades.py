@@ -15,6 +15,9 @@ from keywright.keyspace.codecs import Codec, Unopened
 from keywright.keyspace.commits.checks import Check, absent, equals, hash_is
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
+from keywright.keyspace.layouts import stored_read
+from keywright.keyspace.storage import Storage
+from keywright.keyspace.versions.recognition import older_shape
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
@@ -24,10 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ATTEMPTS = 8
 
-RAW = {
-    "string": Operation("get", b"GET", Effect.READ),
-    "hash": Operation("get", b"HGETALL", Effect.READ),
-}
 SET_KEEPING = Operation("upgrade", b"SET", Effect.REPEATABLE)
 HSET = Operation("upgrade", b"HSET", Effect.REPEATABLE)
 HDEL = Operation("upgrade", b"HDEL", Effect.REPEATABLE)
@@ -67,7 +66,7 @@ def upgraded(key: Key, read: Command[T | None], upgrades: tuple[Upgrade, ...]) -
         # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
         stored, value = yield gather(_raw(key), read.attempt())
         opened = _opened(key, stored, context)
-        upgrade = next((u for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
+        upgrade = older_shape(upgrades, opened)
         if upgrade is None and stored is None:
             moved = yield from _move(key, upgrades, context)
             if moved is None:
@@ -89,20 +88,20 @@ def older_version(key: Key) -> Steps[str | None]:
     """Return the older version of a stored key if an upgrade in place applies to it. Change nothing."""
     context = yield bound_context()
     opened = _opened(key, (yield _raw(key)), context)
-    upgrades: tuple[Upgrade, ...] = getattr(key, "_upgrades", ())
-    return next((u.version for u in upgrades if not u.moved_from and opened and u.applies(opened)), None)
+    upgrade = older_shape(key.declaration.upgrades, opened)
+    return None if upgrade is None else upgrade.version
 
 
 @procedure
 def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Steps[bool]:
     """Upgrade a key without renewing a sliding expiry. Return whether anything was old."""
-    chosen: tuple[Upgrade, ...] = getattr(key, "_upgrades", ()) if upgrades is None else upgrades
+    chosen = key.declaration.upgrades if upgrades is None else upgrades
     context = yield bound_context()
     changed = False
     for _ in range(ATTEMPTS):
         stored = yield _raw(key)
         opened = _opened(key, stored, context)
-        upgrade = next((u for u in chosen if not u.moved_from and opened and u.applies(opened)), None)
+        upgrade = older_shape(chosen, opened)
         if upgrade is not None:
             changed = (yield from _reshape(key, upgrade, stored, opened, context)) or changed
             continue
@@ -167,15 +166,6 @@ def _converted(
         raise StoredDataError(context.name(key), key._template.source, expected, found) from error
 
 
-class _Raw(Command[T]):
-    """A read of the stored bytes, with seals unopened: a check compares with them."""
-
-    def read(self, reply: Reply, context: Context) -> T:
-        if isinstance(reply, KeywrightError):
-            raise reply
-        return self.decode(reply)
-
-
 def _opened(key: Key, stored: Any, context: Context) -> Any:
     """Return stored bytes with seals opened, as `applies` and `convert` get them."""
     if not key._sealed or stored is None:
@@ -197,7 +187,14 @@ def _sound(key: Key, opened: Any, context: Context) -> Any:
 
 
 def _raw(key: Key) -> Command[Stored | None]:
-    return _Raw(RAW[key.redis_type], key, (), _pairs if key.redis_type == "hash" else _bytes)
+    """Read the stored form with its seals closed: a check compares with it."""
+    storage = key.declaration.storage
+    return stored_read(key, storage.layout.everything, "get", lambda reply: _form(storage, reply))
+
+
+def _form(storage: Storage, reply: Reply) -> Stored | None:
+    form: Stored | None = None if reply is None or reply == [] else storage.form(reply)
+    return form
 
 
 def _unchanged(key: Key, stored: Stored) -> Check:
@@ -220,11 +217,6 @@ def _rewrites(key: Any, stored: Stored, value: Any) -> list[Command[Any]]:
     if obsolete:
         writes.append(Command(HDEL, key, tuple(obsolete), _bytes))
     return writes
-
-
-def _pairs(reply: Reply) -> dict[bytes, bytes] | None:
-    flat = iter(reply)
-    return dict(zip(flat, flat, strict=True)) or None
 
 
 def _bytes(reply: Reply) -> Any:

@@ -16,6 +16,7 @@ from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeT
 from keywright.keyspace.commits.journal import journal
 from keywright.keyspace.key import Key
 from keywright.keyspace.template import Template
+from keywright.keyspace.versions.recognition import FormerPlace, former_places
 
 __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 
@@ -29,7 +30,7 @@ class Known:
         self.kind = kind
         self.lead = lead
         self.ours = ours
-        template = self.template = kind._template
+        template = self.template = kind.declaration.template
         whole = _pattern(lead, template, capturing=True)
         self._match = re.compile(whole).fullmatch
         self._doubtful = [
@@ -84,11 +85,10 @@ class Known:
 
 
 class Older(NamedTuple):
-    """A template that upgrades move keys away from, and the class they move to."""
+    """A former template, bound, and how keys come from there."""
 
     known: Known
-    successor: type[Key]
-    version: str
+    place: FormerPlace
 
 
 class Matcher:
@@ -197,20 +197,13 @@ class Matcher:
 
     def successor(self, older: Older, name: bytes) -> bytes | None:
         """The name under which a key in an older place belongs; None where it cannot be told from it."""
-        old = older.known.key(name)
-        if older.known.kind in older.successor._former:
-            return self.context.name(older.successor.made(old._values))
-        variables = {variable: getattr(old, variable) for variable in type(old)._template.variables}
-        if variables.keys() != set(older.successor._template.variables):
-            return None
-        key = older.successor(**variables)
-        moves = [upgrade.moved_from for upgrade in older.successor._upgrades if upgrade.moved_from]  # type: ignore[attr-defined]  # it has upgrades, or it were no successor
-        return self.context.name(key) if any(move(key) == old for move in moves) else None
+        key = older.place.present_key(older.known.key(name))
+        return None if key is None else self.context.name(key)
 
     def other_version(self, name: bytes) -> tuple[Known, str] | None:
         """The template and version of an unknown name that differs from a known one in its version only."""
         for known in self._versions:
-            prefix = self._prefix(known.kind._space)
+            prefix = self._prefix(known.kind.declaration.space)
             if not name.startswith(prefix):
                 continue
             version, colon, rest = name[len(prefix) :].partition(b":")
@@ -228,8 +221,9 @@ class Matcher:
         return f"{prefix}:".encode() if prefix else b""
 
     def _version(self, known: Known) -> str | None:
-        binding = self.context.bindings.get(known.kind._space)
-        return known.kind._space.version if binding is None else binding.version
+        space = known.kind.declaration.space
+        binding = self.context.bindings.get(space)
+        return space.version if binding is None else binding.version
 
 
 def _pattern(lead: bytes, template: Template, *, capturing: bool) -> str:
@@ -251,18 +245,9 @@ def _surely_in_range(alphabet: Any, texts: list[str]) -> bool:
 
 def _older_places(known: Iterable[Known], context: Context) -> Iterator[Older]:
     for each in known:
-        for former in each.kind._former:
-            yield Older(Known(former, each.lead, ours=False), each.kind, former._template.source)
-        for upgrade in getattr(each.kind, "_upgrades", ()):
-            if upgrade.moved_from is not None:
-                old = type(upgrade.moved_from(_sample(each.kind)))
-                yield Older(Known(old, context.prefixes[old._space], ours=False), each.kind, upgrade.version)
-
-
-def _sample(kind: type[Key]) -> Key:
-    """Some key of a class; only its class matters."""
-    template: Template = kind._template
-    return kind(**{name: alphabet.samples[0] for name, alphabet in template.alphabets.items()})
+        for place in former_places(each.kind):
+            lead = context.prefixes[place.former.declaration.space]
+            yield Older(Known(place.former, lead, ours=False), place)
 
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,23}")

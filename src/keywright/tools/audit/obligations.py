@@ -8,10 +8,14 @@ writer changes between two reads is not taken for a fault.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from operator import eq
 from typing import Any, NamedTuple
 
-from keywright.keyspace import Context, Keyspace, Map, Set, SortedSet
+from keywright.errors import KeywrightError
+from keywright.keyspace import Context, Keyspace
 from keywright.keyspace.key import Key
+from keywright.keyspace.layouts import Ask
 from keywright.keyspace.references import Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.wires import Wire
@@ -20,17 +24,17 @@ from keywright.tools.audit.page_reader import on_name
 
 __all__ = ["Obligation", "Obligations", "Question"]
 
-ANYTHING = object()
+EXISTS = Ask(b"EXISTS")
 
 
 class Question(NamedTuple):
-    """One reading command and the answer that is expected."""
+    """One reading command, and whether a reply is as expected; that of a key of another type never is."""
 
     wire: Wire
-    expected: Any
+    expected: Callable[[Any], bool]
 
     def holds(self, reply: Any) -> bool:
-        return reply is not None if self.expected is ANYTHING else bool(reply == self.expected)
+        return not isinstance(reply, KeywrightError) and self.expected(reply)
 
 
 class Obligation(NamedTuple):
@@ -103,7 +107,7 @@ class Obligations:
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             other = inverse(value)
             yield self._made(
-                code, link, key, self._has(other, key._values[0]), self._is(key, value), other=other
+                code, link, key, self._has(other, _identity(key)), self._is(key, value), other=other
             )
 
         return raised
@@ -113,11 +117,9 @@ class Obligations:
 
         def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
             for member in members:
-                other = forward(member)
-                question = self._is(other, key._values[0])
-                yield self._made(
-                    "KW403", link, key, question, self._has(key, member), key._encode(member), other
-                )
+                other, stored = forward(member), _stored(key, member)
+                question = self._is(other, _identity(key))
+                yield self._made("KW403", link, key, question, self._within(key, stored), stored, other)
 
         return raised
 
@@ -127,7 +129,7 @@ class Obligations:
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             other = there(value)
             yield self._made(
-                code, link, key, self._is(other, key._values[0]), self._is(key, value), other=other
+                code, link, key, self._is(other, _identity(key)), self._is(key, value), other=other
             )
 
         return raised
@@ -137,11 +139,9 @@ class Obligations:
 
         def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
             for member in members:
-                other = there(member)
-                question = self._has(other, key._values[0])
-                yield self._made(
-                    code, link, key, question, self._has(key, member), key._encode(member), other
-                )
+                other, stored = there(member), _stored(key, member)
+                question = self._has(other, _identity(key))
+                yield self._made(code, link, key, question, self._within(key, stored), stored, other)
 
         return raised
 
@@ -151,7 +151,7 @@ class Obligations:
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             other = index()
             yield self._made(
-                "KW405", link, key, self._has(other, key._values[0]), self._exists(key), other=other
+                "KW405", link, key, self._has(other, _identity(key)), self._exists(key), other=other
             )
 
         return raised
@@ -161,16 +161,9 @@ class Obligations:
 
         def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
             for member in members:
-                other = of(member)
-                yield self._made(
-                    "KW404",
-                    link,
-                    key,
-                    self._exists(other),
-                    self._has(key, member),
-                    key._encode(member),
-                    other,
-                )
+                other, stored = of(member), _stored(key, member)
+                question = self._exists(other)
+                yield self._made("KW404", link, key, question, self._within(key, stored), stored, other)
 
         return raised
 
@@ -202,7 +195,7 @@ class Obligations:
     ) -> Obligation:
         finding = Finding(
             code,
-            type(key)._template.source,
+            key.declaration.template.source,
             self.context.name(key),
             reason or f"{link.name}: {_REASONS[code].format(other=type(other).__name__)}",
             member=member,
@@ -213,22 +206,21 @@ class Obligations:
         return Obligation(question, premise, finding)
 
     def _exists(self, key: Key) -> Question:
-        return self._question(b"EXISTS", key, expected=1)
+        return self._question(EXISTS, key, bool)
 
-    def _has(self, key: Any, member: Any) -> Question:
-        return self._within(key, key._encode(member))
+    def _has(self, key: Key, member: Any) -> Question:
+        return self._within(key, _stored(key, member))
 
-    def _within(self, key: Any, field: bytes) -> Question:
-        if key.redis_type == "zset":
-            return self._question(b"ZSCORE", key, field, expected=ANYTHING)
-        verb = b"HEXISTS" if key.redis_type == "hash" else b"SISMEMBER"
-        return self._question(verb, key, field, expected=1)
+    def _within(self, key: Key, entry: bytes) -> Question:
+        layout = key.declaration.storage.layout
+        return self._question(layout.presence(entry), key, layout.is_present)
 
-    def _is(self, key: Any, value: Any) -> Question:
-        return self._question(b"GET", key, expected=key._encode(value))
+    def _is(self, key: Key, value: Any) -> Question:
+        stored = key.declaration.encode(value)
+        return self._question(key.declaration.storage.layout.everything, key, partial(eq, stored))
 
-    def _question(self, verb: bytes, key: Key, *operands: bytes, expected: Any) -> Question:
-        return Question(on_name(verb, self.context.name(key), *operands, source=type(key)), expected)
+    def _question(self, ask: Ask, key: Key, expected: Callable[[Any], bool]) -> Question:
+        return Question(on_name(ask, self.context.name(key), type(key)), expected)
 
 
 _REASONS = {
@@ -244,15 +236,21 @@ def _parts(key: Any, value: Any, reference: Reference) -> Iterator[tuple[bytes |
 
     What is mentioned whatever the entries are is the key's own mention, and no entry's.
     """
-    if not isinstance(key, Map | SortedSet | Set):
+    storage = key.declaration.storage
+    if not storage.divisible:
         yield None, value
         return
-    nothing: Any = {} if isinstance(key, Map) else []
+    nothing = storage.joined([])
     if next(reference.places(key, nothing), None) is not None:
         yield None, nothing
-    elif isinstance(key, Map):
-        yield from ((key._encode_field(field), {field: each}) for field, each in value.items())
-    elif isinstance(key, SortedSet):
-        yield from ((key._encode(pair[0]), [pair]) for pair in value)
     else:
-        yield from ((key._encode(member), [member]) for member in value)
+        yield from storage.divided(value)
+
+
+def _identity(key: Key) -> Any:
+    """The only variable of a key that is related."""
+    return key.declaration.values(key)[0]
+
+
+def _stored(key: Key, member: Any) -> bytes:
+    return key.declaration.encode(member)

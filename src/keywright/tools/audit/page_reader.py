@@ -9,49 +9,21 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import chain
-from typing import Any, NamedTuple
 
 from keywright.errors import KeywrightError, WrongTypeError
 from keywright.keyspace.key import Key
-from keywright.keyspace.wires import Arguments, Effect, Operation, Reply, Wire
+from keywright.keyspace.layouts import Ask
+from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 from keywright.tools.audit.value_checks import Checker
 
-__all__ = [
-    "ENTRIES",
-    "EVERY",
-    "MOST_BYTES",
-    "Page",
-    "Reading",
-    "all_there_is",
-    "first_page",
-    "next_page",
-    "on_name",
-    "told",
-]
+__all__ = ["EVERY", "MEMORY", "MOST_BYTES", "TTL", "Reading", "on_name", "told"]
 
 EVERY = 16
-ENTRIES = 512
 TOGETHER = 128
 MOST_BYTES = 1 << 20  # of a string that is read whole; a larger one is measured, not read
 
-_FIRST: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
-    "hash": (b"HSCAN", (b"0", b"COUNT", b"512")),
-    "set": (b"SSCAN", (b"0", b"COUNT", b"512")),
-    "zset": (b"ZSCAN", (b"0", b"COUNT", b"512")),
-    "list": (b"LRANGE", (b"0", b"511")),
-    "stream": (b"XRANGE", (b"-", b"+", b"COUNT", b"512")),
-    "string": (b"GET", ()),
-}
 TTL = Operation("ttl", b"PTTL", Effect.READ)
 MEMORY = Operation("memory", b"MEMORY", Effect.READ)
-READ = Operation("read page", b"", Effect.READ)
-
-
-class Page(NamedTuple):
-    """What was read of one collection: its entries, and how to go on (None at the end)."""
-
-    entries: Any
-    more: int | bytes | None
 
 
 class Reading:
@@ -75,12 +47,14 @@ class Reading:
         wires = [Wire((b"PTTL", name), name, TTL, kind) for name in _at(names, self.timed)]
         wires += [Wire((b"MEMORY", b"USAGE", name), name, MEMORY, kind) for name in _at(names, self.measured)]
         if self._together:
+            operation = _operation(b"MGET")
             for start in range(0, len(names), TOGETHER):
                 part = names[start : start + TOGETHER]
-                wires.append(Wire((b"MGET", *part), part[0], READ, kind))
+                wires.append(Wire((b"MGET", *part), part[0], operation, kind))
         else:
-            verb, rest = _FIRST[kind.redis_type]
-            wires += [Wire((verb, name, *rest), name, READ, kind) for name in names]
+            verb, operands = self.checker.storage.layout.first_page()
+            operation = _operation(verb)
+            wires += [Wire((verb, name, *operands), name, operation, kind) for name in names]
         return wires
 
     def take(self, replies: list[Reply], start: int) -> int:
@@ -95,12 +69,13 @@ class Reading:
         return after
 
 
-def _at(names: list[bytes], places: range) -> list[bytes]:
-    return names[places.start :: places.step]
+def on_name(ask: Ask, name: bytes, source: type[Key] | None) -> Wire:
+    """Return a reading command on a name; observers see its verb."""
+    return Wire(ask.on(name), name, _operation(ask.verb), source)
 
 
 def told(replies: list[Reply]) -> list[Reply]:
-    """The replies, WrongTypeError among them where a key is of another type.
+    """Return the replies, WrongTypeError among them where a key is of another type.
 
     Raise the first other error, such as that of a user without the right: what was not read must not pass
     for sound.
@@ -112,45 +87,10 @@ def told(replies: list[Reply]) -> list[Reply]:
     return replies
 
 
-def on_name(verb: bytes, name: bytes, *operands: bytes | int, source: type[Key] | None = None) -> Wire:
-    """A reading command on a name; observers see its verb."""
-    return Wire((verb, name, *operands), name, _operation(verb), source)
-
-
 @cache
 def _operation(verb: bytes) -> Operation:
     return Operation(verb.decode().lower(), verb, Effect.READ)
 
 
-def first_page(redis_type: str, reply: Reply) -> Page:
-    """The reply to a reading command as entries and how to go on."""
-    if redis_type in ("hash", "set", "zset"):
-        cursor = int(reply[0])
-        return Page(reply[1], cursor or None)
-    if redis_type == "list":
-        return Page(reply, ENTRIES if len(reply) == ENTRIES else None)
-    if redis_type == "stream":
-        return Page(reply, reply[-1][0] if len(reply) == ENTRIES else None)
-    return Page(reply, None)
-
-
-def all_there_is(redis_type: str, replies: list[Reply]) -> list[Any] | None:
-    """The entries of many collections, None unless each was read whole by its first page."""
-    if redis_type in ("list", "stream"):
-        return None if ENTRIES in set(map(len, replies)) else replies
-    if [cursor for cursor, _ in replies].count(b"0") < len(replies):
-        return None
-    return [entries for _, entries in replies]
-
-
-def next_page(kind: type[Key], name: bytes, more: int | bytes) -> Wire:
-    """The command that reads on."""
-    if kind.redis_type == "list":
-        assert isinstance(more, int)
-        arguments: Arguments = (b"LRANGE", name, more, more + ENTRIES - 1)
-    elif kind.redis_type == "stream":
-        assert isinstance(more, bytes)
-        arguments = (b"XRANGE", name, b"(" + more, b"+", b"COUNT", ENTRIES)
-    else:
-        arguments = (_FIRST[kind.redis_type][0], name, more, b"COUNT", ENTRIES)
-    return Wire(arguments, name, READ, kind)
+def _at(names: list[bytes], places: range) -> list[bytes]:
+    return names[places.start :: places.step]

@@ -11,21 +11,13 @@ from keywright.engine.node_calls import Batch
 from keywright.engine.nodes import At, NodeReader
 from keywright.keyspace import Key, Keyspace
 from keywright.keyspace.kinds.unset import UNSET
+from keywright.keyspace.layouts import Ask, Page
 from keywright.keyspace.wires import Reply, Wire
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.invariants import Examined, Invariants
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
 from keywright.tools.audit.obligations import Obligation, Obligations
-from keywright.tools.audit.page_reader import (
-    MOST_BYTES,
-    Page,
-    Reading,
-    all_there_is,
-    first_page,
-    next_page,
-    on_name,
-    told,
-)
+from keywright.tools.audit.page_reader import MOST_BYTES, Reading, on_name, told
 from keywright.tools.audit.tally import Measure, Tally
 from keywright.tools.audit.value_checks import Checker, Problem
 
@@ -34,6 +26,8 @@ __all__ = ["Judge"]
 CAREFUL_BYTES = 1 << 16
 BATCH_BYTES = 4 << 20
 MOST_RAISED = 4_000
+LENGTH = Ask(b"STRLEN")
+TYPE = Ask(b"TYPE")
 Choose = Callable[[list[bytes]], list[bytes]]
 
 
@@ -93,11 +87,11 @@ class Judge:
     def _unknown(self, name: bytes, tally: Tally) -> Iterator[Finding]:
         older = self.matcher.old_place(name)
         if older is not None:
-            reason = f"in the place of {older.version!r}; it belongs under {older.successor._template.source}"
-            successor = self.matcher.successor(older, name)
-            yield Finding(
-                "KW102", older.known.template.source, name, reason, other=successor, link=older.version
-            )
+            place, successor = older.place, self.matcher.successor(older, name)
+            present = place.present.declaration.template.source
+            reason = f"in the place of {place.version!r}; it belongs under {present}"
+            former = older.known.template.source
+            yield Finding("KW102", former, name, reason, other=successor, link=place.version)
             return
         version = self.matcher.other_version(name)
         if version is not None:
@@ -127,7 +121,7 @@ class Judge:
         largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
         if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
             return [(Reading(checker, names, turn, together=together), known)]
-        wires = [on_name(b"STRLEN", name, source=known.kind) for name in names]
+        wires = [on_name(LENGTH, name, known.kind) for name in names]
         small, large = _by_length(names, told(await self.ask(wires, node)))
         for name, length in large:
             measure.add_sizes([len(name) + length], [name])
@@ -195,35 +189,33 @@ class _Bench:
 
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         """The value of one key, all of its pages judged."""
-        page = first_page(known.kind.redis_type, stored)
+        storage = checker.storage
+        page = storage.layout.page(stored)
         if page.more is None:
-            return await self._checked(known, checker, name, page.entries)
-        if not checker.whole:
+            return await self._checked(known, checker, name, page.stored)
+        if not storage.whole:
             async for part in self._pages(known, name, page):
-                await self._checked(known, checker, name, part.entries)
+                await self._checked(known, checker, name, part.stored)
             return UNSET
         entries, last = list[Any](), page
         async for last in self._pages(known, name, page):
-            entries += last.entries
+            entries += last.stored
         return await self._checked(known, checker, name, entries) if last.more is None else UNSET
 
     async def _pages(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Page]:
         """A first page and those after it, until it is all or the most that is read of one key."""
-        kind, read = known.kind.redis_type, len(page.entries)
+        layout, read = known.kind.declaration.storage.layout, len(page.stored)
         yield page
         while page.more is not None:
             if read >= self._judge.entries:
                 self._tally.truncated += 1
                 return
-            following = next_page(known.kind, name, page.more)
+            following = on_name(layout.next_page(page.more), name, known.kind)
             reply = told(await self._judge.ask([following], self._node))[0]
             if isinstance(reply, Exception):
                 return
-            after = first_page(kind, reply)
-            if kind == "list" and after.more is not None:
-                after = after._replace(more=page.more + len(after.entries))  # type: ignore[operator]  # an index
-            page = after
-            read += len(page.entries)
+            page = layout.page(reply, page.more)
+            read += len(page.stored)
             yield page
 
     async def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
@@ -245,7 +237,7 @@ class _Bench:
 
     async def _types(self, known: Known, names: list[bytes]) -> None:
         """What stands under names whose value could not be read as declared; nothing, if they are gone."""
-        wires = [on_name(b"TYPE", name, source=known.kind) for name in names]
+        wires = [on_name(TYPE, name, known.kind) for name in names]
         replies = told(await self._judge.ask(wires, self._node))
         for name, reply in zip(names, replies, strict=True):
             found = reply.decode()
@@ -273,7 +265,7 @@ class _Bench:
 
     def _found(self, known: Known, name: bytes, problem: Problem) -> None:
         code, reason, found, member = problem
-        secret = known.kind._secret or bool(known.kind.hides)
+        secret = known.kind.declaration.secret or bool(known.kind.hides)
         self._findings.append(
             Finding(code, known.template.source, name, reason, found, member, secret=secret)
         )
@@ -288,9 +280,7 @@ def _strange(stored: list[Any]) -> set[int]:
 
 def _all_decode(checker: Checker, stored: list[Any]) -> bool:
     """Whether all of many values are whole and as declared, found out together: most pages are so."""
-    if checker.kind.redis_type == "string":
-        return checker.sound(stored)
-    whole = all_there_is(checker.kind.redis_type, stored)
+    whole = checker.storage.layout.complete(stored)
     return whole is not None and checker.sound(whole)
 
 

@@ -15,16 +15,16 @@ import msgspec
 from keywright.keyspace.alphabets import Alphabet, Derived
 from keywright.keyspace.context import Binding
 from keywright.keyspace.expiry import Expiry
-from keywright.keyspace.fields import FieldSet, Member, Shape, Union
+from keywright.keyspace.fields import Member, Shape
 from keywright.keyspace.invariants import Invariant
 from keywright.keyspace.key import Key
-from keywright.keyspace.kinds import List, Map, Record, Set, SortedSet, Stream, Value
 from keywright.keyspace.proof.rules import one_slot
 from keywright.keyspace.references import Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
+from keywright.keyspace.versions.recognition import former_places
 from keywright.keyspace.versions.upgrades import Upgrade
 from keywright.tools.describe.globs import glob_escaped, globs_of
 from keywright.tools.describe.guarantees import key_guarantees, link_guarantees
@@ -231,7 +231,7 @@ def _invariant(invariant: Invariant) -> InvariantDescription:
 
 
 def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
-    template = kind._template
+    template = kind.declaration.template
     field, value, score = _held(kind)
     return KeyDescription(
         name=kind.__name__,
@@ -245,13 +245,13 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         value=value,
         field=field,
         score=score,
-        shapes=_shapes(kind),
-        expiry=None if kind._expiry is None else _expiry(kind._expiry),
-        part_of=None if kind._part_of is None else kind._part_of.__name__,
-        parts=tuple(part.__name__ for part in space if part._part_of is kind),
-        upgrades=(*_moves(kind), *(_upgrade(kind, upgrade) for upgrade in getattr(kind, "_upgrades", ()))),
-        secret=kind._secret,
-        sealed=kind._sealed,
+        shapes=tuple(_shape(shape, when) for shape, when in kind.declaration.storage.shapes),
+        expiry=None if kind.declaration.expiry is None else _expiry(kind.declaration.expiry),
+        part_of=None if kind.declaration.part_of is None else kind.declaration.part_of.__name__,
+        parts=tuple(part.__name__ for part in space if part.declaration.part_of is kind),
+        upgrades=(*_moves(kind), *(_upgrade(kind, upgrade) for upgrade in kind.declaration.upgrades)),
+        secret=kind.declaration.secret,
+        sealed=kind.declaration.sealed,
         guarantees=key_guarantees(kind),
         patterns=globs_of(template.marked_parts, template.alphabets),
     )
@@ -259,41 +259,9 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
 
 def _held(kind: type[Key]) -> tuple[TypeDescription | None, TypeDescription | None, str | None]:
     """The field, the value and the score of a kind, each where it has one."""
-    if issubclass(kind, Map):
-        return type_of(kind._field), type_of(kind._value), None
-    if issubclass(kind, SortedSet):
-        return None, type_of(kind._codec), kind._score.meaning
-    if issubclass(kind, Value | Set | List):
-        return None, type_of(kind._codec), None
-    if issubclass(kind, Record | Stream) or not kind._codecs:
-        return None, None, None
-    return None, type_of(kind._codecs[0]), None
-
-
-def _shapes(kind: type[Key]) -> tuple[ShapeDescription, ...]:
-    if issubclass(kind, Record):
-        if kind._by_prefix is not None:
-            variable, by_prefix = kind._by_prefix
-            return tuple(
-                _shape(shape, f"`<{variable}>` begins with `{prefix}`") for prefix, shape in by_prefix.items()
-            )
-        return _shapes_of(kind._fields)
-    return _shapes_of(kind._fields) if issubclass(kind, Stream) else ()
-
-
-def _shapes_of(fields: FieldSet[Any]) -> tuple[ShapeDescription, ...]:
-    if not isinstance(fields, Union):
-        assert isinstance(fields, Shape)
-        return (_shape(fields, ""),)
-    tag = fields.tag.decode()
-    told = {
-        id(shape): [word.decode() for word, arm in fields.arms.items() if arm is shape]
-        for shape in fields.shapes
-    }
-    return tuple(
-        _shape(shape, f"`{tag}` is {' or '.join(f'`{word}`' for word in told[id(shape)])}")
-        for shape in fields.shapes
-    )
+    storage = kind.declaration.storage
+    field, item = (None if codec is None else type_of(codec) for codec in (storage.field, storage.item))
+    return field, item, storage.score_meaning
 
 
 def _shape(shape: Shape[Any], when: str) -> ShapeDescription:
@@ -323,8 +291,8 @@ def _listed(shape: ShapeDescription) -> str:
 
 
 def _variable(kind: type[Key], name: str) -> VariableDescription:
-    alphabet: Alphabet[Any] = kind._template.alphabets[name]
-    derived = kind._derived.get(name)
+    alphabet: Alphabet[Any] = kind.declaration.template.alphabets[name]
+    derived = kind.declaration.derived.get(name)
     return VariableDescription(
         name=name,
         type=alphabet_words(alphabet),
@@ -361,7 +329,7 @@ def _when(expiry: Expiry) -> str:
 
 
 def _slot(kind: type[Key], space: Keyspace, lead: str) -> SlotDescription:
-    template = kind._template
+    template = kind.declaration.template
     if tag := _tagged(lead):
         others = tuple(other.__name__ for other in space if other is not kind)
         return SlotDescription(tag, True, True, others, (glob_escaped(tag),))
@@ -373,7 +341,7 @@ def _slot(kind: type[Key], space: Keyspace, lead: str) -> SlotDescription:
         shared_with=tuple(
             other.__name__
             for other in space
-            if other is not kind and _beside(template, other._template, lead)
+            if other is not kind and _beside(template, other.declaration.template, lead)
         ),
         patterns=globs_of(template.marked_tag or template.marked_parts, template.alphabets),
     )
@@ -397,10 +365,8 @@ def _tagged(lead: str) -> str | None:
 
 def _moves(kind: type[Key]) -> Iterator[UpgradeDescription]:
     """The former templates of a key, which moves away from them when it is met."""
-    lead = Binding(kind._space).lead.decode()
-    for former in kind._former:
-        source = lead + former._template.source
-        yield UpgradeDescription(version="former name", moved=True, moved_from=source)
+    for former in kind.declaration.former:
+        yield UpgradeDescription(version="former name", moved=True, moved_from=_full_template(former))
 
 
 def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:
@@ -413,15 +379,15 @@ def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:
 
 
 def _former_template(kind: type[Key], upgrade: Upgrade) -> str | None:
-    """Found by asking for the older place of a sample key: a function does not say where it points."""
-    if upgrade.moved_from is None:
-        return None
-    samples = {name: alphabet.samples[0] for name, alphabet in kind._template.alphabets.items()}
     try:
-        former = upgrade.moved_from(kind(**samples))
+        place = next((each for each in former_places(kind) if each.upgrade is upgrade), None)
     except Exception:  # noqa: BLE001  # the function is the user's; what it refuses is left open
         return None
-    return Binding(former._space).lead.decode() + former._template.source
+    return None if place is None else _full_template(place.former)
+
+
+def _full_template(kind: type[Key]) -> str:
+    return Binding(kind.declaration.space).lead.decode() + kind.declaration.template.source
 
 
 def _link(link: Link, tag: str | None) -> LinkDescription:

@@ -40,7 +40,7 @@ def key_guarantees(kind: type[Key]) -> tuple[str, ...]:
     """What the operations of a key promise."""
     known = _KINDS.get(kind.kind)
     promises = (known,) if known else _contract(kind)
-    return (*promises, _UPGRADED) if getattr(kind, "_upgrades", ()) else promises
+    return (*promises, _UPGRADED) if kind.declaration.upgrades else promises
 
 
 def link_guarantees(link: Link, *, together: bool) -> tuple[str, str]:

@@ -7,34 +7,22 @@ that is secret left out. The kinds' own reads are for programs; this is for peop
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import KeywrightError, WrongTypeError
-from keywright.keyspace.call import Command, Steps, as_is, bound_context, procedure, undecodable
-from keywright.keyspace.codecs import Codec, CodecError, Int64
+from keywright.keyspace.call import Command, Steps, bound_context, procedure, undecodable
+from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.composition import gather
-from keywright.keyspace.fields import FieldSet
-from keywright.keyspace.kinds import Counter, Entry, List, Map, Record, Set, SortedSet, Stream, Value
-from keywright.keyspace.wires import Effect, Operation, Reply
+from keywright.keyspace.kinds.opener import Opener
+from keywright.keyspace.layouts import Ask, stored_read
+from keywright.keyspace.storage import Part, StoredEntry
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
     from keywright.keyspace.key import Key
 
 LIMIT = 1000
-
-TYPE = Operation("inspect", b"TYPE", Effect.READ)
-SIZES = {
-    "string": b"STRLEN",
-    "hash": b"HLEN",
-    "set": b"SCARD",
-    "zset": b"ZCARD",
-    "list": b"LLEN",
-    "stream": b"XLEN",
-}
-"""What tells how many entries a type has, or bytes."""
-_LOOKUPS = {"hash": b"HGET", "set": b"SISMEMBER", "zset": b"ZSCORE"}
+TYPE = Ask(b"TYPE")
 
 
 class Hidden(enum.Enum):
@@ -69,17 +57,21 @@ def inspect(key: Key, limit: int = LIMIT) -> Steps[Inspection | None]:
     changes meanwhile may be seen half old, half new.
     """
     context = yield bound_context()
-    size = _Raw(Operation("inspect", SIZES[key.redis_type], Effect.READ), key, (), as_is)
-    found, count = yield gather(_Raw(TYPE, key, (), bytes.decode), size.attempt())
-    if found == "none":
+    layout = key.declaration.storage.layout
+    found, size = yield gather(_asked(key, TYPE), _asked(key, Ask(layout.size)).attempt())
+    if found == b"none":
         return None
-    if found != key.redis_type:
-        expected = f"a {key.kind} ({key.redis_type})"
-        raise WrongTypeError(context.name(key), key._template.source, expected, f"a {found}")
-    if isinstance(count, KeywrightError):
-        raise count
-    inspection: Inspection = yield from _read(key, count, limit, context)
-    return inspection
+    if found.decode() != key.redis_type:
+        expected, template = f"a {key.kind} ({key.redis_type})", key.declaration.template.source
+        raise WrongTypeError(context.name(key), template, expected, f"a {found.decode()}")
+    if isinstance(size, KeywrightError):
+        raise size
+    stored = yield from _stored(key, size, limit)
+    if not stored and stored != b"":
+        return None
+    is_string = key.redis_type == "string"
+    value, older = _Reader(key, context).read(stored)
+    return Inspection(key, value, 1 if is_string else size, not is_string and size > limit, older)
 
 
 @procedure
@@ -88,68 +80,30 @@ def inspect_entry(key: Key, entry: bytes) -> Steps[Inspection | None]:
 
     None when it is absent; else like `inspect`, with that one entry as the value.
     """
-    verb = _LOOKUPS[key.redis_type]
     context = yield bound_context()
-    found = yield _command(key, verb, entry)
-    if found is None or found == 0:
-        return None
-    stored = [entry] if verb == b"SISMEMBER" else [(entry, found)]
-    try:
-        return Inspection(key, _Reader(key, context).decoded(stored), 1)
-    except CodecError as error:
-        raise undecodable(key, context, error) from error
-
-
-def _read(key: Key, size: int, limit: int, context: Context) -> Steps[Any]:
-    stored = yield from _stored(key, size, limit)
-    if not stored and stored != b"":
-        return None
-    reader = _Reader(key, context)
-    older = reader.older(stored)
-    try:
-        value = reader.as_stored(stored) if older else reader.decoded(stored)
-    except CodecError as error:
-        raise undecodable(key, context, error) from error
-    entries = 1 if key.redis_type == "string" else size
-    return Inspection(key, value, entries, key.redis_type != "string" and size > limit, older)
+    layout = key.declaration.storage.layout
+    stored = layout.found(entry, (yield _asked(key, layout.find(entry))))
+    return None if stored is None else Inspection(key, _Reader(key, context).decoded(stored), 1)
 
 
 def _stored(key: Key, size: int, limit: int) -> Steps[Any]:
-    """The raw form: bytes, or a list of bytes, pairs or stream entries."""
-    if key.redis_type == "string":
-        return (yield _command(key, b"GET"))
-    if key.redis_type == "list":
-        return (yield _command(key, b"LRANGE", 0, limit - 1))
-    if key.redis_type == "zset":
-        return _pairs((yield _command(key, b"ZRANGE", 0, limit - 1, b"WITHSCORES")))
-    if key.redis_type == "stream":
-        return (yield _command(key, b"XRANGE", b"-", b"+", b"COUNT", limit))
-    whole, page = (b"SMEMBERS", b"SSCAN") if key.redis_type == "set" else (b"HGETALL", b"HSCAN")
-    flat = (yield _command(key, whole)) if size <= limit else (yield from _scanned(key, page, limit))
-    entries = flat if key.redis_type == "set" else _pairs(flat)
-    return entries[:limit]
-
-
-def _scanned(key: Key, verb: bytes, limit: int) -> Steps[Any]:
-    """Some entries of a large set or hash, page by page, so that no single command is slow."""
-    found: dict[bytes, bytes] = {}
-    cursor = 0
+    """At most `limit` entries in their stored form."""
+    layout = key.declaration.storage.layout
+    ask = layout.head(limit) or (layout.everything if size <= limit else None)
+    if ask is not None:
+        return (yield _asked(key, ask))
+    # Page by page, so that no single command is slow; a page may repeat what one before it had.
+    found: dict[bytes, list[bytes]] = {}
+    ask = layout.first_page(limit)
+    more = None
     while True:
-        cursor, flat = yield _command(key, verb, cursor, b"COUNT", limit)
-        found.update(_pairs(flat) if verb == b"HSCAN" else ((member, b"") for member in flat))
-        cursor = int(cursor)
-        if cursor == 0 or len(found) >= limit:
-            break
-    return [part for pair in found.items() for part in pair] if verb == b"HSCAN" else list(found)
-
-
-class _Raw(Command[Any]):
-    """One reading command whose reply is taken as it is: not unsealed, and no expiry renewed."""
-
-    def read(self, reply: Reply, context: Context) -> Any:
-        if isinstance(reply, KeywrightError):
-            raise reply
-        return self.decode(reply)
+        page = layout.page((yield _asked(key, ask)), more, limit)
+        for place in range(0, len(page.stored), layout.width):
+            found[page.stored[place]] = page.stored[place : place + layout.width]
+        more = page.more
+        if more is None or len(found) >= limit:
+            return [item for entry in list(found.values())[:limit] for item in entry]
+        ask = layout.next_page(more, limit)
 
 
 class _Reader:
@@ -157,93 +111,47 @@ class _Reader:
 
     def __init__(self, key: Key, context: Context) -> None:
         self.key = key
-        binding = context.bindings.get(key._space)
-        self.can_open = binding is not None and binding.keyring is not None
         self.context = context
+        self.storage = key.declaration.storage
+        self.opener = Opener(type(key), context)
 
-    def older(self, stored: Any) -> str | None:
-        """The version of the upgrade that a read of the kind would make."""
-        upgrades = getattr(self.key, "_upgrades", ())
-        form = dict(stored) if upgrades and isinstance(stored, list) else stored
-        return next((u.version for u in upgrades if not u.moved_from and u.applies(form)), None)
-
-    def as_stored(self, stored: Any) -> Any:
-        """Bytes of an older shape, of which it is not known which are secret."""
-        if self.key._secret or self.key._sealed:
-            return Hidden.SECRET
-        return dict(stored) if isinstance(stored, list) else stored
+    def read(self, stored: Any) -> tuple[Any, str | None]:
+        """Return what is shown, and the version of the upgrade that a read of the kind would make."""
+        older = self.opener.older(stored)
+        if older is None:
+            return self.decoded(stored), None
+        # Of an older shape it is not known which bytes are secret.
+        hidden = self.key.declaration.secret or self.key.declaration.sealed
+        return Hidden.SECRET if hidden else self.storage.form(stored), older.version
 
     def decoded(self, stored: Any) -> Any:
-        key = self.key
-        if isinstance(key, Record):
-            return self._members(key._own_fields(), dict(stored))
-        if isinstance(key, Stream):
-            return [
-                Entry(item[0].decode(), self._members(key._fields, dict(_pairs(item[1])))) for item in stored
-            ]
-        if isinstance(key, Map):
-            return [(self._one(key._field, field), self._one(key._value, value)) for field, value in stored]
-        if isinstance(key, SortedSet):
-            return [
-                (self._one(key._codec, member), key._score.read(float(score))) for member, score in stored
-            ]
-        if isinstance(key, Set):
-            return _ordered([self._one(key._codec, member) for member in stored])
-        if isinstance(key, List):
-            return [self._one(key._codec, item) for item in stored]
-        if isinstance(key, Value):
-            return self._one(key._codec, stored)
-        if isinstance(key, Counter):
-            return self._one(Int64(), stored)
-        return stored
-
-    def _members(self, fields: FieldSet[Any], stored: Mapping[bytes, bytes]) -> dict[str, Any]:
-        shape = fields.shape_of(stored)
-        values: dict[str, Any] = {}
-        for member in shape.members:
-            name, data = member.stored.decode(), stored.get(member.stored)
-            if data is not None:
-                values[name] = self._member(name, member.codec, data)
-            elif member.required:
-                raise CodecError(f"the member {name!r}", "a hash without it")
-            else:
-                values[name] = member.default() if callable(member.default) else member.default
-        return values
-
-    def _member(self, name: str, codec: Codec[Any], data: bytes) -> Any:
+        if not self.storage.is_read:
+            return stored
         try:
-            return self._one(codec, data)
+            return self.storage.listed([self._entry(each) for each in self.storage.entries(stored, self.key)])
         except CodecError as error:
-            raise type(error)(f"{error.expected} as member {name!r}", error.found) from error
+            raise undecodable(self.key, self.context, error) from error
 
-    def _one(self, codec: Codec[Any], data: bytes) -> Any:
-        if codec.sealed and not self.can_open:
+    def _entry(self, entry: StoredEntry) -> Any:
+        for defect in entry.defects:
+            raise defect.error
+        return entry.shown([self._part(part) for part in entry.parts])
+
+    def _part(self, part: Part) -> Any:
+        codec = part.codec
+        if codec.sealed and not self.opener.can_open:
             return Hidden.SEALED
-        value = codec.decode(self.context.unseal(self.key, data) if codec.sealed else data)
-        return Hidden.SECRET if codec.secret else self._shown(value)
-
-    def _shown(self, value: Any) -> Any:
+        try:
+            value = codec.decode(self.context.unseal(self.key, part.data) if codec.sealed else part.data)
+        except CodecError as error:
+            raise type(error)(f"{error.expected}{part.role}", error.found) from error
+        if codec.secret:
+            return Hidden.SECRET
         hides = self.key.hides
         if not hides or not isinstance(value, dict):
             return value
         return {name: Hidden.SECRET if name in hides else each for name, each in value.items()}
 
 
-def _command(key: Key, verb: bytes, *operands: bytes | int) -> Command[Any]:
-    return _Raw(Operation("inspect", verb, Effect.READ), key, operands, as_is)
-
-
-def _pairs(flat: Iterable[Any]) -> list[tuple[Any, Any]]:
-    half: Iterator[Any] = iter(flat)
-    return list(zip(half, half, strict=True))
-
-
-def _ordered(members: list[Any]) -> list[Any]:
-    """By value where values have an order, else by how they print; the server's order means nothing."""
-    by: Callable[[Any], Any]
-    for by in (as_is, repr):
-        try:
-            return sorted(members, key=by)
-        except TypeError:
-            continue
-    return members
+def _asked(key: Key, ask: Ask) -> Command[Any]:
+    return stored_read(key, ask, "inspect")

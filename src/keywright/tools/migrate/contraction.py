@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import Key
+from keywright.keyspace.kinds.opener import Opener
 from keywright.tools.audit import Options, audit
 from keywright.tools.audit.findings import Finding
-from keywright.tools.audit.value_checks import Checker
 from keywright.tools.audit.walk import Progress as Walked
 from keywright.tools.model import Model
 
@@ -47,11 +47,11 @@ async def contract(
     kinds = [kind for space in model.spaces for kind in space]
     old: dict[str, int] = {}
     untold = {
-        kind._template.source: "it is sealed, and no key that opens it is bound"
+        kind.declaration.template.source: "it is sealed, and no key that opens it is bound"
         for kind in kinds
-        if upgrades_in_place(kind) and kind._sealed and not Checker(kind, db.context).can_open
+        if upgrades_in_place(kind) and kind.declaration.sealed and not Opener(kind, db.context).can_open
     }
-    upgradable = {kind._template.source for kind in kinds if upgrades_in_place(kind)}
+    upgradable = {kind.declaration.template.source for kind in kinds if upgrades_in_place(kind)}
 
     def count(finding: Finding) -> None:
         if finding.code in OLD:
@@ -67,13 +67,13 @@ async def contract(
 
 def upgrades_in_place(kind: type[Key]) -> bool:
     """Whether values of a class may be in an older form under their present name."""
-    return any(upgrade.moved_from is None for upgrade in getattr(kind, "_upgrades", ()))
+    return any(upgrade.moved_from is None for upgrade in kind.declaration.upgrades)
 
 
 def _transitional(kind: type[Key]) -> Iterator[str]:
     """What a class declares for the sake of older data."""
-    for former in kind._former:
-        yield f"{kind.__name__}: moved_from {former._template.source!r}"
-    for upgrade in getattr(kind, "_upgrades", ()):
+    for former in kind.declaration.former:
+        yield f"{kind.__name__}: moved_from {former.declaration.template.source!r}"
+    for upgrade in kind.declaration.upgrades:
         what = "formerly" if upgrade.recodings else "the upgrade from"
         yield f"{kind.__name__}: {what} {upgrade.version!r}"

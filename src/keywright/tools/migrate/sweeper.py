@@ -18,7 +18,7 @@ from keywright.errors import ConflictError, EngineError, KeywrightError, StoredD
 from keywright.keyspace import Call, Key, Keyspace, gather_list
 from keywright.keyspace.renames import Arrival, moved, moved_from_name
 from keywright.keyspace.versions.upgrades import brought_up_to_date, older_version
-from keywright.tools.audit.matcher import Matcher, Older
+from keywright.tools.audit.matcher import Matcher
 from keywright.tools.migrate.bookmark import Bookmark
 from keywright.tools.migrate.contraction import upgrades_in_place
 from keywright.tools.migrate.progress import Counts, Pace, Progress
@@ -197,14 +197,15 @@ class _Sweep:
             if older is None:
                 found.versioned.update(self._of_another_version(name))
                 continue
-            key = _successor(older, name)
+            former = older.known.key(name)
+            key = older.place.present_key(former)
             if key is None:
-                template = older.successor._template.source
+                template = older.place.present.declaration.template.source
                 self._refuse(Refusal(template, name, "its present name cannot be told from its former one"))
-            elif older.known.kind in older.successor._former:
+            elif older.place.upgrade is None:
                 found.renamed.append(key)
             else:
-                found.replaced[key] = older.known.key(name)
+                found.replaced[key] = former
         return found
 
     async def _convert(self, replaced: dict[Key, Key]) -> None:
@@ -240,7 +241,9 @@ class _Sweep:
         elif arrival is Arrival.BOTH:
             self._of(key).both += 1
             name = self._db.context.name(key)
-            self._keep(Refusal(key._template.source, name, "a former name of it holds something else"))
+            self._keep(
+                Refusal(key.declaration.template.source, name, "a former name of it holds something else")
+            )
 
     async def _tried(self, keys: list[Key], make: Callable[[Key], Call[Any]]) -> list[Any]:
         """The outcomes of calls that run together; what is refused is counted, and its error given."""
@@ -250,7 +253,7 @@ class _Sweep:
                 raise outcome
             if isinstance(outcome, KeywrightError):
                 name = self._db.context.name(key)
-                self._refuse(Refusal(key._template.source, name, _reason(outcome), str(outcome)))
+                self._refuse(Refusal(key.declaration.template.source, name, _reason(outcome), str(outcome)))
         return outcomes
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -262,7 +265,7 @@ class _Sweep:
             self._refusals.append(refusal)
 
     def _of(self, key: Key) -> Counts:
-        return self._bookmark.saved.counts.setdefault(key._template.source, Counts())
+        return self._bookmark.saved.counts.setdefault(key.declaration.template.source, Counts())
 
     def _report(self, *, final: bool = False) -> None:
         saved = self._bookmark.saved
@@ -276,17 +279,3 @@ def _reason(error: KeywrightError) -> str:
     if isinstance(error, StoredDataError):
         return f"it should hold {error.expected}"
     return "other writers kept changing it" if isinstance(error, ConflictError) else type(error).__name__
-
-
-def _successor(older: Older, name: bytes) -> Key | None:
-    """The present key of a former name: that with the same variables, where it says it comes from there."""
-    former: Key = older.known.key(name)
-    kind = older.successor
-    if older.known.kind in kind._former:
-        return kind.made(former._values)
-    variables = former._template.variables
-    if set(variables) != set(kind._template.variables):
-        return None
-    key = kind(**{name: getattr(former, name) for name in variables})
-    moves = [u.moved_from for u in getattr(kind, "_upgrades", ()) if u.moved_from is not None]
-    return key if any(move(key) == former for move in moves) else None

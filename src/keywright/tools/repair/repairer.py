@@ -14,13 +14,15 @@ from keywright.errors import ConflictError, EngineError, KeywrightError
 from keywright.keyspace import Call, gather
 from keywright.keyspace.call import Command, Plain, as_is
 from keywright.keyspace.codecs import Plaintext, is_sealed
-from keywright.keyspace.commits.checks import Check, absent, equals, field_equals, has_member
+from keywright.keyspace.commits.checks import Check, absent, equals, field_equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.unset import UNSET
+from keywright.keyspace.layouts import Ask, stored_read
 from keywright.keyspace.renames import Arrival, moved
 from keywright.keyspace.script import BoundScript, Script
-from keywright.keyspace.versions.upgrades import Upgrade, brought_up_to_date
+from keywright.keyspace.versions.recognition import former_places
+from keywright.keyspace.versions.upgrades import brought_up_to_date
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.audit.value_checks import CLOCK_SLACK_MS, Checker
@@ -37,18 +39,7 @@ GIVE_EXPIRY = Script("keywright.tools.repair", "give_expiry", Effect.ONCE)
 ATTEMPTS = 8
 DUMP = Operation("repair", b"DUMP", Effect.READ)
 TTL = Operation("repair", b"PTTL", Effect.READ)
-GET = Operation("repair", b"GET", Effect.READ)
-HGET = Operation("repair", b"HGET", Effect.READ)
-HGETALL = Operation("repair", b"HGETALL", Effect.READ)
-SET = Operation("repair", b"SET", Effect.REPEATABLE)
-HSET = Operation("repair", b"HSET", Effect.REPEATABLE)
 EXISTS = Operation("repair", b"EXISTS", Effect.READ)
-_HELD = {
-    "hash": HGET,
-    "zset": Operation("repair", b"ZSCORE", Effect.READ),
-    "list": Operation("repair", b"LPOS", Effect.READ),
-    "stream": Operation("repair", b"XRANGE", Effect.READ),
-}
 
 
 class Outcome(NamedTuple):
@@ -57,14 +48,6 @@ class Outcome(NamedTuple):
     step: Step
     state: str
     why: str = ""
-
-
-class _Removal(NamedTuple):
-    """The command that removes one entry, the one that puts it back, and what must hold."""
-
-    command: Command[Any]
-    back: list[bytes]
-    checks: list[Check]
 
 
 class Repairer:
@@ -119,39 +102,24 @@ class Repairer:
         assert step.member is not None
         if step.code == "KW401" and self._relinking.keeps(key):
             return await self._relinking.unrelate(step)
-        removal = await self._removal(key, step.member)
-        if removal is None:
+        layout = key.declaration.storage.layout
+        held = await self.db.run(stored_read(key, layout.find(step.member), "repair"))
+        if layout.found(step.member, held) is None:
             return False
+        removal = layout.removal(key, step.member, held)
         checks = removal.checks
         if step.code == "KW401" and step.other is not None:
             checks = [*checks, _missing(self.matcher.key(step.other), step.field)]
-        write = commit("repair", checks, [removal.command])
-        return await self.undo.run(self.db, write, Back(removal.back, step.name, step.code))
-
-    async def _removal(self, key: Any, entry: bytes) -> _Removal | None:
-        """How one entry is removed and put back; None where it is not there."""
-        name, kind = self.db.context.name(key), key.redis_type
-        if kind == "set":
-            return _Removal(_on(key, b"SREM", entry), [b"SADD", name, entry], [has_member(key, entry)])
-        held = await self.db.run(Plain(_HELD[kind], (name, *_asked(kind, entry)), name))
-        if held is None or held == []:
-            return None
-        if kind == "hash":
-            unchanged = [field_equals(key, entry, held)]
-            return _Removal(_on(key, b"HDEL", entry), [b"HSETNX", name, entry, held], unchanged)
-        if kind == "zset":
-            return _Removal(_on(key, b"ZREM", entry), [b"ZADD", name, b"NX", held, entry], [])
-        if kind == "list":
-            return _Removal(_on(key, b"LREM", 0, entry), [b"RPUSH", name, *[entry] * len(held)], [])
-        return _Removal(_on(key, b"XDEL", entry), [b"XADD", name, entry, *held[0][1]], [])
+        write = commit("repair", checks, [_write(key, removal.command)])
+        return await self.undo.run(self.db, write, Back.by(removal.back, step.name, step.code))
 
     async def _expire(self, step: Step) -> bool:
         key, name = self.matcher.key(step.name), step.name
         checker = Checker(type(key), self.db.context)
         value = UNSET
         if checker.needs_value_for_expiry:
-            stored = await self.db.run(Plain(HGETALL if key.redis_type == "hash" else GET, (name,), name))
-            value = checker.check(lambda: key, stored).value if stored is not None else UNSET
+            stored = await self.db.run(stored_read(key, checker.storage.layout.everything, "repair"))
+            value = checker.check(lambda: key, stored).value if stored else UNSET
         bound = checker.longest_ms(value)
         left = await self.db.run(Plain(TTL, (name,), name))
         if bound is None or checker.expiry is None or left == -2:
@@ -164,19 +132,19 @@ class Repairer:
 
     async def _seal(self, step: Step) -> bool:
         key = self.matcher.key(step.name)
-        field = step.member if key.redis_type == "hash" else None
-        read = Plain(GET, (step.name,), step.name)
-        if field is not None:
-            read = Plain(HGET, (step.name, field), step.name)
-        stored = await self.db.run(read)
+        layout, field = key.declaration.storage.layout, step.member
+        if field is not None and key.redis_type != "hash":
+            raise ValueError(f"an entry of a {key.kind} cannot be sealed where it is")
+        ask = layout.everything if field is None else layout.find(field)
+        stored = await self.db.run(stored_read(key, ask, "repair"))
         if stored is None or is_sealed(stored):
             return False
         (sealed,) = self.db.context.seal(key, (Plaintext(stored),))
         if field is None:
-            write = Command(SET, key, (sealed, b"KEEPTTL"), as_is)
-            return bool(await self.db.run(commit("seal", [equals(key, stored)], [write])))
-        write = Command(HSET, key, (field, sealed), as_is)
-        return bool(await self.db.run(commit("seal", [field_equals(key, field, stored)], [write])))
+            unchanged, write = equals(key, stored), layout.addition(sealed)
+        else:
+            unchanged, write = field_equals(key, field, stored), layout.addition(field, sealed)
+        return bool(await self.db.run(commit("seal", [unchanged], [_write(key, write)])))
 
     async def _upgrade(self, step: Step) -> bool:
         return await self._rewritten(step, brought_up_to_date(self.matcher.key(step.name)))
@@ -185,15 +153,14 @@ class Repairer:
         """Bring a key home from a former name, or from the older place of an upgrade."""
         assert step.other is not None
         successor = self.matcher.key(step.other)
-        upgrades: tuple[Upgrade, ...] = getattr(successor, "_upgrades", ())
-        homes = [kind.made(successor._values) for kind in successor._former]
-        older = [upgrade.moved_from(successor) for upgrade in upgrades if upgrade.moved_from]
-        if step.name in map(self._name, homes):
-            call = moved(successor).map(lambda arrival: arrival is Arrival.MOVED)
-        elif step.name in map(self._name, older):
-            call = brought_up_to_date(successor)
-        else:
+        places = former_places(type(successor))
+        place = next((each for each in places if self._name(each.former_key(successor)) == step.name), None)
+        if place is None:
             return False
+        if place.upgrade is None:
+            call = moved(successor).map(lambda arrival: arrival is Arrival.MOVED)
+        else:
+            call = brought_up_to_date(successor)
         if await self._rewritten(step, call):
             return True
         if await self.db.run(Plain(EXISTS, (step.name,), step.name)):
@@ -221,20 +188,9 @@ def _masked(message: str, step: Step) -> str:
     return message
 
 
-def _missing(key: Any, field: bytes | None) -> Check:
-    if field is None:
-        return absent(key)
-    return (
-        field_equals(key, field, None) if key.redis_type == "hash" else has_member(key, field, present=False)
-    )
+def _missing(key: Key, entry: bytes | None) -> Check:
+    return absent(key) if entry is None else key.declaration.storage.layout.absence(key, entry)
 
 
-def _asked(kind: str, entry: bytes) -> tuple[bytes | int, ...]:
-    """The words that ask for one entry of a collection."""
-    if kind == "list":
-        return entry, b"COUNT", 0
-    return (entry, entry) if kind == "stream" else (entry,)
-
-
-def _on(key: Key, verb: bytes, *operands: bytes | int) -> Command[Any]:
-    return Command(Operation("repair", verb, Effect.REPEATABLE), key, operands, as_is)
+def _write(key: Key, ask: Ask) -> Command[Any]:
+    return Command(Operation("repair", ask.verb, Effect.REPEATABLE), key, ask.operands, as_is)

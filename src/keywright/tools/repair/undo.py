@@ -18,6 +18,7 @@ from keywright.engine import AsyncDatabase
 from keywright.errors import EngineError, KeywrightError, ServerRefusedError, UsageError, WrongTypeError
 from keywright.keyspace import Call
 from keywright.keyspace.call import Plain
+from keywright.keyspace.layouts import Ask
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.wires import Effect, Operation
 
@@ -37,6 +38,11 @@ class Back(msgspec.Struct, omit_defaults=True):
     name: bytes
     code: str
     wrote: bytes | None = None
+
+    @classmethod
+    def by(cls, ask: Ask, name: bytes, code: str) -> Back:
+        words = [word if isinstance(word, bytes) else b"%d" % word for word in ask.on(name)]
+        return cls(words, name, code)
 
 
 class UndoFile:

@@ -1,0 +1,278 @@
+"""How the keys of one class are stored: the one description of a kind that every tool walks.
+
+A storage joins the layout of the Redis type with the codecs of the declaration. It reads a key whole or in
+pages, one entry at a time or many keys together, says what is wrong with an entry, and makes wrong ones.
+Each kind has its own beside its operations; `Order.declaration.storage` is that of a class.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.fields import FieldSet, Member, Shape
+from keywright.keyspace.layouts import Ask, Layout, layout_of, pairs
+
+if TYPE_CHECKING:
+    from keywright.keyspace.key import Key
+
+__all__ = [
+    "Defect",
+    "Fault",
+    "ItemStorage",
+    "OpaqueStorage",
+    "Part",
+    "Storage",
+    "StoredEntry",
+    "StringStorage",
+    "member_entry",
+    "storage_of",
+]
+
+
+class Fault(enum.Enum):
+    """What may be wrong with a stored entry."""
+
+    MALFORMED = "it does not decode"
+    MISSING = "a required member is missing"
+    UNSEALED = "it is stored in clear, and declared sealed"
+    BROKEN_SEAL = "its seal does not open"
+
+
+class Defect(NamedTuple):
+    """One thing that is wrong: `entry` is the stored entry that it concerns, `error` what a read raises."""
+
+    fault: Fault
+    reason: str
+    error: CodecError
+    entry: bytes | None = None
+
+    @property
+    def found(self) -> str:
+        """What was found instead, where that may be shown."""
+        return self.error.found if self.fault is Fault.MALFORMED else ""
+
+
+class Part(NamedTuple):
+    """Some bytes of an entry and the codec that reads them; `role` completes a message: " as score"."""
+
+    codec: Codec[Any]
+    data: bytes
+    entry: bytes | None = None
+    role: str = ""
+
+
+class StoredEntry(NamedTuple):
+    """One entry: its parts, how their values make its value, and the defects that no decoding is needed for.
+
+    `value` is what a program gets, `shown` what people see: the members of a record by their stored names.
+    """
+
+    parts: Sequence[Part]
+    value: Callable[[Sequence[Any]], Any]
+    shown: Callable[[Sequence[Any]], Any]
+    defects: Sequence[Defect] = ()
+
+
+class Storage:
+    """The storage of one key class. What is given in stored form may be a part of a collection."""
+
+    is_read: ClassVar[bool] = True
+    """False for a class of no known kind, whose bytes mean nothing to tools."""
+    whole: ClassVar[bool] = False
+    """Whether it is one value, of which a page alone means nothing."""
+    divisible: ClassVar[bool] = False
+    """Whether entries are named by their content, so that each can be removed by itself."""
+    item: Codec[Any] | None = None
+    """The codec of the value, of members, items, or values of fields."""
+    field: Codec[Any] | None = None
+    """The codec of the fields of a map."""
+    fields: FieldSet[Any] | None = None
+    """The members of a record, or of the entries of a stream."""
+
+    def __init__(self, kind: type[Key]) -> None:
+        self.kind = kind
+        self.layout: Layout = layout_of(kind.redis_type)
+
+    @property
+    def by_name(self) -> bool:
+        """Whether what a key may hold depends on its name, so that `key` must be given."""
+        return False
+
+    @property
+    def score_meaning(self) -> str | None:
+        """The meaning of the scores of a sorted set."""
+        return None
+
+    @property
+    def shapes(self) -> list[tuple[Shape[Any], str]]:
+        """The shapes of the members, each with the condition, in words, under which it holds."""
+        return [] if self.fields is None else _conditions(self.fields)
+
+    def form(self, stored: Any) -> Any:
+        """Return the stored form that upgrades look at: bytes, or the members of a hash by name."""
+        return dict(pairs(stored)) if self.layout.redis_type == "hash" else stored
+
+    def verify(self, stored: Sequence[Any]) -> bool:
+        """Decode many keys at once; False where that cannot be done. Raise CodecError or ValueError."""
+        return False
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        """Return the value of a stored form, as references are declared on it. Raise CodecError."""
+        raise NotImplementedError
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        """Yield the entries of a stored form."""
+        raise NotImplementedError
+
+    def joined(self, values: list[Any]) -> Any:
+        """Return the value made of the values of all entries."""
+        return values
+
+    def listed(self, values: list[Any]) -> Any:
+        """Return what people see, made of what is shown of all entries."""
+        return values
+
+    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
+        """Yield each entry of a value: its stored name, and a value that holds nothing else."""
+        raise NotImplementedError
+
+    def required(self, key: Key) -> list[bytes]:
+        """Return the members without which a key is incomplete."""
+        return []
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        """Return the command that stores what does not decode; None if everything does.
+
+        `refused` gives bytes that a codec refuses, or None.
+        """
+        return None
+
+
+class OpaqueStorage(Storage):
+    """A class that is of no kind: it can be measured and removed, but not read."""
+
+    is_read = False
+
+
+class StringStorage(Storage):
+    """One value in a string."""
+
+    whole = True
+    item: Codec[Any]
+
+    def __init__(self, kind: type[Key]) -> None:
+        super().__init__(kind)
+        self.item = kind._codecs[0]
+
+    def verify(self, stored: Sequence[Any]) -> bool:
+        self.item.decode_many(stored)
+        return True
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        return self.item.decode(stored)
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        yield StoredEntry([Part(self.item, stored)], _only, _only)
+
+    def joined(self, values: list[Any]) -> Any:
+        return values[0]
+
+    def listed(self, values: list[Any]) -> Any:
+        return values[0]
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        bad = refused(self.item)
+        return None if bad is None else self.layout.addition(bad)
+
+
+class ItemStorage(Storage):
+    """A collection of items that one codec reads."""
+
+    item: Codec[Any]
+
+    def __init__(self, kind: type[Key]) -> None:
+        super().__init__(kind)
+        self.item = kind._codecs[0]
+
+    def verify(self, stored: Sequence[Any]) -> bool:
+        self.item.decode_many(list(chain.from_iterable(stored)))
+        return True
+
+    def value(self, stored: Any, key: Key | None = None) -> Any:
+        return self.item.decode_many(stored)
+
+    def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
+        return (StoredEntry([Part(self.item, each, each)], _only, _only) for each in stored)
+
+    def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
+        bad = refused(self.item)
+        return None if bad is None else self.layout.addition(bad)
+
+
+def storage_of(kind: type[Key]) -> Storage:
+    """Return the storage of a class that is derived from Key itself."""
+    return StringStorage(kind) if kind.redis_type == "string" and kind._codecs else OpaqueStorage(kind)
+
+
+def _only(values: Sequence[Any]) -> Any:
+    return values[0]
+
+
+def member_entry(
+    fields: FieldSet[Any],
+    stored: Mapping[bytes, bytes],
+    entry: bytes | None = None,
+    wrap: Callable[[Any], Any] = lambda value: value,
+) -> StoredEntry:
+    """Return the entry that members make: a record, or an entry of a stream, which `entry` names."""
+    try:
+        shape = fields.shape_of(stored)
+    except CodecError as error:
+        tag: bytes | None = getattr(fields, "tag", None)
+        fault = Fault.MISSING if tag is not None and tag not in stored else Fault.MALFORMED
+        defect = Defect(fault, f"expected {error.expected}", error, entry or tag)
+        return StoredEntry([], _only, _only, [defect])
+    there = [member for member in shape.members if member.stored in stored]
+    missing = [member for member in shape.members if member.required and member.stored not in stored]
+
+    def built(values: Sequence[Any]) -> Any:
+        found = {member.attribute: value for member, value in zip(there, values, strict=True)}
+        return wrap(shape.type(**{m.attribute: found.get(m.attribute, _default(m)) for m in shape.members}))
+
+    def named(values: Sequence[Any]) -> Any:
+        found = {member.stored: value for member, value in zip(there, values, strict=True)}
+        return wrap({m.stored.decode(): found.get(m.stored, _default(m)) for m in shape.members})
+
+    parts = [
+        Part(member.codec, stored[member.stored], entry or member.stored, f" as member {_quoted(member)}")
+        for member in there
+    ]
+    return StoredEntry(parts, built, named, [_missing(member, entry) for member in missing])
+
+
+def _missing(member: Member, entry: bytes | None) -> Defect:
+    error = CodecError(f"the member {_quoted(member)}", "a hash without it")
+    return Defect(Fault.MISSING, f"has no member {_quoted(member)}", error, entry or member.stored)
+
+
+def _quoted(member: Member) -> str:
+    return repr(member.stored.decode())
+
+
+def _default(member: Member) -> Any:
+    return member.default() if callable(member.default) else member.default
+
+
+def _conditions(fields: FieldSet[Any]) -> list[tuple[Shape[Any], str]]:
+    if isinstance(fields, Shape):
+        return [(fields, "")]
+    tag, arms = fields.tag.decode(), fields.arms  # type: ignore[attr-defined]  # else it is a union
+    words = {shape: [word.decode() for word, arm in arms.items() if arm is shape] for shape in arms.values()}
+    return [
+        (shape, f"`{tag}` is {' or '.join(f'`{word}`' for word in words[shape])}")
+        for shape in fields.shapes  # type: ignore[attr-defined]  # else it is a union
+    ]
