@@ -39,14 +39,15 @@ from keywright.keyspace.call import (
     undecodable,
 )
 from keywright.keyspace.call import Plain as ServerCommand
-from keywright.keyspace.commits.checks import Check, Outcome, absent, exists, owned
-from keywright.keyspace.commits.checks import equals as stored_equals
-from keywright.keyspace.commits.checks import field_equals as stored_field_equals
-from keywright.keyspace.commits.checks import has_member as stored_member
-from keywright.keyspace.commits.checks import hash_is as stored_members_equal
-from keywright.keyspace.commits.checks import members_are as stored_set_equals
+from keywright.keyspace.checks import Check, absent, exists, owned
+from keywright.keyspace.checks import equals as stored_equals
+from keywright.keyspace.checks import field_equals as stored_field_equals
+from keywright.keyspace.checks import has_member as stored_member
+from keywright.keyspace.checks import hash_is as stored_members_equal
+from keywright.keyspace.checks import members_are as stored_set_equals
 from keywright.keyspace.commits.journal import ATTEMPTS, commit, recover
 from keywright.keyspace.commits.retry import Also, Writes, optimistic
+from keywright.keyspace.commits.work import Outcome
 from keywright.keyspace.conditions import equals, field_equals, has_member, members_are, record_equals
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.hold import acquire, extend, release

@@ -6,7 +6,7 @@ import pytest
 
 from keywright import Context, Id, Keyspace, Set, erase
 from keywright.errors import UsageError
-from keywright.keyspace.commits.checks import bind
+from keywright.keyspace.commits.work import bind
 from keywright.operations import Command, Effect, Operation, as_is
 
 space = Keyspace("refusals", "Keys of this test.")

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from keywright import RoundTrip, connect
-from keywright.keyspace.commits.checks import absent
+from keywright.keyspace.checks import absent
 from keywright.keyspace.commits.journal import commit, recover
 from kinship import HomeOf, Mortal, home
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import UsageError
-from keywright.keyspace.commits import checks
-from keywright.keyspace.commits.checks import Check
+from keywright.keyspace import checks
+from keywright.keyspace.checks import Check
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key

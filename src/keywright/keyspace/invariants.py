@@ -17,7 +17,7 @@ from keywright.keyspace.references import Reference
 
 if TYPE_CHECKING:
     from keywright.keyspace.call import Call
-    from keywright.keyspace.commits.checks import Check
+    from keywright.keyspace.checks import Check
     from keywright.keyspace.key import Key
     from keywright.keyspace.relations import Link
     from keywright.keyspace.space import Keyspace

@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from keywright.errors import KeywrightError, UsageError
 from keywright.keyspace.call import Command, as_is
-from keywright.keyspace.commits.checks import (
-    Check,
-    entry_exists,
-    field_equals,
-    has_member,
-    items_are,
-    score_equals,
-)
+from keywright.keyspace.checks import Check, entry_exists, field_equals, has_member, items_are, score_equals
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:

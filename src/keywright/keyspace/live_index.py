@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError, OutcomeUnknownError
 from keywright.keyspace.call import Call, Steps, nothing, procedure
-from keywright.keyspace.commits.checks import Outcome, absent, owned
+from keywright.keyspace.checks import absent, owned
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.work import Outcome
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set

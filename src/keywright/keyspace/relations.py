@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from keywright.errors import DeclarationError, TakenError
 from keywright.keyspace.call import Call, Ready, Steps, nothing, procedure
+from keywright.keyspace.checks import Check, equals, has_member, owned
 from keywright.keyspace.codecs import Codec
-from keywright.keyspace.commits.checks import Check, equals, has_member, owned
 from keywright.keyspace.commits.journal import commit, settled
 from keywright.keyspace.commits.retry import Also, Writes, optimistic
 from keywright.keyspace.composition import gather, gather_list

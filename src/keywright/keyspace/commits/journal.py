@@ -34,17 +34,9 @@ from keywright.errors import (
 )
 from keywright.keyspace.alphabets import Hex, TagText
 from keywright.keyspace.call import Call, Command, Pause, Procedure, Steps, as_is, bound_context, procedure
+from keywright.keyspace.checks import Check
 from keywright.keyspace.codecs import Codec, Raw
-from keywright.keyspace.commits.checks import (
-    COMMIT,
-    COMMIT_AGAIN,
-    Check,
-    Outcome,
-    Work,
-    bind,
-    moving_keys,
-    run_work,
-)
+from keywright.keyspace.commits.work import COMMIT, COMMIT_AGAIN, Outcome, Work, bind, moving_keys, run_work
 from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.renames import moved

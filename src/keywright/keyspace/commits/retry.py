@@ -7,8 +7,8 @@ from typing import Any, TypeAlias, TypeVar
 
 from keywright.errors import ConflictError, OutcomeUnknownError
 from keywright.keyspace.call import Call, Steps, bound_context, procedure
-from keywright.keyspace.commits.checks import repeatable
 from keywright.keyspace.commits.journal import ATTEMPTS
+from keywright.keyspace.commits.work import repeatable
 
 __all__ = ["Also", "Writes", "optimistic"]
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from keywright.errors import UsageError
 from keywright.keyspace.call import Call, Command, Steps, bound_context, nothing, procedure
+from keywright.keyspace.checks import Check, equals
 from keywright.keyspace.codecs import Codec, Text
-from keywright.keyspace.commits.checks import Check, bind, equals
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.work import bind
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.value import GET, SET, Expiring

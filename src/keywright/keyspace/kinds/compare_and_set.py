@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import ConflictError, DeclarationError, KeywrightError
 from keywright.keyspace.call import Call, Command, Pause, Steps, as_is, bound_context, procedure
-from keywright.keyspace.commits.checks import Check, Outcome, equals
+from keywright.keyspace.checks import Check, equals
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.work import Outcome
 from keywright.keyspace.kinds.value import GET, Value
 from keywright.keyspace.wires import Reply
 

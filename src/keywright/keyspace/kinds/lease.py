@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from keywright.errors import DeclarationError
 from keywright.keyspace.call import Call, Command
+from keywright.keyspace.checks import Check, equals
 from keywright.keyspace.codecs import Codec, Text
-from keywright.keyspace.commits.checks import Check, equals
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.encoders import optional

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
+from keywright.keyspace.checks import absent, exists
 from keywright.keyspace.codecs import Codec, codec_of
-from keywright.keyspace.commits.checks import absent, exists
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import atomic, gather_list
 from keywright.keyspace.expiry import Expiry

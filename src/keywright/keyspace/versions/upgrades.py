@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from keywright.errors import ConflictError, KeywrightError, StoredDataError
 from keywright.keyspace.call import Call, Command, Steps, bound_context, procedure, undecodable
+from keywright.keyspace.checks import Check, absent, equals, hash_is
 from keywright.keyspace.codecs import Codec, Unopened
-from keywright.keyspace.commits.checks import Check, absent, equals, hash_is
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
 from keywright.keyspace.layouts import stored_read

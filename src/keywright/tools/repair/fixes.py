@@ -13,8 +13,8 @@ from typing import NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError
 from keywright.keyspace import Call, gather_list
-from keywright.keyspace.commits.checks import Work, bind
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.work import Work, bind
 from keywright.keyspace.invariants import Fix, Invariant, Violation
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.invariants import attempted, examine, settled_by

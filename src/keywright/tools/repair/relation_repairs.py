@@ -11,7 +11,7 @@ from typing import Any
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import gather
 from keywright.keyspace.call import Call, Command, as_is
-from keywright.keyspace.commits.checks import Check, absent, equals, exists, has_member
+from keywright.keyspace.checks import Check, absent, equals, exists, has_member
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.layouts import Ask, Layout, stored_read

@@ -13,8 +13,8 @@ from keywright.engine import AsyncDatabase
 from keywright.errors import ConflictError, EngineError, KeywrightError
 from keywright.keyspace import Call, gather
 from keywright.keyspace.call import Command, Plain, as_is
+from keywright.keyspace.checks import Check, absent, equals, field_equals
 from keywright.keyspace.codecs import Plaintext, is_sealed
-from keywright.keyspace.commits.checks import Check, absent, equals, field_equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.unset import UNSET

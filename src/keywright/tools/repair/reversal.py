@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import gather, gather_list
 from keywright.keyspace.call import Plain, Steps, procedure
-from keywright.keyspace.commits.checks import Check, Work, absent, equals, exists, hash_is, members_are
+from keywright.keyspace.checks import Check, absent, equals, exists, hash_is, members_are
+from keywright.keyspace.commits.work import Work
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.repair.undo import Back, restoring
 

@@ -6,12 +6,13 @@ cluster, can do. `journal` decides which way a commit goes and carries it across
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import UsageError, WrongTypeError
 from keywright.keyspace.call import Call, Command, Mapped, Prepared, Ready, inside
+from keywright.keyspace.checks import Check
 from keywright.keyspace.composition import Atomic, Gather
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.wires import Effect, Wire
@@ -51,65 +52,6 @@ NEEDS = {
     }.items()
     for verb in verbs
 }
-
-
-class Check(NamedTuple):
-    """One condition on one key, tested by the script that writes."""
-
-    key: Key
-    kind: str
-    arguments: tuple[bytes | str | int, ...] = ()
-
-
-def absent(key: Key) -> Check:
-    return Check(key, "absent")
-
-
-def exists(key: Key) -> Check:
-    return Check(key, "exists")
-
-
-def equals(key: Key, value: bytes | None) -> Check:
-    """The string is exactly these bytes, or there is none."""
-    return Check(key, "absent") if value is None else Check(key, "equals", (value,))
-
-
-def field_equals(key: Key, field: bytes, value: bytes | None) -> Check:
-    return Check(key, "field-absent", (field,)) if value is None else Check(key, "field", (field, value))
-
-
-def owned(key: Key) -> Check:
-    """Always holds; makes the commit the only one that works on this key, across slots too."""
-    return Check(key, "any")
-
-
-def has_member(key: Key, member: bytes, *, present: bool = True) -> Check:
-    return Check(key, "member" if present else "no-member", (member,))
-
-
-def members_are(key: Key, members: Iterable[bytes]) -> Check:
-    """The set holds exactly these members."""
-    return Check(key, "members", tuple(members))
-
-
-def score_equals(key: Key, member: bytes, score: bytes | None) -> Check:
-    """The sorted set has the member with this score, written as ZSCORE replies, or does not have it."""
-    return Check(key, "no-score", (member,)) if score is None else Check(key, "score", (member, score))
-
-
-def items_are(key: Key, item: bytes, count: int) -> Check:
-    """The list holds the item so many times."""
-    return Check(key, "items", (item, count))
-
-
-def entry_exists(key: Key, entry: bytes, *, present: bool = True) -> Check:
-    """The stream has the entry of this id, or does not have it."""
-    return Check(key, "entry" if present else "no-entry", (entry,))
-
-
-def hash_is(key: Key, members: Mapping[bytes, bytes]) -> Check:
-    """The hash holds exactly these members."""
-    return Check(key, "hash", tuple(x for pair in members.items() for x in pair))
 
 
 class Outcome(NamedTuple):
