@@ -43,13 +43,7 @@ make_venv() {
 }
 
 systems() {
-    for system in systems/*/; do
-        case $system in
-            systems/messaging/) printf -- "--editable ./systems/messaging[amqp] " ;;
-            systems/registry/) printf -- "--editable ./systems/registry[postgresql] " ;;
-            *) printf -- "--editable ./%s " "${system%/}" ;;
-        esac
-    done
+    for system in systems/*/; do printf -- "--editable ./%s " "${system%/}"; done
 }
 
 install_into() {
