@@ -30,6 +30,7 @@ _PUBLISHED = {
     "openmod": "keywright-openmod",
     "registry": "keywright-registry",
     "spectacles": "keywright-discord",
+    "streams": "keywright-messaging",
     "up": "keywright-demo",
 }
 
