@@ -30,7 +30,7 @@ _PUBLISHED = {
     "openmod": "keywright-openmod",
     "registry": "keywright-registry",
     "spectacles": "keywright-discord",
-    "streams": "keywright-messaging",
+    "spectacles-streams": "keywright-messaging",
     "up": "keywright-demo",
 }
 
