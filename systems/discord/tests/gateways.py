@@ -1,4 +1,4 @@
-"""A gateway in this event loop against the simulated Discord, and what its tests look at."""
+"""A gateway in this event loop against the simulated Discord, and helpers of its tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MEMORY = "memory://gateway-tests"
 
 
 def environment(discord: DiscordSimulator, redis_url: str, **more: str) -> dict[str, str]:
-    """The variables of a gateway that is pointed at the simulator."""
+    """Return the environment variables of a gateway that connects to the simulator."""
     return {
         "DISCORD_TOKEN": discord.token,
         "DISCORD_API_PROTOCOL": "http",
@@ -41,7 +41,7 @@ def configured(discord: DiscordSimulator, redis_url: str, **more: str) -> Config
 
 @asynccontextmanager
 async def running(configuration: Configuration) -> AsyncIterator[Gateway]:
-    """Runs a gateway, and stops it cleanly; what it raised is raised here."""
+    """Run a gateway and stop it cleanly. Raise its error."""
     gateway = Gateway(configuration, identify_pause=timedelta(milliseconds=50))
     task = asyncio.create_task(gateway.run())
     try:
@@ -56,14 +56,14 @@ async def ready(gateway: Gateway) -> None:
 
 
 async def backed_up(gateway: Gateway, discord: DiscordSimulator) -> None:
-    """More is said than a gateway whose Redis stands still takes: it stops reading."""
+    """Send more events than a gateway with a frozen Redis takes, so that it stops reading."""
     for number in range(1000):
         await discord.say(str(number), guild=discord.world.guilds[0])
     await eventually(lambda: gateway.monitor.health().shards[0].backlog >= 50, "it is full")
 
 
 async def eventually(probe: Callable[[], T | None], what: str, *, seconds: float = 30.0) -> T:
-    """Look until the probe finds something true, and return it."""
+    """Poll until the probe returns something true, and return it."""
     deadline = time.monotonic() + seconds
     while not (found := probe()):
         if time.monotonic() > deadline:
@@ -82,12 +82,12 @@ async def eventually_true(probe: Callable[[], Awaitable[T | None]], what: str, *
 
 
 async def workers_broker(url: str = MEMORY) -> Broker:
-    """The broker as a worker opens it."""
+    """Open the broker of a worker."""
     return await open_broker(url, BrokerSettings(group="gateway", client="worker"))
 
 
 async def take(broker: Broker, event: str, number: int, subgroup: str | None = None) -> list[Any]:
-    """Consume and acknowledge so many messages; their data."""
+    """Consume and acknowledge `number` messages. Return their data."""
     found: list[Any] = []
     async with asyncio.timeout(30), broker.consume(event, subgroup=subgroup) as consumer:
         while len(found) < number:

@@ -1,4 +1,4 @@
-"""`keywright gateway`: what it says when it cannot run. Running is tested with the gateway itself."""
+"""`keywright gateway`: its errors when it cannot run. Running is tested with the gateway itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def invoked(*arguments: str) -> Result:
     return CliRunner().invoke(gateway, arguments)
 
 
-def test_without_a_token_it_says_where_to_put_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_token_is_an_error_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISCORD_TOKEN", raising=False)
     error = invoked("run").exception
     assert isinstance(error, KeywrightError)
@@ -23,7 +23,7 @@ def test_without_a_token_it_says_where_to_put_one(monkeypatch: pytest.MonkeyPatc
     assert "DISCORD_TOKEN" in str(error)
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     error = invoked("run", "--config", str(tmp_path / "none.toml")).exception
     assert isinstance(error, KeywrightError)
     assert "none.toml" in str(error)

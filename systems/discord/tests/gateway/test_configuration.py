@@ -1,4 +1,4 @@
-"""Configuration: a file, the environment over it, and errors that name what is wrong."""
+"""Configuration: a file, environment variables that win over it, and errors that name the setting."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_only_the_token_must_be_given() -> None:
     assert found.broker_url is None
 
 
-def test_a_file_says_everything(tmp_path: Path) -> None:
+def test_a_file_may_have_every_setting(tmp_path: Path) -> None:
     found = load(written(tmp_path, FILE), {})
     assert found.token.reveal() == "from-file"
     assert (found.shards.count, found.shards.ids) == (4, [0, 1])
@@ -143,7 +143,7 @@ def test_a_wrong_value_is_an_error_that_names_it(variables: dict[str, str], name
 
 
 @pytest.mark.parametrize("text", ["token = ", "shards = 3", "events = 'MESSAGE_CREATE'"])
-def test_a_file_that_is_not_so_written_is_an_error(tmp_path: Path, text: str) -> None:
+def test_a_malformed_file_is_an_error(tmp_path: Path, text: str) -> None:
     with pytest.raises(ConfigurationError):
         load(written(tmp_path, text), TOKEN)
 
@@ -203,7 +203,7 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_quoted(token: str) -> No
         ("PROMETHEUS_ADDRESS", "localhost", "prometheus.address"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_found_before_anything_is_connected(
+def test_an_unusable_address_is_found_before_anything_is_connected(
     variable: str, text: str, subject: str
 ) -> None:
     with pytest.raises(ConfigurationError, match=rf"^{subject}: cannot be '{text}'"):

@@ -1,4 +1,4 @@
-"""Everyday traffic, Discord to worker: the cache in the end, and each worker's events."""
+"""Everyday traffic from Discord to workers: the final cache, and the events of each worker."""
 
 from __future__ import annotations
 
@@ -20,33 +20,29 @@ from keywright_messaging import Broker
 
 from ..gateways import configured, eventually, ready, running, workers_broker
 
+pytestmark = pytest.mark.anyio
+
 TRAFFIC = SimulatorSettings(identify_window_seconds=0.01, guilds=60, members=8)
 EVENTS = 3000
 WANTED = ("MESSAGE_CREATE", "MESSAGE_UPDATE", "PRESENCE_UPDATE", "GUILD_MEMBER_ADD")
 
 
-def test_the_cache_and_the_workers_have_what_discord_sent_however_often_it_is_cut(
-    redis_url: str, raw: Raw
-) -> None:
-    async def story() -> list[tuple[str, bytes]]:
-        async with DiscordSimulator(TRAFFIC) as discord, await workers_broker(redis_url) as broker:
-            more = {"DISCORD_INTENTS": ",".join(Intents.__members__), "DISCORD_EVENTS": ",".join(WANTED)}
-            async with running(configured(discord, redis_url, BROKER_URL=redis_url, **more)) as gateway:
-                await ready(gateway)
-                traffic = discord.start_traffic(rate=2000, count=EVENTS)
-                while not traffic.done():
-                    await _disturb(discord, gateway)
-                sent = _sent(discord)
-                wanted = [each for each in sent if each[0] in WANTED]
-                got = await _received(broker, len(wanted))
-                for event in WANTED:
-                    assert got[event] == [msgspec.json.decode(data) for name, data in wanted if name == event]
-                await eventually(lambda: gateway.monitor.health().shards[0].backlog == 0, "it is done")
-            assert len(discord.sessions) == 1
-            return sent
-
-    sent = asyncio.run(story())
-    asyncio.run(_apply(redis_url, sent))
+async def test_cache_and_workers_have_all_events_in_spite_of_cuts(redis_url: str, raw: Raw) -> None:
+    async with DiscordSimulator(TRAFFIC) as discord, await workers_broker(redis_url) as broker:
+        more = {"DISCORD_INTENTS": ",".join(Intents.__members__), "DISCORD_EVENTS": ",".join(WANTED)}
+        async with running(configured(discord, redis_url, BROKER_URL=redis_url, **more)) as gateway:
+            await ready(gateway)
+            traffic = discord.start_traffic(rate=2000, count=EVENTS)
+            while not traffic.done():
+                await _disturb(discord, gateway)
+            sent = _sent(discord)
+            wanted = [each for each in sent if each[0] in WANTED]
+            got = await _received(broker, len(wanted))
+            for event in WANTED:
+                assert got[event] == [msgspec.json.decode(data) for name, data in wanted if name == event]
+            await eventually(lambda: gateway.monitor.health().shards[0].backlog == 0, "it is done")
+        assert len(discord.sessions) == 1
+    await _apply(redis_url, sent)
     cached = _contents(raw, "bot:")
     assert len(cached) > 1000
     assert cached == _contents(raw, "reference:")
@@ -80,7 +76,7 @@ async def _received(broker: Broker, number: int) -> dict[str, list[Any]]:
 
 
 async def _apply(redis_url: str, sent: list[tuple[str, bytes]]) -> None:
-    """The same events, given to the cache directly."""
+    """Apply the same events to a cache directly."""
     cache = DrcCache()
     db: AsyncDatabase
     async with aconnect(redis_url, *bind("reference")) as db:
@@ -99,15 +95,11 @@ def _contents(raw: Raw, prefix: str) -> dict[bytes, Any]:
 
 
 @pytest.mark.parametrize("guilds", [200])
-def test_many_guilds_are_all_cached(redis_url: str, raw: Raw, guilds: int) -> None:
+async def test_many_guilds_are_all_cached(redis_url: str, raw: Raw, guilds: int) -> None:
     settings = SimulatorSettings(identify_window_seconds=0.01, guilds=guilds, members=3)
-
-    async def story() -> None:
-        async with DiscordSimulator(settings) as discord, running(configured(discord, redis_url)) as gateway:
-            await ready(gateway)
-            await eventually(
-                lambda: f't="GUILD_CREATE"}} {guilds}.0' in gateway.monitor.exposition().decode(), "all came"
-            )
-
-    asyncio.run(story())
+    async with DiscordSimulator(settings) as discord, running(configured(discord, redis_url)) as gateway:
+        await ready(gateway)
+        await eventually(
+            lambda: f't="GUILD_CREATE"}} {guilds}.0' in gateway.monitor.exposition().decode(), "all came"
+        )
     assert raw("SCARD", "bot:v1json:guilds") == guilds

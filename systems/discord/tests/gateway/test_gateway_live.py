@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -22,26 +23,25 @@ from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
 
 from ..gateways import configured, eventually, eventually_true, ready, running, take, workers_broker
 
+pytestmark = pytest.mark.anyio
+
 QUICK = SimulatorSettings(identify_window_seconds=0.01, heartbeat_interval_ms=300)
 FATAL = [4004, 4010, 4011, 4012, 4013, 4014]
 NEW_SESSION = [4007, 4009]
 RESUMED = [code for code in CloseCode if code not in (*FATAL, *NEW_SESSION)]
 
-Story = Callable[[DiscordSimulator, Gateway], Awaitable[None]]
 
-
-def tell(story: Story, redis_url: str, settings: SimulatorSettings = QUICK, **more: str) -> None:
-    """Run a story with a gateway that is ready."""
-
-    async def told() -> None:
-        async with (
-            DiscordSimulator(settings) as discord,
-            running(configured(discord, redis_url, **more)) as started,
-        ):
-            await ready(started)
-            await story(discord, started)
-
-    asyncio.run(told())
+@asynccontextmanager
+async def started_gateway(
+    redis_url: str, settings: SimulatorSettings = QUICK, **more: str
+) -> AsyncIterator[tuple[DiscordSimulator, Gateway]]:
+    """Open a simulated Discord and a gateway that is ready."""
+    async with (
+        DiscordSimulator(settings) as discord,
+        running(configured(discord, redis_url, **more)) as started,
+    ):
+        await ready(started)
+        yield discord, started
 
 
 async def says(discord: DiscordSimulator, *contents: str) -> None:
@@ -61,8 +61,11 @@ async def stored(redis_url: str, discord: DiscordSimulator, shard: int = 0, shar
 
 @pytest.mark.parametrize("compression", ["none", "zlib-stream", "zstd-stream"])
 @pytest.mark.parametrize("encoding", ["json", "etf"])
-def test_events_reach_the_cache_and_the_broker(redis_url: str, encoding: str, compression: str) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_events_reach_the_cache_and_the_broker(redis_url: str, encoding: str, compression: str) -> None:
+    async with started_gateway(redis_url, DISCORD_ENCODING=encoding, DISCORD_COMPRESSION=compression) as (
+        discord,
+        _,
+    ):
         guild = discord.world.guilds[0]
         said = await discord.say("hello", guild=guild)
         async with await workers_broker() as broker, aconnect(redis_url, *bind("bot")) as db:
@@ -74,11 +77,9 @@ def test_events_reach_the_cache_and_the_broker(redis_url: str, encoding: str, co
             for each in discord.world.guilds:
                 assert await db.run(DrcReads().get("guild", each)) is not None
 
-    tell(story, redis_url, DISCORD_ENCODING=encoding, DISCORD_COMPRESSION=compression)
 
-
-def test_only_wanted_events_are_published_and_all_are_cached(redis_url: str) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_only_wanted_events_are_published_and_all_are_cached(redis_url: str) -> None:
+    async with started_gateway(redis_url) as (discord, started):
         await discord.join_guild()
         await says(discord, "after")
         assert await heard(1) == ["after"]
@@ -89,12 +90,12 @@ def test_only_wanted_events_are_published_and_all_are_cached(redis_url: str) -> 
         async with aconnect(redis_url, *bind("bot")) as db:
             assert await db.run(DrcReads().get("guild", discord.world.guilds[-1])) is not None
 
-    tell(story, redis_url)
-
 
 @pytest.mark.parametrize("code", RESUMED)
-def test_after_these_codes_the_session_goes_on_and_nothing_is_missed(redis_url: str, code: CloseCode) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_after_these_codes_the_session_goes_on_and_nothing_is_missed(
+    redis_url: str, code: CloseCode
+) -> None:
+    async with started_gateway(redis_url) as (discord, _):
         [before] = discord.sessions
         await discord.close(0, code)
         await says(discord, "one", "two")
@@ -103,12 +104,10 @@ def test_after_these_codes_the_session_goes_on_and_nothing_is_missed(redis_url: 
         assert discord.connection(0).path.startswith("/resume")
         assert len(discord.received(Op.IDENTIFY)) == 1
 
-    tell(story, redis_url)
-
 
 @pytest.mark.parametrize("code", NEW_SESSION)
-def test_after_these_codes_a_new_session_begins(redis_url: str, code: int) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_after_these_codes_a_new_session_begins(redis_url: str, code: int) -> None:
+    async with started_gateway(redis_url) as (discord, started):
         [before] = discord.sessions
         await says(discord, "one")
         await eventually_true(lambda: _advanced(redis_url, discord, before.id, 4), "the sequence is stored")
@@ -122,8 +121,6 @@ def test_after_these_codes_a_new_session_begins(redis_url: str, code: int) -> No
         assert state.sequence == 4
         assert discord.received(Op.RESUME) == []
 
-    tell(story, redis_url)
-
 
 async def _advanced(
     redis_url: str, discord: DiscordSimulator, session: str, sequence: int
@@ -133,44 +130,37 @@ async def _advanced(
 
 
 @pytest.mark.parametrize("code", FATAL)
-def test_after_these_codes_the_gateway_ends_and_says_why(redis_url: str, code: int) -> None:
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord:
-            started = Gateway(configured(discord, redis_url))
-            task = asyncio.create_task(started.run())
-            await ready(started)
-            await discord.close(0, CloseCode(code))
-            with pytest.raises(RefusedByDiscordError, match=rf"refused shard 0 \({code}\)") as caught:
-                await task
-            assert discord.token not in str(caught.value)
-
-    asyncio.run(story())
+async def test_after_these_codes_the_gateway_ends_and_says_why(redis_url: str, code: int) -> None:
+    async with DiscordSimulator(QUICK) as discord:
+        started = Gateway(configured(discord, redis_url))
+        task = asyncio.create_task(started.run())
+        await ready(started)
+        await discord.close(0, CloseCode(code))
+        with pytest.raises(RefusedByDiscordError, match=rf"refused shard 0 \({code}\)") as caught:
+            await task
+        assert discord.token not in str(caught.value)
 
 
-def test_a_connection_that_breaks_without_a_code_is_resumed(redis_url: str) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_a_connection_that_breaks_without_a_code_is_resumed(redis_url: str) -> None:
+    async with started_gateway(redis_url) as (discord, _):
         await discord.cut(0)
         await says(discord, "one", "two")
         assert await heard(2) == ["one", "two"]
         assert len(discord.received(Op.IDENTIFY)) == 1
 
-    tell(story, redis_url)
 
-
-def test_a_connection_that_no_longer_answers_is_replaced(redis_url: str) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_a_connection_that_no_longer_answers_is_replaced(redis_url: str) -> None:
+    async with started_gateway(redis_url) as (discord, _):
         discord.stop_acks(0)
         await discord.until(lambda: discord.received(Op.RESUME), "it resumes")
         await says(discord, "still here")
         assert await heard(1) == ["still here"]
 
-    tell(story, redis_url)
 
-
-def test_op_1_is_answered_and_op_7_reconnects(redis_url: str) -> None:
+async def test_op_1_is_answered_and_op_7_reconnects(redis_url: str) -> None:
     slow = SimulatorSettings(identify_window_seconds=0.01)
 
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+    async with started_gateway(redis_url, slow) as (discord, _):
         beats = len(discord.received(Op.HEARTBEAT))
         await discord.request_heartbeat(0)
         await discord.until(lambda: len(discord.received(Op.HEARTBEAT)) > beats, "it beats at once")
@@ -179,20 +169,16 @@ def test_op_1_is_answered_and_op_7_reconnects(redis_url: str) -> None:
         await says(discord, "again")
         assert await heard(1) == ["again"]
 
-    tell(story, redis_url, slow)
-
 
 @pytest.mark.parametrize("resumable", [True, False])
-def test_op_9_resumes_or_identifies_anew(redis_url: str, resumable: bool) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_op_9_resumes_or_identifies_again(redis_url: str, resumable: bool) -> None:
+    async with started_gateway(redis_url) as (discord, started):
         await discord.invalidate(0, resumable=resumable)
         wanted = (lambda: discord.received(Op.RESUME)) if resumable else _identified_twice(discord)
         await discord.until(wanted, "it comes back")
         await ready(started)
         await says(discord, "again")
         assert await heard(1) == ["again"]
-
-    tell(story, redis_url)
 
 
 def _has_received(started: Gateway, event: str) -> bool:
@@ -203,92 +189,75 @@ def _identified_twice(discord: DiscordSimulator) -> Callable[[], Any]:
     return lambda: len(discord.received(Op.IDENTIFY)) == 2
 
 
-def test_an_outage_of_discord_is_survived(redis_url: str) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_an_outage_of_discord_is_survived(redis_url: str) -> None:
+    async with started_gateway(redis_url) as (discord, started):
         async with discord.outage():
             await says(discord, "unheard")
             await eventually(lambda: not started.monitor.health().ok, "it is noticed")
         assert await heard(1) == ["unheard"]
 
-    tell(story, redis_url)
+
+async def test_stopping_leaves_a_session_that_the_next_process_resumes(redis_url: str) -> None:
+    async with DiscordSimulator(QUICK) as discord:
+        configuration = configured(discord, redis_url)
+        keeping = await workers_broker()  # the memory broker ends with its last client
+        async with running(configuration) as first:
+            await ready(first)
+            await says(discord, "one")
+            await eventually(lambda: _has_received(first, "MESSAGE_CREATE"), "it is received")
+        [session] = discord.sessions
+        state = await stored(redis_url, discord)
+        assert (state.id, state.sequence) == (session.id, 4)
+        async with aconnect(redis_url, gateway.bind()) as db:
+            assert await db.run(ShardOwner(bot_of(discord.token), 1, 0).holder()) is None
+        await says(discord, "two")
+        async with running(configuration) as second:
+            await ready(second)
+            await says(discord, "three")
+            assert await heard(3) == ["one", "two", "three"]
+        await keeping.close()
+        assert [each.data["seq"] for each in discord.received(Op.RESUME)] == [4]
+        assert len(discord.received(Op.IDENTIFY)) == 1
 
 
-def test_stopping_leaves_a_session_that_the_next_process_resumes(redis_url: str) -> None:
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord:
-            configuration = configured(discord, redis_url)
-            keeping = await workers_broker()  # what is in memory goes with the last that has it open
-            async with running(configuration) as first:
-                await ready(first)
-                await says(discord, "one")
-                await eventually(lambda: _has_received(first, "MESSAGE_CREATE"), "it is received")
-            [session] = discord.sessions
-            state = await stored(redis_url, discord)
-            assert (state.id, state.sequence) == (session.id, 4)
-            async with aconnect(redis_url, gateway.bind()) as db:
-                assert await db.run(ShardOwner(bot_of(discord.token), 1, 0).holder()) is None
-            await says(discord, "two")
-            async with running(configuration) as second:
-                await ready(second)
-                await says(discord, "three")
-                assert await heard(3) == ["one", "two", "three"]
-            await keeping.close()
-            assert [each.data["seq"] for each in discord.received(Op.RESUME)] == [4]
-            assert len(discord.received(Op.IDENTIFY)) == 1
-
-    asyncio.run(story())
+async def test_a_session_begun_in_another_encoding_is_not_resumed(redis_url: str) -> None:
+    async with DiscordSimulator(QUICK) as discord:
+        for encoding in ("json", "etf"):
+            async with running(configured(discord, redis_url, DISCORD_ENCODING=encoding)) as started:
+                await ready(started)
+        assert discord.received(Op.RESUME) == []
+        assert len(discord.received(Op.IDENTIFY)) == 2
 
 
-def test_a_session_begun_in_another_encoding_is_not_resumed(redis_url: str) -> None:
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord:
-            for encoding in ("json", "etf"):
-                async with running(configured(discord, redis_url, DISCORD_ENCODING=encoding)) as started:
-                    await ready(started)
-            assert discord.received(Op.RESUME) == []
-            assert len(discord.received(Op.IDENTIFY)) == 2
-
-    asyncio.run(story())
+async def test_a_wrong_token_ends_it_before_anything_is_connected(redis_url: str) -> None:
+    async with DiscordSimulator(QUICK) as discord:
+        with pytest.raises(RefusedByDiscordError, match="401") as caught:
+            await Gateway(configured(discord, redis_url, DISCORD_TOKEN="wrong.token")).run()
+        assert "wrong.token" not in str(caught.value)
 
 
-def test_a_wrong_token_ends_it_before_anything_is_connected(redis_url: str) -> None:
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord:
-            with pytest.raises(RefusedByDiscordError, match="401") as caught:
-                await Gateway(configured(discord, redis_url, DISCORD_TOKEN="wrong.token")).run()
-            assert "wrong.token" not in str(caught.value)
-
-    asyncio.run(story())
-
-
-def test_it_stops_while_discord_does_not_answer(redis_url: str) -> None:
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord, running(configured(discord, redis_url)) as started:
-            await ready(started)
-            async with discord.outage():
-                await eventually(lambda: _phase(started) == "connecting", "it tries")
-                started.stop()
-                await eventually(lambda: _phase(started) not in ("ready", "connecting"), "it stops")
-
-    asyncio.run(story())
+async def test_it_stops_while_discord_does_not_answer(redis_url: str) -> None:
+    async with DiscordSimulator(QUICK) as discord, running(configured(discord, redis_url)) as started:
+        await ready(started)
+        async with discord.outage():
+            await eventually(lambda: _phase(started) == "connecting", "it tries")
+            started.stop()
+            await eventually(lambda: _phase(started) not in ("ready", "connecting"), "it stops")
 
 
 def _phase(started: Gateway) -> str:
     return started.monitor.health().shards[0].phase
 
 
-def test_an_address_that_is_taken_ends_it(redis_url: str) -> None:
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord:
-            taken = f"127.0.0.1:{discord.port}"
-            with pytest.raises(UsageError, match="PROMETHEUS_ADDRESS"):
-                await Gateway(configured(discord, redis_url, PROMETHEUS_ADDRESS=taken)).run()
-
-    asyncio.run(story())
+async def test_an_address_that_is_taken_ends_it(redis_url: str) -> None:
+    async with DiscordSimulator(QUICK) as discord:
+        taken = f"127.0.0.1:{discord.port}"
+        with pytest.raises(UsageError, match="PROMETHEUS_ADDRESS"):
+            await Gateway(configured(discord, redis_url, PROMETHEUS_ADDRESS=taken)).run()
 
 
-def test_health_and_metrics_are_served_on_loopback(redis_url: str, unused_port: int) -> None:
-    async def story(discord: DiscordSimulator, started: Gateway) -> None:
+async def test_health_and_metrics_are_served_on_loopback(redis_url: str, unused_port: int) -> None:
+    async with started_gateway(redis_url, PROMETHEUS_ADDRESS=f":{unused_port}") as (discord, started):
         base = f"http://127.0.0.1:{unused_port}"
         async with httpx.AsyncClient() as client:
             well = await client.get(f"{base}/health")
@@ -310,39 +279,30 @@ def test_health_and_metrics_are_served_on_loopback(redis_url: str, unused_port: 
                 assert ill.status_code == 503
                 assert not ill.json()["ok"]
 
-    tell(story, redis_url, PROMETHEUS_ADDRESS=f":{unused_port}")
 
-
-def test_no_session_is_started_beyond_those_that_discord_allows(
+async def test_no_session_is_started_beyond_those_that_discord_allows(
     redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     settings = SimulatorSettings(identify_window_seconds=0.01, shards=6, guilds=1, session_starts=3)
 
-    async def story() -> None:
-        async with (
-            DiscordSimulator(settings) as discord,
-            running(configured(discord, redis_url, DISCORD_SHARD_IDS="0,2,4")),
-            running(configured(discord, redis_url, DISCORD_SHARD_IDS="1,3,5")),
-        ):
-            await discord.until(lambda: len(discord.sessions) == 3, "three are started")
-            await eventually(lambda: caplog.text.count("no session may be started") == 1, "the next waits")
-            assert len(discord.received(Op.IDENTIFY)) == 3  # a fourth would have cost the token
-
-    asyncio.run(story())
+    async with (
+        DiscordSimulator(settings) as discord,
+        running(configured(discord, redis_url, DISCORD_SHARD_IDS="0,2,4")),
+        running(configured(discord, redis_url, DISCORD_SHARD_IDS="1,3,5")),
+    ):
+        await discord.until(lambda: len(discord.sessions) == 3, "three are started")
+        await eventually(lambda: caplog.text.count("no session may be started") == 1, "the next waits")
+        assert len(discord.received(Op.IDENTIFY)) == 3  # a fourth would have reset the token
 
 
-def test_it_stops_before_discord_has_told_where_to_connect(
+async def test_it_stops_before_discord_has_answered(
     redis_url: str, unused_port: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("WARNING", "keywright.service")  # a command that another test ran may have set its own
-
-    async def story() -> None:
-        async with DiscordSimulator(QUICK) as discord:
-            nowhere = configured(discord, redis_url, DISCORD_API_HOST=f"127.0.0.1:{unused_port}")
-        started = Gateway(nowhere)
-        task = asyncio.create_task(started.run())
-        await eventually(lambda: "Discord's API: ConnectError" in caplog.text, "it asks in vain")
-        started.stop()
-        await asyncio.wait_for(task, 5)
-
-    asyncio.run(story())
+    async with DiscordSimulator(QUICK) as discord:
+        nowhere = configured(discord, redis_url, DISCORD_API_HOST=f"127.0.0.1:{unused_port}")
+    started = Gateway(nowhere)
+    task = asyncio.create_task(started.run())
+    await eventually(lambda: "Discord's API: ConnectError" in caplog.text, "it asks in vain")
+    started.stop()
+    await asyncio.wait_for(task, 5)

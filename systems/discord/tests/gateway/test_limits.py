@@ -28,6 +28,8 @@ from keywright_service.discord_rest import GatewayInfo, SessionStartLimit
 
 from ..gateways import eventually_true
 
+pytestmark = pytest.mark.anyio
+
 
 @given(st.lists(st.floats(0.0, 30.0), max_size=200), st.integers(1, 10))
 def test_no_window_ever_holds_more_than_allowed(pauses: list[float], most: int) -> None:
@@ -66,7 +68,7 @@ def opened(url: str) -> aconnect:
 
 
 async def plenty() -> float:
-    """There are session starts left."""
+    """Return that session starts are left."""
     return 0.0
 
 
@@ -77,71 +79,59 @@ async def _taken(db: AsyncDatabase, turns: IdentifyTurns, shard: int, order: lis
     assert await db.run(IdentifyTurn("bot", shard % 2).holder()) is not None
 
 
-def test_shards_of_a_bucket_take_turns_in_order_and_pause_between_them(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            turns = IdentifyTurns(db, "bot", 2, plenty, pause=timedelta(milliseconds=300))
-            order: list[int] = []
-            started = asyncio.get_running_loop().time()
-            await asyncio.gather(*(_taken(db, turns, shard, order) for shard in range(4)))
-            assert sorted(order[:2]) == [0, 1]
-            assert sorted(order[2:]) == [2, 3]
-            assert asyncio.get_running_loop().time() - started >= 0.3
-
-    asyncio.run(story())
+async def test_shards_of_a_bucket_take_turns_in_order_and_pause_between_them(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        turns = IdentifyTurns(db, "bot", 2, plenty, pause=timedelta(milliseconds=300))
+        order: list[int] = []
+        started = asyncio.get_running_loop().time()
+        await asyncio.gather(*(_taken(db, turns, shard, order) for shard in range(4)))
+        assert sorted(order[:2]) == [0, 1]
+        assert sorted(order[2:]) == [2, 3]
+        assert asyncio.get_running_loop().time() - started >= 0.3
 
 
-def test_processes_of_one_bot_share_the_turns(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as one, opened(redis_url) as two:
-            first = await IdentifyTurns(one, "bot", 1, plenty).turn(0)
-            waiting = asyncio.create_task(IdentifyTurns(two, "bot", 1, plenty).turn(1))
-            other_bot = await IdentifyTurns(two, "other", 1, plenty).turn(1)
-            assert not waiting.done()
-            await first.give_back()
-            await (await waiting).give_back()
-            await other_bot.give_back()
-
-    asyncio.run(story())
+async def test_processes_of_one_bot_share_the_turns(redis_url: str) -> None:
+    async with opened(redis_url) as one, opened(redis_url) as two:
+        first = await IdentifyTurns(one, "bot", 1, plenty).turn(0)
+        waiting = asyncio.create_task(IdentifyTurns(two, "bot", 1, plenty).turn(1))
+        other_bot = await IdentifyTurns(two, "other", 1, plenty).turn(1)
+        assert not waiting.done()
+        await first.give_back()
+        await (await waiting).give_back()
+        await other_bot.give_back()
 
 
-def test_a_turn_that_is_no_longer_wanted_is_free_at_once(
+async def test_a_turn_that_is_given_up_is_free_at_once(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
-    async def story() -> None:
-        proxy = make_proxy(redis_url)
-        async with opened(redis_url) as db, opened(proxy.url) as slow:
-            held = IdentifyTurn("bot", 0).holder()
-            proxy.delay(30)
-            waiting = asyncio.create_task(IdentifyTurns(slow, "bot", 1, plenty).turn(0))
-            await eventually_true(lambda: db.run(held), "Redis has given it the turn")
-            waiting.cancel()
-            proxy.heal()
-            await asyncio.wait([waiting])
-            assert await db.run(held) is None
-
-    asyncio.run(story())
+    proxy = make_proxy(redis_url)
+    async with opened(redis_url) as db, opened(proxy.url) as slow:
+        held = IdentifyTurn("bot", 0).holder()
+        proxy.delay(30)
+        waiting = asyncio.create_task(IdentifyTurns(slow, "bot", 1, plenty).turn(0))
+        await eventually_true(lambda: db.run(held), "Redis has given it the turn")
+        waiting.cancel()
+        proxy.heal()
+        await asyncio.wait([waiting])
+        assert await db.run(held) is None
 
 
-def test_a_turn_is_given_back_while_no_session_may_be_started(redis_url: str) -> None:
-    async def story() -> None:
-        waits = [0.01, 0.0]
+async def test_a_turn_is_released_while_no_session_may_be_started(redis_url: str) -> None:
+    waits = [0.01, 0.0]
 
-        async with opened(redis_url) as db:
-            held = IdentifyTurn("bot", 0).holder()
-            during: list[str | None] = []
+    async with opened(redis_url) as db:
+        held = IdentifyTurn("bot", 0).holder()
+        during: list[str | None] = []
 
-            async def spend() -> float:
-                during.append(await db.run(held))
-                return waits.pop(0)
+        async def spend() -> float:
+            during.append(await db.run(held))
+            return waits.pop(0)
 
-            turn = await IdentifyTurns(db, "bot", 1, spend).turn(0)
-            assert None not in during
-            assert during[0] != during[1]
-            assert await db.run(held) == during[1]
-            await turn.give_back()
-
-    asyncio.run(story())
+        turn = await IdentifyTurns(db, "bot", 1, spend).turn(0)
+        assert None not in during
+        assert during[0] != during[1]
+        assert await db.run(held) == during[1]
+        await turn.give_back()
 
 
 def test_a_turn_lasts_as_long_as_connecting_may_take() -> None:
@@ -149,7 +139,7 @@ def test_a_turn_lasts_as_long_as_connecting_may_take() -> None:
 
 
 class Discord:
-    """Answers how many sessions may be started."""
+    """Discord's answers about session starts."""
 
     def __init__(self, *remaining: int, concurrency: int = 1) -> None:
         self.remaining = list(remaining)
@@ -170,36 +160,35 @@ def started(discord: Discord, clock: ManualClock, remaining: int, concurrency: i
     return SessionStarts(discord, info, clock=clock.monotonic)
 
 
-def test_no_session_is_started_beyond_the_daily_limit(manual_clock: ManualClock) -> None:
+async def test_no_session_is_started_beyond_the_daily_limit(manual_clock: ManualClock) -> None:
     discord = Discord(1, 0, 3)
     starts = started(discord, manual_clock, 2)
-    assert [asyncio.run(starts.spend()) for _ in range(3)] == [0, 5, 0]
+    assert [await starts.spend() for _ in range(3)] == [0, 5, 0]
     assert discord.asked == 3
 
 
-def test_each_bucket_may_be_starting_one_that_discord_has_not_counted(manual_clock: ManualClock) -> None:
-    async def story() -> None:
-        discord = Discord(4, 4, 3, concurrency=4)
-        starts = started(discord, manual_clock, 4, concurrency=4)
-        assert [await starts.spend() for _ in range(3)] == [0, 0, 5]
+async def test_each_bucket_may_be_starting_one_that_discord_has_not_counted(
+    manual_clock: ManualClock,
+) -> None:
+    discord = Discord(4, 4, 3, concurrency=4)
+    starts = started(discord, manual_clock, 4, concurrency=4)
+    assert [await starts.spend() for _ in range(3)] == [0, 0, 5]
 
-    asyncio.run(story())
 
-
-def test_how_many_are_left_is_asked_again_after_a_minute(manual_clock: ManualClock) -> None:
+async def test_the_remaining_starts_are_asked_for_again_after_a_minute(manual_clock: ManualClock) -> None:
     discord = Discord(700)
     starts = started(discord, manual_clock, 1000)
-    asyncio.run(starts.spend())
+    await starts.spend()
     assert discord.asked == 0
     manual_clock.advance(seconds=61)
-    asyncio.run(starts.spend())
-    asyncio.run(starts.spend())
+    await starts.spend()
+    await starts.spend()
     assert discord.asked == 1
 
 
-def test_an_api_that_is_away_does_not_stop_those_that_are_left(manual_clock: ManualClock) -> None:
+async def test_an_unreachable_api_does_not_stop_the_remaining_starts(manual_clock: ManualClock) -> None:
     discord = Discord()
     discord.reachable = False
     starts = started(discord, manual_clock, 1)
-    assert [asyncio.run(starts.spend()) for _ in range(2)] == [0, 5]
+    assert [await starts.spend() for _ in range(2)] == [0, 5]
     assert discord.asked == 2

@@ -1,4 +1,4 @@
-"""Which packets of workers may reach Discord, and by which shard."""
+"""The packets that workers may send, and their shards."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def test_workers_may_send_these(op: int) -> None:
 
 
 @pytest.mark.parametrize("op", [0, 1, 2, 5, 6, 7, 9, 10, 11, 99, -1, None, "4", 4.0, True])
-def test_the_rest_is_refused(op: Any) -> None:
+def test_other_opcodes_are_refused(op: Any) -> None:
     with pytest.raises(MalformedPacketError, match="op"):
         packet_of({"op": op, "d": {}})
 
 
 @pytest.mark.parametrize("data", [None, [], "x", 7, {}, {"op": 4}, {"op": 4, "d": []}, {"op": 4, "d": None}])
-def test_what_is_no_packet_is_refused(data: Any) -> None:
+def test_a_malformed_packet_is_refused(data: Any) -> None:
     with pytest.raises(MalformedPacketError):
         packet_of(data)
 
@@ -47,7 +47,7 @@ def test_a_request_without_a_packet_is_refused(data: Any) -> None:
         request_of(data)
 
 
-def test_a_guild_belongs_to_the_shard_that_discord_says() -> None:
+def test_a_guild_belongs_to_the_shard_of_discords_formula() -> None:
     assert [shard_of(int(GUILD), shards) for shards in (1, 2, 4)] == [
         0,
         (int(GUILD) >> 22) % 2,

@@ -1,4 +1,4 @@
-"""The shard's side of the protocol: every opcode and close code, on a clock that the test moves."""
+"""The shard's side of the protocol: every opcode and close code, on a manual clock."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def greeted(conversation: Conversation, now: float = 0.0) -> list[Any]:
 
 
 def connected(chance: float = 0.5) -> Conversation:
-    """A shard that is ready, at 0."""
+    """Return a shard that is ready, at time 0."""
     conversation = fresh(chance)
     greeted(conversation)
     conversation.received(ready(), 0.0)
@@ -102,7 +102,7 @@ def test_hello_is_answered_with_identify() -> None:
     )
 
 
-def test_the_token_shows_in_no_output() -> None:
+def test_no_output_shows_the_token() -> None:
     conversation = fresh(session=KNOWN, sequence=7)
     assert SECRET not in repr(greeted(fresh())) + repr(greeted(conversation)) + repr(IDENTITY)
 
@@ -129,7 +129,7 @@ def test_ready_begins_a_session_with_its_own_sequence() -> None:
     assert conversation.ready
 
 
-def test_an_event_is_handed_on_as_it_came() -> None:
+def test_an_event_is_passed_on_as_it_came() -> None:
     conversation = connected()
     [event] = conversation.received(message(2), 0.0)
     assert event == Dispatch("MESSAGE_CREATE", 2, msgspec.Raw(b'{"id":"2"}'))
@@ -146,7 +146,7 @@ def test_an_event_before_a_session_has_begun_is_ignored() -> None:
     assert conversation.sequence is None
 
 
-def test_a_repeated_event_is_not_handed_on_again() -> None:
+def test_a_repeated_event_is_not_passed_on_again() -> None:
     conversation = connected()
     conversation.received(message(5), 0.0)
     assert conversation.received(message(5), 0.0) == []
@@ -198,7 +198,7 @@ def test_a_missing_acknowledgement_closes_for_a_resume() -> None:
     assert next_connect(conversation) == Connect(RESUME_URL, resuming=True)
 
 
-def test_while_nothing_is_read_a_missing_acknowledgement_means_nothing() -> None:
+def test_while_nothing_is_read_a_missing_acknowledgement_is_ignored() -> None:
     conversation = connected()
     conversation.deafen()
     assert conversation.ticked(20.0) == [Transmit(Op.HEARTBEAT, 1)]
@@ -230,7 +230,7 @@ def test_an_invalid_session_that_is_resumable_is_resumed() -> None:
 
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 1.0), (0.5, 3.0), (1.0, 5.0)])
-def test_an_invalid_session_is_forgotten_and_identified_anew_after_one_to_five_seconds(
+def test_an_invalid_session_is_forgotten_and_identified_again_after_one_to_five_seconds(
     chance: float, wait: float
 ) -> None:
     conversation = connected(chance)
@@ -249,7 +249,7 @@ def test_after_these_codes_it_resumes(code: int | None) -> None:
 
 
 @pytest.mark.parametrize("code", NEW_SESSION_CODES)
-def test_after_these_codes_it_identifies_anew(code: int) -> None:
+def test_after_these_codes_it_identifies_again(code: int) -> None:
     conversation = connected()
     assert conversation.closed(code, 1.0) == []
     assert next_connect(conversation) == Connect(URL, resuming=False)
@@ -288,7 +288,7 @@ def test_a_ready_without_a_session_is_given_up() -> None:
     assert isinstance(conversation.received(payload(0, {"v": 10}, 1, "READY"), 0.0)[0], Close)
 
 
-def test_rests_grow_until_a_minute_and_begin_anew_once_it_is_stable() -> None:
+def test_pauses_grow_up_to_a_minute_and_start_over_once_it_is_stable() -> None:
     conversation = fresh(1.0)
     rests = []
     now = 0.0
@@ -317,7 +317,7 @@ def test_a_session_that_breaks_before_a_heartbeat_is_not_stable() -> None:
     assert conversation.due == 1.0
 
 
-def test_an_address_for_resuming_that_fails_is_replaced_by_the_general_one() -> None:
+def test_a_resume_url_that_fails_is_replaced_by_the_general_one() -> None:
     conversation = fresh(session=KNOWN, sequence=3)
     for _ in range(RESUME_ATTEMPTS):
         assert next_connect(conversation) == Connect(RESUME_URL, resuming=True)
@@ -346,7 +346,7 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=60))
-def test_whatever_happens_sequences_only_grow_and_it_never_gets_stuck(
+def test_sequences_only_grow_and_it_never_gets_stuck(
     steps: list[Any],
 ) -> None:
     conversation = connected()

@@ -1,8 +1,7 @@
-"""Discord's API as the gateway asks it: retries, and errors that no retry helps."""
+"""Requests to Discord's API: retries, and errors that no retry helps."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
@@ -17,11 +16,13 @@ from keywright_discord.gateway.connection import RefusedByDiscordError
 from keywright_discord.gateway.session_starts import OPTIONS, UnreachableApiError, ask_gateway
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
 
+pytestmark = pytest.mark.anyio
+
 GOOD = b'{"url":"wss://g","shards":3,"session_start_limit":{"total":9,"remaining":5,"reset_after":7,"max_concurrency":2}}'
 
 
 class Answers:
-    """Answers requests in turn; the last answer again and again."""
+    """Answers requests in turn; the last answer is repeated."""
 
     def __init__(self, *answers: tuple[int, bytes]) -> None:
         self._answers = list(answers)
@@ -50,44 +51,41 @@ async def asked_at(url: str, attempts: int) -> GatewayInfo:
         return await ask_gateway(api)
 
 
-def asked(*answers: tuple[int, bytes], attempts: int = 4) -> tuple[GatewayInfo | Exception, Answers]:
-    async def story() -> tuple[GatewayInfo | Exception, Answers]:
-        async with answering(*answers) as (url, given):
-            try:
-                return await asked_at(url, attempts), given
-            except (RefusedByDiscordError, UnreachableApiError) as error:
-                return error, given
-
-    return asyncio.run(story())
+async def asked(*answers: tuple[int, bytes], attempts: int = 4) -> tuple[GatewayInfo | Exception, Answers]:
+    async with answering(*answers) as (url, given):
+        try:
+            return await asked_at(url, attempts), given
+        except (RefusedByDiscordError, UnreachableApiError) as error:
+            return error, given
 
 
-def test_it_asks_as_the_bot() -> None:
-    info, given = asked((200, GOOD))
+async def test_it_asks_as_the_bot() -> None:
+    info, given = await asked((200, GOOD))
     assert isinstance(info, GatewayInfo)
     assert (info.url, info.shards, info.session_start_limit.max_concurrency) == ("wss://g", 3, 2)
     assert given.asked == [("/api/v10/gateway/bot", "Bot hush")]
 
 
-def test_it_asks_again_after_errors_of_discord_and_limits() -> None:
-    info, given = asked((500, b""), (429, b""), (502, b""), (200, GOOD))
+async def test_it_asks_again_after_errors_of_discord_and_limits() -> None:
+    info, given = await asked((500, b""), (429, b""), (502, b""), (200, GOOD))
     assert isinstance(info, GatewayInfo)
     assert len(given.asked) == 4
 
 
-def test_it_gives_up_in_the_end() -> None:
-    error, given = asked((503, b""), attempts=3)
+async def test_it_gives_up_in_the_end() -> None:
+    error, given = await asked((503, b""), attempts=3)
     assert isinstance(error, UnreachableApiError)
     assert (len(given.asked), error.exit_code) == (3, 3)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404])
-def test_what_no_retry_helps_is_told_at_once(status: int) -> None:
-    error, given = asked((status, b"{}"))
+async def test_an_error_that_no_retry_helps_is_raised_at_once(status: int) -> None:
+    error, given = await asked((status, b"{}"))
     assert isinstance(error, RefusedByDiscordError)
     assert (len(given.asked), error.exit_code) == (1, 2)
     assert "hush" not in str(error)
 
 
-def test_nobody_there_is_unreachable(unused_port: int) -> None:
+async def test_a_port_without_a_server_is_unreachable(unused_port: int) -> None:
     with pytest.raises(UnreachableApiError, match="Check the network"):
-        asyncio.run(asked_at(f"http://127.0.0.1:{unused_port}", 1))
+        await asked_at(f"http://127.0.0.1:{unused_port}", 1)

@@ -1,4 +1,4 @@
-"""Who runs a shard, and what of its session is stored."""
+"""The lease of a shard and its stored session."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
 
 from ..gateways import configured, eventually, eventually_true, ready, running
 
+pytestmark = pytest.mark.anyio
+
 SHORT = timedelta(milliseconds=300)
 STATE = SessionState("abc", "wss://resume", 7, "terms", "123")
 
@@ -34,137 +36,113 @@ def test_the_keyspace_is_sound() -> None:
     assert check(gateway) == []
 
 
-def test_a_session_is_read_back_as_it_was_saved(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            tenancy = Tenancy(db, "bot", 2, 4)
-            await tenancy.begin()
-            assert await tenancy.load() is None
-            assert await tenancy.save(STATE)
-            assert await tenancy.load() == STATE
-            assert await Tenancy(db, "bot", 2, 8).load() is None
-            assert await Tenancy(db, "other", 2, 4).load() is None
-
-    asyncio.run(story())
+async def test_a_session_is_read_back_as_it_was_saved(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        tenancy = Tenancy(db, "bot", 2, 4)
+        await tenancy.begin()
+        assert await tenancy.load() is None
+        assert await tenancy.save(STATE)
+        assert await tenancy.load() == STATE
+        assert await Tenancy(db, "bot", 2, 8).load() is None
+        assert await Tenancy(db, "other", 2, 4).load() is None
 
 
-def test_how_far_the_cache_is_counts_in_one_session_only(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            tenancy = Tenancy(db, "bot", 2, 4)
-            assert await tenancy.applied("abc") == 0
-            await db.run(tenancy.mark("abc", 9))
-            assert await tenancy.applied("abc") == 9
-            assert await tenancy.applied("def") == 0
-            assert await Tenancy(db, "bot", 2, 8).applied("abc") == 0
-
-    asyncio.run(story())
+async def test_the_progress_of_the_cache_counts_in_one_session_only(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        tenancy = Tenancy(db, "bot", 2, 4)
+        assert await tenancy.applied("abc") == 0
+        await db.run(tenancy.mark("abc", 9))
+        assert await tenancy.applied("abc") == 9
+        assert await tenancy.applied("def") == 0
+        assert await Tenancy(db, "bot", 2, 8).applied("abc") == 0
 
 
-def test_a_shard_has_one_owner_and_the_next_takes_over_when_it_dies(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            first, second = (Tenancy(db, "bot", 0, 1, hold=SHORT) for _ in range(2))
-            await first.begin()
-            keeping = asyncio.create_task(first.keep())
-            waiting = asyncio.create_task(second.begin())
-            await asyncio.sleep(2 * SHORT.total_seconds())
-            assert not waiting.done()
-            assert second.elsewhere
-            keeping.cancel()
-            await asyncio.wait_for(waiting, 10)
-            assert not second.elsewhere
-            assert not await first.save(STATE)
-            await asyncio.wait_for(first.keep(), 10)
-            assert first.elsewhere
-
-    asyncio.run(story())
+async def test_a_shard_has_one_owner_and_the_next_takes_over_when_it_dies(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        first, second = (Tenancy(db, "bot", 0, 1, hold=SHORT) for _ in range(2))
+        await first.begin()
+        keeping = asyncio.create_task(first.keep())
+        waiting = asyncio.create_task(second.begin())
+        await asyncio.sleep(2 * SHORT.total_seconds())
+        assert not waiting.done()
+        assert second.elsewhere
+        keeping.cancel()
+        await asyncio.wait_for(waiting, 10)
+        assert not second.elsewhere
+        assert not await first.save(STATE)
+        await asyncio.wait_for(first.keep(), 10)
+        assert first.elsewhere
 
 
-def test_a_shard_that_is_given_up_is_free_at_once(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            first, second = (Tenancy(db, "bot", 0, 1, hold=timedelta(hours=1)) for _ in range(2))
-            await first.begin()
-            await first.end()
-            await asyncio.wait_for(second.begin(), 10)
-
-    asyncio.run(story())
+async def test_a_released_shard_is_free_at_once(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        first, second = (Tenancy(db, "bot", 0, 1, hold=timedelta(hours=1)) for _ in range(2))
+        await first.begin()
+        await first.end()
+        await asyncio.wait_for(second.begin(), 10)
 
 
-def test_a_lease_that_ran_out_unnoticed_is_taken_back(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            tenancy = Tenancy(db, "bot", 0, 1)
-            await tenancy.begin()
-            await tenancy.end()
-            assert await tenancy.save(STATE)
-
-    asyncio.run(story())
+async def test_a_lease_that_expired_unnoticed_is_acquired_again(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        tenancy = Tenancy(db, "bot", 0, 1)
+        await tenancy.begin()
+        await tenancy.end()
+        assert await tenancy.save(STATE)
 
 
-def test_a_second_gateway_stands_by_and_resumes_when_the_first_goes(redis_url: str) -> None:
+async def test_a_second_gateway_stands_by_and_resumes_when_the_first_stops(redis_url: str) -> None:
     settings = SimulatorSettings(identify_window_seconds=0.01)
 
-    async def story() -> None:
-        async with DiscordSimulator(settings) as discord:
-            configuration = configured(discord, redis_url)
-            spare = Gateway(configuration, hold=SHORT)
-            async with running(configuration) as first:
-                await ready(first)
-                task = asyncio.create_task(spare.run())
-                await eventually(lambda: "standby" in str(spare.monitor.health()), "it stands by")
-                assert spare.monitor.health().ok
-                assert len(discord.connections) == 1
-            await discord.until(lambda: discord.received(Op.RESUME), "it takes over")
-            await ready(spare)
-            spare.stop()
-            await task
-
-    asyncio.run(story())
-
-
-def test_a_shard_that_was_granted_while_stopping_is_given_up(
-    redis_url: str, make_proxy: Callable[[str], Proxy]
-) -> None:
-    async def story() -> None:
-        proxy = make_proxy(redis_url)
-        async with DiscordSimulator() as discord, aconnect(redis_url, gateway.bind()) as db:
-            held = ShardOwner(bot_of(discord.token), 1, 0).holder()
-            first = Tenancy(db, bot_of(discord.token), 0, 1)
-            await first.begin()
-            spare = Gateway(configured(discord, proxy.url))
+    async with DiscordSimulator(settings) as discord:
+        configuration = configured(discord, redis_url)
+        spare = Gateway(configuration, hold=SHORT)
+        async with running(configuration) as first:
+            await ready(first)
             task = asyncio.create_task(spare.run())
             await eventually(lambda: "standby" in str(spare.monitor.health()), "it stands by")
-            proxy.delay(30)
-            await first.end()
-            await eventually_true(lambda: db.run(held), "Redis has given it the shard")
-            spare.stop()
-            proxy.heal()
-            await task
-            assert await db.run(held) is None
-
-    asyncio.run(story())
+            assert spare.monitor.health().ok
+            assert len(discord.connections) == 1
+        await discord.until(lambda: discord.received(Op.RESUME), "it takes over")
+        await ready(spare)
+        spare.stop()
+        await task
 
 
-def test_a_shard_that_is_given_up_is_not_renewed_once_more(
+async def test_a_shard_that_was_granted_while_stopping_is_released(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
-    async def story() -> None:
-        proxy = make_proxy(redis_url)
-        settings = SimulatorSettings(identify_window_seconds=0.01)
-        async with DiscordSimulator(settings) as discord, aconnect(redis_url, gateway.bind()) as db:
-            for _ in range(4):  # once would find it by chance
-                stopped = Gateway(configured(discord, proxy.url), hold=SHORT)
-                task = asyncio.create_task(stopped.run())
-                await ready(stopped)
-                proxy.delay(SHORT.total_seconds() / 2)
-                stopped.stop()
-                await task
-                proxy.heal()
-                assert await db.run(ShardOwner(bot_of(discord.token), 1, 0).holder()) is None
+    proxy = make_proxy(redis_url)
+    async with DiscordSimulator() as discord, aconnect(redis_url, gateway.bind()) as db:
+        held = ShardOwner(bot_of(discord.token), 1, 0).holder()
+        first = Tenancy(db, bot_of(discord.token), 0, 1)
+        await first.begin()
+        spare = Gateway(configured(discord, proxy.url))
+        task = asyncio.create_task(spare.run())
+        await eventually(lambda: "standby" in str(spare.monitor.health()), "it stands by")
+        proxy.delay(30)
+        await first.end()
+        await eventually_true(lambda: db.run(held), "Redis has given it the shard")
+        spare.stop()
+        proxy.heal()
+        await task
+        assert await db.run(held) is None
 
-    asyncio.run(story())
+
+async def test_a_released_shard_is_not_renewed_once_more(
+    redis_url: str, make_proxy: Callable[[str], Proxy]
+) -> None:
+    proxy = make_proxy(redis_url)
+    settings = SimulatorSettings(identify_window_seconds=0.01)
+    async with DiscordSimulator(settings) as discord, aconnect(redis_url, gateway.bind()) as db:
+        for _ in range(4):  # one attempt would find it by chance
+            stopped = Gateway(configured(discord, proxy.url), hold=SHORT)
+            task = asyncio.create_task(stopped.run())
+            await ready(stopped)
+            proxy.delay(SHORT.total_seconds() / 2)
+            stopped.stop()
+            await task
+            proxy.heal()
+            assert await db.run(ShardOwner(bot_of(discord.token), 1, 0).holder()) is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Frames: both encodings, every compression, and what is refused."""
+"""Frames: both encodings, every compression, and malformed ones."""
 
 from __future__ import annotations
 
@@ -87,7 +87,9 @@ def test_ids_that_etf_sends_as_integers_become_text() -> None:
 
 @pytest.mark.parametrize("compression", COMPRESSORS)
 @pytest.mark.parametrize("encoding", Encoding)
-def test_a_message_that_unpacks_to_too_much_is_refused(encoding: Encoding, compression: Compression) -> None:
+def test_a_message_that_decompresses_to_too_much_is_refused(
+    encoding: Encoding, compression: Compression
+) -> None:
     wire = Wire(encoding, compression, most_bytes=100_000)
     bomb = COMPRESSORS[compression]()(b" " * 50_000_000)
     assert len(bomb) < 100_000
@@ -114,15 +116,13 @@ def test_a_large_message_is_refused() -> None:
         (Encoding.JSON, Compression.ZSTD, b"not zstd at all"),
     ],
 )
-def test_what_cannot_be_read_is_an_error(
-    encoding: Encoding, compression: Compression, message: bytes
-) -> None:
+def test_a_malformed_frame_is_an_error(encoding: Encoding, compression: Compression, message: bytes) -> None:
     with pytest.raises(WireError):
         Wire(encoding, compression).read(message)
 
 
 @pytest.mark.parametrize("encoding", Encoding)
-def test_what_is_written_reveals_the_secret(encoding: Encoding) -> None:
+def test_a_written_frame_reveals_the_secret(encoding: Encoding) -> None:
     frame = Wire(encoding, Compression.NONE).write(2, {"token": Secret("abc"), "shard": [0, 1]})
     data = msgspec.json.decode(frame) if isinstance(frame, str) else etf.decode(frame)
     assert data == {"op": 2, "d": {"token": "abc", "shard": [0, 1]}}
@@ -136,6 +136,8 @@ def test_what_is_written_reveals_the_secret(encoding: Encoding) -> None:
         (Encoding.ETF, Compression.ZSTD, "wss://g.example/?v=10&encoding=etf&compress=zstd-stream"),
     ],
 )
-def test_the_address_says_what_is_spoken(encoding: Encoding, compression: Compression, expected: str) -> None:
+def test_the_address_has_version_encoding_and_compression(
+    encoding: Encoding, compression: Compression, expected: str
+) -> None:
     assert Wire(encoding, compression).address("wss://g.example") == expected
     assert Wire(encoding, compression).address("wss://g.example/?v=9") == expected

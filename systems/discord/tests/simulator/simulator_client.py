@@ -1,4 +1,4 @@
-"""A gateway client that only does what a test tells it to."""
+"""A gateway client that is controlled by a test."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ Packet = dict[str, Any]
 Scenario = Callable[[DiscordSimulator], Awaitable[None]]
 
 
-def on_discord(**settings: Any) -> Callable[[Scenario], Callable[[], None]]:
-    """A test that runs beside a simulated Discord, with a minute until it counts as stuck."""
+def on_discord(**settings: Any) -> Callable[[Scenario], Callable[[], Awaitable[None]]]:
+    """Make a test of a coroutine function that takes a simulated Discord with these settings."""
 
-    def decorate(scenario: Scenario) -> Callable[[], None]:
-        def test() -> None:
-            asyncio.run(on_simulator(scenario, **settings))
+    def decorate(scenario: Scenario) -> Callable[[], Awaitable[None]]:
+        async def test() -> None:
+            async with simulated(**settings) as discord:
+                await scenario(discord)
 
         test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
         return test
@@ -34,11 +35,13 @@ def on_discord(**settings: Any) -> Callable[[Scenario], Callable[[], None]]:
     return decorate
 
 
-async def on_simulator(scenario: Scenario, **settings: Any) -> None:
+@asynccontextmanager
+async def simulated(**settings: Any) -> AsyncIterator[DiscordSimulator]:
+    """Run a simulated Discord, for at most a minute."""
     # Tests identify as often as they need to, unless they are about that limit.
     settings = {"max_concurrency": 16, "identify_window_seconds": 0.0} | settings
     async with DiscordSimulator(SimulatorSettings(**settings)) as discord, asyncio.timeout(60):
-        await scenario(discord)
+        yield discord
 
 
 class Client:
@@ -56,7 +59,7 @@ class Client:
         await self.socket.send(json.dumps(packet) if self._encoding == "json" else etf.encode(packet))
 
     async def packet(self) -> Packet:
-        """The next packet from Discord."""
+        """Return the next packet from Discord."""
         frame = await self.socket.recv()
         self.frames.append(frame)
         found: Packet = self._decoded(frame)
@@ -78,14 +81,14 @@ class Client:
         return json.loads(frame) if self._encoding == "json" else etf.decode(frame)
 
     async def next(self, wanted: str | Op) -> Any:
-        """The `d` of the next event of this name, or packet of this opcode; what comes before is skipped."""
+        """Return the `d` of the next event of this name, or packet of this opcode; others are skipped."""
         while True:
             found = await self.packet()
             if wanted == (found["t"] if isinstance(wanted, str) else found["op"]):
                 return found["d"]
 
     async def events(self, last: str) -> list[Packet]:
-        """All dispatches up to and with the next one of this name."""
+        """Return all dispatches up to and including the next one of this name."""
         found = []
         while True:
             packet = await self.packet()
@@ -100,7 +103,7 @@ class Client:
         await self.send(Op.RESUME, {"token": token, "session_id": session_id, "seq": sequence})
 
     async def closed_with(self) -> int | None:
-        """What the connection is closed with, after whatever still comes."""
+        """Return the close code of the connection, after all remaining packets."""
         try:
             while True:
                 self.frames.append(await self.socket.recv())
@@ -108,7 +111,7 @@ class Client:
             return self.socket.close_code
 
     async def silent(self) -> bool:
-        """Whether nothing is on its way: a heartbeat is answered next."""
+        """Return whether no packet is on its way: the next one answers a heartbeat."""
         await self.send(Op.HEARTBEAT, self.sequence)
         return bool((await self.packet())["op"] == Op.HEARTBEAT_ACK)
 
@@ -122,7 +125,7 @@ async def client(
     compress: str | None = None,
     url: str | None = None,
 ) -> AsyncIterator[Client]:
-    """A connection on which nothing was said yet."""
+    """Open a connection, on which nothing was sent yet."""
     asked = f"?v={v}&encoding={encoding}" + (f"&compress={compress}" if compress else "")
     async with connect(f"{url or discord.gateway_url}/{asked}", compression=None, max_size=None) as socket:
         yield Client(socket, encoding=encoding, compress=compress)
@@ -132,7 +135,7 @@ async def client(
 async def shard(
     discord: DiscordSimulator, number: int = 0, count: int = 1, *, intents: int = ALL, **how: Any
 ) -> AsyncIterator[Client]:
-    """A client that identified and has all its guilds."""
+    """Open a client that has identified and received all its guilds."""
     async with AsyncExitStack() as stack:
         made = await stack.enter_async_context(client(discord, **how))
         await made.identify(discord.token, intents=intents, shard=[number, count])

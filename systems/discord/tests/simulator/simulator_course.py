@@ -1,4 +1,4 @@
-"""What a real client is put through on the simulator, whichever library it is made with."""
+"""The course that a real client runs on the simulator, with any library."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def settings(shards: int, guilds: int) -> SimulatorSettings:
 async def run_course(
     simulator: DiscordSimulator, seen: list[str | None], resumed: list[int], events: int
 ) -> Report:
-    """Messages, a cut, orders to reconnect, traffic; `seen` and `resumed` are what the client notes."""
+    """Run messages, a cut, requests to reconnect, traffic; the client fills `seen` and `resumed`."""
     where = simulator.world.guilds[0]
     await simulator.say("before", guild=where)
     await simulator.until(lambda: "before" in seen, "the first message")
@@ -28,14 +28,14 @@ async def run_course(
     await simulator.until(lambda: len(resumed) == len(simulator.sessions), "all shards resumed")
     await simulator.say("after", guild=where)
     await simulator.until(lambda: "after" in seen, "the last message")
-    report = _told(simulator) | {"seen": list(seen)}
+    report = _report(simulator) | {"seen": list(seen)}
     await _obey(simulator, resumed)
     await simulator.play(simulator.world.events(events, mix={"GUILD_DELETE": 5.0}))
     await _caught_up(simulator)
     return report
 
 
-def _told(simulator: DiscordSimulator) -> Report:
+def _report(simulator: DiscordSimulator) -> Report:
     return {
         "bot": simulator.world.bot["id"],
         "expected_guilds": sorted(simulator.world.guilds),
@@ -48,7 +48,7 @@ def _told(simulator: DiscordSimulator) -> Report:
 
 
 async def _obey(simulator: DiscordSimulator, resumed: list[int]) -> None:
-    """Op 7 makes the client resume, op 9 makes it identify anew; it obeys or this never returns."""
+    """Make the client resume with op 7 and identify again with op 9, and wait until it has."""
     resumes = len(resumed)
     await simulator.reconnect(0)
     await simulator.until(lambda: len(resumed) > resumes, "the client resumed when it was told to reconnect")
@@ -65,7 +65,7 @@ async def _obey(simulator: DiscordSimulator, resumed: list[int]) -> None:
 
 
 async def _caught_up(simulator: DiscordSimulator) -> None:
-    """Until each client answers a request for a heartbeat with the number of its session's last event."""
+    """Wait until each client answers a heartbeat request with the sequence of its session's last event."""
     for session in simulator.sessions:
         beat = await _beat(simulator, session.shard.id)
         assert beat == session.sequence, f"{session.shard} is at {beat}, not at {session.sequence}"

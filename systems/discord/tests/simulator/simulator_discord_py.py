@@ -1,4 +1,4 @@
-"""An unmodified discord.py against the simulator: what it saw, as one line of JSON. Run by a test."""
+"""An unmodified discord.py against the simulator, run by a test: prints what it received as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .simulator_course import Report, run_course, settings
 
 
 class Bot(discord.AutoShardedClient):
-    """Notes everything that the test asks about."""
+    """Records everything that the test asserts."""
 
     def __init__(self) -> None:
         super().__init__(intents=discord.Intents.all(), chunk_guilds_at_startup=False)
@@ -50,7 +50,7 @@ async def _follow(simulator: DiscordSimulator, bot: Bot, events: int) -> Report:
 
 async def main(shards: int, guilds: int, events: int) -> None:
     async with DiscordSimulator(settings(shards, guilds)) as simulator:
-        # The two places where discord.py writes Discord's address down.
+        # The two places where discord.py has Discord's address.
         Route.BASE = simulator.api_url
         DiscordWebSocket.DEFAULT_GATEWAY = yarl.URL(simulator.gateway_url)
         bot = Bot()

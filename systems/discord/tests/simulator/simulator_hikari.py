@@ -1,4 +1,4 @@
-"""An unmodified hikari against the simulator: what it saw, as one line of JSON. Run by a test."""
+"""An unmodified hikari against the simulator, run by a test: prints what it received as JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .simulator_course import Report, run_course, settings
 
 
 class _Failures(logging.Handler):
-    """hikari logs what it cannot make sense of."""
+    """Collects the warnings of hikari about packets that it cannot parse."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Generated Discord traffic: the same from the same seed, of the right size, and about things that exist."""
+"""Generated traffic: the same from the same seed, of the right size, about entities that exist."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_packets_are_dispatches_in_sequence() -> None:
     assert {tuple(sorted(packet)) for packet in packets} == {("d", "op", "s", "t")}
 
 
-def test_what_is_removed_was_there() -> None:
-    """Members that leave had come before."""
+def test_members_that_leave_had_joined() -> None:
+
     known: set[str] = set()
     for event, data in Traffic(5).events(3000, guilds=1, members=10, mix=UNIFORM):
         if event == "GUILD_CREATE":

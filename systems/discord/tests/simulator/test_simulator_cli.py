@@ -1,8 +1,7 @@
-"""`simulate` in a process of its own, as a user runs it."""
+"""`simulate` in a separate process, as a user runs it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import signal
 import socket
@@ -14,12 +13,14 @@ from contextlib import contextmanager
 import pytest
 from websockets.asyncio.client import connect
 
+pytestmark = pytest.mark.anyio
+
 _COMMAND = (sys.executable, "-m", "keywright", "gateway", "simulate")
 
 
 @contextmanager
 def _simulating(*options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
-    """The running command and the addresses it printed."""
+    """Run the command. Yield its process and the addresses that it printed."""
     arguments = [*_COMMAND, *options]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -39,15 +40,15 @@ async def _events(address: str, token: str, count: int) -> list[str]:
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_it_prints_its_addresses_serves_and_stops(ending: signal.Signals) -> None:
+async def test_it_prints_its_addresses_serves_and_stops(ending: signal.Signals) -> None:
     with _simulating("--guilds", "3", "--members", "4", "--rate", "200", "--token", "mine") as (
         process,
-        told,
+        printed,
     ):
-        assert told["token"] == "mine"
-        assert told["world"] == "3 guilds of 4 members, seed 0"
-        assert told["gateway"].startswith("ws://127.0.0.1:")
-        seen = asyncio.run(_events(told["gateway"], "mine", 20))
+        assert printed["token"] == "mine"
+        assert printed["world"] == "3 guilds of 4 members, seed 0"
+        assert printed["gateway"].startswith("ws://127.0.0.1:")
+        seen = await _events(printed["gateway"], "mine", 20)
         assert seen[0] == "READY"
         assert seen.count("GUILD_CREATE") >= 3
         assert set(seen) - {"READY", "GUILD_CREATE"}, "traffic came too"
@@ -55,7 +56,7 @@ def test_it_prints_its_addresses_serves_and_stops(ending: signal.Signals) -> Non
         assert process.wait(timeout=20) == 0
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         arguments = [*_COMMAND, "--port", port, "--guilds", "0"]

@@ -1,4 +1,4 @@
-"""Two client libraries from PyPI, as they are, take the simulator for Discord."""
+"""Two unmodified client libraries work with the simulator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHARDS = 2
 
 
 def _followed(script: str, library: str) -> Any:
-    """What the library saw, told by a process of its own: its warnings are not ours."""
+    """Return what the library received; it runs in a process of its own, since it emits warnings."""
     if importlib.util.find_spec(library) is None:
         assert os.environ.get("CI") != "true", f"{library} is missing"
         pytest.skip(f"{library} is not installed")
@@ -44,7 +44,7 @@ def _followed(script: str, library: str) -> Any:
     ],
 )
 def test_a_real_client_logs_in_follows_and_resumes(script: str, library: str, compression: list[str]) -> None:
-    """Two shards: login, guilds, messages, a cut, orders to reconnect, then 2,000 events of every kind."""
+    """Two shards: login, guilds, messages, a cut, requests to reconnect, then 2,000 events of every kind."""
     report = _followed(script, library)
     assert report["user"] == report["bot"]
     assert len(report["guilds"]) == _GUILDS

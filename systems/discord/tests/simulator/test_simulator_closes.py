@@ -1,8 +1,7 @@
-"""What the simulated gateway closes a connection for, and with which code."""
+"""The reasons for which the simulated gateway closes a connection, and their codes."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -10,21 +9,21 @@ import pytest
 from keywright.testing import ManualClock
 from keywright_discord.simulator import CloseCode, DiscordSimulator, Intents, Op
 
-from .simulator_client import Client, client, on_discord, on_simulator, shard
+from .simulator_client import Client, client, on_discord, shard, simulated
+
+pytestmark = pytest.mark.anyio
 
 _FATAL = [4004, 4007, 4009, 4010, 4011, 4012, 4013, 4014]
 _RESUMABLE = [1000, 1001, 4000, 4001, 4002, 4003, 4005, 4008]
 
 
 @pytest.mark.parametrize("code", [*_FATAL, *_RESUMABLE])
-def test_any_code_can_be_ordered_and_decides_about_the_session(code: int) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
+async def test_any_code_can_be_ordered_and_decides_about_the_session(code: int) -> None:
+    async with simulated() as discord:
         async with shard(discord) as bot:
             await discord.close(0, CloseCode(code))
             assert await bot.closed_with() == code
         assert len(discord.sessions) == (code in _RESUMABLE)
-
-    asyncio.run(on_simulator(scenario))
 
 
 @on_discord()
@@ -46,13 +45,10 @@ async def test_what_was_sent_before_a_close_arrives_before_it(discord: DiscordSi
         ({"compress": "lz4-stream"}, CloseCode.DECODE_ERROR),
     ],
 )
-def test_an_address_that_asks_for_the_impossible_is_refused(address: dict[str, Any], code: int) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with client(discord, **address) as bot:
-            assert await bot.closed_with() == code
-            assert bot.frames == []
-
-    asyncio.run(on_simulator(scenario))
+async def test_an_address_that_asks_for_the_impossible_is_refused(address: dict[str, Any], code: int) -> None:
+    async with simulated() as discord, client(discord, **address) as bot:
+        assert await bot.closed_with() == code
+        assert bot.frames == []
 
 
 @pytest.mark.parametrize(
@@ -72,15 +68,13 @@ def test_an_address_that_asks_for_the_impossible_is_refused(address: dict[str, A
         ({"intents": int(Intents.GUILD_PRESENCES)}, CloseCode.DISALLOWED_INTENTS),
     ],
 )
-def test_an_identify_that_is_wrong_is_refused(change: dict[str, Any], code: int) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
+async def test_an_identify_that_is_wrong_is_refused(change: dict[str, Any], code: int) -> None:
+    async with simulated(privileged=Intents.GUILD_MEMBERS) as discord:
         right = {"token": discord.token, "properties": {}, "intents": 1, "shard": [0, 1]}
         async with client(discord) as bot:
             await bot.send(Op.IDENTIFY, right | change)
             assert await bot.closed_with() == code
         assert discord.sessions == []
-
-    asyncio.run(on_simulator(scenario, privileged=Intents.GUILD_MEMBERS))
 
 
 @on_discord(guilds=2, guilds_per_shard=1)
@@ -109,23 +103,17 @@ async def test_too_many_guilds_for_one_shard_require_sharding(discord: DiscordSi
         ('{"op": 1, "d": null, "padding": "' + "x" * 4096 + '"}', CloseCode.DECODE_ERROR),
     ],
 )
-def test_a_message_that_makes_no_sense_is_refused(message: str | bytes, code: int) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with client(discord) as bot:
-            await bot.socket.send(message)
-            assert await bot.closed_with() == code
-
-    asyncio.run(on_simulator(scenario))
+async def test_a_malformed_message_is_refused(message: str | bytes, code: int) -> None:
+    async with simulated() as discord, client(discord) as bot:
+        await bot.socket.send(message)
+        assert await bot.closed_with() == code
 
 
 @pytest.mark.parametrize("message", ["text", b"\x00"])
-def test_etf_that_is_none_is_refused(message: str | bytes) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with client(discord, encoding="etf") as bot:
-            await bot.socket.send(message)
-            assert await bot.closed_with() == CloseCode.DECODE_ERROR
-
-    asyncio.run(on_simulator(scenario))
+async def test_malformed_etf_is_refused(message: str | bytes) -> None:
+    async with simulated() as discord, client(discord, encoding="etf") as bot:
+        await bot.socket.send(message)
+        assert await bot.closed_with() == CloseCode.DECODE_ERROR
 
 
 @on_discord()
@@ -149,13 +137,10 @@ async def test_4096_bytes_are_not_too_many(discord: DiscordSimulator) -> None:
         (Op.VOICE_STATE_UPDATE, "here"),
     ],
 )
-def test_a_malformed_request_is_refused(op: Op, data: Any) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with shard(discord) as bot:
-            await bot.send(op, data)
-            assert await bot.closed_with() == CloseCode.DECODE_ERROR
-
-    asyncio.run(on_simulator(scenario))
+async def test_a_malformed_request_is_refused(op: Op, data: Any) -> None:
+    async with simulated() as discord, shard(discord) as bot:
+        await bot.send(op, data)
+        assert await bot.closed_with() == CloseCode.DECODE_ERROR
 
 
 @on_discord()
@@ -180,29 +165,24 @@ async def test_a_sequence_that_was_never_sent_is_refused_and_ends_the_session(
     assert discord.sessions == []
 
 
-def test_more_than_120_packets_in_a_minute_are_too_many() -> None:
+async def test_more_than_120_packets_in_a_minute_are_too_many() -> None:
     clock = ManualClock()
 
-    @on_discord(clock=clock.monotonic)
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with client(discord) as bot:
-            await bot.next(Op.HELLO)
-            for _ in range(120):
-                assert await bot.silent()
-            clock.advance(seconds=60)
-            for _ in range(120):
-                assert await bot.silent()
-            await bot.send(Op.HEARTBEAT, None)
-            assert await bot.closed_with() == CloseCode.RATE_LIMITED
-
-    scenario()
+    async with simulated(clock=clock.monotonic) as discord, client(discord) as bot:
+        await bot.next(Op.HELLO)
+        for _ in range(120):
+            assert await bot.silent()
+        clock.advance(seconds=60)
+        for _ in range(120):
+            assert await bot.silent()
+        await bot.send(Op.HEARTBEAT, None)
+        assert await bot.closed_with() == CloseCode.RATE_LIMITED
 
 
-def test_more_than_5_presences_in_20_seconds_are_too_many() -> None:
+async def test_more_than_5_presences_in_20_seconds_are_too_many() -> None:
     clock = ManualClock()
 
-    @on_discord(clock=clock.monotonic)
-    async def scenario(discord: DiscordSimulator) -> None:
+    async with simulated(clock=clock.monotonic) as discord:
         async with shard(discord) as bot:
             await _change_presence(bot, 5)
             assert await bot.silent()
@@ -213,27 +193,26 @@ def test_more_than_5_presences_in_20_seconds_are_too_many() -> None:
             assert await bot.closed_with() == CloseCode.RATE_LIMITED
         assert len(discord.received(Op.PRESENCE_UPDATE, shard=0)) == 11
 
-    scenario()
-
 
 async def _change_presence(bot: Client, times: int) -> None:
     for _ in range(times):
         await bot.send(Op.PRESENCE_UPDATE, {"status": "dnd", "activities": [], "since": None, "afk": False})
 
 
-def test_a_bucket_admits_one_identify_in_five_seconds() -> None:
+async def test_a_bucket_admits_one_identify_in_five_seconds() -> None:
     clock = ManualClock()
 
-    @on_discord(clock=clock.monotonic, max_concurrency=2, identify_window_seconds=5.0)
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with shard(discord, 0, 4), shard(discord, 1, 4), client(discord) as bot:
-            await bot.identify(discord.token, shard=[2, 4])
-            assert await bot.next(Op.INVALID_SESSION) is False, "2 % 2 is the bucket of shard 0"
-            clock.advance(seconds=5)
-            await bot.identify(discord.token, shard=[2, 4])
-            await bot.next("READY")
-
-    scenario()
+    async with (
+        simulated(clock=clock.monotonic, max_concurrency=2, identify_window_seconds=5.0) as discord,
+        shard(discord, 0, 4),
+        shard(discord, 1, 4),
+        client(discord) as bot,
+    ):
+        await bot.identify(discord.token, shard=[2, 4])
+        assert await bot.next(Op.INVALID_SESSION) is False, "2 % 2 is the bucket of shard 0"
+        clock.advance(seconds=5)
+        await bot.identify(discord.token, shard=[2, 4])
+        await bot.next("READY")
 
 
 @on_discord(session_starts=2)
@@ -252,7 +231,7 @@ async def test_too_many_session_starts_reset_the_token(discord: DiscordSimulator
 async def test_a_client_that_does_not_read_is_cut_off_and_others_are_served(
     discord: DiscordSimulator,
 ) -> None:
-    """64 MB: more than the buffers between the two take in."""
+    """64 MB are more than the buffers between the two can hold."""
     async with shard(discord) as slow, shard(discord, intents=Intents.GUILDS) as quick:
         slow.socket.transport.pause_reading()
         for _ in range(1000):

@@ -1,8 +1,7 @@
-"""Who gets which event on the simulated gateway, and what it answers when asked."""
+"""The routing of events on the simulated gateway, and its answers to requests."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -12,7 +11,9 @@ from keywright_discord.gateway.intents import ALL
 from keywright_discord.simulator import PRIVILEGED, DiscordSimulator, Intents, Op
 from keywright_discord.simulator.world import SimulatedWorld
 
-from .simulator_client import Client, client, on_discord, on_simulator, shard
+from .simulator_client import Client, client, on_discord, shard, simulated
+
+pytestmark = pytest.mark.anyio
 
 
 @on_discord(guilds=40, members=2)
@@ -61,7 +62,7 @@ _NEEDED = [
 
 
 @on_discord(max_concurrency=1)
-async def test_an_event_comes_only_to_who_has_the_intent_for_it(discord: DiscordSimulator) -> None:
+async def test_an_event_is_sent_only_with_its_intent(discord: DiscordSimulator) -> None:
     guild = discord.world.guilds[0]
     for event, intent in _NEEDED:
         async with (
@@ -88,17 +89,15 @@ async def test_an_event_comes_only_to_who_has_the_intent_for_it(discord: Discord
         ("MESSAGE_POLL_VOTE_REMOVE", Intents.DIRECT_MESSAGE_POLLS),
     ],
 )
-def test_direct_messages_have_intents_of_their_own(event: str, intent: Intents) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with (
-            shard(discord, intents=intent) as with_it,
-            shard(discord, intents=ALL & ~intent) as without,
-        ):
-            assert await discord.dispatch(event, {"id": "1"}) == 1
-            assert (await with_it.packet())["t"] == event
-            assert await without.silent()
-
-    asyncio.run(on_simulator(scenario))
+async def test_direct_messages_have_intents_of_their_own(event: str, intent: Intents) -> None:
+    async with (
+        simulated() as discord,
+        shard(discord, intents=intent) as with_it,
+        shard(discord, intents=ALL & ~intent) as without,
+    ):
+        assert await discord.dispatch(event, {"id": "1"}) == 1
+        assert (await with_it.packet())["t"] == event
+        assert await without.silent()
 
 
 @on_discord()
@@ -121,7 +120,7 @@ async def test_without_the_guilds_intent_no_guild_is_created(discord: DiscordSim
 
 
 @on_discord()
-async def test_message_content_is_hidden_from_who_may_not_read_it(discord: DiscordSimulator) -> None:
+async def test_message_content_is_hidden_without_its_intent(discord: DiscordSimulator) -> None:
     guild, own = discord.world.guilds[0], discord.world.bot
     made = discord.world.message("secret", guild=guild) | {"poll": {"question": {"text": "?"}}}
     async with shard(discord, intents=Intents.GUILD_MESSAGES | Intents.DIRECT_MESSAGES) as bot:
@@ -210,11 +209,10 @@ async def test_all_members_come_in_chunks_of_a_thousand(discord: DiscordSimulato
         assert online < people
 
 
-def test_all_members_can_be_asked_for_once_in_30_seconds() -> None:
+async def test_all_members_can_be_asked_for_once_in_30_seconds() -> None:
     clock = ManualClock()
 
-    @on_discord(clock=clock.monotonic)
-    async def scenario(discord: DiscordSimulator) -> None:
+    async with simulated(clock=clock.monotonic) as discord:
         guild = discord.world.guilds[0]
         asked = {"guild_id": int(guild), "query": "", "limit": 0, "nonce": "n"}
         async with shard(discord) as bot:
@@ -227,8 +225,6 @@ def test_all_members_can_be_asked_for_once_in_30_seconds() -> None:
             clock.advance(seconds=20)
             await bot.send(Op.REQUEST_GUILD_MEMBERS, asked)
             await bot.next("GUILD_MEMBERS_CHUNK")
-
-    scenario()
 
 
 @on_discord()
@@ -247,7 +243,7 @@ async def test_members_are_found_by_id_and_by_name(discord: DiscordSimulator) ->
 
 
 @on_discord()
-async def test_members_are_not_given_to_who_may_not_have_them(discord: DiscordSimulator) -> None:
+async def test_members_are_not_sent_without_their_intent(discord: DiscordSimulator) -> None:
     guild = discord.world.guilds[0]
     async with shard(discord, intents=Intents.GUILDS) as bot:
         await bot.send(Op.REQUEST_GUILD_MEMBERS, {"guild_id": guild, "query": "", "limit": 0})
@@ -291,7 +287,7 @@ async def test_sounds_and_channel_details_can_be_asked_for(discord: DiscordSimul
 
 
 @on_discord()
-async def test_what_clients_sent_is_remembered_by_shard(discord: DiscordSimulator) -> None:
+async def test_packets_of_clients_are_kept_by_shard(discord: DiscordSimulator) -> None:
     async with shard(discord, 0, 2) as zero, shard(discord, 1, 2) as one:
         await one.send(Op.REQUEST_SOUNDBOARD_SOUNDS, {"guild_ids": []})
         await zero.send(Op.HEARTBEAT, 1)
@@ -314,7 +310,7 @@ async def test_generated_traffic_arrives_whole_and_in_order(discord: DiscordSimu
         assert await traffic == 2000
 
 
-def test_the_same_seed_makes_the_same_world_and_traffic_however_often_it_is_looked_at() -> None:
+def test_the_same_seed_makes_the_same_world_and_reads_do_not_change_it() -> None:
     one, other = (SimulatedWorld(7, guilds=2, members=5) for _ in range(2))
     assert [one.guild_create(guild) for guild in one.guilds] == [
         one.guild_create(guild) for guild in one.guilds

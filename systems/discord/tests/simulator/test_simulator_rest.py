@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import httpx
+import pytest
 
 from keywright.testing import ManualClock
 from keywright_discord.simulator import DiscordSimulator
 
-from .simulator_client import client, on_discord, shard
+from .simulator_client import client, on_discord, shard, simulated
+
+pytestmark = pytest.mark.anyio
 
 
 async def _get(discord: DiscordSimulator, route: str, *, token: str | None = None) -> tuple[int, Any]:
@@ -36,11 +39,10 @@ async def test_the_gateway_of_a_bot_counts_its_session_starts(discord: DiscordSi
     assert 0 < after["session_start_limit"]["reset_after"] <= 24 * 3600 * 1000
 
 
-def test_session_starts_come_back_after_a_day() -> None:
+async def test_session_starts_come_back_after_a_day() -> None:
     clock = ManualClock()
 
-    @on_discord(session_starts=10, clock=clock.monotonic)
-    async def scenario(discord: DiscordSimulator) -> None:
+    async with simulated(session_starts=10, clock=clock.monotonic) as discord:
         async with shard(discord):
             clock.advance(hours=23)
         _, late = await _get(discord, "/gateway/bot")
@@ -49,8 +51,6 @@ def test_session_starts_come_back_after_a_day() -> None:
         clock.advance(hours=1)
         _, next_day = await _get(discord, "/gateway/bot")
         assert next_day["session_start_limit"]["remaining"] == 10
-
-    scenario()
 
 
 @on_discord()
@@ -71,7 +71,7 @@ async def test_the_bot_can_ask_who_it_is(discord: DiscordSimulator) -> None:
 
 
 @on_discord()
-async def test_what_is_not_simulated_is_not_found(discord: DiscordSimulator) -> None:
+async def test_other_routes_are_not_found(discord: DiscordSimulator) -> None:
     assert await _get(discord, "/guilds/1/bans") == (404, {"message": "404: Not Found", "code": 0})
     async with httpx.AsyncClient(trust_env=False) as http:
         root = discord.api_url.removesuffix("/api/v10")

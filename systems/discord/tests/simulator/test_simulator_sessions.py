@@ -8,7 +8,9 @@ from keywright.errors import UsageError
 from keywright.testing import ManualClock
 from keywright_discord.simulator import CloseCode, DiscordSimulator, Op
 
-from .simulator_client import Packet, client, on_discord, shard
+from .simulator_client import Packet, client, on_discord, shard, simulated
+
+pytestmark = pytest.mark.anyio
 
 
 def _contents(packets: list[Packet]) -> list[str]:
@@ -39,7 +41,7 @@ async def test_ready_is_followed_by_every_guild_it_names(discord: DiscordSimulat
 
 
 @on_discord()
-async def test_a_client_without_shards_is_told_of_none(discord: DiscordSimulator) -> None:
+async def test_a_client_without_shards_receives_none(discord: DiscordSimulator) -> None:
     async with client(discord) as bot:
         await bot.identify(f"Bot {discord.token}")
         assert "shard" not in await bot.next("READY")
@@ -68,11 +70,12 @@ async def test_discord_can_ask_for_a_heartbeat(discord: DiscordSimulator) -> Non
         assert (await bot.packet())["op"] == Op.HEARTBEAT
 
 
-def test_a_client_without_heartbeats_is_closed_and_its_session_ends() -> None:
+async def test_a_client_without_heartbeats_is_closed_and_its_session_ends() -> None:
     clock = ManualClock()
 
-    @on_discord(clock=clock.monotonic, heartbeat_interval_ms=40_000, heartbeat_grace_seconds=5)
-    async def scenario(discord: DiscordSimulator) -> None:
+    async with simulated(
+        clock=clock.monotonic, heartbeat_interval_ms=40000, heartbeat_grace_seconds=5
+    ) as discord:
         async with shard(discord) as bot:
             clock.advance(seconds=44)
             assert await bot.silent()
@@ -82,11 +85,9 @@ def test_a_client_without_heartbeats_is_closed_and_its_session_ends() -> None:
             assert await bot.closed_with() == CloseCode.SESSION_TIMED_OUT
         assert discord.sessions == []
 
-    scenario()
-
 
 @on_discord()
-async def test_a_resume_replays_what_was_missed_once_and_in_order(discord: DiscordSimulator) -> None:
+async def test_a_resume_replays_missed_events_once_and_in_order(discord: DiscordSimulator) -> None:
     guild = discord.world.guilds[0]
     async with shard(discord) as bot:
         await discord.say("seen", guild=guild)
@@ -151,11 +152,10 @@ async def test_the_buffer_is_bounded_in_bytes_too(discord: DiscordSimulator) -> 
         assert await again.next(Op.INVALID_SESSION) is False
 
 
-def test_a_session_that_nobody_resumes_expires() -> None:
+async def test_a_session_that_is_not_resumed_expires() -> None:
     clock = ManualClock()
 
-    @on_discord(clock=clock.monotonic, session_lifetime_seconds=60)
-    async def scenario(discord: DiscordSimulator) -> None:
+    async with simulated(clock=clock.monotonic, session_lifetime_seconds=60) as discord:
         async with shard(discord) as bot:
             await discord.cut(0)
         clock.advance(seconds=59)
@@ -164,8 +164,6 @@ def test_a_session_that_nobody_resumes_expires() -> None:
         async with client(discord) as again:
             await again.resume(discord.token, bot.session_id, bot.sequence)
             assert await again.next(Op.INVALID_SESSION) is False
-
-    scenario()
 
 
 @on_discord()
@@ -223,7 +221,7 @@ async def test_op_9_false_ends_the_session(discord: DiscordSimulator) -> None:
 
 
 @on_discord()
-async def test_during_an_outage_nobody_is_connected_and_nobody_gets_in(discord: DiscordSimulator) -> None:
+async def test_during_an_outage_no_client_is_or_gets_connected(discord: DiscordSimulator) -> None:
     async with shard(discord) as bot, discord.outage():
         assert await bot.closed_with() == 1006
         assert discord.connections == []

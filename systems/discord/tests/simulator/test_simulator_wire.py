@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from typing import Any
 
@@ -10,9 +9,11 @@ import pytest
 import zstandard
 
 from keywright_discord.simulator import DiscordSimulator, Op
-from keywright_discord.simulator.wire import Encoding, PayloadZlib, ZlibStream, ZstdStream
+from keywright_discord.simulator.wire import PacketEncoding, PayloadZlib, ZlibStream, ZstdStream
 
-from .simulator_client import Client, client, on_discord, on_simulator, shard
+from .simulator_client import Client, client, on_discord, shard, simulated
+
+pytestmark = pytest.mark.anyio
 
 _ENCODINGS = ["json", "etf"]
 _COMPRESSIONS = [None, "zlib-stream", "zstd-stream"]
@@ -22,8 +23,8 @@ _VERSIONS = [9, 10]
 @pytest.mark.parametrize("v", _VERSIONS)
 @pytest.mark.parametrize("encoding", _ENCODINGS)
 @pytest.mark.parametrize("compress", _COMPRESSIONS)
-def test_a_session_begins_and_resumes_in_each(v: int, encoding: str, compress: str | None) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
+async def test_a_session_begins_and_resumes_in_each(v: int, encoding: str, compress: str | None) -> None:
+    async with simulated(integer_ids=False) as discord:
         how: dict[str, Any] = {"v": v, "encoding": encoding, "compress": compress}
         guild = discord.world.guilds[0]
         async with client(discord, **how) as bot:
@@ -41,8 +42,6 @@ def test_a_session_begins_and_resumes_in_each(v: int, encoding: str, compress: s
             assert [each["t"] for each in replayed] == ["MESSAGE_CREATE", "RESUMED"]
             assert replayed[0]["d"]["content"] == "grüße 🌊"
             _check_frames(again, encoding, compress)
-
-    asyncio.run(on_simulator(scenario, integer_ids=False))
 
 
 def _check_frames(bot: Client, encoding: str, compress: str | None) -> None:
@@ -64,13 +63,10 @@ async def test_packets_are_compressed_by_themselves_when_the_identify_asks_for_i
 
 
 @pytest.mark.parametrize(("encoding", "compress"), [("etf", None), ("json", "zlib-stream")])
-def test_packets_are_not_compressed_twice_nor_in_etf(encoding: str, compress: str | None) -> None:
-    async def scenario(discord: DiscordSimulator) -> None:
-        async with client(discord, encoding=encoding, compress=compress) as bot:
-            await bot.identify(discord.token, compress=True)
-            assert (await bot.next("READY"))["v"] == 10
-
-    asyncio.run(on_simulator(scenario))
+async def test_packets_are_not_compressed_twice_nor_in_etf(encoding: str, compress: str | None) -> None:
+    async with simulated() as discord, client(discord, encoding=encoding, compress=compress) as bot:
+        await bot.identify(discord.token, compress=True)
+        assert (await bot.next("READY"))["v"] == 10
 
 
 @on_discord()
@@ -119,12 +115,12 @@ def test_a_compressed_packet_stands_alone() -> None:
     assert [zlib.decompress(packing.pack(packet).data) for packet in (b"one", b"two")] == [b"one", b"two"]
 
 
-def test_only_what_looks_like_an_id_becomes_an_integer() -> None:
+def test_only_ids_become_integers() -> None:
     data = {
         "id": "custom",
         "user_id": "1532900671633785427",
         "nonce": "1532900671633785427",
         "session_id": "1a",
     }
-    term = Encoding.ETF_INTEGER_IDS.encode(data)
-    assert Encoding.ETF.decode(term) == {**data, "user_id": 1532900671633785427}
+    term = PacketEncoding.ETF_INTEGER_IDS.encode(data)
+    assert PacketEncoding.ETF.decode(term) == {**data, "user_id": 1532900671633785427}

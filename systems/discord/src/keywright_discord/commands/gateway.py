@@ -45,14 +45,16 @@ def run(
         Path | None,
         typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
     ] = None,
-    log_level: Annotated[LogLevel, typer.Option("--loglevel", help="What to tell.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option("--loglevel", help="The least level to log.")
+    ] = LogLevel.INFO,
 ) -> None:
     """Connect a bot's shards to Discord; write the cache, publish events, send workers' packets.
 
     Only DISCORD_TOKEN must be set; systems/discord/docs/gateway.md lists the rest. SIGTERM and SIGINT
     end it cleanly: a process that is started afterwards resumes its sessions.
 
-    Exits with 0 when it was told to stop, 2 when the configuration is wrong or Discord refuses it, 3 when
+    Exits with 0 after SIGTERM or SIGINT, 2 when the configuration is wrong or Discord refuses it, 3 when
     Redis, the broker or Discord cannot be reached at the start.
     """
     from keywright_discord.gateway.configuration import load

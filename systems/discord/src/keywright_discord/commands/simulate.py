@@ -1,12 +1,13 @@
-"""`keywright gateway simulate`: a Discord of one's own, to run a bot or a gateway against."""
+"""`keywright gateway simulate`: a local Discord, to run a bot or a gateway against."""
 
 from __future__ import annotations
 
 import asyncio
-import signal
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from keywright_service.signals import stop_on_signals
 
 if TYPE_CHECKING:
     from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
@@ -19,16 +20,16 @@ def simulate(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     guilds: Annotated[int, typer.Option(help="How many guilds the bot is in.", min=0)] = 10,
     members: Annotated[int, typer.Option(help="How many members each guild has.", min=1)] = 50,
-    rate: Annotated[float, typer.Option(help="Events a second; 0 is silence.", min=0)] = 10.0,
-    token: Annotated[str | None, typer.Option(help="The bot's token; else one is made up.")] = None,
+    rate: Annotated[float, typer.Option(help="Events per second; 0 for none.", min=0)] = 10.0,
+    token: Annotated[str | None, typer.Option(help="The bot's token; default: a generated one.")] = None,
     shards: Annotated[int, typer.Option(help="How many shards /gateway/bot recommends.", min=1)] = 1,
     max_concurrency: Annotated[int, typer.Option(help="How many shards may identify at once.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="The same seed makes the same guilds and events.")] = 0,
 ) -> None:
-    """Run a Discord of your own, until Ctrl-C.
+    """Run a local Discord until Ctrl-C.
 
-    It speaks Discord's gateway protocol and the REST routes that a login needs; nothing reaches the network.
-    Prints where it listens and the token it knows.
+    It implements Discord's gateway protocol and the REST routes that a login needs; nothing reaches the
+    network. Prints its addresses and the bot's token.
     """
     from keywright_discord.simulator import SimulatorSettings
 
@@ -49,15 +50,14 @@ async def _run(settings: SimulatorSettings, rate: float) -> None:
     from keywright_discord.simulator import DiscordSimulator
 
     stopped = asyncio.Event()
-    for reason in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(reason, stopped.set)
-    async with DiscordSimulator(settings) as discord:
-        _print_addresses(discord)
-        waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
-        waiting += [discord.start_traffic(rate=rate)] if rate else []
-        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+    with stop_on_signals(stopped.set):
+        async with DiscordSimulator(settings) as discord:
+            _print_addresses(discord)
+            waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
+            waiting += [discord.start_traffic(rate=rate)] if rate else []
+            done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
 
 
 def _print_addresses(discord: DiscordSimulator) -> None:

@@ -2,7 +2,7 @@
 
 Braces in the reference mark variables. They are not hash tags and are never written
 (docs/resolutions.md#a7), so keys of one guild do not share a slot. Expiries are defaults that `bind`
-overrides; `None` is no expiry.
+overrides; `None` means no expiry.
 
 A reference stands under the later of the two keys that it joins. A cache may lack anything that it never
 received, so most references are not required. What is written together is required: a listed member has

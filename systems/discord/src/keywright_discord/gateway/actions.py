@@ -1,4 +1,4 @@
-"""What a shard's conversation asks to be done, and the session it is about."""
+"""The actions that a shard's conversation asks for, and its session."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["Close", "Connect", "Dispatch", "Output", "Session", "Stop", "Transmi
 
 
 class Session(msgspec.Struct, frozen=True):
-    """What a resume needs besides the sequence."""
+    """The id and URL that a resume needs besides the sequence."""
 
     id: str
     url: str
 
 
 class Connect(msgspec.Struct, frozen=True):
-    """Open a connection; one that does not resume will identify, so it needs its turn."""
+    """Open a connection; one that does not resume will identify, so it must wait for its turn."""
 
     url: str
     resuming: bool
 
 
 class Transmit(msgspec.Struct, frozen=True):
-    """Send a payload of the protocol's own; a token in it is still a Secret."""
+    """Send a payload of the protocol; a token in it is still a Secret."""
 
     op: Op
     d: Any
@@ -40,7 +40,7 @@ class Close(msgspec.Struct, frozen=True):
 
 
 class Dispatch(msgspec.Struct, frozen=True):
-    """An event: `data` is the JSON of its `d`. `session` is set where it is the first of a new one."""
+    """Process an event: `data` is the JSON of its `d`. `session` is set for the first event of a session."""
 
     event: str
     sequence: int
@@ -49,7 +49,7 @@ class Dispatch(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """Discord refuses this shard as it is configured; trying again cannot help."""
+    """Stop: Discord refuses this shard as it is configured, and a retry cannot help."""
 
     code: int
     reason: str

@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 
 __all__ = ["RESUMABLE", "After", "CloseCode", "after_closing", "refusal"]
 
-# Any code but 1000 and 1001, with which a client ends its session for good.
+# Any code but 1000 and 1001, which end the session.
 RESUMABLE = 4000
 
 

@@ -33,28 +33,30 @@ __all__ = ["Configuration", "ConfigurationError", "load"]
 LARGEST_SHARD_COUNT = 1_000_000
 
 
-class Shards(Part, frozen=True, kw_only=True):
+class ShardsPart(Part, frozen=True, kw_only=True):
+    """The shards of the bot and of this process."""
+
     count: int | None = None
     """Shards of the bot, the same in every process. None: what Discord recommends."""
     ids: list[int] | None = None
-    """Those that this process may run. None: all."""
+    """The shards that this process may run. None: all."""
 
 
 class BrokerPart(Part, frozen=True, kw_only=True):
     url: str | None = None
-    """amqp://, redis:// and kin, memory://. None: by type."""
+    """amqp://, redis:// and its variants, or memory://. None: by type."""
     type: str = "redis"
-    """Where url is not given: redis means redis.url, amqp means amqp.url."""
+    """Without url: redis means redis.url, amqp means amqp.url."""
     group: str = "gateway"
     encoding: BrokerEncoding = BrokerEncoding.JSON
     message_timeout: str = "2m"
     """Redis: how long a packet may stay unacknowledged before another process takes it over."""
     prefix: str = ""
-    """Redis: put before every stream."""
+    """Redis: the prefix of every stream."""
     quorum: bool = False
     """AMQP: quorum queues."""
     subgroups: list[str] = msgspec.field(default_factory=list)
-    """Their queues are declared at the start as well, so that they miss nothing."""
+    """Subgroups whose queues are declared at the start as well, so that they miss nothing."""
 
 
 class ApiPart(Part, frozen=True, kw_only=True):
@@ -69,7 +71,7 @@ class ApiPart(Part, frozen=True, kw_only=True):
 
 class PrometheusPart(Part, frozen=True, kw_only=True):
     address: str | None = None
-    """host:port of /health and the metrics; without a host it is loopback. None: neither."""
+    """host:port of /health and the metrics; the host defaults to loopback. None: neither is served."""
     endpoint: str = "/metrics"
 
 
@@ -83,7 +85,7 @@ class CachePart(Part, frozen=True, kw_only=True):
     """drc, spectacles, or none."""
     prefix: str | None = None
     without: list[Kind] = msgspec.field(default_factory=list)
-    """Kinds of entities that are not kept, such as presence."""
+    """Kinds of entities that are not cached, such as presence."""
 
 
 class ConnectionPart(Part, frozen=True, kw_only=True):
@@ -97,16 +99,16 @@ class Configuration(Part, frozen=True, kw_only=True):
 
     token: Secret[str]
     events: list[str] = msgspec.field(default_factory=list)
-    """The events to publish, * for all. Empty: none, the gateway only keeps the cache."""
+    """The events to publish, * for all. Empty: none, only the cache is written."""
     intents: list[str] | None = None
-    """By name. None: all that need no permission of Discord's."""
+    """By name. None: all that are not privileged."""
     raw_intents: int | None = None
-    """As a number, instead of names."""
+    """The number, instead of names."""
     gateway_version: int = 10
     gateway_url: str | None = None
-    """Instead of the one that Discord's API returns."""
+    """Overrides the URL that Discord's API returns."""
     presence: dict[str, Any] | None = None
-    shards: Shards = Shards()
+    shards: ShardsPart = ShardsPart()
     broker: BrokerPart = BrokerPart()
     api: ApiPart = ApiPart()
     prometheus: PrometheusPart = PrometheusPart()
@@ -125,7 +127,7 @@ class Configuration(Part, frozen=True, kw_only=True):
 
     @property
     def broker_url(self) -> str | None:
-        """None: the broker is the embedded Redis."""
+        """The URL of the broker; None: the embedded Redis."""
         if self.broker.url:
             return self.broker.url
         return self.amqp.url if self.broker.type == "amqp" else self.redis.url
@@ -187,9 +189,11 @@ def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> Non
 
 
 def check_ids(ids: list[int], count: int | None) -> None:
-    """Raise ConfigurationError unless these can be shards of a bot that has so many."""
+    """Raise ConfigurationError unless these are different shard ids below `count`."""
     if not ids or len(set(ids)) < len(ids):
-        raise ConfigurationError("shards.ids", "names none, or one twice", "Name each once, or leave it out.")
+        raise ConfigurationError(
+            "shards.ids", "is empty or has an id twice", "Name each id once, or omit it."
+        )
     wrong = [each for each in ids if each < 0 or (count is not None and each >= count)]
     if wrong:
         raise ConfigurationError(
@@ -198,7 +202,7 @@ def check_ids(ids: list[int], count: int | None) -> None:
 
 
 def _none_of(subject: str, found: str, known: list[str]) -> ConfigurationError:
-    return ConfigurationError(subject, f"{found!r} is none of {', '.join(known)}", "Choose one of them.")
+    return ConfigurationError(subject, f"must be {' or '.join(known)}, not {found!r}", "Choose one of them.")
 
 
 def _numbers(text: str) -> list[int]:

@@ -1,7 +1,7 @@
-"""A shard's websocket: performs what the conversation asks for, and reports to it what happened.
+"""A shard's websocket: performs the actions of the conversation, and reports events to it.
 
 Two tasks share the socket. One reads, and stops reading while the pipeline is full; the other keeps the time,
-so heartbeats go on meanwhile. Worker packets are sent by a third party through `send`.
+so heartbeats go on meanwhile. Packets of workers are sent by another task through `send`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from keywright_discord.gateway.wire import MOST_BYTES, Wire, WireError
 from keywright_service.backoff import retry
 from keywright_service.waits import first_of, unless
 
-__all__ = ["Connection", "RefusedByDiscordError"]
+__all__ = ["RefusedByDiscordError", "ShardConnection"]
 
 log = logging.getLogger("keywright.gateway")
 # At DEBUG the library logs frames, and the token is in one of them.
@@ -40,7 +40,7 @@ IDLE_SECONDS = 3600.0
 
 
 class RefusedByDiscordError(UsageError):
-    """Discord does not accept the bot as it is configured; trying again cannot help."""
+    """Discord does not accept the bot as it is configured; a retry cannot help."""
 
     def __init__(self, subject: str, code: int, reason: str) -> None:
         self.subject = subject
@@ -49,7 +49,7 @@ class RefusedByDiscordError(UsageError):
         super().__init__(f"Discord refused {subject} ({code}): {reason}")
 
 
-class Connection:
+class ShardConnection:
     """Keeps one shard connected until it is stopped, or Discord refuses it for good."""
 
     def __init__(
@@ -78,7 +78,7 @@ class Connection:
         self._latency: float | None = None
 
     async def run(self) -> None:
-        """Connect, and again, until `stop`. Raises RefusedByDiscordError."""
+        """Connect and reconnect until `stop`. Raise RefusedByDiscordError if Discord refuses the shard."""
         while not self._stopping.is_set():
             await self._rest()
             for output in self.conversation.ticked(monotonic()):
@@ -89,7 +89,7 @@ class Connection:
                     self._finish(self.conversation.closed(code, monotonic()))
 
     async def stop(self) -> None:
-        """Close so that the session can be resumed; `run` returns."""
+        """Close the connection so that the session can be resumed; `run` returns."""
         self._stopping.set()
         await self._perform(self.conversation.stop())
 
@@ -99,7 +99,7 @@ class Connection:
             await asyncio.sleep(wait)
 
     async def send(self, frame: str | bytes, op: int) -> None:
-        """Send a worker's packet. Raises ConnectionClosed when it was not sent."""
+        """Send a worker's packet. Raise ConnectionClosed if it was not sent."""
         socket = self._socket
         if socket is None or not self.conversation.ready:
             raise ConnectionClosed(None, None)
@@ -107,12 +107,12 @@ class Connection:
         try:
             await socket.send(frame)
         except ConnectionClosed:
-            self._note_phase()  # the reader, who waits for room perhaps, has not noticed yet
+            self._note_phase()  # the reading task may be waiting for room, and has not noticed yet
             raise
         self._monitor.sent(self._shard, op)
 
     def frame(self, op: int, d: object) -> str | bytes:
-        """A packet as this shard's connections write it."""
+        """Return a packet in the encoding of this shard's connections."""
         return self._wire.write(op, d)
 
     async def _rest(self) -> None:
@@ -122,7 +122,7 @@ class Connection:
             await unless(self._stopping, asyncio.sleep(pause))
 
     async def _connected(self, wanted: Connect) -> int | None:
-        """One connection from its beginning to its end; the close code, if it had one."""
+        """Run one connection until it ends. Return its close code, or None if it had none."""
         self._wire = self._make_wire()
         if not wanted.resuming:
             self._turn = await unless(
@@ -134,7 +134,7 @@ class Connection:
             socket = await unless(self._stopping, self._open(wanted.url))
             return None if socket is None else await self._converse(socket)
         except (OSError, WebSocketException) as error:
-            log.warning("shard %d: no connection: %s", self._shard, error)
+            log.warning("shard %d: cannot connect: %s", self._shard, error)
             return None
 
     async def _open(self, url: str) -> ClientConnection:
@@ -170,7 +170,7 @@ class Connection:
             await asyncio.wait([clock])
             await socket.close(RESUMABLE)
         if not clock.cancelled():
-            clock.result()  # a clock that failed must not do so in silence
+            clock.result()  # raises its error
         log.info("shard %d: closed with %s %s", self._shard, socket.close_code, socket.close_reason or "")
         return socket.close_code
 
@@ -231,7 +231,7 @@ class Connection:
             await self._turn.taken()
 
     def _note_phase(self) -> None:
-        """Let others see whether packets can be sent, and the clock when to wake."""
+        """Publish whether packets can be sent, and wake the clock."""
         self._stirred.set()
         conversation = self.conversation
         if conversation.latency is not None and conversation.latency != self._latency:

@@ -1,15 +1,15 @@
-"""Which events are published to workers."""
+"""The events that are published to workers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["ALL", "Wanted"]
+__all__ = ["ALL", "EventFilter"]
 
 ALL = "*"
 
 
-class Wanted:
+class EventFilter:
     """The events to publish: those named, or every one when `*` is among them."""
 
     def __init__(self, events: Iterable[str]) -> None:
@@ -21,7 +21,7 @@ class Wanted:
         return self._all or event in self._names
 
     def __iter__(self) -> Iterator[str]:
-        """The names that are known beforehand, in order."""
+        """Iterate over the names, in order; `*` is not one of them."""
         return iter(sorted(self._names))
 
     def __bool__(self) -> bool:

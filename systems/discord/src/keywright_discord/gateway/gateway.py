@@ -1,4 +1,4 @@
-"""A gateway process: opens what the configuration names, runs its shards, and ends cleanly."""
+"""A gateway process: opens its database and broker, runs its shards, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from keywright import AsyncDatabase, EmbeddedServer, aconnect
 from keywright.tools.http import listening
 from keywright_discord.event_cache import ALL_KINDS, EventCache
 from keywright_discord.gateway.configuration import Configuration, check_ids
-from keywright_discord.gateway.event_filter import Wanted
+from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
@@ -27,7 +27,7 @@ from keywright_discord.gateway.protocol import Identity
 from keywright_discord.gateway.schema import gateway
 from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask_gateway
 from keywright_discord.gateway.sessions import HOLD, Tenancy
-from keywright_discord.gateway.shard import Shard, Surroundings
+from keywright_discord.gateway.shard import Shard, ShardEnvironment
 from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import BotSession
 from keywright_discord.layouts import LAYOUTS
@@ -43,14 +43,15 @@ __all__ = ["Gateway", "bot_of"]
 
 log = logging.getLogger("keywright.gateway")
 
-# A packet that waits through many reconnects is not poison: the gateway itself finds the malformed ones.
+# A packet may be delivered again at every reconnect; malformed ones become dead letters without attempts.
 PACKET_ATTEMPTS = 1000
 
 
 class Gateway(Service):
     """One process of a bot.
 
-    At the end all that was received is made safe, sessions stay resumable, packets stay queued.
+    When it ends, all received events are in the cache and with the broker, sessions stay resumable, and
+    packets stay queued.
     """
 
     def __init__(
@@ -77,11 +78,11 @@ class Gateway(Service):
         api = await opened.enter_async_context(DiscordRest(chosen.token, url=chosen.api.url, options=OPTIONS))
         info = await ask_gateway(api)
         starts = SessionStarts(lambda: ask_gateway(api), info)
-        around = self._surroundings(db, broker, info, starts)
-        shards = self._shards(around)
-        await self._declare(broker, around)
+        environment = self._environment(db, broker, info, starts)
+        shards = self._shards(environment)
+        await self._declare(broker, environment)
         await self._serve_endpoints(opened)
-        return shards, SendRouter(broker, around.shards, self.monitor)
+        return shards, SendRouter(broker, environment.shards, self.monitor)
 
     async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
         chosen = self.configuration
@@ -91,7 +92,7 @@ class Gateway(Service):
             server.start()
             opened.callback(server.stop)
             url = server.url
-            log.warning("there is no REDIS_URL: what is kept ends with this process")
+            log.warning("REDIS_URL is not set: the data of the embedded server ends with this process")
         layout = LAYOUTS.get(chosen.cache.layout)
         cache_bindings = layout.bind(chosen.cache.prefix) if layout else ()
         bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings)
@@ -107,14 +108,14 @@ class Gateway(Service):
         broker = await open_broker(chosen.broker_url or url, settings)
         return db, await opened.enter_async_context(broker)
 
-    def _surroundings(
+    def _environment(
         self, db: AsyncDatabase, broker: Broker, info: GatewayInfo, starts: SessionStarts
-    ) -> Surroundings:
+    ) -> ShardEnvironment:
         chosen = self.configuration
         bot = bot_of(chosen.token.reveal())
         concurrency = info.session_start_limit.max_concurrency
         turns = IdentifyTurns(db, bot, concurrency, starts.spend, pause=self._identify_pause)
-        return Surroundings(
+        return ShardEnvironment(
             db=db,
             broker=broker,
             monitor=self.monitor,
@@ -127,7 +128,7 @@ class Gateway(Service):
                 presence=chosen.presence,
                 large_threshold=chosen.connection.large_threshold,
             ),
-            wanted=Wanted(chosen.events),
+            wanted=EventFilter(chosen.events),
             terms=terms_of(chosen),
             make_wire=self._make_wire,
             make_cache=self._make_cache,
@@ -138,31 +139,35 @@ class Gateway(Service):
         connection = self.configuration.connection
         return Wire(connection.encoding, connection.compression, version=self.configuration.gateway_version)
 
-    def _make_cache(self, viewpoint: BotSession) -> EventCache[Any] | None:
+    def _make_cache(self, session: BotSession) -> EventCache[Any] | None:
         layout = LAYOUTS.get(self.configuration.cache.layout)
         if layout is None:
             return None
-        return layout.cache(viewpoint, ALL_KINDS - set(self.configuration.cache.without))
+        return layout.cache(session, ALL_KINDS - set(self.configuration.cache.without))
 
-    def _shards(self, around: Surroundings) -> list[Shard]:
+    def _shards(self, environment: ShardEnvironment) -> list[Shard]:
         ids = self.configuration.shards.ids
-        check_ids(ids if ids is not None else [0], around.shards)
-        self.monitor.total_shards = around.shards
+        check_ids(ids if ids is not None else [0], environment.shards)
+        self.monitor.total_shards = environment.shards
         shards = [
-            Shard(shard, around, Tenancy(around.db, around.bot, shard, around.shards, hold=self._hold))
-            for shard in sorted(ids if ids is not None else range(around.shards))
+            Shard(
+                shard,
+                environment,
+                Tenancy(environment.db, environment.bot, shard, environment.shards, hold=self._hold),
+            )
+            for shard in sorted(ids if ids is not None else range(environment.shards))
         ]
         self.monitor.shards = lambda: [each.health() for each in shards]
         return shards
 
-    async def _declare(self, broker: Broker, around: Surroundings) -> None:
-        """Make every queue exist, so that nothing is dropped before the first consumer comes."""
-        await broker.declare(SEND, *map(str, range(around.shards)))
-        if not around.wanted:
+    async def _declare(self, broker: Broker, environment: ShardEnvironment) -> None:
+        """Declare every queue, so that nothing is dropped before the first consumer comes."""
+        await broker.declare(SEND, *map(str, range(environment.shards)))
+        if not environment.wanted:
             log.warning(
-                "no events are wanted: nothing is published. Name them in DISCORD_EVENTS, or * for all"
+                "DISCORD_EVENTS is empty: nothing is published. Name the events to publish, or * for all"
             )
-        if names := list(around.wanted):
+        if names := list(environment.wanted):
             for subgroup in (None, *self.configuration.broker.subgroups):
                 await broker.declare(*names, subgroup=subgroup)
 
@@ -200,7 +205,7 @@ class Gateway(Service):
 
 
 def terms_of(configuration: Configuration) -> str:
-    """Return a fingerprint of what a session depends on: begun with other terms, it must not be resumed."""
+    """Return a fingerprint of the settings of a session: with other settings it must not be resumed."""
     terms = (
         configuration.connection,
         configuration.intent_bits,

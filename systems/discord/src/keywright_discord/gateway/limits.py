@@ -1,8 +1,8 @@
-"""Discord's limits: how much a connection may send, and when a shard may identify.
+"""Discord's rate limits: how much a connection may send, and when a shard may identify.
 
-What a connection sends is counted here, in windows that slide. Turns to identify are shared by every process
-of the bot, so they are leases in Redis: the shard that has a bucket's lease may connect and identify, and the
-lease expires when the next may.
+The packets of a connection are counted in sliding windows. Turns to identify are shared by all processes of
+the bot, so they are leases in Redis: the shard that holds the lease of a bucket may connect and identify, and
+the lease expires when the next may.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ log = logging.getLogger("keywright.gateway")
 
 SENDS, SEND_SECONDS = 120, 60.0
 PRESENCES, PRESENCE_SECONDS = 5, 20.0
-# Left for heartbeats, those that Discord asks for among them, and for identifying or resuming.
+# Left for heartbeats, including those that Discord requests, and for identify or resume.
 RESERVED = 10
 
-# At 5 s exactly every other session is found invalid.
+# With 5 s exactly, Discord declares every other session invalid.
 IDENTIFY_PAUSE = timedelta(seconds=5.25)
-# As long as connecting and hello may take. A process that dies meanwhile delays its bucket by as much.
+# The longest time for connecting and hello. A process that dies meanwhile delays its bucket by as much.
 IDENTIFY_HOLD = timedelta(seconds=40)
 POLL_SECONDS = 0.25
 
 
 class Allowance:
-    """At most so many in any window of so many seconds."""
+    """A sliding window: at most `most` in any `seconds`."""
 
     def __init__(self, most: int, seconds: float) -> None:
         self._most = most
@@ -43,7 +43,7 @@ class Allowance:
         self._spent: deque[float] = deque()
 
     def wait(self, now: float, *, reserve: int = 0) -> float:
-        """How many seconds from now on one more is allowed, with `reserve` left over."""
+        """Return in how many seconds one more is allowed, with `reserve` left over."""
         while self._spent and self._spent[0] <= now - self._seconds:
             self._spent.popleft()
         over = len(self._spent) - (self._most - reserve)
@@ -54,14 +54,14 @@ class Allowance:
 
 
 class SendBudget:
-    """What one connection may send. The protocol's own payloads are counted, and never wait."""
+    """The packets that one connection may send. Payloads of the protocol are counted, and never wait."""
 
     def __init__(self) -> None:
         self._sends = Allowance(SENDS, SEND_SECONDS)
         self._presences = Allowance(PRESENCES, PRESENCE_SECONDS)
 
     def wait(self, op: int, now: float) -> float:
-        """How many seconds a worker's packet must wait."""
+        """Return how many seconds a worker's packet must wait."""
         wait = self._sends.wait(now, reserve=RESERVED)
         return max(wait, self._presences.wait(now)) if op == Op.PRESENCE_UPDATE else wait
 
@@ -72,7 +72,7 @@ class SendBudget:
 
 
 class Turn:
-    """The right to connect and identify. One that is not taken is given back, for the next to have."""
+    """The permission to connect and identify. A turn that is not used is released for the next shard."""
 
     def __init__(self, db: AsyncDatabase, lease: IdentifyTurn, token: str, pause: timedelta) -> None:
         self._db = db
@@ -82,11 +82,11 @@ class Turn:
         self._over = False
 
     async def is_ours(self) -> bool:
-        """Take it, or hold it for longer; False when another has it."""
+        """Acquire or renew the lease. Return False if another shard has it."""
         return await self._db.run(self._lease.acquire(self._token, IDENTIFY_HOLD))
 
     async def taken(self) -> None:
-        """Identify was sent just now: the bucket's next turn begins after the pause."""
+        """Record that identify was sent: the next turn of the bucket begins after the pause."""
         await self._end(self._lease.acquire(self._token, self._pause))
 
     async def give_back(self) -> None:
@@ -99,15 +99,15 @@ class Turn:
         try:
             await self._db.run(call)
         except EngineError as error:
-            log.warning("a turn to identify was not given back, the next waits until it expires: %s", error)
+            log.warning("the lease of a turn to identify was not released and will expire: %s", error)
 
 
 class IdentifyTurns:
-    """Turns of one bot's shards, `max_concurrency` buckets of them, over all its processes.
+    """The turns of a bot's shards to identify, in `max_concurrency` buckets, over all its processes.
 
-    Shards of this process take their turns in the order in which they ask. `spend` counts a session start and
-    returns 0, or else how many seconds none is left. It is called during the turn: counted
-    earlier, the starts might be used up by others meanwhile.
+    Shards of this process take turns in the order of their requests. `spend` counts a session start and
+    returns 0, or returns the seconds until one is left. It is called during the turn, so that other shards
+    cannot use up the starts in between.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class IdentifyTurns:
                 await asyncio.sleep(wait)
 
     async def _begin(self, turn: Turn) -> float:
-        """Wait for the turn and count a start: 0, or how long to wait, the turn being given back."""
+        """Wait for the turn and count a start. Return 0, or the seconds to wait after releasing the turn."""
         wait = POLL_SECONDS
         try:
             while not await turn.is_ours():  # noqa: ASYNC110  # another process has it

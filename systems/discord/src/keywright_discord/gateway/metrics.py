@@ -24,7 +24,7 @@ PING_BUCKETS_MS = (10, 25, 50, 75, 100, 150, 200, 300, 500, 1000, 2500, 5000)
 
 
 class ShardHealth(msgspec.Struct, frozen=True):
-    """How a shard is. In the phase `standby` another process runs it."""
+    """The state of a shard. In the phase `standby` another process runs it."""
 
     id: int
     phase: str
@@ -37,13 +37,13 @@ class ShardHealth(msgspec.Struct, frozen=True):
 
 
 class GatewayHealth(Health, frozen=True):
-    """Well when every shard that this process runs is ready."""
+    """Healthy if every shard that this process runs is ready."""
 
     shards: list[ShardHealth]
 
 
 class Monitor(Metrics, Collector):
-    """Metrics of one process. `shards` returns how each shard is."""
+    """The metrics of one process. `shards` returns the state of each shard."""
 
     def __init__(self) -> None:
         super().__init__()

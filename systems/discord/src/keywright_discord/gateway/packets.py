@@ -1,8 +1,8 @@
-"""Workers' packets: from the broker to the shard they are for, and from there to Discord.
+"""Packets of workers: from the broker to their shard, and from there to Discord.
 
-A packet under a shard's id is sent by the process that runs the shard, and acknowledged once it was. A `SEND`
-says only the guild; whichever process receives it publishes its packet under the right shard's id, its own
-included, so that both kinds wait in one queue, in one order, until the shard is connected.
+A packet under a shard's id is sent by the process that runs the shard, and then acknowledged. A `SEND` has
+only the guild; the process that receives it publishes the packet under the id of the right shard, its own
+included, so that both kinds wait in one queue, in order, until the shard is connected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from websockets.exceptions import ConnectionClosed
 
 from keywright.errors import EngineError
-from keywright_discord.gateway.connection import Connection
+from keywright_discord.gateway.connection import ShardConnection
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.opcodes import Op
 from keywright_messaging import Broker, Consumer, Delivery
@@ -40,11 +40,11 @@ log = logging.getLogger("keywright.gateway")
 SEND = "SEND"
 LARGEST_PACKET = 4096
 LARGEST_ID = 2**64 - 1
-# Few, since a connection sends two a second; what is waiting here could not be taken over by another process.
+# Few, since a connection sends two per second, and another process cannot take over prefetched packets.
 SHARD_PREFETCH = 10
 ROUTER_PREFETCH = 100
 PAUSE_SECONDS = 1.0
-# How long the last packet may take to be acknowledged when it is time to stop.
+# The longest time for acknowledging the last packet on shutdown.
 SETTLE_SECONDS = 5.0
 
 SENDABLE = {
@@ -56,50 +56,50 @@ SENDABLE = {
 }
 
 
-# What writing data raises that came in one encoding and that another does not have.
+# Raised when data of one encoding cannot be written in another.
 UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError, UnwritableError)
 
 
 class MalformedPacketError(Exception):
-    """A packet that must not reach Discord; it becomes a dead letter with this reason."""
+    """A malformed packet; it becomes a dead letter with this reason."""
 
 
-class Packet(msgspec.Struct, frozen=True):
-    """What a worker wants to be sent."""
+class ShardPacket(msgspec.Struct, frozen=True):
+    """A packet that a worker sends to Discord."""
 
     op: int
     d: dict[str, Any]
 
 
-class Request(msgspec.Struct, frozen=True):
-    """A `SEND`: a packet for whichever shard has the guild."""
+class SendRequest(msgspec.Struct, frozen=True):
+    """A `SEND`: a packet for the shard of a guild."""
 
     guild: int
-    packet: Packet
+    packet: ShardPacket
 
 
 def shard_of(guild: int, shards: int) -> int:
-    """The shard that a guild's events come by."""
+    """Return the shard of a guild."""
     return (guild >> 22) % shards
 
 
-def packet_of(data: object) -> Packet:
-    """The packet in a message; MalformedPacketError if Discord must not get it."""
+def packet_of(data: object) -> ShardPacket:
+    """Return the packet in a message. Raise MalformedPacketError if a worker may not send it."""
     if not isinstance(data, dict):
-        raise MalformedPacketError(f"a packet is an object with op and d, not {_kind(data)}")
+        raise MalformedPacketError(f"a packet must be an object with op and d, not {_kind(data)}")
     op, d = data.get("op"), data.get("d")
     if type(op) is not int or op not in SENDABLE:
-        raise MalformedPacketError(f"op {op!r} is not a worker's to send; it may be {_listing()}")
+        raise MalformedPacketError(f"op must be one of {_listing()}, not {op!r}")
     if not isinstance(d, dict):
-        raise MalformedPacketError(f"d of a packet is an object, not {_kind(d)}")
-    return Packet(op, d)
+        raise MalformedPacketError(f"d of a packet must be an object, not {_kind(d)}")
+    return ShardPacket(op, d)
 
 
-def request_of(data: object) -> Request:
-    """The request in a `SEND` message; MalformedPacketError as for packets, or without a guild."""
+def request_of(data: object) -> SendRequest:
+    """Return the request in a `SEND` message. Raise MalformedPacketError if it is malformed."""
     if not isinstance(data, dict):
-        raise MalformedPacketError(f"a SEND is an object with guild_id and packet, not {_kind(data)}")
-    return Request(_snowflake(data.get("guild_id")), packet_of(data.get("packet")))
+        raise MalformedPacketError(f"a SEND must be an object with guild_id and packet, not {_kind(data)}")
+    return SendRequest(_snowflake(data.get("guild_id")), packet_of(data.get("packet")))
 
 
 class SendRouter:
@@ -140,8 +140,8 @@ class SendRouter:
         )
         await consumer.acknowledge_all(routed)
 
-    def _body(self, packet: Packet) -> msgspec.Raw:
-        """The packet as JSON, which the broker can write in its encoding."""
+    def _body(self, packet: ShardPacket) -> msgspec.Raw:
+        """Return the packet as JSON. Raise MalformedPacketError if the broker's encoding cannot hold it."""
         try:
             body = msgspec.Raw(msgspec.json.encode(packet))
             encode(body, self._broker.settings.encoding)
@@ -152,9 +152,9 @@ class SendRouter:
 
 
 class PacketSender:
-    """Sends what waits under one shard's id, in order, while the shard is connected."""
+    """Sends the packets under one shard's id, in order, while the shard is connected."""
 
-    def __init__(self, broker: Broker, shard: int, connection: Connection, monitor: Monitor) -> None:
+    def __init__(self, broker: Broker, shard: int, connection: ShardConnection, monitor: Monitor) -> None:
         self._broker = broker
         self._shard = shard
         self._connection = connection
@@ -162,7 +162,7 @@ class PacketSender:
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
-        """A packet that is being sent is still acknowledged; then `run` returns."""
+        """Stop after the current packet has been acknowledged; then `run` returns."""
         self._stopping.set()
 
     async def run(self) -> None:
@@ -171,7 +171,7 @@ class PacketSender:
             if self._stopping.is_set():
                 return
             try:
-                # Only while it is ready: what is given back on leaving waits in the queue.
+                # Only while it is ready: on leaving, prefetched packets return to the queue.
                 async with self._broker.consume(str(self._shard), prefetch=SHARD_PREFETCH) as consumer:
                     await self._serve(consumer)
             except (BrokerError, EngineError) as error:
@@ -197,7 +197,7 @@ class PacketSender:
                 return
             await batch[0].acknowledge()
 
-    def _frame(self, delivery: Delivery) -> tuple[Packet, str | bytes]:
+    def _frame(self, delivery: Delivery) -> tuple[ShardPacket, str | bytes]:
         packet = packet_of(_data(delivery))
         try:
             frame = self._connection.frame(packet.op, packet.d)
@@ -210,7 +210,7 @@ class PacketSender:
 async def _next(
     stopping: asyncio.Event, consumer: Consumer, at_most: int, down: asyncio.Event | None = None
 ) -> Sequence[Delivery]:
-    """The next deliveries; none when it is time to stop, or the consumer was closed."""
+    """Return the next deliveries; none on shutdown or when the consumer was closed."""
     taken: list[Delivery] = []
 
     async def take() -> None:
@@ -226,7 +226,7 @@ async def _next(
             task.cancel()
         await asyncio.wait([taking])
     if not taking.cancelled():
-        taking.result()  # raises what the broker did
+        taking.result()  # raises an error of the broker
     return () if stopping.is_set() or (down is not None and down.is_set()) else taken
 
 
@@ -251,7 +251,7 @@ def _data(delivery: Delivery) -> object:
 def _check_size(frame: str | bytes) -> None:
     size = len(frame.encode() if isinstance(frame, str) else frame)
     if size > LARGEST_PACKET:
-        raise MalformedPacketError(f"it has {size:,} bytes; Discord takes {LARGEST_PACKET:,}")
+        raise MalformedPacketError(f"it has {size:,} bytes; Discord accepts {LARGEST_PACKET:,}")
 
 
 def _snowflake(found: object) -> int:
@@ -259,7 +259,7 @@ def _snowflake(found: object) -> int:
         found = int(found)
     if type(found) is int and 0 <= found <= LARGEST_ID:
         return found
-    raise MalformedPacketError(f"guild_id is a snowflake, not {_kind(found)}")
+    raise MalformedPacketError(f"guild_id must be a snowflake, not {_kind(found)}")
 
 
 def _kind(found: object) -> str:

@@ -1,10 +1,10 @@
-"""What happens to a shard's events, in order: cache, then broker, then the sequence is stored.
+"""The pipeline of a shard's events, in order: cache, then broker, then the sequence is stored.
 
-Three stages overlap: while one window of events is published, the next is written to the cache, and the
-sequence stored is that of the last window which both have. So no round trip is waited for per event, the
-cache is never behind what workers receive, and a process that dies repeats events instead of losing them:
-to workers, not to the cache, which notes with every write how far it is.
-Redis or a broker that is away stops the stage concerned until it is back; then `full` stops the reading.
+Three stages overlap: while one batch of events is published, the next is written to the cache, and the stored
+sequence is that of the last batch which both have. So no event waits for a round trip of its own, the cache
+is never behind what workers receive, and a process that dies repeats events instead of losing them: to
+workers, not to the cache, which stores its progress with every write. An outage of Redis or the broker stops
+its stage until it is over; then `full` stops the reading.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from keywright import AsyncDatabase
 from keywright.errors import EngineError, UsageError
 from keywright_discord.event_cache import EventCache, next_window
 from keywright_discord.gateway.actions import Dispatch, Session
-from keywright_discord.gateway.event_filter import Wanted
+from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.sessions import Tenancy
 from keywright_discord.interpreter import EVENTS
@@ -39,14 +39,14 @@ WINDOWS_AHEAD = 4
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far events are safe, in the session that they came by."""
+    """The last event of a session that is in the cache and with the broker."""
 
     session: Session
     sequence: int
 
 
 class Pipeline:
-    """The stages of one shard. `run` them, `add` events in sequence, `close` to finish what is in it."""
+    """The stages of one shard: `run` them, `add` events in sequence, `close` to finish."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Pipeline:
         cache: EventCache[Any] | None,
         db: AsyncDatabase,
         broker: Broker,
-        wanted: Wanted,
+        wanted: EventFilter,
         save: Callable[[Progress], Awaitable[None]],
         monitor: Monitor,
         session: Session | None = None,
@@ -69,7 +69,7 @@ class Pipeline:
         self._monitor = monitor
         self._session = self._applying = session
         self._applied: int | None = None
-        """The last event that the cache had when it was looked; None: look before the next write."""
+        """The last event in the cache, when it was last read; None: read it before the next write."""
         self._waiting: deque[Dispatch] = deque()
         self._events = self._bytes = 0
         self._arrived = asyncio.Event()
@@ -86,7 +86,7 @@ class Pipeline:
 
     @property
     def backlog(self) -> int:
-        """How many events are not with the broker yet."""
+        """The number of events that are not with the broker yet."""
         return self._events
 
     async def room(self) -> None:
@@ -94,7 +94,7 @@ class Pipeline:
         await self._room.wait()
 
     def add(self, dispatch: Dispatch) -> None:
-        """Append an event. It is taken even when the pipeline is full: wait for `room` first."""
+        """Append an event. A full pipeline takes it too: wait for `room` first."""
         self._waiting.append(dispatch)
         self._events += 1
         self._bytes += _size(dispatch)
@@ -103,7 +103,7 @@ class Pipeline:
         self._arrived.set()
 
     def close(self) -> None:
-        """No more events come: `run` returns when all are safe."""
+        """Take no more events: `run` returns when all are safe."""
         self._closed = True
         self._arrived.set()
 
@@ -133,7 +133,7 @@ class Pipeline:
             session = False
             yield (dispatch := self._waiting.popleft())
             if dispatch.session:
-                return  # until a session is stored a crash cannot resume it, so its READY waits for nothing
+                return  # a crash cannot resume a session before it is stored, so READY is a batch of its own
 
     async def _apply(self, window: list[Dispatch]) -> None:
         if window[0].session is not None:
@@ -163,7 +163,7 @@ class Pipeline:
                 cache.apply(events, lambda place: self._tenancy.mark(session, news[place].sequence))
             )
         except EngineError:
-            self._applied = None  # some of them may be in it
+            self._applied = None  # some of them may have been applied
             raise
         for each in refused:
             self._monitor.refused(self._shard)
@@ -182,7 +182,7 @@ class Pipeline:
         self._saving.set()
 
     async def _send(self, event: str, bodies: list[msgspec.Raw]) -> None:
-        """Publish the window's events of one name, in order."""
+        """Publish the events of one name, in order."""
 
         async def attempt() -> None:
             try:
@@ -198,7 +198,7 @@ class Pipeline:
                 self._monitor.unpublished(self._shard, event)
                 log.error("shard %d: a %s cannot be published: %s", self._shard, event, error)
                 return
-            for body in bodies:  # whichever is refused must not take the others along
+            for body in bodies:  # one by one, so that only the refused one is lost
                 await self._send(event, [body])
         else:
             self._monitor.published(self._shard, event, len(bodies))

@@ -1,9 +1,9 @@
 """One shard's side of Discord's gateway protocol, without I/O.
 
-A `Conversation` is passed what happened (a connection opened or ended, a payload came, time passed) and
-returns what to do, in order. It knows neither sockets nor clocks: `now` is any monotonic number of seconds,
-and `due` is when it wants to be asked again. Its caller calls `closed` exactly once for each `Connect`,
-whether the connection never came about, was closed by Discord, or was closed on request.
+A `Conversation` is informed of events (a connection opened or ended, a payload came, time passed) and returns
+the actions to perform, in order. It uses neither sockets nor clocks: `now` is any monotonic number of
+seconds, and `due` is the time of the next `ticked`. Its caller calls `closed` exactly once for each
+`Connect`, whether the connection was never opened, was closed by Discord, or was closed on request.
 
     RESTING → CONNECTING → GREETING → IDENTIFYING | RESUMING → READY → (CLOSING) → RESTING → …
                                         any of them → STOPPED
@@ -30,7 +30,7 @@ __all__ = ["Conversation", "Identity", "Phase"]
 HELLO_SECONDS = 20.0
 LONGEST_REST_SECONDS = 60.0
 RECONNECT = Backoff(1.0, LONGEST_REST_SECONDS)
-# So often the address given for resuming may fail before the general one is tried.
+# The attempts at the resume URL before the general one is tried.
 RESUME_ATTEMPTS = 3
 
 
@@ -46,7 +46,7 @@ class Phase(Enum):
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """What identifying says about the bot, the same for each of its shards."""
+    """The part of an identify that is the same for all shards of a bot."""
 
     token: Secret[str]
     intents: int
@@ -99,7 +99,7 @@ class Conversation:
 
     @property
     def due(self) -> float | None:
-        """When `ticked` must be called at the latest; None: something else comes first."""
+        """The time at which `ticked` must be called; None: not before another event."""
         if self.phase is Phase.RESTING:
             return self._rest_until
         if self.phase is Phase.GREETING:
@@ -111,7 +111,7 @@ class Conversation:
         return self.phase is Phase.READY
 
     def opened(self, now: float) -> list[Output]:
-        """The connection that was asked for is open."""
+        """Process that the requested connection is open."""
         if self.phase is not Phase.CONNECTING:
             return []
         self.phase = Phase.GREETING
@@ -120,14 +120,14 @@ class Conversation:
         return []
 
     def received(self, payload: Payload, now: float) -> list[Output]:
-        """A payload came; those that mean nothing here, or come after a close was asked for, do nothing."""
+        """Process a payload; unknown ones, and those after a close was requested, are ignored."""
         if self.phase in (Phase.RESTING, Phase.CONNECTING, Phase.CLOSING, Phase.STOPPED):
             return []
         handler = _HANDLERS.get(payload.op)
         return handler(self, payload, now) if handler else []
 
     def closed(self, code: int | None, now: float) -> list[Output]:
-        """The connection ended, or could not be opened; None where there was no close code."""
+        """Process that the connection ended or could not be opened; `code` is None without a close code."""
         self._beat_at = self._hello_by = None
         self._unanswered = False
         if self.phase is Phase.STOPPED:
@@ -146,7 +146,7 @@ class Conversation:
         return []
 
     def ticked(self, now: float) -> list[Output]:
-        """Time passed: connect when rested, beat when it is time, give up on who does not answer."""
+        """Process that time passed: connect after a pause, send a heartbeat, close a silent connection."""
         if self.due is None or now < self.due:
             return []
         if self.phase is Phase.RESTING:
@@ -161,23 +161,23 @@ class Conversation:
         return [self._heartbeat()]
 
     def stop(self) -> list[Output]:
-        """End it so that the session can be resumed later."""
+        """Stop, so that the session can be resumed later."""
         was = self.phase
         self.phase = Phase.STOPPED
         self._beat_at = None
         return [] if was in (Phase.RESTING, Phase.STOPPED) else [Close(RESUMABLE, "shutting down")]
 
     def deafen(self) -> None:
-        """The socket is not read for a while, so a missing acknowledgement says nothing."""
+        """Ignore missing acknowledgements: the socket is not read for a while."""
         self._deaf = True
 
     def listen(self) -> None:
-        """The socket is read again; what is unanswered by now may wait in its buffer."""
+        """Expect acknowledgements again; those of earlier heartbeats may still be in the buffer."""
         self._deaf = False
         self._unanswered = False
 
     def give_up(self, reason: str) -> list[Output]:
-        """Close a connection that sends what cannot be understood."""
+        """Close a connection that sent a malformed frame."""
         return self._close(reason, After.RESUME)
 
     def _connect(self) -> list[Output]:
@@ -225,7 +225,7 @@ class Conversation:
             return []
         session = None
         if self.phase in (Phase.GREETING, Phase.IDENTIFYING) and payload.t != "READY":
-            return []  # an event of no session
+            return []  # it does not belong to a session
         if payload.t == "READY":
             ready = _decoded(payload, _Ready)
             if ready is None:
@@ -235,7 +235,7 @@ class Conversation:
             self.phase = Phase.READY
         elif payload.t == "RESUMED":
             self.phase = Phase.READY
-        # A repeated event has been applied already; again it would undo what came after it.
+        # A repeated event has been applied already; applied again it would undo later ones.
         if self.sequence is not None and payload.s <= self.sequence:
             return []
         self.sequence = payload.s
@@ -261,7 +261,7 @@ class Conversation:
 
     def _introduction(self) -> dict[str, Any]:
         identity = self._identity
-        said: dict[str, Any] = {
+        data: dict[str, Any] = {
             "token": identity.token,
             "properties": {"os": "linux", "browser": "keywright", "device": "keywright"},
             "large_threshold": identity.large_threshold,
@@ -269,8 +269,8 @@ class Conversation:
             "intents": identity.intents,
         }
         if identity.presence is not None:
-            said["presence"] = identity.presence
-        return said
+            data["presence"] = identity.presence
+        return data
 
     def _reminder(self, session: Session) -> dict[str, Any]:
         return {

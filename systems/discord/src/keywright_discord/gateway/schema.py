@@ -1,7 +1,7 @@
-"""What gateways keep in Redis: each shard's session and owner, and whose turn it is to identify.
+"""The keys of gateway processes: the session and owner of each shard, and the turns to identify.
 
 The bot is part of every name, so bots can share a server; so is the number of shards, since a session of
-shard 0 of 2 is of no use to shard 0 of 4.
+shard 0 of 2 cannot be resumed as shard 0 of 4.
 """
 
 from __future__ import annotations
@@ -16,32 +16,38 @@ __all__ = ["Applied", "IdentifyTurn", "SessionState", "ShardApplied", "ShardOwne
 
 gateway = Keyspace("gateway", "Sessions, ownership and turns of a bot's gateway processes.", prefix="gateway")
 
-# Discord keeps a session for minutes; what is older only costs one refused resume.
+# Discord keeps a session for minutes; an older one only costs one refused resume.
 SESSION_EXPIRY = expires_in(timedelta(days=1))
 
 
 class SessionState(msgspec.Struct, frozen=True):
-    """A session as far as its events are in the cache and with the broker."""
+    """A session, and the last of its events that is in the cache and with the broker."""
 
     id: str
+    """The session id of READY."""
     url: str
+    """The address for resuming."""
     sequence: int
+    """The sequence of the last event that is in the cache and with the broker."""
     terms: str
-    """What the session was begun with. With other intents, or for another cache, it is of no use."""
+    """A fingerprint of its settings. With other intents, or for another cache, it is not resumed."""
     bot: str | None = None
+    """The id of the bot's user."""
 
 
 class Applied(msgspec.Struct, frozen=True):
     """The last event that the cache has."""
 
     session: str
+    """The id of the session."""
     sequence: int
+    """The sequence of the event."""
 
 
 class ShardSession(
     Record[SessionState], key="{<bot>:<shards>:<shard>}:session", space=gateway, expiry=SESSION_EXPIRY
 ):
-    """Where a restarted process resumes: written after the events up to `sequence` are safe."""
+    """The session that a restarted process resumes; written after the events up to `sequence` are safe."""
 
     bot: Id
     shards: U64
@@ -51,7 +57,7 @@ class ShardSession(
 class ShardApplied(
     Value[Applied], key="{<bot>:<shards>:<shard>}:applied", space=gateway, expiry=SESSION_EXPIRY
 ):
-    """How far the cache is: written with it, so that no event of a resumed session is applied again."""
+    """The progress of the cache; written with it, so that no event of a resumed session is applied again."""
 
     bot: Id
     shards: U64
@@ -67,7 +73,7 @@ class ShardOwner(Lease, key="{<bot>:<shards>:<shard>}:owner", space=gateway):
 
 
 class IdentifyTurn(Lease, key="<bot>:identify:<bucket>", space=gateway):
-    """Who may identify in a bucket of `max_concurrency`; runs out when the next may."""
+    """The shard that may identify in a bucket of `max_concurrency`; expires when the next may."""
 
     bot: Id
     bucket: U64

@@ -1,4 +1,4 @@
-"""Where a gateway connects, and how many sessions its bot may still start, as Discord's REST API says."""
+"""The gateway URL, and the session starts that a bot has left, from Discord's REST API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OTHERS_STARTS = 12
 
 
 class UnreachableApiError(KeywrightError):
-    """Discord's API did not answer as it should, many times."""
+    """Discord's API failed at every attempt."""
 
     exit_code = 3
 
@@ -38,9 +38,9 @@ class UnreachableApiError(KeywrightError):
 
 
 async def ask_gateway(api: DiscordRest) -> GatewayInfo:
-    """Ask Discord where and how to connect.
+    """Return the gateway URL and the session limits.
 
-    Raise RefusedByDiscordError for a token that is not valid, UnreachableApiError after the last attempt.
+    Raise RefusedByDiscordError for an invalid token, UnreachableApiError after the last attempt.
     """
     try:
         return await api.gateway()
@@ -57,7 +57,7 @@ async def ask_gateway(api: DiscordRest) -> GatewayInfo:
 
 
 class SessionStarts:
-    """How many sessions the bot may still start today. Starting more makes Discord reset the token."""
+    """The session starts that the bot has left today. If it starts more, Discord resets the token."""
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class SessionStarts:
         try:
             self._limit = (await self._ask()).session_start_limit
         except UnreachableApiError as error:
-            log.warning("going by the last known session starts: %s", error)
+            log.warning("using the last known number of session starts: %s", error)
             return
         self._asked_at = self._clock()
         self._used = 0

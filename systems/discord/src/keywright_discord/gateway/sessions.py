@@ -1,4 +1,4 @@
-"""Which process runs a shard, and where its session is resumed: both in Redis, so that a restart goes on."""
+"""The lease of a shard and its session, both in Redis, so that a restarted process can resume."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ HOLD = timedelta(seconds=15)
 
 
 class Tenancy:
-    """A process's claim to one shard: a lease that is renewed, and the session that it alone may write.
+    """A process's lease of one shard, and the session that only its holder may write.
 
-    A process that dies loses the lease after `hold`; one that stalls may find on waking that another has
-    taken over, and can then no longer write the session. Before it writes the cache it waits for `assured`.
+    A process that dies loses the lease after `hold`. One that stalls for longer may find that another process
+    has taken over, and can then no longer write the session. Before it writes the cache it waits for
+    `assured`.
     """
 
     def __init__(
@@ -30,7 +31,7 @@ class Tenancy:
     ) -> None:
         self.shard = shard
         self.elsewhere = False
-        """Whether another process had the shard when it was last looked."""
+        """Whether another process had the shard at the last attempt."""
         self._db = db
         self._owner = ShardOwner(bot, shards, shard)
         self._session = ShardSession(bot, shards, shard)
@@ -40,29 +41,29 @@ class Tenancy:
         self._ours_until = 0.0
 
     async def begin(self) -> None:
-        """Wait until the shard is ours."""
+        """Wait until this process holds the lease."""
         while not await self._renewed():  # noqa: ASYNC110  # another process holds it
             await asyncio.sleep(self._hold.total_seconds() / 10)
 
     async def keep(self) -> None:
-        """Renew for as long as it is ours; returns when another has taken over."""
+        """Renew the lease. Return when another process has taken over."""
         while await self._renewed():  # noqa: ASYNC110  # another process may take it
             await asyncio.sleep(self._hold.total_seconds() / 3)
 
     async def assured(self) -> None:
-        """Wait until the shard is surely ours, which costs nothing while `keep` renews in time.
+        """Wait until this process certainly holds the lease, which is immediate while `keep` renews in time.
 
-        Does not return when another has it: `keep` does, and ends what goes on here.
+        Do not return if another process has it: `keep` returns, and the caller is cancelled.
         """
         if monotonic() >= self._ours_until and not await self._renewed():
             await asyncio.Event().wait()
 
     async def end(self) -> None:
-        """Let the next have it at once."""
+        """Release the lease, so that another process can take over at once."""
         await self._db.run(self._owner.release(self._token))
 
     async def load(self) -> SessionState | None:
-        """The session as it was last written."""
+        """Return the session as it was last written, or None."""
         return await retry(
             lambda: self._db.run(self._session.get()),
             f"read the session of shard {self.shard}",
@@ -70,16 +71,16 @@ class Tenancy:
         )
 
     async def applied(self, session: str) -> int:
-        """The last event of a session that the cache has; 0 for none."""
+        """Return the sequence of the last event of a session that the cache has; 0 for none."""
         found = await self._db.run(self._applied.get())
         return found.sequence if found is not None and found.session == session else 0
 
     def mark(self, session: str, sequence: int) -> Call[Any]:
-        """Note how far the cache is."""
+        """Return the call that stores the progress of the cache."""
         return self._applied.set(Applied(session, sequence))
 
     async def save(self, state: SessionState) -> bool:
-        """Write the session; False, and nothing written, when the shard is not ours (any more)."""
+        """Write the session. Return False, without writing, if another process holds the lease."""
         call = commit(
             "save the session of shard",
             [self._owner.held_by(self._token)],
@@ -94,7 +95,7 @@ class Tenancy:
         return ours
 
     async def _acquired(self) -> bool:
-        # Acquiring renews too, and takes back what ran out while Redis was away and nobody else took.
+        # Acquiring renews too, and takes back a lease that expired during an outage.
         asked_at = monotonic()
         ours = await self._db.run(self._owner.acquire(self._token, self._hold))
         self._ours_until = asked_at + self._hold.total_seconds() if ours else 0.0

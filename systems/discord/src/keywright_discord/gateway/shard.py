@@ -1,4 +1,4 @@
-"""One shard of this process: waits until it is ours, then connects, receives and sends while it is."""
+"""One shard of this process: waits for its lease, then connects, receives and sends while it holds it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from keywright import AsyncDatabase
 from keywright.errors import EngineError
 from keywright_discord.event_cache import EventCache
 from keywright_discord.gateway.actions import Session
-from keywright_discord.gateway.connection import Connection
-from keywright_discord.gateway.event_filter import Wanted
+from keywright_discord.gateway.connection import ShardConnection
+from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.limits import Turn
 from keywright_discord.gateway.metrics import Monitor, ShardHealth
 from keywright_discord.gateway.packets import SETTLE_SECONDS, PacketSender
@@ -28,15 +28,15 @@ from keywright_messaging import Broker
 from keywright_service.backoff import retry
 from keywright_service.waits import ended, unless
 
-__all__ = ["Shard", "Surroundings"]
+__all__ = ["Shard", "ShardEnvironment"]
 
 log = logging.getLogger("keywright.gateway")
 
 DRAIN_SECONDS = 30.0
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the shards of a process share."""
+class ShardEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """The objects that the shards of a process share."""
 
     db: AsyncDatabase
     broker: Broker
@@ -45,7 +45,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     shards: int
     url: str
     identity: Identity
-    wanted: Wanted
+    wanted: EventFilter
     terms: str
     make_wire: Callable[[], Wire]
     make_cache: Callable[[BotSession], EventCache[Any] | None]
@@ -53,11 +53,11 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shard:
-    """Run it; `stop` ends it cleanly, all that was received being safe and the session resumable."""
+    """Runs one shard. `stop` ends it cleanly: all received events are safe, the session is resumable."""
 
-    def __init__(self, shard: int, around: Surroundings, tenancy: Tenancy) -> None:
+    def __init__(self, shard: int, environment: ShardEnvironment, tenancy: Tenancy) -> None:
         self.id = shard
-        self._around = around
+        self._environment = environment
         self._tenancy = tenancy
         self._stopping = asyncio.Event()
         self._tenure: _Tenure | None = None
@@ -66,7 +66,7 @@ class Shard:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Raises RefusedByDiscordError."""
+        """Run the shard until `stop`. Raise RefusedByDiscordError if Discord refuses it."""
         try:
             while not self._stopping.is_set():
                 self._tenure = await unless(self._stopping, self._begun())
@@ -78,14 +78,15 @@ class Shard:
 
     async def _begun(self) -> _Tenure:
         await self._tenancy.begin()
-        return _Tenure(self.id, self._around, self._tenancy, await self._tenancy.load())
+        return _Tenure(self.id, self._environment, self._tenancy, await self._tenancy.load())
 
     async def _give_up(self) -> None:
         try:
             async with asyncio.timeout(SETTLE_SECONDS):
                 await self._tenancy.end()
         except (EngineError, TimeoutError) as error:
-            log.warning("shard %d is not given up, it runs out: %s", self.id, str(error) or "Redis is silent")
+            reason = str(error) or "Redis does not answer"
+            log.warning("the lease of shard %d was not released and will expire: %s", self.id, reason)
 
     def health(self) -> ShardHealth:
         if self._tenure is None:
@@ -96,46 +97,46 @@ class Shard:
 
 
 class _Tenure:
-    """The time during which this process runs a shard."""
+    """The work of one shard for as long as this process holds its lease."""
 
     def __init__(
         self,
         shard: int,
-        around: Surroundings,
+        environment: ShardEnvironment,
         tenancy: Tenancy,
         state: SessionState | None,
     ) -> None:
         self.shard = shard
-        self._around = around
+        self._environment = environment
         self._tenancy = tenancy
-        known = state if state is not None and state.terms == around.terms else None
+        known = state if state is not None and state.terms == environment.terms else None
         session = Session(known.id, known.url) if known else None
-        self._viewpoint = BotSession(known.bot if known else None, shard, around.shards)
+        self._bot_session = BotSession(known.bot if known else None, shard, environment.shards)
         self.pipeline = Pipeline(
             tenancy,
-            around.make_cache(self._viewpoint),
-            around.db,
-            around.broker,
-            around.wanted,
+            environment.make_cache(self._bot_session),
+            environment.db,
+            environment.broker,
+            environment.wanted,
             self._save,
-            around.monitor,
+            environment.monitor,
             session,
         )
         self.conversation = Conversation(
             shard,
-            around.shards,
-            around.identity,
-            around.url,
+            environment.shards,
+            environment.identity,
+            environment.url,
             session=session,
             sequence=known.sequence if known else None,
         )
-        self._connection = Connection(
-            self.conversation, self.pipeline, around.make_wire, around.turn, around.monitor
+        self._connection = ShardConnection(
+            self.conversation, self.pipeline, environment.make_wire, environment.turn, environment.monitor
         )
-        self._sender = PacketSender(around.broker, shard, self._connection, around.monitor)
+        self._sender = PacketSender(environment.broker, shard, self._connection, environment.monitor)
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Until it is time to stop, the shard is another's, or something is wrong, which is raised."""
+        """Run until `stopping` is set or another process takes over. Raise the error of any task."""
         pipeline = asyncio.create_task(self.pipeline.run())
         holding = asyncio.create_task(self._tenancy.keep())
         talking = asyncio.create_task(self._connection.run())
@@ -158,14 +159,14 @@ class _Tenure:
                 raise error
 
     async def _finish(self, pipeline: asyncio.Task[None], holding: asyncio.Task[None]) -> None:
-        """Make what was received safe, for as long as the shard is ours."""
+        """Finish the pipeline, for as long as this process holds the lease."""
         if not holding.done():
             self.pipeline.close()
             await asyncio.wait(
                 [pipeline, holding], timeout=DRAIN_SECONDS, return_when=asyncio.FIRST_COMPLETED
             )
         if holding.done():
-            # The process that has the shard now receives these events too, and in order.
+            # The process that took over receives these events too, and in order.
             log.warning("shard %d is run by another process now", self.shard)
         elif not pipeline.done():
             log.error(
@@ -180,8 +181,8 @@ class _Tenure:
             progress.session.id,
             progress.session.url,
             progress.sequence,
-            self._around.terms,
-            self._viewpoint.bot,
+            self._environment.terms,
+            self._bot_session.bot,
         )
         await retry(
             lambda: self._tenancy.save(state), f"store the sequence of shard {self.shard}", on=EngineError

@@ -1,7 +1,7 @@
-"""Gateway frames and what they say: JSON or ETF, compressed as one stream a connection, or not.
+"""Encoding of gateway frames: JSON or ETF, compressed as one stream per connection, or not.
 
-`d` is never decoded here: of JSON it stays the bytes that came, of ETF it becomes JSON at once, so that all
-that follows sees one form. A `Wire` belongs to one connection, as its decompression context does.
+`d` is not decoded here: from JSON it stays the bytes that came, from ETF it becomes JSON at once, so that all
+later stages see one form. A `Wire` belongs to one connection, as its decompression context does.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Compression(StrEnum):
 
 
 class WireError(KeywrightError):
-    """A frame that cannot be understood; the connection it came by cannot be used any more."""
+    """A malformed frame; its connection cannot be used any more."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"Discord sent what cannot be read: {reason}. The connection is made again.")
+        super().__init__(f"Discord sent a malformed frame: {reason}. The connection is opened again.")
 
 
 class Payload(msgspec.Struct):
@@ -57,13 +57,13 @@ class Payload(msgspec.Struct):
 
 
 class Stream(Protocol):
-    """A decompression context: messages in, whole messages out."""
+    """A decompression context: frames in, complete messages out."""
 
     def feed(self, message: bytes) -> bytes | None: ...
 
 
 class Wire:
-    """How one connection is read and written."""
+    """The encoding and compression of one connection."""
 
     def __init__(
         self, encoding: Encoding, compression: Compression, *, version: int = 10, most_bytes: int = MOST_BYTES
@@ -84,7 +84,8 @@ class Wire:
         return urlunsplit((parts.scheme, parts.netloc, parts.path or "/", urlencode(query), ""))
 
     def read(self, message: str | bytes) -> Payload | None:
-        """The payload of a message; None while a compressed one is incomplete. Raises WireError."""
+        """Return the payload of a message, or None while a compressed one is incomplete. Raise WireError if
+        it is malformed."""
         data = message.encode() if isinstance(message, str) else message
         if self._stream is not None and isinstance(message, bytes):
             whole = self._stream.feed(data)
@@ -96,7 +97,7 @@ class Wire:
         return self._decode(data)
 
     def write(self, op: int, d: Any) -> str | bytes:
-        """A frame; a Secret within `d` is revealed."""
+        """Return a frame; a Secret within `d` is revealed."""
         if self._encoding is Encoding.ETF:
             return etf.encode({"op": int(op), "d": _revealed(d)})
         return msgspec.json.encode({"op": int(op), "d": d}, enc_hook=_reveal).decode()
@@ -185,7 +186,7 @@ def _from_etf(data: bytes) -> Payload:
 
 
 def _exact(term: Any) -> Any:
-    """The term with integers that JavaScript cannot hold, all of them ids, as the text that JSON has."""
+    """Return the term with integers above 2^53, all of them ids, as text, as Discord's JSON has them."""
     if isinstance(term, dict):
         return {str(name): _exact(value) for name, value in term.items()}
     if isinstance(term, list | tuple):

@@ -1,4 +1,4 @@
-"""One client's connection: what waits to be sent, when it was last heard, how much it may send."""
+"""The connection of one client: its outbox, its last heartbeat, its rate limits."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from websockets.exceptions import ConnectionClosed
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.limits import Window
-from keywright_discord.simulator.session import Session, Shard
+from keywright_discord.simulator.session import SimulatedSession, SimulatedShard
 from keywright_discord.simulator.settings import SimulatorSettings
-from keywright_discord.simulator.wire import Encoding, Packing, PayloadZlib
+from keywright_discord.simulator.wire import PacketEncoding, Packing, PayloadZlib
 
-__all__ = ["Connection"]
+__all__ = ["SimulatedConnection"]
 
 _numbers = count(1)
 
 
-class Connection:
-    """Sending never blocks: packets wait in a bounded outbox, and `write` empties it at the client's pace."""
+class SimulatedConnection:
+    """A connection. Sending never blocks: packets wait in a bounded outbox, which `write` empties."""
 
     def __init__(
         self,
         socket: ServerConnection,
         settings: SimulatorSettings,
-        encoding: Encoding,
+        encoding: PacketEncoding,
         packing: Packing,
         *,
         version: int,
@@ -41,7 +41,7 @@ class Connection:
         self.path = path
         self.encoding = encoding
         self.compress = compress
-        self.session: Session | None = None
+        self.session: SimulatedSession | None = None
         self.acks = True
         self.announcing: asyncio.Task[None] | None = None
         self.sends = Window(settings.sends, settings.sends_window_seconds, settings.clock)
@@ -53,15 +53,15 @@ class Connection:
         self._heard_at = settings.clock()
         self._outbox: asyncio.Queue[bytes | CloseCode | PayloadZlib] = asyncio.Queue(settings.outbox)
         self.hung_up_with: CloseCode | None = None
-        """What we closed it with; None while it is open, or when the client closed it."""
+        """The code with which the server closed it; None while it is open, or if the client closed it."""
 
     @property
-    def shard(self) -> Shard | None:
+    def shard(self) -> SimulatedShard | None:
         return self.session.shard if self.session is not None else None
 
     @property
     def waiting(self) -> int:
-        """Packets in the outbox."""
+        """The number of packets in the outbox."""
         return self._outbox.qsize()
 
     def heartbeat(self) -> None:
@@ -73,24 +73,24 @@ class Connection:
         return self._clock() - self._heard_at > self._heartbeat_within
 
     def send(self, op: Op, data: Any) -> None:
-        """Send a packet that is not a dispatch, so it has neither name nor number."""
+        """Send a packet that is not a dispatch, so it has neither event name nor sequence."""
         self.push(self.encoding.encode({"t": None, "s": None, "op": int(op), "d": data}))
 
     def push(self, payload: bytes) -> None:
         self._queue(payload)
 
     def compress_payloads(self) -> None:
-        """Compress each packet separately, from the next on."""
+        """Compress each packet separately, beginning with the next."""
         self._queue(PayloadZlib())
 
     def hang_up(self, code: CloseCode) -> None:
-        """Close after what waits has been sent; nothing is sent after it."""
+        """Close after the waiting packets have been sent; later ones are dropped."""
         if self.hung_up_with is None:
             self._queue(code)
             self.hung_up_with = code
 
     def cut(self) -> None:
-        """End the TCP connection without a word: the client sees 1006."""
+        """Abort the TCP connection: the client sees 1006."""
         self.hung_up_with = self.hung_up_with or CloseCode.UNKNOWN_ERROR
         self._socket.transport.abort()
 
@@ -103,11 +103,11 @@ class Connection:
             self.cut()
 
     async def drained(self) -> None:
-        """Until all that waits was handed to the socket."""
+        """Wait until the outbox is empty."""
         await self._outbox.join()
 
     async def write(self) -> None:
-        """Send what waits, for as long as the connection lasts."""
+        """Send waiting packets until the connection is closed."""
         try:
             while True:
                 item = await self._outbox.get()

@@ -1,4 +1,4 @@
-"""How a connection gets a session: identify and resume."""
+"""Identify and resume: how a connection gets a session."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.intents import ALL, PRIVILEGED, Intents
 from keywright_discord.gateway.opcodes import Op
-from keywright_discord.simulator.connection import Connection
-from keywright_discord.simulator.gateway import Gateway
+from keywright_discord.simulator.connection import SimulatedConnection
+from keywright_discord.simulator.gateway import SimulatedGateway
 from keywright_discord.simulator.hang_up import HangUp
 from keywright_discord.simulator.limits import Verdict
-from keywright_discord.simulator.session import Session, Shard
+from keywright_discord.simulator.session import SimulatedSession, SimulatedShard
 
 __all__ = ["identify", "resume"]
 
@@ -21,8 +21,8 @@ Json = dict[str, Any]
 _TRACE = ["keywright-simulator"]
 
 
-def identify(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 2: READY and the guilds of the shard, unless something about it is wrong."""
+def identify(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Answer op 2 with READY and the guilds of the shard, or close with the code of what is wrong."""
     _refuse_second(connection)
     if not gateway.knows(data.get("token")):
         raise HangUp(CloseCode.AUTHENTICATION_FAILED)
@@ -41,16 +41,16 @@ def identify(gateway: Gateway, connection: Connection, data: Json) -> None:
         _begin(gateway, connection, data, shard, intents)
 
 
-def _refuse_second(connection: Connection) -> None:
+def _refuse_second(connection: SimulatedConnection) -> None:
     if connection.session is not None:
         raise HangUp(CloseCode.ALREADY_AUTHENTICATED)
 
 
-def _shard(data: Json) -> Shard:
+def _shard(data: Json) -> SimulatedShard:
     given = data.get("shard", [0, 1])
     if not isinstance(given, list | tuple) or len(given) != 2 or not all(type(each) is int for each in given):
         raise HangUp(CloseCode.INVALID_SHARD)
-    shard = Shard(*given)
+    shard = SimulatedShard(*given)
     if not 0 <= shard.id < shard.count:
         raise HangUp(CloseCode.INVALID_SHARD)
     return shard
@@ -66,8 +66,14 @@ def _intents(data: Json, granted: Intents) -> Intents:
     return intents
 
 
-def _begin(gateway: Gateway, connection: Connection, data: Json, shard: Shard, intents: Intents) -> None:
-    # Compressing packets by themselves is only there for JSON, and only without a compressed stream.
+def _begin(
+    gateway: SimulatedGateway,
+    connection: SimulatedConnection,
+    data: Json,
+    shard: SimulatedShard,
+    intents: Intents,
+) -> None:
+    # Payload compression exists for JSON only, and only without transport compression.
     if data.get("compress") is True and connection.compress is None and connection.encoding.is_text:
         connection.compress_payloads()
     threshold = data.get("large_threshold")
@@ -88,10 +94,10 @@ def _begin(gateway: Gateway, connection: Connection, data: Json, shard: Shard, i
     _announce(gateway, connection, session)
 
 
-def resume(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 6: send the missed events, in order and once, then RESUMED.
+def resume(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Answer op 6 with the missed events, in order and once, then RESUMED.
 
-    A session that is unknown, or has forgotten what the client needs, is invalid (op 9).
+    A session that is unknown, or no longer has the events that the client needs, is invalid (op 9).
     """
     _refuse_second(connection)
     if not gateway.knows(data.get("token")):
@@ -121,5 +127,5 @@ def resume(gateway: Gateway, connection: Connection, data: Json) -> None:
     _announce(gateway, connection, session)
 
 
-def _announce(gateway: Gateway, connection: Connection, session: Session) -> None:
+def _announce(gateway: SimulatedGateway, connection: SimulatedConnection, session: SimulatedSession) -> None:
     connection.announcing = asyncio.create_task(gateway.announce(session, connection))

@@ -1,4 +1,4 @@
-"""How often a client may do what. Time comes from a clock that is given, so tests can move it."""
+"""The rate limits of clients. The clock is a parameter, so that tests can advance it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Window:
         self._admitted: deque[float] = deque()
 
     def admit(self) -> bool:
-        """Whether one more fits; if so it counts."""
+        """Count one more if it fits. Return whether it did."""
         if self.remaining == 0:
             return False
         self._admitted.append(self._clock())
@@ -36,7 +36,7 @@ class Window:
 
     @property
     def reset_after(self) -> float:
-        """Seconds until one that was counted no longer counts; 0 when none does."""
+        """Seconds until the oldest no longer counts; 0 if none counts."""
         if self.remaining == self._limit:
             return 0.0
         return self._admitted[0] + self._seconds - self._clock()
@@ -49,7 +49,7 @@ class Verdict(Enum):
 
 
 class IdentifyLimits:
-    """One identify per bucket (`shard_id % max_concurrency`) and window, and so many in a day."""
+    """One identify per bucket (`shard_id % max_concurrency`) and window, and a daily limit."""
 
     def __init__(self, settings: SimulatorSettings) -> None:
         self._settings = settings
@@ -60,14 +60,14 @@ class IdentifyLimits:
         ]
 
     def admit(self, shard_id: int) -> Verdict:
-        """Each identify counts for the day, also one that came too fast."""
+        """Count an identify, also one that came too fast. Return whether it is admitted."""
         if not self._day.admit():
             return Verdict.EXHAUSTED
         bucket = self._buckets[shard_id % len(self._buckets)]
         return Verdict.ADMITTED if bucket.admit() else Verdict.TOO_FAST
 
     def as_data(self) -> dict[str, int]:
-        """The `session_start_limit` of /gateway/bot."""
+        """Return the `session_start_limit` of /gateway/bot."""
         return {
             "total": self._settings.session_starts,
             "remaining": self._day.remaining,

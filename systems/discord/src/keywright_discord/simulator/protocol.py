@@ -12,8 +12,8 @@ from websockets.exceptions import ConnectionClosed
 
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.opcodes import Op
-from keywright_discord.simulator.connection import Connection
-from keywright_discord.simulator.gateway import Gateway, Received
+from keywright_discord.simulator.connection import SimulatedConnection
+from keywright_discord.simulator.gateway import Received, SimulatedGateway
 from keywright_discord.simulator.hang_up import HangUp
 from keywright_discord.simulator.identity import identify, resume
 from keywright_discord.simulator.requests import (
@@ -23,14 +23,14 @@ from keywright_discord.simulator.requests import (
     request_members,
     request_sounds,
 )
-from keywright_discord.simulator.wire import Encoding, packing
+from keywright_discord.simulator.wire import PacketEncoding, packing
 
 __all__ = ["LARGEST_PAYLOAD", "VERSIONS", "converse"]
 
 VERSIONS = (9, 10)
 LARGEST_PAYLOAD = 4096
 
-_Command = Callable[[Gateway, Connection, dict[str, Any]], None]
+_Command = Callable[[SimulatedGateway, SimulatedConnection, dict[str, Any]], None]
 
 _COMMANDS: Mapping[int, _Command] = {
     Op.IDENTIFY: identify,
@@ -43,8 +43,8 @@ _COMMANDS: Mapping[int, _Command] = {
 }
 
 
-async def converse(gateway: Gateway, socket: ServerConnection) -> None:
-    """Hello, and then answer the client until one of the two closes."""
+async def converse(gateway: SimulatedGateway, socket: ServerConnection) -> None:
+    """Send hello, then answer the client until one of the two closes."""
     try:
         connection = _connection(gateway, socket)
     except HangUp as refusal:
@@ -64,8 +64,8 @@ async def converse(gateway: Gateway, socket: ServerConnection) -> None:
         await asyncio.wait([writing])
 
 
-def _connection(gateway: Gateway, socket: ServerConnection) -> Connection:
-    """What the address asks for: `v`, `encoding` and `compress`."""
+def _connection(gateway: SimulatedGateway, socket: ServerConnection) -> SimulatedConnection:
+    """Return the connection that `v`, `encoding` and `compress` of the URL ask for."""
     assert socket.request is not None
     address = urlsplit(socket.request.path)
     asked = {name: values[-1] for name, values in parse_qs(address.query).items()}
@@ -76,7 +76,7 @@ def _connection(gateway: Gateway, socket: ServerConnection) -> Connection:
     packed = packing(compress, encoding)
     if packed is None:
         raise HangUp(CloseCode.DECODE_ERROR)
-    return Connection(
+    return SimulatedConnection(
         socket,
         gateway.settings,
         encoding,
@@ -87,15 +87,17 @@ def _connection(gateway: Gateway, socket: ServerConnection) -> Connection:
     )
 
 
-def _encoding(name: str, *, integer_ids: bool) -> Encoding:
+def _encoding(name: str, *, integer_ids: bool) -> PacketEncoding:
     if name == "json":
-        return Encoding.JSON
+        return PacketEncoding.JSON
     if name == "etf":
-        return Encoding.ETF_INTEGER_IDS if integer_ids else Encoding.ETF
+        return PacketEncoding.ETF_INTEGER_IDS if integer_ids else PacketEncoding.ETF
     raise HangUp(CloseCode.DECODE_ERROR)
 
 
-async def _listen(gateway: Gateway, connection: Connection, socket: ServerConnection) -> None:
+async def _listen(
+    gateway: SimulatedGateway, connection: SimulatedConnection, socket: ServerConnection
+) -> None:
     try:
         async for message in socket:
             if connection.hung_up_with is None:
@@ -104,7 +106,7 @@ async def _listen(gateway: Gateway, connection: Connection, socket: ServerConnec
         return
 
 
-def _hear(gateway: Gateway, connection: Connection, message: str | bytes) -> None:
+def _hear(gateway: SimulatedGateway, connection: SimulatedConnection, message: str | bytes) -> None:
     try:
         if not connection.sends.admit():
             raise HangUp(CloseCode.RATE_LIMITED)
@@ -113,7 +115,7 @@ def _hear(gateway: Gateway, connection: Connection, message: str | bytes) -> Non
         gateway.hang_up(connection, refusal.code)
 
 
-def _obey(gateway: Gateway, connection: Connection, message: str | bytes) -> None:
+def _obey(gateway: SimulatedGateway, connection: SimulatedConnection, message: str | bytes) -> None:
     size = len(message.encode() if isinstance(message, str) else message)
     if size > LARGEST_PAYLOAD:
         raise HangUp(CloseCode.DECODE_ERROR)
@@ -135,8 +137,8 @@ def _obey(gateway: Gateway, connection: Connection, message: str | bytes) -> Non
     _COMMANDS[op](gateway, connection, data)
 
 
-def _heartbeat(connection: Connection, sequence: object) -> None:
-    """Op 1, with the last number the client has seen; also before it has a session."""
+def _heartbeat(connection: SimulatedConnection, sequence: object) -> None:
+    """Acknowledge op 1, which has the last sequence of the client; also before it has a session."""
     if sequence is not None and type(sequence) is not int:
         raise HangUp(CloseCode.DECODE_ERROR)
     connection.heartbeat()

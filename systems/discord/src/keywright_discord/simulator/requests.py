@@ -1,4 +1,4 @@
-"""What a client that has a session may ask for: presence, voice, members, sounds, channels."""
+"""The requests of a client with a session: presence, voice, members, sounds, channels."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.intents import Intents
-from keywright_discord.simulator.connection import Connection
-from keywright_discord.simulator.gateway import Gateway
+from keywright_discord.simulator.connection import SimulatedConnection
+from keywright_discord.simulator.gateway import SimulatedGateway
 from keywright_discord.simulator.hang_up import HangUp
-from keywright_discord.simulator.session import Session
+from keywright_discord.simulator.session import SimulatedSession
 
 __all__ = ["change_presence", "change_voice", "request_channels", "request_members", "request_sounds"]
 
@@ -21,16 +21,16 @@ _MOST_FOUND = 100
 _LONGEST_NONCE = 32
 
 
-def change_presence(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 3: accepted if it is well-formed, and not one of too many."""
+def change_presence(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Accept op 3 if it is well-formed and within the rate limit."""
     if not connection.presences.admit():
         raise HangUp(CloseCode.RATE_LIMITED)
     if data.get("status") not in _STATUSES or not isinstance(data.get("activities", []), list | tuple):
         raise HangUp(CloseCode.DECODE_ERROR)
 
 
-def change_voice(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 4: the bot's new voice state, and where to connect; a channel that is not there is ignored."""
+def change_voice(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Answer op 4 with the bot's new voice state and the voice server; an unknown channel is ignored."""
     session = _session(connection)
     guild, channel = _own_guild(gateway, session, data), data.get("channel_id")
     if guild is None:
@@ -51,10 +51,10 @@ def change_voice(gateway: Gateway, connection: Connection, data: Json) -> None:
         gateway.deliver(session, "VOICE_SERVER_UPDATE", server, guild=guild)
 
 
-def request_members(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 8: GUILD_MEMBERS_CHUNKs of up to 1,000 members.
+def request_members(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Answer op 8 with GUILD_MEMBERS_CHUNKs of up to 1,000 members.
 
-    Everybody can be asked for with GUILD_MEMBERS only, and once in half a minute (RATE_LIMITED).
+    All members can be requested with GUILD_MEMBERS only, and once in half a minute (RATE_LIMITED).
     """
     session = _session(connection)
     people, query, limit = data.get("user_ids"), data.get("query"), data.get("limit") or 0
@@ -76,8 +76,8 @@ def request_members(gateway: Gateway, connection: Connection, data: Json) -> Non
     _send_chunks(gateway, session, guild, data, found, missing)
 
 
-def _found_members(gateway: Gateway, guild: str, data: Json) -> tuple[list[str], list[str]]:
-    """The user ids that a request finds, and those it asked for in vain."""
+def _found_members(gateway: SimulatedGateway, guild: str, data: Json) -> tuple[list[str], list[str]]:
+    """Return the user ids that a request finds, and those that are not members."""
     members = gateway.world.members(guild)
     people = data.get("user_ids")
     if people is not None:
@@ -100,7 +100,12 @@ def _is_named(member: Json, prefix: str) -> bool:
 
 
 def _send_chunks(
-    gateway: Gateway, session: Session, guild: str, data: Json, found: list[str], missing: list[str]
+    gateway: SimulatedGateway,
+    session: SimulatedSession,
+    guild: str,
+    data: Json,
+    found: list[str],
+    missing: list[str],
 ) -> None:
     members = gateway.world.members(guild)
     chunks = [found[start : start + _CHUNK] for start in range(0, len(found), _CHUNK)] or [[]]
@@ -117,13 +122,13 @@ def _send_chunks(
 
 
 def _nonce(data: Json) -> Json:
-    """A nonce that is too long is ignored, and not sent back."""
+    """Return the nonce to send back; one that is too long is ignored."""
     nonce = data.get("nonce")
     return {"nonce": nonce} if isinstance(nonce, str) and len(nonce.encode()) <= _LONGEST_NONCE else {}
 
 
-def request_sounds(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 31: a SOUNDBOARD_SOUNDS for each guild; the guilds of this world have no sounds of their own."""
+def request_sounds(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Answer op 31 with a SOUNDBOARD_SOUNDS for each guild; simulated guilds have no sounds."""
     session = _session(connection)
     guilds = data.get("guild_ids")
     if not isinstance(guilds, list | tuple):
@@ -135,8 +140,8 @@ def request_sounds(gateway: Gateway, connection: Connection, data: Json) -> None
             gateway.deliver(session, "SOUNDBOARD_SOUNDS", sounds, guild=guild)
 
 
-def request_channels(gateway: Gateway, connection: Connection, data: Json) -> None:
-    """Op 43: a CHANNEL_INFO with the fields that were asked for, of each voice channel."""
+def request_channels(gateway: SimulatedGateway, connection: SimulatedConnection, data: Json) -> None:
+    """Answer op 43 with a CHANNEL_INFO: the requested fields of each voice channel."""
     session = _session(connection)
     fields = data.get("fields")
     if not isinstance(fields, list | tuple):
@@ -148,13 +153,13 @@ def request_channels(gateway: Gateway, connection: Connection, data: Json) -> No
         gateway.deliver(session, "CHANNEL_INFO", {"guild_id": guild, "channels": channels}, guild=guild)
 
 
-def _session(connection: Connection) -> Session:
+def _session(connection: SimulatedConnection) -> SimulatedSession:
     if connection.session is None:
         raise HangUp(CloseCode.NOT_AUTHENTICATED)
     return connection.session
 
 
-def _own_guild(gateway: Gateway, session: Session, data: Json) -> str | None:
-    """The guild that is named, if the session's shard has it; JSON clients may write ids as numbers."""
+def _own_guild(gateway: SimulatedGateway, session: SimulatedSession, data: Json) -> str | None:
+    """Return the requested guild if the session's shard has it; JSON clients may write ids as numbers."""
     guild = str(data.get("guild_id"))
     return guild if guild in gateway.world.guilds_of(session.shard) else None

@@ -12,7 +12,7 @@ import msgspec
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
-from keywright_discord.simulator.gateway import Gateway
+from keywright_discord.simulator.gateway import SimulatedGateway
 
 __all__ = ["answer"]
 
@@ -22,7 +22,7 @@ _route_of = re.compile(r"/api/v(\d+)(/.*)").fullmatch
 _VERSIONS = ("9", "10")
 
 
-def answer(gateway: Gateway, request: Request, gateway_url: str) -> Response:
+def answer(gateway: SimulatedGateway, request: Request, gateway_url: str) -> Response:
     path = urlsplit(request.path).path
     found = _route_of(path)
     if found is None:
@@ -46,7 +46,7 @@ def _token(request: Request) -> str | None:
     return given.removeprefix("Bot ") if given.startswith("Bot ") else None
 
 
-def _known(gateway: Gateway, route: str, gateway_url: str) -> Json | None:
+def _known(gateway: SimulatedGateway, route: str, gateway_url: str) -> Json | None:
     if route == "/gateway/bot":
         return {
             "url": gateway_url,
@@ -60,7 +60,7 @@ def _known(gateway: Gateway, route: str, gateway_url: str) -> Json | None:
     return None
 
 
-def _application(gateway: Gateway) -> Json:
+def _application(gateway: SimulatedGateway) -> Json:
     bot = gateway.world.bot
     return {
         **gateway.world.application,

@@ -1,4 +1,4 @@
-"""One client's session: its sequence numbers, and what it may have missed."""
+"""The session of one client: its sequence numbers, and the events it may have missed."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any, Protocol
 
 from keywright_discord.gateway.intents import Intents
 from keywright_discord.gateway.opcodes import Op
-from keywright_discord.simulator.wire import Encoding
+from keywright_discord.simulator.wire import PacketEncoding
 
-__all__ = ["Outlet", "ReplayBuffer", "Session", "Shard"]
+__all__ = ["Outlet", "ReplayBuffer", "SimulatedSession", "SimulatedShard"]
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Which part of the guilds a session is about."""
+class SimulatedShard:
+    """The shard of a session."""
 
     id: int
     count: int
 
     def has(self, guild: str | None) -> bool:
-        """`shard_id = (guild_id >> 22) % num_shards`; what is in no guild belongs to shard 0."""
+        """Return whether a guild is in the shard: `(guild_id >> 22) % num_shards`, or 0 without guild."""
         return self.id == ((int(guild) >> 22) % self.count if guild is not None else 0)
 
 
 class Outlet(Protocol):
-    """Where a session's packets go while a client is connected."""
+    """The receiver of a session's packets while a client is connected."""
 
     def push(self, payload: bytes) -> None:
-        """Send it when the client is ready to read; never blocks."""
+        """Send a packet without blocking, when the client is ready to read."""
 
 
 class ReplayBuffer:
@@ -50,7 +50,7 @@ class ReplayBuffer:
             self._bytes -= len(self._payloads.popleft())
 
     def after(self, sequence: int) -> list[bytes] | None:
-        """Everything since; None when some of it is gone."""
+        """Return the packets after a sequence, or None if some of them are gone."""
         missed = self._last - sequence
         if missed > len(self._payloads):
             return None
@@ -58,13 +58,13 @@ class ReplayBuffer:
 
 
 @dataclass(eq=False)
-class Session:
-    """Dispatches are numbered from 1, and encoded once, when they are numbered."""
+class SimulatedSession:
+    """A session. Dispatches are numbered from 1, and encoded once."""
 
     id: str
-    shard: Shard
+    shard: SimulatedShard
     intents: Intents
-    encoding: Encoding
+    encoding: PacketEncoding
     buffer: ReplayBuffer
     large_threshold: int = 50
     sequence: int = 0
@@ -85,7 +85,7 @@ class Session:
             self.outlet.push(payload)
 
     def replay(self, missed: list[bytes], outlet: Outlet) -> None:
-        """Send what was missed to a new connection, which has the session from now on."""
+        """Send missed packets to a new connection, which has the session from now on."""
         self.outlet = outlet
         self.disconnected_at = None
         self.resumes += 1

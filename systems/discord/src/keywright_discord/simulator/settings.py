@@ -1,4 +1,4 @@
-"""What a simulated Discord is like: who may log in, what there is, how strict it is."""
+"""The settings of a simulated Discord: token, guilds, limits."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ __all__ = ["SimulatorSettings"]
 
 @dataclass(frozen=True, kw_only=True)
 class SimulatorSettings:
-    """Discord's own numbers unless said otherwise."""
+    """The settings; the defaults of limits are Discord's own."""
 
     token: str | None = None
-    """What the bot logs in with; None makes one that names the bot, as Discord's tokens do."""
+    """The bot's token; None makes one that begins with the bot's id, as Discord's tokens do."""
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free one."""
+    """0 takes a free port."""
 
     seed: int = 0
     guilds: int = 2
     members: int = 20
-    """Of each guild, the bot included."""
+    """Members of each guild, the bot included."""
 
     shards: int = 1
-    """What /gateway/bot recommends; a client may choose another number."""
+    """The number that /gateway/bot recommends; a client may choose another one."""
     guilds_per_shard: int = 2500
-    """A shard with more is closed: sharding is required (4011)."""
+    """A shard with more guilds is closed with 4011: sharding is required."""
     privileged: Intents = PRIVILEGED
-    """The privileged intents the bot was granted; asking for another one closes with 4014."""
+    """The privileged intents that the bot was granted; requesting another one closes with 4014."""
 
     max_concurrency: int = 1
     identify_window_seconds: float = 5.0
@@ -41,7 +41,7 @@ class SimulatorSettings:
 
     heartbeat_interval_ms: int = 41_250
     heartbeat_grace_seconds: float = 15.0
-    """How much later than its interval a heartbeat may come."""
+    """How much later than its interval a heartbeat may arrive."""
     session_lifetime_seconds: float = 180.0
     """How long a session without a connection can be resumed."""
 
@@ -50,20 +50,20 @@ class SimulatorSettings:
     presences: int = 5
     presences_window_seconds: float = 20.0
     member_requests_window_seconds: float = 30.0
-    """All members of a guild can be asked for once in so long."""
+    """All members of a guild can be requested once in this time."""
 
     replay_events: int = 10_000
     replay_bytes: int = 64 * 1024 * 1024
-    """What a session keeps for a resume. A client that needs older events cannot resume."""
+    """The events that a session keeps for a resume. A client that needs older ones cannot resume."""
     outbox: int = 10_000
     """Packets that may wait for one client; one that reads too slowly is cut off, and can resume."""
     remembered: int = 10_000
-    """How many packets from clients are kept for tests to look at."""
+    """How many packets of clients are kept for tests."""
     integer_ids: bool = True
     """In ETF Discord may send ids as integers; False sends them as text, as in JSON."""
 
     clock: Callable[[], float] = time.monotonic
-    """Seconds, for every limit and timeout; ManualClock.monotonic makes time stand still."""
+    """The clock of every limit and timeout, in seconds; ManualClock.monotonic stops it."""
 
     def __post_init__(self) -> None:
         for name in ("shards", "max_concurrency", "members", "outbox", "replay_events"):

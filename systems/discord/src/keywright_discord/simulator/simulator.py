@@ -1,4 +1,4 @@
-"""The simulated Discord: a server on one port, and the strings a test pulls."""
+"""The simulated Discord: a server on one port, and the controls for tests."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from keywright.errors import UsageError
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import rest
-from keywright_discord.simulator.connection import Connection
-from keywright_discord.simulator.gateway import Gateway, Received
+from keywright_discord.simulator.connection import SimulatedConnection
+from keywright_discord.simulator.gateway import Received, SimulatedGateway
 from keywright_discord.simulator.protocol import converse
-from keywright_discord.simulator.session import Session
+from keywright_discord.simulator.session import SimulatedSession
 from keywright_discord.simulator.settings import SimulatorSettings
 from keywright_discord.simulator.world import SimulatedWorld
 
@@ -37,15 +37,15 @@ _PATIENCE = 1.0
 
 
 class DiscordSimulator:
-    """Discord on this machine, for clients that are pointed at `api_url` or `gateway_url`.
+    """A local Discord, for clients that connect to `api_url` or `gateway_url`.
 
-    `async with DiscordSimulator() as discord:`. Everything runs in the event loop that entered it; leaving
+    `async with DiscordSimulator() as discord:`. It runs in the event loop that entered the block; leaving
     closes all connections.
     """
 
     def __init__(self, settings: SimulatorSettings | None = None) -> None:
         self.settings = settings or SimulatorSettings()
-        self._gateway = Gateway(self.settings)
+        self._gateway = SimulatedGateway(self.settings)
         self._server: Server | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reachable = asyncio.Event()
@@ -89,7 +89,7 @@ class DiscordSimulator:
             await self._server.wait_closed()
 
     async def _route(self, socket: ServerConnection, request: Request) -> Response | None:
-        """REST and the gateway share the port; None lets the WebSocket handshake go on."""
+        """Answer a REST request, or return None to continue with the WebSocket handshake."""
         await self._reachable.wait()
         path = urlsplit(request.path).path.rstrip("/")
         if path in ("", _RESUME_PATH):
@@ -102,7 +102,7 @@ class DiscordSimulator:
 
     @property
     def resume_url(self) -> str:
-        """The address for resuming, which READY has; its own path, so that `connections` shows who did."""
+        """The address for resuming; it has its own path, so that `connections` shows which client resumed."""
         return self._gateway.resume_url
 
     @property
@@ -118,17 +118,17 @@ class DiscordSimulator:
         return self._gateway.world
 
     @property
-    def sessions(self) -> list[Session]:
-        """Those that are connected or can be resumed, oldest first."""
+    def sessions(self) -> list[SimulatedSession]:
+        """The sessions that are connected or can be resumed, oldest first."""
         return list(self._gateway.sessions.values())
 
     @property
-    def connections(self) -> list[Connection]:
-        """The open ones, oldest first."""
+    def connections(self) -> list[SimulatedConnection]:
+        """The open connections, oldest first."""
         return list(self._gateway.connections.values())
 
     def received(self, op: Op | None = None, *, shard: int | None = None) -> list[Received]:
-        """What clients sent, oldest first: of one opcode, from one shard, or all that is remembered."""
+        """Return packets of clients, oldest first: of one opcode, from one shard, or all that are kept."""
         return [
             each
             for each in self._gateway.received
@@ -136,23 +136,23 @@ class DiscordSimulator:
         ]
 
     async def dispatch(self, event: str, data: Any, *, guild: str | None = None) -> int:
-        """Send an event to the shard of its guild, or to shard 0; how many sessions it was for.
+        """Send an event to the shard of its guild, or to shard 0. Return the number of sessions.
 
-        The guild is `guild_id` in the data unless it is given. A session that is not connected gets the event
-        when it resumes.
+        The guild is `guild_id` in the data unless it is given. A session that is not connected receives the
+        event when it resumes.
         """
         reached = self._gateway.dispatch(event, data, guild=guild)
         await asyncio.sleep(0)
         return reached
 
     async def say(self, content: str, *, guild: str) -> dict[str, Any]:
-        """Let a member write a message; the message."""
+        """Let a member write a message. Return the message."""
         made = self.world.message(content, guild=guild)
         await self.dispatch("MESSAGE_CREATE", made)
         return made
 
     async def join_guild(self, *, members: int | None = None) -> str:
-        """Add the bot to a new guild; its id."""
+        """Add the bot to a new guild. Return its id."""
         created = self.world.new_guild(members or self.settings.members)
         await self.dispatch("GUILD_CREATE", created)
         return str(created["id"])
@@ -162,7 +162,7 @@ class DiscordSimulator:
         await self.dispatch("GUILD_DELETE", {"id": guild})
 
     async def play(self, events: Iterable[tuple[str, Any]], *, rate: float | None = None) -> int:
-        """Dispatch all of them, so many a second or as fast as clients read; how many there were.
+        """Dispatch events, `rate` per second or as fast as clients read. Return how many.
 
         A client that reads too slowly is waited for briefly; then its outbox overflows, and it is cut off.
         """
@@ -187,20 +187,20 @@ class DiscordSimulator:
     def start_traffic(
         self, *, rate: float, count: int | None = None, mix: Mapping[str, float] | None = None
     ) -> asyncio.Task[int]:
-        """Everyday events in the background, until `count` or the end; `mix` changes weights by name."""
+        """Dispatch everyday events in the background, `count` or without end; `mix` overrides weights."""
         return self._start(self.play(self.world.events(count, mix=mix), rate=rate))
 
     async def close(self, shard: int, code: CloseCode) -> None:
-        """Close the shard's connection with this code, after all that was sent before."""
+        """Close the shard's connection with this code, after all waiting packets."""
         await self._end(self.connection(shard), lambda connection: self._gateway.hang_up(connection, code))
 
     async def cut(self, shard: int) -> None:
-        """End the shard's TCP connection abruptly."""
+        """Abort the shard's TCP connection."""
         await self._end(self.connection(shard), self._gateway.cut)
 
     @asynccontextmanager
     async def outage(self) -> AsyncIterator[None]:
-        """Cut every client off; those that come back wait until it is over."""
+        """Cut off every client; those that reconnect wait until the block ends."""
         self._reachable.clear()
         try:
             for connection in self.connections:
@@ -210,30 +210,30 @@ class DiscordSimulator:
             self._reachable.set()
 
     async def reconnect(self, shard: int) -> None:
-        """Op 7: ask the shard to reconnect and resume."""
+        """Send op 7: the shard has to reconnect and resume."""
         self.connection(shard).send(Op.RECONNECT, None)
 
     async def invalidate(self, shard: int, *, resumable: bool) -> None:
-        """Op 9: the shard's session is invalid, or it should try to resume it."""
+        """Send op 9: the shard's session is invalid, or has to be resumed."""
         self._gateway.invalidate(self.connection(shard), resumable=resumable)
 
     async def request_heartbeat(self, shard: int) -> None:
-        """Op 1 from the server: the shard has to send a heartbeat at once."""
+        """Send op 1: the shard has to send a heartbeat at once."""
         self.connection(shard).send(Op.HEARTBEAT, None)
 
     def stop_acks(self, shard: int) -> None:
-        """Leave heartbeats of the shard's connection unanswered, as a connection does that is dead."""
+        """Do not acknowledge heartbeats of the shard's connection any more."""
         self.connection(shard).acks = False
 
-    def connection(self, shard: int) -> Connection:
-        """The newest connection that has a session for this shard."""
+    def connection(self, shard: int) -> SimulatedConnection:
+        """Return the newest connection with a session of this shard. Raise UsageError if none has one."""
         for connection in reversed(self.connections):
             if connection.shard is not None and connection.shard.id == shard:
                 return connection
         raise UsageError(f"no client is connected as shard {shard}. Wait with until() for one that is.")
 
     async def until(self, probe: Callable[[], T | None], what: str, *, seconds: float = 30.0) -> T:
-        """Look until `probe` finds something true, and return it; fail with `what` when time is up."""
+        """Poll until `probe` returns something true, and return it. Raise AssertionError after `seconds`."""
         deadline = time.monotonic() + seconds
         while not (found := probe()):
             if time.monotonic() > deadline:
@@ -241,7 +241,7 @@ class DiscordSimulator:
             await asyncio.sleep(0.005)
         return found
 
-    async def _end(self, connection: Connection, end: Callable[[Connection], None]) -> None:
+    async def _end(self, connection: SimulatedConnection, end: Callable[[SimulatedConnection], None]) -> None:
         end(connection)
         await self.until(lambda: connection not in self.connections, "the connection is gone")
 

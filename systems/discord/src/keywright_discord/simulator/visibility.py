@@ -1,4 +1,4 @@
-"""Which events a session is sent for its intents, and what they look like without all intents."""
+"""The events that a session receives with its intents, and the fields that it sees of them."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ _ELSEWHERE: Mapping[str, Intents] = {
 
 
 def allowed(event: str, data: Any, intents: Intents, bot: str) -> bool:
-    """Whether a session with these intents is sent the event; one that no intent names always is."""
+    """Return whether a session with these intents receives an event; one without an intent is always sent."""
     in_guild = not isinstance(data, dict) or "guild_id" in data or event not in _ELSEWHERE
     needed = (_IN_GUILDS if in_guild else _ELSEWHERE).get(event, Intents(0))
     return intents & needed == needed or _about_itself(event, data, intents, bot)
 
 
 def _about_itself(event: str, data: Json, intents: Intents, bot: str) -> bool:
-    """What comes without GUILD_MEMBERS: the bot's own changes."""
+    """Return whether an event is about the bot itself, so that GUILD_MEMBERS is not needed."""
     if event == "GUILD_MEMBER_UPDATE":
         return bool(data.get("user", {}).get("id") == bot)
     if event == "THREAD_MEMBERS_UPDATE" and Intents.GUILDS in intents:
@@ -82,7 +82,7 @@ def _about_itself(event: str, data: Json, intents: Intents, bot: str) -> bool:
 
 
 def seen_with(event: str, data: Any, intents: Intents, bot: str, *, large_threshold: int) -> Any:
-    """The event as such a session sees it; `data` is left as it is."""
+    """Return the event as a session with these intents sees it; `data` is not changed."""
     if event == "GUILD_CREATE" and "members" in data:
         return _trimmed_guild(data, intents, bot, large_threshold)
     if event in ("MESSAGE_CREATE", "MESSAGE_UPDATE") and Intents.MESSAGE_CONTENT not in intents:
@@ -91,9 +91,10 @@ def seen_with(event: str, data: Any, intents: Intents, bot: str, *, large_thresh
 
 
 def _trimmed_guild(data: Json, intents: Intents, bot: str, large_threshold: int) -> Json:
-    """Without GUILD_PRESENCES, and in the largest guilds, only the bot and who is in a voice channel.
+    """Return a guild with the members that the session sees.
 
-    Otherwise everybody, or in a large guild everybody who is online.
+    Without GUILD_PRESENCES, and in the largest guilds, these are the bot and members in a voice channel;
+    otherwise all members, or in a large guild all that are online.
     """
     count = data.get("member_count", len(data["members"]))
     large = count > large_threshold
@@ -117,7 +118,7 @@ _CONTENT: Json = {"content": "", "embeds": [], "attachments": [], "components": 
 
 
 def _without_content(data: Json, bot: str) -> Json:
-    """The bot sees its own messages, direct ones and those that mention it; of the rest only the frame."""
+    """Return a message without content, unless it is the bot's own, a direct one, or mentions the bot."""
     own = data.get("author", {}).get("id") == bot
     mentioned = any(each["id"] == bot for each in data.get("mentions", ()))
     if own or mentioned or "guild_id" not in data:

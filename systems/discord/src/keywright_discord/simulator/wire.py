@@ -1,4 +1,4 @@
-"""Packets to frames and back: JSON or ETF, and the three compressions of Discord's gateway."""
+"""Encoding of packets as frames: JSON or ETF, and the three compressions of Discord's gateway."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.simulator.hang_up import HangUp
 from keywright_messaging import etf
 
-__all__ = ["Encoding", "Frame", "Packing", "packing"]
+__all__ = ["Frame", "PacketEncoding", "Packing", "packing"]
 
 _ID_DIGITS = 15
 _ID_LISTS = frozenset({"ids", "roles", "mention_roles", "applied_tags", "not_found"})
 
 
-class Encoding(Enum):
-    """How one connection writes packets, in both directions."""
+class PacketEncoding(Enum):
+    """The encoding of one connection, in both directions."""
 
     JSON = "json"
     ETF = "etf"
@@ -28,17 +28,17 @@ class Encoding(Enum):
 
     @property
     def is_text(self) -> bool:
-        return self is Encoding.JSON
+        return self is PacketEncoding.JSON
 
     def encode(self, packet: Any) -> bytes:
-        if self is Encoding.JSON:
+        if self is PacketEncoding.JSON:
             return msgspec.json.encode(packet)
-        return etf.encode(packet if self is Encoding.ETF else _with_integer_ids(packet))
+        return etf.encode(packet if self is PacketEncoding.ETF else _with_integer_ids(packet))
 
     def decode(self, message: str | bytes) -> Any:
-        """A client's packet: JSON in a text or a binary frame, ETF in a binary one. Else hangs up."""
+        """Decode a packet of a client: JSON in any frame, ETF in a binary one. Raise HangUp if malformed."""
         try:
-            if self is Encoding.JSON:
+            if self is PacketEncoding.JSON:
                 return msgspec.json.decode(message)
             if isinstance(message, bytes):
                 return etf.decode(message)
@@ -48,7 +48,7 @@ class Encoding(Enum):
 
 
 def _with_integer_ids(data: Any) -> Any:
-    """Discord may send ids as 64-bit integers in ETF; they are known by the names of their fields."""
+    """Return the data with ids as 64-bit integers, as Discord may send them in ETF; fields show which."""
     if isinstance(data, list):
         return [_with_integer_ids(each) for each in data]
     if isinstance(data, dict):
@@ -74,13 +74,13 @@ class Frame(NamedTuple):
 
 
 class Packing(Protocol):
-    """How one connection's packets become frames; it lives as long as the connection."""
+    """The compression of one connection's packets; it lives as long as the connection."""
 
     def pack(self, payload: bytes) -> Frame: ...
 
 
 class Plain:
-    def __init__(self, encoding: Encoding) -> None:
+    def __init__(self, encoding: PacketEncoding) -> None:
         self._is_text = encoding.is_text
 
     def pack(self, payload: bytes) -> Frame:
@@ -109,14 +109,14 @@ class ZstdStream:
 
 
 class PayloadZlib:
-    """Each packet a zlib stream of its own, asked for with `compress` in the identify."""
+    """Each packet is a zlib stream of its own, requested with `compress` in the identify."""
 
     def pack(self, payload: bytes) -> Frame:
         return Frame(zlib.compress(payload, level=1), False)
 
 
-def packing(compress: str | None, encoding: Encoding) -> Packing | None:
-    """Return the packing that `compress` of the address asks for; None if there is no such compression."""
+def packing(compress: str | None, encoding: PacketEncoding) -> Packing | None:
+    """Return the packing that `compress` of the URL asks for, or None if it is unknown."""
     if compress is None:
         return Plain(encoding)
     if compress == "zlib-stream":

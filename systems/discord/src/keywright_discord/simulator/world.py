@@ -1,4 +1,4 @@
-"""What there is on the simulated Discord: one bot and its guilds, from a seed."""
+"""The content of the simulated Discord: one bot and its guilds, from a seed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from keywright.errors import UsageError
-from keywright_discord.simulator.session import Shard
+from keywright_discord.simulator.session import SimulatedShard
 from keywright_discord.traffic import Traffic
 from keywright_discord.traffic.messages import message
 from keywright_discord.traffic.objects import STAGE, TEXT, VOICE, voice_state
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 _FLAGS = 565248  # the application may use the three privileged intents
 _ANSWERS = ("READY", "RESUMED", "GUILD_MEMBERS_CHUNK", "VOICE_SERVER_UPDATE")
-# The traffic's versions of these have made-up fields only, on which client libraries stumble.
+# The generator makes these with invented fields only, which client libraries cannot parse.
 _MADE_UP = (
     "GUILD_SOUNDBOARD_SOUNDS_UPDATE",
     "AUTO_MODERATION_ACTION_EXECUTION",
@@ -29,7 +29,7 @@ _MIX = dict.fromkeys((*_ANSWERS[1:], *_MADE_UP), 0.0)
 
 
 class SimulatedWorld:
-    """The same seed and calls make the same world, however often clients look at it."""
+    """The guilds of one bot. The same seed and calls give the same world; reads do not change it."""
 
     def __init__(self, seed: int, *, guilds: int, members: int) -> None:
         self._traffic = Traffic(seed)
@@ -52,29 +52,29 @@ class SimulatedWorld:
     def guilds(self) -> list[str]:
         return self._traffic.guilds
 
-    def guilds_of(self, shard: Shard) -> list[str]:
+    def guilds_of(self, shard: SimulatedShard) -> list[str]:
         return [guild for guild in self._traffic.guilds if shard.has(guild)]
 
     def new_guild(self, members: int) -> Json:
-        """The `d` of the GUILD_CREATE of a guild that the bot joins now."""
+        """Return the `d` of the GUILD_CREATE of a guild that the bot joins now."""
         return self._traffic.guild(members)
 
     def leave(self, guild: str) -> None:
         self._traffic.world.homes.drop(guild)
 
     def guild_create(self, guild: str) -> Json | None:
-        """The guild as it is now; None when it is unavailable, or the bot has left it."""
+        """Return the guild as it is now, or None if it is unavailable or the bot has left it."""
         home = self._traffic.world.homes.get(guild)
         if home is None or not home.available:
             return None
-        # Looking must not change what comes next.
+        # A read must not change later events.
         chance = home.source.random.getstate()
         created = home.created()
         home.source.random.setstate(chance)
         return created
 
     def message(self, content: str, *, guild: str) -> Json:
-        """The `d` of a MESSAGE_CREATE by a member, in a text channel."""
+        """Return the `d` of a MESSAGE_CREATE by a member, in a text channel."""
         home = self._home(guild)
         made = message(home.source, home.setting(), home.someone())
         rarities = (
@@ -92,7 +92,7 @@ class SimulatedWorld:
         return plain | said | {"content": content, "channel_id": where}
 
     def members(self, guild: str) -> dict[str, Json]:
-        """All members by user id, each with its user."""
+        """Return all members by user id, each with its user."""
         home = self._home(guild)
         return {person: home.whole_member(person) for person in home.members.ids}
 
@@ -104,7 +104,7 @@ class SimulatedWorld:
         return [each["id"] for each in self._home(guild).channels.values() if each["type"] in (VOICE, STAGE)]
 
     def move_bot(self, guild: str, channel: str | None, *, muted: bool, deaf: bool) -> Json | None:
-        """The `d` of the VOICE_STATE_UPDATE of the bot; None when it stays where it is, which is nowhere."""
+        """Return the `d` of the bot's VOICE_STATE_UPDATE, or None if it leaves without being in a channel."""
         home = self._home(guild)
         bot = str(self._traffic.bot)
         before = home.voice_states.get(bot)
@@ -121,7 +121,7 @@ class SimulatedWorld:
     def events(
         self, count: int | None = None, *, mix: Mapping[str, float] | None = None
     ) -> Iterator[tuple[str, Any]]:
-        """Yield everyday traffic of these guilds, endless or so many; `mix` changes its weights by name."""
+        """Yield everyday traffic of these guilds, `count` events or without end; `mix` overrides weights."""
         wanted = {**_MIX, **(mix or {})}
         return islice(self._endless(wanted), count)
 
@@ -134,7 +134,7 @@ class SimulatedWorld:
                     yield event, self._completed(event, data)
 
     def _completed(self, event: str, data: Any) -> Any:
-        """Whole where Discord sends whole objects today; the traffic also has partial ones, of old days."""
+        """Return complete objects where Discord sends them today; the generator also makes partial ones."""
         if event == "MESSAGE_UPDATE" and "author" not in data:
             return {**(self._home(data["guild_id"]).messages.get(data["id"]) or {}), **data}
         if event == "PRESENCE_UPDATE" and len(data["user"]) > 1:

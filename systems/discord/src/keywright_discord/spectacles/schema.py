@@ -126,7 +126,7 @@ class Message(Value[Document], key="MESSAGES:<channel>:<message>", space=spectac
 
 
 def _id_in(document: Mapping[str, Any], name: str) -> Iterator[str]:
-    """Yield the id in a field of a document, or of the object in it; none if there is no id."""
+    """Yield the id in a field of a document, or of the object in it, if it has one."""
     value = document.get(name)
     identity = reference(value.get("id") if isinstance(value, dict) else value)
     if identity is not None:

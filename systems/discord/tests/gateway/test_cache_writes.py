@@ -1,4 +1,4 @@
-"""The cache as a shard's pipeline writes it: only while the shard is ours, and each event once."""
+"""Cache writes of a shard's pipeline: only while it holds the lease, and each event once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
+import pytest
 
 from keywright import AsyncDatabase, aconnect
 from keywright.testing import RedisServer
@@ -16,7 +17,7 @@ from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.gateway.actions import Dispatch, Session
-from keywright_discord.gateway.event_filter import Wanted
+from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.pipeline import Pipeline, Progress
 from keywright_discord.gateway.schema import gateway
@@ -24,6 +25,8 @@ from keywright_discord.gateway.sessions import Tenancy
 from keywright_messaging import BrokerSettings, open_broker
 
 from ..gateways import MEMORY, eventually, eventually_true
+
+pytestmark = pytest.mark.anyio
 
 SESSION = Session("abc", "wss://resume")
 GUILD, CHANNEL, MESSAGE = "613425648685547541", "613425648685547542", "613425648685547543"
@@ -41,13 +44,13 @@ def opened(url: str) -> aconnect:
 async def writing(
     db: AsyncDatabase, tenancy: Tenancy, *events: Dispatch
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """A pipeline with these events, all of one window, and no more to come."""
+    """Run a pipeline with these events, all of one batch, and no more to come."""
 
     async def save(progress: Progress) -> None:
         pass
 
     async with await open_broker(MEMORY, BrokerSettings()) as broker:
-        pipeline = Pipeline(tenancy, DrcCache(), db, broker, Wanted([]), save, Monitor(), SESSION)
+        pipeline = Pipeline(tenancy, DrcCache(), db, broker, EventFilter([]), save, Monitor(), SESSION)
         for event in events:
             pipeline.add(event)
         pipeline.close()
@@ -59,34 +62,28 @@ async def writing(
             await asyncio.wait([task])
 
 
-def test_a_process_that_lost_the_shard_does_not_write_over_its_successor(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            stalled = Tenancy(db, "bot", 0, 1, hold=timedelta(milliseconds=100))
-            await stalled.begin()
-            successor = Tenancy(db, "bot", 0, 1)
-            await successor.begin()
-            await db.run(DrcCache().apply([("GUILD_CREATE", _guild("new"))]))
-            async with writing(db, stalled, dispatch(2, "GUILD_UPDATE", id=GUILD, name="old")) as task:
-                await eventually(lambda: stalled.elsewhere or task.done(), "it looks before it writes")
-                assert await _name(db) == "new"
-                assert not task.done()
-
-    asyncio.run(story())
-
-
-def test_a_lease_that_nobody_took_meanwhile_is_taken_back_before_writing(redis_url: str) -> None:
-    async def story() -> None:
-        async with opened(redis_url) as db:
-            tenancy = Tenancy(db, "bot", 0, 1, hold=timedelta(milliseconds=50))
-            await tenancy.begin()
-            await db.run(DrcCache().apply([("GUILD_CREATE", _guild("old"))]))
-            await eventually_true(lambda: _is_free(db), "the lease ran out")
-            async with writing(db, tenancy, dispatch(2, "GUILD_UPDATE", id=GUILD, name="new")) as task:
-                await task
+async def test_a_process_that_lost_the_shard_does_not_write_over_its_successor(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        stalled = Tenancy(db, "bot", 0, 1, hold=timedelta(milliseconds=100))
+        await stalled.begin()
+        successor = Tenancy(db, "bot", 0, 1)
+        await successor.begin()
+        await db.run(DrcCache().apply([("GUILD_CREATE", _guild("new"))]))
+        async with writing(db, stalled, dispatch(2, "GUILD_UPDATE", id=GUILD, name="old")) as task:
+            await eventually(lambda: stalled.elsewhere or task.done(), "it looks before it writes")
             assert await _name(db) == "new"
+            assert not task.done()
 
-    asyncio.run(story())
+
+async def test_an_expired_lease_is_acquired_again_before_writing(redis_url: str) -> None:
+    async with opened(redis_url) as db:
+        tenancy = Tenancy(db, "bot", 0, 1, hold=timedelta(milliseconds=50))
+        await tenancy.begin()
+        await db.run(DrcCache().apply([("GUILD_CREATE", _guild("old"))]))
+        await eventually_true(lambda: _is_free(db), "the lease ran out")
+        async with writing(db, tenancy, dispatch(2, "GUILD_UPDATE", id=GUILD, name="new")) as task:
+            await task
+        assert await _name(db) == "new"
 
 
 async def _is_free(db: AsyncDatabase) -> bool:
@@ -105,7 +102,7 @@ async def _name(db: AsyncDatabase) -> str | None:
     return found["name"] if found else None
 
 
-def test_events_that_a_refused_write_left_in_the_cache_are_not_applied_again(
+async def test_events_that_a_refused_write_left_in_the_cache_are_not_applied_again(
     redis_url: str, keywright_server: RedisServer
 ) -> None:
     def counted(statistic: str, command: str = "") -> int:
@@ -116,7 +113,7 @@ def test_events_that_a_refused_write_left_in_the_cache_are_not_applied_again(
     def allow(*rules: str) -> None:
         keywright_server.call("ACL", "SETUSER", "default", *rules)
 
-    async def story() -> None:
+    try:
         async with opened(redis_url) as db:
             tenancy = Tenancy(db, "bot", 0, 1, hold=timedelta(hours=1))
             await tenancy.begin()
@@ -136,8 +133,5 @@ def test_events_that_a_refused_write_left_in_the_cache_are_not_applied_again(
                 await task
             assert await tenancy.applied(SESSION.id) == 4
             assert await db.run(DrcReads().get("message", MESSAGE)) is not None
-
-    try:
-        asyncio.run(story())
     finally:
         allow("allkeys")
