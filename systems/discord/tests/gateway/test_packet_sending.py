@@ -104,11 +104,11 @@ async def test_packets_wait_while_the_shard_is_disconnected_and_outlive_the_proc
     [
         ("SEND", {"guild_id": "some id", "packet": voice("1")}, "guild_id"),
         ("SEND", {"packet": voice("1")}, "guild_id"),
-        ("SEND", {"guild_id": "1", "packet": {"op": 2, "d": {}}}, "op 2"),
+        ("SEND", {"guild_id": "1", "packet": {"op": 2, "d": {}}}, "not 2"),
         ("SEND", {"guild_id": "1", "packet": {"op": 4, "d": {"x": "y" * 4096}}}, "4,096"),
-        ("0", {"op": 6, "d": {}}, "op 6"),
+        ("0", {"op": 6, "d": {}}, "not 6"),
         ("0", {"op": 8, "d": {"query": "y" * 4096}}, "4,096"),
-        ("0", "nothing", "a packet is an object"),
+        ("0", "nothing", "a packet must be an object"),
     ],
 )
 async def test_malformed_packets_become_dead_letters_with_the_reason(

@@ -51,7 +51,7 @@ async def _obey(simulator: DiscordSimulator, resumed: list[int]) -> None:
     """Make the client resume with op 7 and identify again with op 9, and wait until it has."""
     resumes = len(resumed)
     await simulator.reconnect(0)
-    await simulator.until(lambda: len(resumed) > resumes, "the client resumed when it was told to reconnect")
+    await simulator.until(lambda: len(resumed) > resumes, "the client resumed after op 7")
     former = simulator.connection(0).session
     await simulator.invalidate(0, resumable=False)
     await simulator.until(

@@ -267,7 +267,7 @@ async def test_the_bot_enters_moves_in_and_leaves_voice(discord: DiscordSimulato
         server = await bot.next("VOICE_SERVER_UPDATE")
         assert (server["guild_id"], set(server)) == (guild, {"guild_id", "token", "endpoint"})
         await bot.send(Op.VOICE_STATE_UPDATE, {"guild_id": guild, "channel_id": "1"})
-        assert await bot.silent(), "there is no such channel"
+        assert await bot.silent(), "the channel is unknown"
         await bot.send(Op.VOICE_STATE_UPDATE, {"guild_id": guild, "channel_id": None})
         assert (await bot.next("VOICE_STATE_UPDATE"))["channel_id"] is None
         await bot.send(Op.VOICE_STATE_UPDATE, {"guild_id": guild, "channel_id": None})
