@@ -80,9 +80,10 @@ class Declaration:
     @property
     def storage(self) -> Storage:
         """How keys of the class are stored: commands, entries, and what may be wrong with them."""
-        if self._storage is None:
-            self._storage = self._key._storage(self._key)
-        return self._storage
+        storage = self._storage
+        if storage is None:
+            storage = self._storage = self._key._storage(self._key)
+        return storage
 
     @property
     def arguments(self) -> tuple[str, ...]:

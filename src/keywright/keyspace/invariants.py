@@ -117,7 +117,7 @@ class Invariant:
             raise DeclarationError(
                 f"invariant {self.name!r}", "has no check", "Give it one with its decorator `check`."
             )
-        found = self._examine(key, value)
+        found: Any = self._examine(key, value)
         return list((yield from found) if isinstance(found, Generator) else found)
 
     def _space(self) -> Keyspace:

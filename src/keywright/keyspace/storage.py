@@ -86,11 +86,12 @@ class Storage:
     """Whether it is one value, of which a page alone means nothing."""
     divisible: ClassVar[bool] = False
     """Whether entries are named by their content, so that each can be removed by itself."""
-    item: Codec[Any] | None = None
+    # Typed as Any, so that a kind can narrow them: a Codec or None, and a FieldSet or None.
+    item: Any = None
     """The codec of the value, of members, items, or values of fields."""
-    field: Codec[Any] | None = None
+    field: Any = None
     """The codec of the fields of a map."""
-    fields: FieldSet[Any] | None = None
+    fields: Any = None
     """The members of a record, or of the entries of a stream."""
 
     def __init__(self, kind: type[Key]) -> None:

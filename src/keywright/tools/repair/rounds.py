@@ -71,7 +71,7 @@ async def repair(
     overtaken, failed = 0, list[tuple[str, str]]()
     left: dict[str, int] = {}
     kept: Path | None = None
-    rounds = 0
+    rounds, waiting = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for rounds in range(1, ROUNDS + 1):  # noqa: B007  # how many there were is told at the end
             plan = await plan_repair(db, model, options, Path(folder) / "plan", remove)
@@ -79,9 +79,10 @@ async def repair(
             total.update(result.done)
             overtaken += result.overtaken
             failed, left, kept = result.failed, plan.left, result.undo or kept
+            waiting = result.waiting
             if not result.steps:
                 break
-    return Repair(rounds, dict(total), overtaken, failed, left, kept, result.waiting)
+    return Repair(rounds, dict(total), overtaken, failed, left, kept, waiting)
 
 
 async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -> Repair:
