@@ -17,7 +17,18 @@ from hypothesis import strategies as st
 import migrating
 from audit_samples import SAMPLES
 from audited import Sample, applied, audited, planned, repaired, undone
-from keywright import Id, Keyspace, Record, Upgrade, Value, connect, expires_at
+from keywright import (
+    Id,
+    Keyspace,
+    Record,
+    Set,
+    SortedSet,
+    Upgrade,
+    Value,
+    connect,
+    expires_at,
+    refers,
+)
 from keywright.errors import ServerRefusedError
 from keywright.testing import RedisServer
 from keywright.testing.damage import plant
@@ -54,6 +65,21 @@ class Offer(Record[Terms], key="offer:<name>", space=offers, expiry=expires_at(l
     name: Id
 
 
+charts = Keyspace("charts", "Who likes what.")
+
+
+class Ranking(SortedSet[Id, int], key="ranking", space=charts):
+    """Songs by their votes."""
+
+
+class Likes(Set[Id], key="likes:<person>", space=charts):
+    """Songs that a person likes; each is ranked."""
+
+    person: Id
+
+
+refers(Likes, Ranking, lambda _, songs: [((), song) for song in songs], name="song", required=True)
+CHARTS = Sample(Model("charts", (charts,)), (), lambda _: None, {})
 OFFERS = Sample(Model("offers", (offers,)), (), lambda _: None, {})
 RESTLESS = Sample(Model("restless", (restless,)), (), lambda _: None, {})
 SHOP = SAMPLES["bookshop"]()
@@ -276,3 +302,15 @@ def _contents(client: Any) -> dict[bytes, Any]:
 
 def _stored(client: Any) -> dict[bytes, str]:
     return {name: fingerprint(client.dump(name)) for name in client.scan_iter()}
+
+
+def test_an_entry_that_refers_to_no_member_of_a_sorted_set_is_removed(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.zadd("ranking", {"hit": 0})
+    client.sadd("likes:ann", "hit", "gone")
+    done = repaired(redis_url, CHARTS, tmp_path / "undo")
+    assert client.smembers("likes:ann") == {b"hit"}
+    assert (done.done, done.failed, done.left) == ({"remove-entry": 1}, [], {})
+    assert undone(redis_url, CHARTS, tmp_path / "undo").restored == 1
+    assert client.smembers("likes:ann") == {b"hit", b"gone"}
