@@ -9,7 +9,7 @@ from keywright.engine import AsyncDatabase
 from keywright.explorer.atlas import Atlas, text_of
 from keywright.explorer.key_reader import answers, ask
 from keywright.explorer.neighbours import Neighbour, Neighbours
-from keywright.keyspace import Key, Record, gather_list
+from keywright.keyspace import Key, gather_list
 from keywright.keyspace.references import Place
 from keywright.tools.describe.inspection import Inspection, inspect
 
@@ -129,7 +129,7 @@ def _bytes_to_read(key: Key, size: int | None, memory: int | None) -> float:
     """About how many bytes it takes to look at a key; 0 where nothing is known of it."""
     if key.redis_type == "string":
         return size or 0
-    entries = 1 if isinstance(key, Record) else size or 1
+    entries = 1 if key.declaration.storage.whole else size or 1
     return (memory or 0) / entries * min(entries, ENTRIES)
 
 

@@ -137,6 +137,10 @@ class Storage:
         """Return what people see, made of what is shown of all entries."""
         return values
 
+    def entry_name(self, entry: Any) -> bytes:
+        """Return the stored name of an entry that is named by its content: a member, or a field."""
+        return self.kind.declaration.encode(entry)
+
     def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
         """Yield each entry of a value: its stored name, and a value that holds nothing else."""
         raise NotImplementedError

@@ -16,7 +16,7 @@ from keywright.explorer.graph import drawn
 from keywright.explorer.key_reader import RAW_BYTES, Reading, are_there, facts_of, raw_of, read
 from keywright.explorer.neighbours import Neighbour
 from keywright.explorer.presentation import Part, Presenter
-from keywright.keyspace import Map, Set, SortedSet
+from keywright.keyspace import Map
 from keywright.keyspace.references import Place
 from keywright.keyspace.slots import slot_of
 
@@ -62,7 +62,7 @@ async def key(request: Request) -> Response:
     found = explorer.atlas.key_of(name)
     if found is None:
         return await _stranger(request, explorer, name)
-    reading = await read(explorer.db, found, entry if isinstance(found, Map | Set | SortedSet) else None)
+    reading = await read(explorer.db, found, entry if found.declaration.storage.divisible else None)
     steps = explorer.neighbours.of(found, reading.whole)
     there = await are_there(explorer.db, [step.place for step in steps])
     trails = _trails(explorer, steps, there)
@@ -85,7 +85,7 @@ async def key(request: Request) -> Response:
         drawing=drawing if len(drawing.nodes) > 1 else None,
         findings=explorer.auditing.findings_on(name),
         slot=slot_of(name) if explorer.db.context.sharded else None,
-        searchable=isinstance(found, Map | Set | SortedSet) and reading.trouble is None,
+        searchable=found.declaration.storage.divisible and reading.trouble is None,
     )
 
 

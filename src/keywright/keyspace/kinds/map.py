@@ -63,9 +63,11 @@ class MapStorage(Storage):
     def joined(self, values: list[Any]) -> Any:
         return dict(values)
 
+    def entry_name(self, entry: Any) -> bytes:
+        return self.kind.declaration.encode_field(entry)
+
     def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        encode = self.kind.declaration.encode_field
-        return ((encode(field), {field: each}) for field, each in value.items())
+        return ((self.entry_name(field), {field: each}) for field, each in value.items())
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         bad = refused(self.item)

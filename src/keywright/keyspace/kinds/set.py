@@ -40,8 +40,7 @@ class SetStorage(ItemStorage):
         return _ordered(values)
 
     def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        encode = self.kind.declaration.encode
-        return ((encode(member), [member]) for member in value)
+        return ((self.entry_name(member), [member]) for member in value)
 
 
 class Set(Key, Generic[M]):

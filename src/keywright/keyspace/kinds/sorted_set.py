@@ -150,8 +150,7 @@ class SortedSetStorage(Storage):
             yield StoredEntry(parts, tuple, tuple)
 
     def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        encode = self.kind.declaration.encode
-        return ((encode(pair[0]), [pair]) for pair in value)
+        return ((self.entry_name(pair[0]), [pair]) for pair in value)
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         bad = refused(self.item)

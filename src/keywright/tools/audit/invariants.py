@@ -11,23 +11,12 @@ from typing import Any, NamedTuple, TypeVar
 
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, StoredDataError, UsageError
-from keywright.keyspace import (
-    Call,
-    Context,
-    Counter,
-    Keyspace,
-    List,
-    Map,
-    Set,
-    SortedSet,
-    Stream,
-    gather_list,
-)
-from keywright.keyspace.call import Steps, bound_context, procedure
+from keywright.keyspace import Call, Context, Keyspace, gather_list
+from keywright.keyspace.call import Command, Steps, bound_context, procedure
 from keywright.keyspace.invariants import Invariant, Violation
 from keywright.keyspace.key import Key
 from keywright.keyspace.references import Reference
-from keywright.keyspace.wires import Effect, Rounds
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds
 from keywright.tools.audit.findings import Finding
 
 __all__ = ["Examined", "Invariants", "attempted", "examine", "settled_by"]
@@ -94,7 +83,7 @@ class Invariants:
     ) -> Finding:
         return Finding(
             code,
-            type(key)._template.source,
+            key.declaration.template.source,
             self._db.context.name(key),
             f"{invariant.name}: {reason}",
             member=entry,
@@ -112,7 +101,7 @@ def settled_by(spaces: Iterable[Keyspace]) -> Settled:
         for invariant in space.invariants:
             for each in invariant.settles:
                 kinds = [each.source] if isinstance(each, Reference) else each.keys
-                settled.update({(kind._template.source, each.name): invariant for kind in kinds})
+                settled.update({(kind.declaration.template.source, each.name): invariant for kind in kinds})
     return settled
 
 
@@ -145,10 +134,7 @@ def entry_of(key: Key, violation: Violation) -> bytes | None:
     """Return the stored form of the entry that a violation is about, None where it is about the key."""
     if violation.member is None:
         return None
-    declared = key.declaration
-    return (
-        declared.encode_field(violation.member) if isinstance(key, Map) else declared.encode(violation.member)
-    )
+    return key.declaration.storage.entry_name(violation.member)
 
 
 class CheckWritesError(UsageError):
@@ -195,30 +181,14 @@ def _suspects(
         yield from ((invariant, key, entry_of(key, violation)) for violation in result)
 
 
-def _stored(key: Any, entry: bytes | None) -> Call[Any]:
-    """Return the call that reads a value, or one entry of it, in the form that checks get."""
-    if entry is None:
-        if isinstance(key, Set):
-            return key.members().map(lambda members: list(members) or None)
-        if isinstance(key, Map):
-            return key.all().map(lambda entries: entries or None)
-        if isinstance(key, SortedSet | List | Stream):
-            return key.range().map(lambda entries: entries or None)
-        if isinstance(key, Counter):
-            return _counted(key)
-        whole: Call[Any] = key.get()
-        return whole
-    if isinstance(key, Map):
-        field = key._field.decode(entry)
-        return key.get(field).map(lambda value: None if value is None else {field: value})
-    member = key.declaration.decode(entry)
-    if isinstance(key, SortedSet):
-        return key.score(member).map(lambda score: None if score is None else [(member, score)])
-    there: Call[bool] = key.has(member)
-    return there.map(lambda found: [member] if found else None)
+def _stored(key: Key, entry: bytes | None) -> Call[Any]:
+    """Read a value, or one entry of it, in the form that checks get; None where it is absent."""
+    storage = key.declaration.storage
+    layout = storage.layout
+    ask = layout.everything if entry is None else layout.find(entry)
 
+    def value(reply: Reply) -> Any:
+        stored = reply if entry is None else layout.found(entry, reply)
+        return None if stored is None or stored == [] else storage.value(stored, key)
 
-@procedure
-def _counted(key: Counter) -> Steps[int | None]:
-    """A counter that does not exist reads as 0."""
-    return (yield key.get()) if (yield key.exists()) else None
+    return Command(Operation("examine", ask.verb, Effect.READ), key, ask.operands, value)

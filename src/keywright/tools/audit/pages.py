@@ -228,7 +228,7 @@ class _Bench:
             self._examined += self._judge.invariants.of(key, checked.value)
             if len(self._raised) + len(self._examined) >= MOST_RAISED:
                 await self.settle()
-        elif known.kind._sealed and not checked.problems:
+        elif known.kind.declaration.sealed and not checked.problems:
             self._raised += self._judge.obligations.of_sealed(known.key(name))
         return checked.value
 
