@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from keywright import (
     Violation,
     aconnect,
     check,
+    expires_in,
     gather,
     invariant,
     one_to_one,
@@ -440,3 +442,33 @@ def test_a_repair_that_cannot_be_taken_back_is_refused(redis_url: str, client: A
     done = repaired(redis_url, Sample(Model("once", (space,)), (), lambda _: None, {}), tmp_path / "undo")
     assert [why for _, why in done.failed] == ["its repair sends APPEND, which cannot be taken back"]
     assert client.get("tally:d") == "|"
+
+
+lobby = Keyspace("lobby", "Badges that last as long as they are looked at.")
+
+
+class Badge(
+    Value[int], key="badge:<guest>", space=lobby, expiry=expires_in(timedelta(hours=1), sliding=True)
+):
+    """The number of a guest's badge; numbers are above 0."""
+
+    guest: Id
+
+
+badges = invariant("badges", "Numbers of badges are above 0.", [Badge])
+
+
+@badges.check
+def _badge(key: Key, value: Any) -> Steps[list[Violation]]:
+    yield key.exists()
+    return [] if value > 0 else [Violation("not above 0")]
+
+
+def test_an_invariant_of_a_key_whose_expiry_slides_is_checked_without_renewing_it(
+    redis_url: str, client: Any
+) -> None:
+    client.set("badge:ann", "-1", px=60_000)
+    client.set("badge:bob", "1", px=60_000)
+    _, findings = audited(redis_url, Sample(Model("lobby", (lobby,)), (), lambda _: None, {}))
+    assert [(each.code, each.name) for each in findings] == [("KW601", b"badge:ann")]
+    assert client.pttl("badge:ann") <= 60_000
