@@ -21,6 +21,7 @@ from keywright_messaging.amqp.connection import AmqpConnection, BrokerAddress
 from keywright_messaging.amqp.frames import PERSISTENT, content, publish_method
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_messaging.testing.rabbitmq import RabbitServer
+from keywright_service.backoff import Backoff
 
 from .broker_bench import next_one, receive, until
 
@@ -250,7 +251,7 @@ class Gate:
 async def test_a_publish_is_given_up_in_time_though_the_server_accepts_connections(
     amqp_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reconnector, "_LONGEST_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(reconnector, "_BACKOFF", Backoff(0.1, 0.2))
     gate = Gate(amqp_url)
     async with gate.open() as url:
         broker = await opened(url, connect_timeout=timedelta(seconds=2))

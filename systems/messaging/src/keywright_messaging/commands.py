@@ -6,7 +6,6 @@ Standard output has JSON lines only; messages for people go to standard error.
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Sequence
 from datetime import timedelta
@@ -26,6 +25,8 @@ from keywright_messaging import (
 )
 from keywright_messaging.errors import UndecodableError
 from keywright_messaging.json_lines import JsonLines, not_json
+from keywright_service.signals import stop_on_signals
+from keywright_service.waits import unless
 
 __all__ = ["broker"]
 
@@ -187,31 +188,13 @@ async def _consume(
 
 
 async def _print_deliveries(consumer: Consumer, prefetch: int, count: int | None) -> None:
-    interrupted = asyncio.create_task(_interruption())
-    printed = 0
-    while not interrupted.done() and (count is None or printed < count):
-        wanted = prefetch if count is None else min(prefetch, count - printed)
-        receiving = asyncio.ensure_future(consumer.batch(wanted))
-        await asyncio.wait({receiving, interrupted}, return_when=asyncio.FIRST_COMPLETED)
-        if not receiving.done():
-            receiving.cancel()
-            return
-        # A received batch is printed and acknowledged even after an interrupt.
-        printed += await _deal_with(consumer, receiving.result())
-    interrupted.cancel()
-
-
-async def _interruption() -> None:
-    """Wait for the first SIGINT or SIGTERM; a second one has its default action."""
-    loop = asyncio.get_running_loop()
-    signalled = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, signalled.set)
-    try:
-        await signalled.wait()
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
+    interrupted, printed = asyncio.Event(), 0
+    with stop_on_signals(interrupted.set):
+        while not interrupted.is_set() and (count is None or printed < count):
+            wanted = prefetch if count is None else min(prefetch, count - printed)
+            # A received batch is printed and acknowledged even after an interrupt.
+            if (batch := await unless(interrupted, consumer.batch(wanted))) is not None:
+                printed += await _deal_with(consumer, batch)
 
 
 async def _deal_with(consumer: Consumer, batch: Sequence[Delivery]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import MappingProxyType
@@ -17,13 +16,13 @@ from keywright_messaging.encodings import Encoding, decode, encode
 from keywright_messaging.handlers import Discard, HandedDelivery, Handler, HandlerFunction, Retry, handler_of
 from keywright_messaging.runner import HandlerRunner
 from keywright_messaging.urls import open_broker
+from keywright_service.signals import stop_on_signals
 
 __all__ = ["Discard", "Retry", "Worker"]
 
 F = TypeVar("F", bound=HandlerFunction)
 
 DEFAULT_CONCURRENCY = 10
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Worker:
@@ -92,7 +91,11 @@ class Worker:
         so that they are delivered again. Raise BrokerError if settling or replying failed in an outage longer
         than `connect_timeout`; an idle worker waits for the end of the outage.
         """
-        stopping = self._start(broker)
+        await self._serve(broker, asyncio.Event())
+
+    async def _serve(self, broker: Broker, stopping: asyncio.Event) -> None:
+        self._check(broker)
+        self._stopping = stopping
         limit = asyncio.Semaphore(self._concurrency)
         runners = [
             HandlerRunner(
@@ -131,7 +134,8 @@ class Worker:
         body = encode(payload, Encoding.JSON)
         return await handler(decode(body, handler.payload), HandedDelivery(event, body, None), None)
 
-    def _start(self, broker: Broker) -> asyncio.Event:
+    def _check(self, broker: Broker) -> None:
+        """Raise UsageError unless the worker can serve this broker now."""
         if not self._handlers:
             raise UsageError("the worker has no handlers. Declare at least one with on().")
         if broker.group != self.group:
@@ -141,27 +145,12 @@ class Worker:
             )
         if self._stopping is not None:
             raise UsageError("the worker is serving already. Make another Worker for another broker.")
-        self._stopping = asyncio.Event()
-        return self._stopping
 
     async def _serve_until_signalled(self, url: str, settings: BrokerSettings) -> None:
-        loop = asyncio.get_running_loop()
-
-        def end() -> None:
-            for each in _SIGNALS:
-                loop.remove_signal_handler(each)
-            stopped.set()
-
-        stopped = asyncio.Event()
-        for each in _SIGNALS:
-            loop.add_signal_handler(each, end)
-        async with await open_broker(url, settings) as broker:
-            serving = asyncio.create_task(self.serve(broker))
-            waiting = asyncio.create_task(stopped.wait())
-            await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            self.stop()
-            await serving
+        stopping = asyncio.Event()
+        with stop_on_signals(stopping.set):
+            async with await open_broker(url, settings) as broker:
+                await self._serve(broker, stopping)
 
 
 def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:

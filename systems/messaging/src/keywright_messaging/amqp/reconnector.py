@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar
@@ -19,13 +18,13 @@ from aiormq.exceptions import AMQPChannelError
 from keywright_messaging.amqp.connection import AmqpConnection, AmqpConnectionLostError, BrokerAddress
 from keywright_messaging.contract import closed_error
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
+from keywright_service.backoff import Backoff
 
 __all__ = ["Attachment", "Reconnector"]
 
 T = TypeVar("T")
 
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 5.0
+_BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
 
 _log = logging.getLogger(__name__)
 
@@ -152,7 +151,7 @@ class Reconnector:
             connection = await self._reconnect()
 
     async def _reconnect(self) -> AmqpConnection:
-        pause = _FIRST_PAUSE_SECONDS
+        failures = 0
         while True:
             try:
                 connection = await AmqpConnection.open(self.address, self._name, self.seconds)
@@ -161,8 +160,8 @@ class Reconnector:
             else:
                 if await self._restored(connection):
                     return connection
-            await asyncio.sleep(pause * random.uniform(0.5, 1.0))
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+            failures += 1
+            await asyncio.sleep(_BACKOFF.pause(failures))
 
     async def _restored(self, connection: AmqpConnection) -> bool:
         """Return whether everything is attached; False if the connection was lost in the meantime."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar
 
-from keywright import AsyncDatabase, Call, Retry
+from keywright import AsyncDatabase, Call
 from keywright.errors import (
     ConnectionLostError,
     DeadlineError,
@@ -17,12 +17,13 @@ from keywright.errors import (
 )
 from keywright_messaging.contract import closed_error
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
+from keywright_service.backoff import Backoff
 
 __all__ = ["BACKOFF", "RetryingDatabase", "broker_error", "is_transient", "retried"]
 
 T = TypeVar("T")
 
-BACKOFF = Retry(first_seconds=0.02, longest_seconds=1.0)
+BACKOFF = Backoff(first_seconds=0.02, longest_seconds=1.0)
 _TRANSIENT = ("LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS")
 
 
@@ -56,7 +57,7 @@ async def retried(attempt: Callable[[], Awaitable[T]], address: str, patience: t
             if not is_transient(error):
                 raise broker_error(error) from error
             failures += 1
-            pause = BACKOFF.pause(min(failures + 1, 16))
+            pause = BACKOFF.pause(failures)
             if loop.time() + pause > deadline:
                 reason = str(error).rstrip(".")
                 if isinstance(error, ConnectionLostError):

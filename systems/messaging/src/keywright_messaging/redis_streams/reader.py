@@ -61,7 +61,8 @@ class Reader:
             except KeywrightError as error:
                 self._buffer.fail(error)
                 return
-            await asyncio.sleep(BACKOFF.pause(min(failures, 16)))
+            # At once after the first failure: a deleted group only has to be created again.
+            await asyncio.sleep(BACKOFF.pause(failures - 1) if failures > 1 else 0)
 
     async def _resume(self, queue: StreamQueue, *, restarted: bool) -> None:
         """Deliver the entries again that are pending for this consumer and not in its buffer.
