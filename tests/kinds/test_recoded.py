@@ -106,7 +106,7 @@ def test_codecs_that_cannot_be_distinguished_are_found() -> None:
 
 def test_a_former_codec_names_a_member() -> None:
     space = Keyspace("refused", "Nothing of it is kept.")
-    with pytest.raises(DeclarationError, match="formerly names no member: 'colour'"):
+    with pytest.raises(DeclarationError, match="formerly names 'colour', which is not a member"):
 
         class Wrong(Record[Card], key="wrong:<each>", space=space, formerly={"colour": str}):
             """Has no colour."""

@@ -1,8 +1,8 @@
 """Invariants: rules over related keys that a model declares by name, with the repair that the model wants.
 
-A relation keeps its two sides together and a reference says what must exist elsewhere; the audit knows how to
-look for both. An invariant is for rules that only the model knows, and for repairs that only the model can
-decide: whether half a link is completed or ended, and what becomes of the rest.
+A relation keeps its two sides together and a reference requires a target; the audit verifies both. An
+invariant is for rules that only the model knows, and for repairs that only the model can decide:
+whether half a link is completed or ended, and what becomes of the rest.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Invariant:
 
     @property
     def checked(self) -> bool:
-        """Whether there is a check."""
+        """Return whether the invariant has a check."""
         return self._examine is not None
 
     def check(self, examine: F) -> F:

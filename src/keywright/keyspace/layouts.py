@@ -1,6 +1,6 @@
-"""How Redis stores each type: the commands that read, measure and change one key, and what they reply.
+"""How Redis stores each type: the commands that read, measure and change one key, and their replies.
 
-A layout knows a Redis type and no declaration, so it also reads what should not be there. `storage` adds
+A layout knows a Redis type and no declaration, so it also reads undeclared keys. `storage` adds
 the codecs of a kind. Stored forms are as the server sends them: bytes of a string, a flat list of a hash or
 sorted set (field, value, …; member, score, …), a list of a set, list or stream.
 """
@@ -40,7 +40,7 @@ class Ask(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A part of a key in its stored form, and where it goes on (None at the end)."""
+    """A part of a key in its stored form, and the cursor of the next one (None at the end)."""
 
     stored: Any
     more: More | None
@@ -80,7 +80,7 @@ class Layout:
         return self.everything
 
     def next_page(self, more: More, count: int = PAGE) -> Ask:
-        """Read on from where a page ended."""
+        """Read the page after a cursor."""
         raise UsageError(f"a {self.redis_type} has no pages. Read it whole.")
 
     def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> Page:
@@ -96,7 +96,7 @@ class Layout:
         return self.everything
 
     def named_entries(self, stored: Any) -> list[tuple[bytes, bytes]]:
-        """Return each entry as what names it, if anything does, and its bytes."""
+        """Return each entry as its name, if it has one, and its bytes."""
         return [(b"", each) for each in stored] if self.width == 1 else pairs(stored)
 
     def find(self, entry: bytes) -> Ask:

@@ -1,7 +1,7 @@
 """How the keys of one class are stored: the one description of a kind that every tool walks.
 
 A storage joins the layout of the Redis type with the codecs of the declaration. It reads a key whole or in
-pages, one entry at a time or many keys together, says what is wrong with an entry, and makes wrong ones.
+pages, one entry at a time or many keys together, finds the defects of an entry, and makes malformed ones.
 Each kind has its own beside its operations; `Order.declaration.storage` is that of a class.
 """
 
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class Fault(enum.Enum):
-    """What may be wrong with a stored entry."""
+    """The kinds of defects of a stored entry."""
 
     MALFORMED = "it does not decode"
     MISSING = "a required member is missing"
@@ -43,7 +43,7 @@ class Fault(enum.Enum):
 
 
 class Defect(NamedTuple):
-    """One thing that is wrong: `entry` is the stored entry that it concerns, `error` what a read raises."""
+    """One defect: `entry` is the stored entry that it concerns, `error` the exception that a read raises."""
 
     fault: Fault
     reason: str
@@ -52,7 +52,7 @@ class Defect(NamedTuple):
 
     @property
     def found(self) -> str:
-        """What was found instead, where that may be shown."""
+        """Return a description of the value found instead, if it may be shown."""
         return self.error.found if self.fault is Fault.MALFORMED else ""
 
 
@@ -68,7 +68,7 @@ class Part(NamedTuple):
 class StoredEntry(NamedTuple):
     """One entry: its parts, how their values make its value, and the defects that no decoding is needed for.
 
-    `value` is what a program gets, `shown` what people see: the members of a record by their stored names.
+    `value` is the decoded value, `shown` its form for people: the members of a record by their stored names.
     """
 
     parts: Sequence[Part]
@@ -78,7 +78,7 @@ class StoredEntry(NamedTuple):
 
 
 class Storage:
-    """The storage of one key class. What is given in stored form may be a part of a collection."""
+    """The storage of one key class. A stored form that it gets may be a part of a collection."""
 
     is_read: ClassVar[bool] = True
     """False for a class of no known kind, whose bytes mean nothing to tools."""
@@ -100,17 +100,17 @@ class Storage:
 
     @property
     def by_name(self) -> bool:
-        """Whether what a key may hold depends on its name, so that `key` must be given."""
+        """Return whether the allowed shape depends on the name of the key, so that `key` is required."""
         return False
 
     @property
     def score_meaning(self) -> str | None:
-        """The meaning of the scores of a sorted set."""
+        """Return the meaning of the scores of a sorted set."""
         return None
 
     @property
     def shapes(self) -> list[tuple[Shape[Any], str]]:
-        """The shapes of the members, each with the condition, in words, under which it holds."""
+        """Return the shapes of the members, each with the condition, in words, under which it holds."""
         return [] if self.fields is None else _conditions(self.fields)
 
     def form(self, stored: Any) -> Any:
@@ -134,7 +134,7 @@ class Storage:
         return values
 
     def listed(self, values: list[Any]) -> Any:
-        """Return what people see, made of what is shown of all entries."""
+        """Return the form for people, made of the shown forms of all entries."""
         return values
 
     def entry_name(self, entry: Any) -> bytes:
@@ -150,7 +150,7 @@ class Storage:
         return []
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
-        """Return the command that stores what does not decode; None if everything does.
+        """Return the command that stores a malformed entry; None if the codecs accept anything.
 
         `refused` gives bytes that a codec refuses, or None.
         """
@@ -158,13 +158,13 @@ class Storage:
 
 
 class OpaqueStorage(Storage):
-    """A class that is of no kind: it can be measured and removed, but not read."""
+    """The storage of a class without a kind: it can be measured and removed, but not read."""
 
     is_read = False
 
 
 class StringStorage(Storage):
-    """One value in a string."""
+    """The storage of one value in a string."""
 
     whole = True
     item: Codec[Any]
@@ -195,7 +195,7 @@ class StringStorage(Storage):
 
 
 class ItemStorage(Storage):
-    """A collection of items that one codec reads."""
+    """The storage of a collection of items that one codec reads."""
 
     item: Codec[Any]
 

@@ -1,4 +1,4 @@
-"""Commits, and how one reaches across the slots of a cluster.
+"""Commits, and the two-phase journal that carries one across the slots of a cluster.
 
 No server can write two slots atomically, so a commit whose keys live in several goes like this:
 
@@ -122,10 +122,10 @@ _write_plan = msgspec.msgpack.encode
 def commit(
     label: str, checks: Sequence[Check], writes: Sequence[Call[Any]], *, subject: object = None
 ) -> Call[Outcome]:
-    """Apply the writes if every check holds, all or nothing; one round trip wherever one script can do it.
+    """Apply the writes if every check holds, all or nothing, in one round trip where one script can do it.
 
-    Observers see the label with every command of the commit, so it must be a constant: what names an
-    entity is the `subject`, which only errors show.
+    Observers see the label with every command of the commit, so it must be a constant. An entity is
+    named by the `subject`, which only errors show.
     """
     shown = label if subject is None else f"{label} {subject}"
     return Labelled(Procedure(partial(_committed, shown, checks, writes), shown), label)
@@ -145,7 +145,7 @@ def _committed(shown: str, checks: Sequence[Check], writes: Sequence[Call[Any]])
 
 
 class Labelled(Call[T]):
-    """A call whose commands tell observers what they are part of: `decide Home ↔ Residents`."""
+    """A call whose commands carry a label for observers: `decide Home ↔ Residents`."""
 
     __slots__ = ("call", "label")
 
@@ -193,7 +193,7 @@ def _once(work: Work, context: Context) -> Steps[Outcome]:
 
 
 def _in_one_slot(work: Work, context: Context) -> Steps[Outcome]:
-    """One script, which also respects the markers of commits across slots."""
+    """Commit in one script, which also respects the markers of commits across slots."""
     checked = {hash_tag(work.names[index]) for index, _, _ in work.checks}
     markers = [Marker(tag.decode()) for tag in checked]
     names = [*work.names, *map(context.name, markers)]
@@ -233,14 +233,14 @@ def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
 
 
 def _commit_intent(intent: bytes) -> Steps[bytes]:
-    """Decide for an intent; the state it has then."""
+    """Decide an intent. Return the state it has then."""
     intents = Intents.holding(intent)
     call: Call[bytes] = DECIDE_ONCE.call([intents], (intent, b"P", b"C"), as_is)
     state: bytes
     try:
         state = yield call
     except OutcomeUnknownError:
-        # Once it is gone nobody can tell whether it was committed and finished, or aborted.
+        # Once it is gone nothing shows whether it was committed and finished, or aborted.
         if (yield Command(GET, intents, (intent,), as_is)) is None:
             raise
         state = yield call
@@ -319,7 +319,7 @@ def _finish(parts: list[Part], intent: bytes, context: Context) -> Steps[None]:
 
 
 def _undo(parts: list[Part], intent: bytes, context: Context) -> Steps[bool]:
-    """Abort an intent, remove its markers, then drop it; False when it was committed after all."""
+    """Abort an intent, remove its markers, then drop it. Return False if it was committed after all."""
     if (yield _decide(intent, b"P", b"A")) == b"C":
         return False
     yield gather_list(_release(part, intent, context) for part in parts)
@@ -332,7 +332,7 @@ def _decide(intent: bytes, state: bytes, then: bytes) -> Call[bytes]:
 
 
 def _settle_marker(marker: Marker, context: Context) -> Steps[None]:
-    """Finish, undo or clear what holds a marker; leaves alone what is young and undecided."""
+    """Finish, undo or clear the intent of a marker, unless it is young and undecided."""
     intent = yield Command(GET, marker, (b"x",), as_is)
     if intent is None:
         return
@@ -359,7 +359,7 @@ def _settle(intent: bytes, stored: bytes, grace: timedelta, context: Context) ->
 
 
 class Recovered(NamedTuple):
-    """What a recovery found: commits it finished, ones it undid, and ones too young to judge."""
+    """The result of a recovery: commits it finished, ones it undid, and ones too young to judge."""
 
     finished: int
     undone: int
@@ -367,10 +367,10 @@ class Recovered(NamedTuple):
 
 
 def recover(grace: timedelta = GRACE) -> Call[Recovered]:
-    """Finish or undo every commit that some process left behind; safe to run anywhere, any time.
+    """Finish or undo every commit that some process left behind. Safe to run anywhere, at any time.
 
     Undecided intents younger than `grace` are left alone: their process may still be at work. One that
-    cannot be settled does not keep the others from it; its error is raised at the end.
+    fails does not stop the others; its error is raised at the end.
     On a single server there is never anything to do.
     """
     return Labelled(Procedure(partial(_recovered, grace), "recover"), "recover")
@@ -393,7 +393,7 @@ def _recovered(grace: timedelta) -> Steps[Recovered]:
 
 @procedure
 def settled(key: Key, read: Call[T]) -> Steps[T]:
-    """A read that first finishes a committed intent on the key, where the database has slots."""
+    """Return a read that first finishes a committed intent on the key, where the database has slots."""
     context = yield bound_context()
     if not context.sharded:
         value: T = yield read
@@ -406,7 +406,7 @@ def settled(key: Key, read: Call[T]) -> Steps[T]:
         yield from _settle_marker(marker, context)
         stored = yield Command(GET, Intents.holding(holder), (holder,), as_is)
         if stored is not None and stored[:1] == b"P":
-            return value  # undecided: what is stored still holds
+            return value  # undecided: the stored value still holds
     raise ConflictError(f"reading {key!r}", ATTEMPTS)
 
 

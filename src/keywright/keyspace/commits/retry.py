@@ -1,4 +1,4 @@
-"""Optimistic locking: read, commit with checks on what was read, retry when another writer was faster."""
+"""Optimistic locking: read, commit with checks on the values read, retry if another writer was faster."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def optimistic(label: str, attempt: Callable[[], Steps[T | None]], also: Also = 
         except OutcomeUnknownError:
             if not repeatable(context, also):
                 raise
-            continue  # what was sent may have been applied: the next attempt reads and knows
+            continue  # the writes may have been applied: the next attempt finds out by reading
         if done is not None:
             return done
     raise ConflictError(label, ATTEMPTS)

@@ -1,7 +1,7 @@
 """Compare-and-set over any number of keys: checks that must hold, then writes, all or nothing.
 
-This module says what a commit is and runs it as one script, which one server, or one slot of a
-cluster, can do. `journal` decides which way a commit goes and carries it across slots.
+This module defines a commit and runs it as one script, on one server or in one slot of a cluster.
+`journal` decides which way a commit goes and carries it across slots.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NEEDS = {
 
 
 class Outcome(NamedTuple):
-    """Whether a commit was applied; if not, the number of the check that failed; else its replies."""
+    """The result of a commit: its replies, or the number of the check that failed."""
 
     applied: bool
     failed: int
@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A commit with its names bound: what the script is given, and what the journal keeps."""
+    """A commit with its names bound, as the script gets it and the journal keeps it."""
 
     names: list[bytes]
     checks: list[tuple[int, str, list[bytes]]]
@@ -84,7 +84,7 @@ class Work(NamedTuple):
         return tuple(flat)
 
     def needs(self) -> dict[int, str]:
-        """The Redis type that each name must have, where it exists, for every write to succeed."""
+        """Return the Redis type that each name must have, where it exists, for every write to succeed."""
         needed: dict[int, str] = {}
         replaced = set()
         for index, (verb, *arguments) in (*self.writes, *self.later):
@@ -96,7 +96,7 @@ class Work(NamedTuple):
 
 
 def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Work:
-    """Give a commit its names in one database."""
+    """Bind a commit to the names of its keys in one database."""
     names: dict[bytes, int] = {}
     bound_checks = [
         (
@@ -116,7 +116,7 @@ def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]])
 
 
 def repeatable(context: Context, writes: Sequence[Call[Any]]) -> bool:
-    """Whether writing all of this twice is the same as writing it once."""
+    """Return whether the writes are idempotent together."""
     wires = (wire for write in writes for wire in _wires(write, context))
     return all(wire.operation.effect is not Effect.ONCE for wire in wires)
 
@@ -138,7 +138,7 @@ def _wires(write: Call[Any], context: Context) -> list[Wire]:
 
 
 def moving_keys(checks: Sequence[Check], writes: Sequence[Call[Any]]) -> list[Key]:
-    """The keys of a commit that may still be under a former name."""
+    """Return the keys of a commit that may still have a former name."""
     keys = [check.key for check in checks]
     for write in writes:
         keys += _keys(write)
@@ -170,14 +170,14 @@ def _parts(verb: bytes, arguments: list[Any]) -> list[list[Any]]:
 
 
 def _head(verb: bytes, arguments: list[Any]) -> list[Any]:
-    """What every part of a command begins with."""
+    """Return the beginning that all parts of a command share."""
     if verb == b"ZADD":
         return list(takewhile(ZADD_OPTIONS.__contains__, arguments))
     return arguments[:1] if verb == b"XACK" else []
 
 
 def run_work(script: Script, work: Work) -> Call[Outcome]:
-    """The commit as one script; its names must share a slot on a cluster."""
+    """Run a commit as one script. On a cluster its names must share a slot."""
 
     def outcome(reply: list[Any]) -> Outcome:
         if reply[0] == 1:

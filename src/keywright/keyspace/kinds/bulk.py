@@ -1,4 +1,4 @@
-"""Many strings by name in one round trip."""
+"""Batched reads of many strings by name (MGET)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GET_RENEWING = Operation("get_many", b"GETEX", Effect.REPEATABLE)
 
 
 class BulkRead(Call[list[T | None]]):
-    """MGET in bounded pieces, so that no single command holds the server for long; by slot on a cluster."""
+    """MGET in bounded batches, so that no single command blocks the server for long; by slot on a cluster."""
 
     CHUNK = 4096
     __slots__ = ("codec", "kind", "names")
@@ -54,7 +54,7 @@ class BulkRead(Call[list[T | None]]):
         return self._decoded(found, names, context)
 
     def _renewing(self, name: bytes, expiry: Expiry, context: Context) -> Wire:
-        """MGET renews nothing, so where the expiry slides each value is read by a command of its own."""
+        """Read each value with a command of its own, which renews a sliding expiry; MGET renews none."""
         return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, self.kind)
 
     def _wires(self, names: list[bytes]) -> list[Wire]:
@@ -79,7 +79,7 @@ class BulkRead(Call[list[T | None]]):
 
 
 def mget(names: list[bytes], kind: type[Key], chunk: int) -> list[Wire]:
-    """MGET in pieces of so many names."""
+    """Read names with MGET, in batches."""
     return [
         Wire((b"MGET", *names[start : start + chunk]), names[start], GET_MANY, kind)
         for start in range(0, len(names), chunk)

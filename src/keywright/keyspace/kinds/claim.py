@@ -31,7 +31,7 @@ class ClaimState(enum.Enum):
 
 
 class Claim(Key):
-    """A string that is absent, `claim:<token>` while someone is at it, or a marker once it is done.
+    """A string that is absent, `claim:<token>` while a process works on it, or a marker once it is done.
 
     A process that dies between `begin` and `finish` frees the claim when its hold runs out, so the work
     starts at least once and finishes once. The declared expiry is how long a done marker is kept; reads
@@ -47,38 +47,38 @@ class Claim(Key):
         return (Text(),)
 
     def begin(self, token: str, hold: timedelta) -> Call[bool]:
-        """Start, or renew the hold of the same token; False when it is done or another is at it."""
+        """Begin, or renew the hold of the same token. Return False if it is done or another has it."""
         return holding.acquire(self, _stamp(token), hold)
 
     def extend(self, token: str, hold: timedelta) -> Call[bool]:
-        """Stay at it for this long from now; False when the hold ran out: stop then."""
+        """Extend the hold to this long from now. Return False if it ran out: stop the work then."""
         return holding.extend(self, _stamp(token), hold)
 
     def finish(self, token: str, marker: str | int = "done", *, also: Sequence[Call[Any]] = ()) -> Call[bool]:
-        """Leave the marker, with the writes in `also` in the same step; whether it was still ours.
+        """Write the done marker, with the writes in `also` in the same step. Return whether we held it.
 
-        When the hold ran out nothing is written. On a cluster `also` must stay in the claim's slot:
-        CrossSlotError before anything is sent.
+        If the hold ran out, nothing is written. On a cluster `also` must stay in the claim's slot: raise
+        CrossSlotError before anything is sent otherwise.
         """
         return _finish(self, [self.held_by(token)], [self.done(marker), *also])
 
     def done(self, marker: str | int = "done") -> Call[None]:
-        """The write that leaves the marker, for a commit of its own that checks `held_by`.
+        """Return the write of the done marker, for a commit that checks `held_by`.
 
         Across slots the journal may apply it late, over the claim of another who began meanwhile: that
-        one's commit then fails, so what was committed is still done once.
+        one's commit then fails, so the committed work is still done once.
         """
         return _mark(self, str(marker))
 
     def release(self, token: str) -> Call[bool]:
-        """Give up, so that another may begin at once; False when this token was not at it (any more)."""
+        """Release the hold, so that another may begin at once. Return False if this token did not have it."""
         return holding.release(self, _stamp(token))
 
     def state(self) -> Call[ClaimState]:
         return Command(GET, self, (), _state)
 
     def held_by(self, token: str) -> Check:
-        """A check for `commit`: its writes happen only while this token is at it."""
+        """Return a check for `commit`: its writes are applied only while this token has the hold."""
         return equals(self, _stamp(token))
 
 

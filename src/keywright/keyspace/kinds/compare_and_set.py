@@ -1,4 +1,4 @@
-"""Compare-and-set on one value: write only if nobody else did since it was read."""
+"""Compare-and-set on one value: an optimistic lock, written only if the value did not change meanwhile."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ATTEMPTS = 24
 
 
 def replace_if(key: Value[T], expected: T | None, new: T | None) -> Call[bool]:
-    """Write `new` if the key holds `expected`; whether it did. None stands for no key, on both sides.
+    """Write `new` if the key holds `expected`. Return whether it did. None means no key, on both sides.
 
     One script. The declared expiry starts again. The comparison is by the bytes that the codec
     writes for `expected`: a value that another program wrote in other bytes does not equal it.
@@ -41,10 +41,10 @@ def replace_if(key: Value[T], expected: T | None, new: T | None) -> Call[bool]:
 
 @procedure
 def modify(key: Value[T], change: Callable[[T | None], N], *, attempts: int = ATTEMPTS) -> Steps[N]:
-    """Read, change and write back, again if another writer came in between; the value written.
+    """Read, change and write back; retry if another writer came in between. Return the value written.
 
     `change` gets None for a key that does not exist and returns None to delete it; it may run several
-    times, so it must do nothing else. The declared expiry starts again. ConflictError after `attempts`;
+    times, so it must do nothing else. The declared expiry starts again. Raise ConflictError after `attempts`;
     OutcomeUnknownError where the reply of a write was lost, as running `change` again could count twice.
     """
     context = yield bound_context()
@@ -60,7 +60,7 @@ def modify(key: Value[T], change: Callable[[T | None], N], *, attempts: int = AT
 
 
 class _Stored(Command[bytes | None]):
-    """GET that leaves a sealed value sealed: compared is what is stored."""
+    """GET that leaves a sealed value sealed: the stored bytes are compared."""
 
     def read(self, reply: Reply, context: Context) -> bytes | None:
         if isinstance(reply, KeywrightError):

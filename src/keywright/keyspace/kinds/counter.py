@@ -35,17 +35,17 @@ class Counter(Key):
 
     @classmethod
     def get_many(cls, ids: Iterable[object]) -> Call[list[int]]:
-        """Many counters in one round trip; 0 for those that do not exist."""
+        """Read many counters in one batch; 0 for those that do not exist."""
         if cls._former:
             return gather_list(cls.made(each).get() for each in ids)
         return BulkRead(cls, cls.names(ids), cls._codec).map(lambda found: [value or 0 for value in found])
 
     def get(self) -> Call[int]:
-        """The number; 0 when the key does not exist."""
+        """Return the number; 0 if the key does not exist."""
         return Sliding(GET, self, (), _or_zero)
 
     def add(self, by: int = 1) -> Call[int]:
-        """Add to the number and return it; refused by the server beyond 64 bits, nothing is changed then."""
+        """Add to the number and return it. The server refuses an overflow of 64 bits and changes nothing."""
         return Refreshing(ADD, self, (self._encode(by),), int)
 
     def set(self, value: int) -> Call[None]:
@@ -56,7 +56,7 @@ class Counter(Key):
         return Command(TAKE, self, (), _or_zero)
 
     def swap(self, value: int) -> Call[int]:
-        """Write a number and return the one before, in one command."""
+        """Write a number and return the previous one, in one command."""
         return Refreshing(SET_ONCE, self, (self._encode(value), b"GET"), _or_zero)
 
 

@@ -1,4 +1,4 @@
-"""DueQueue: what to do when, claimed by moving its time forward."""
+"""DueQueue: a delay queue whose members are claimed by moving their time forward."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTLE_DUE = Script("keywright.keyspace", "settle_due", Effect.ONCE)
 
 
 class Claimed(NamedTuple, Generic[M]):
-    """A member that is ours until then; others do not get it before."""
+    """A claimed member, and the end of its hold: no other claimer gets it before."""
 
     member: M
     until: datetime
@@ -59,14 +59,14 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         return codecs
 
     def schedule(self, member: M, at: datetime, *, keep_earlier: bool = False) -> Call[bool]:
-        """Make a member due at a time, which replaces the one it had; whether anything changed.
+        """Make a member due at a time, which replaces its former time. Return whether anything changed.
 
         With `keep_earlier` a member that is due earlier stays so.
         """
         return self.add(member, at, when="less" if keep_earlier else None)
 
     def schedule_many(self, times: Mapping[M, datetime], *, keep_earlier: bool = False) -> Call[int]:
-        """Schedule members in one command; how many changed."""
+        """Schedule members in one command. Return how many changed."""
         return self.add_many(times, when="less" if keep_earlier else None)
 
     def claim_due(self, limit: int, hold: timedelta) -> Call[list[Claimed[M]]]:
@@ -81,22 +81,22 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         return self._at_now(lambda now: CLAIM_DUE.call([self], (now, held, limit), self._read_claimed))
 
     def finish(self, claimed: Claimed[M]) -> Call[bool]:
-        """Remove a member; False, and it stays, when another claimed or scheduled it meanwhile."""
+        """Remove a member. Return False, and leave it, if it was claimed or scheduled again meanwhile."""
         return self._settle(claimed, b"")
 
     def reschedule(self, claimed: Claimed[M], at: datetime) -> Call[bool]:
-        """Make a member due again at a time; False, and nothing changes, when the claim is over.
+        """Make a member due again at a time. Return False, and change nothing, if the claim is over.
 
         A worker that needs longer moves the end of its hold so, and goes on with `Claimed(member, at)`.
         """
         return self._settle(claimed, self._written(at))
 
     def due_count(self) -> Call[int]:
-        """How many members are due now."""
+        """Return how many members are due now."""
         return self._at_now(lambda now: COUNT_DUE.call([self], (now,), int))
 
     def next_due(self) -> Call[datetime | None]:
-        """When the next member is due, which may be past; None when the queue is empty."""
+        """Return when the next member is due, perhaps in the past; None if the queue is empty."""
         return self.range(0, 0).map(lambda found: found[0][1] if found else None)
 
     def _settle(self, claimed: Claimed[M], then: int | float | bytes) -> Call[bool]:

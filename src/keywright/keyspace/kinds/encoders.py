@@ -1,4 +1,4 @@
-"""How kinds turn codecs into encoders and decoders with errors that name the template."""
+"""Encoders and decoders of the kinds, made of codecs; their errors name the template."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
-    """The codec of what the server itself compares; a seal differs each time, so it is refused."""
+    """Return the codec of bytes that the server compares. Raise DeclarationError if it seals them."""
     if codec.sealed:
         raise DeclarationError(
             cls.__name__, "a sealed member never equals itself, so it is never found", "Seal values only."
@@ -25,13 +25,13 @@ def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
 
 
 def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
-    """The codec's encoder; what it refuses becomes a ValueRefusedError of this template."""
+    """Return the codec's encoder; an invalid value raises a ValueRefusedError of this template."""
     quick, encode = codec.quick_encode or codec.encode, codec.encode
 
     def encoded(value: T) -> bytes:
         try:
             return quick(value)
-        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+        except Exception:  # noqa: BLE001  # the slow way reports the invalid value
             pass
         try:
             return encode(value)
@@ -42,20 +42,20 @@ def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
 
 
 def many_encoder(cls: type[Key], codec: Codec[T]) -> Callable[[Sequence[T]], list[bytes]]:
-    """The same for many values; they are encoded one by one only to find which is refused."""
+    """Return the encoder of many values; it encodes them one by one only to find the invalid one."""
     encode_many, encode = codec.encode_many, encoder(cls, codec)
 
     def encoded(values: Sequence[T]) -> list[bytes]:
         try:
             return encode_many(values)
-        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+        except Exception:  # noqa: BLE001  # the slow way reports the invalid value
             return [encode(value) for value in values]
 
     return encoded
 
 
 def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
-    """A decoder that lets an absent value through as None."""
+    """Return a decoder that returns None for an absent value."""
     quick, decode = codec.quick_decode or codec.decode, codec.decode
 
     def decoded(reply: bytes | None) -> T | None:
@@ -63,7 +63,7 @@ def optional(codec: Codec[T]) -> Callable[[Reply], T | None]:
             return None
         try:
             return quick(reply)
-        except Exception:  # noqa: BLE001  # the careful way says what is wrong
+        except Exception:  # noqa: BLE001  # the slow way reports the invalid value
             return decode(reply)
 
     if codec.quick_decode is not None:

@@ -1,7 +1,7 @@
-"""Holding a string for a time: who holds it is what is stored, and the server's expiry ends it.
+"""A hold on a string: the stored value names the holder, and the server's expiry ends it.
 
-Owns the scripts that compare before they write. What a stamp looks like is the kind's: a lease stores
-the bare token, a claim marks it.
+Owns the scripts that compare before they write. The kind decides on the stored stamp: a lease stores the bare
+token, a claim prefixes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 def new_token() -> str:
-    """A token that nobody else has: 16 random bytes, unpadded URL-safe base64."""
+    """Return a unique token: 16 random bytes, unpadded URL-safe base64."""
     return secrets.token_urlsafe(16)
 
 

@@ -1,4 +1,4 @@
-"""Lease: one holder at a time, for as long as it keeps extending."""
+"""Lease: a distributed lock with one holder at a time, for as long as the holder keeps extending it."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ class Lease(Key):
         return (Text(),)
 
     def acquire(self, token: str, hold: timedelta) -> Call[bool]:
-        """Take the lease if it is free, or renew it if this token has it; whether it is held now."""
+        """Acquire the lease if it is free, or renew it for this token. Return whether it is held now."""
         return holding.acquire(self, holding.token_bytes(token), hold)
 
     def extend(self, token: str, hold: timedelta) -> Call[bool]:
-        """Hold for this long from now; False when it ran out or is someone else's: stop then."""
+        """Extend the hold to this long from now. Return False if it ran out or was lost: stop then."""
         return holding.extend(self, holding.token_bytes(token), hold)
 
     def release(self, token: str) -> Call[bool]:
-        """Free the lease; False when this token did not have it (any more)."""
+        """Release the lease. Return False if this token did not have it."""
         return holding.release(self, holding.token_bytes(token))
 
     def holder(self) -> Call[str | None]:
-        """The token that has the lease, or None."""
+        """Return the token that has the lease, or None."""
         return Command(GET, self, (), _read_token)
 
     def held_by(self, token: str) -> Check:
-        """A check for `commit`: its writes happen only while this token has the lease."""
+        """Return a check for `commit`: its writes are applied only while this token has the lease."""
         return equals(self, holding.token_bytes(token))
 
 

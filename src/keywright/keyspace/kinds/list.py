@@ -33,7 +33,7 @@ MOVE = Operation("move", b"LMOVE", Effect.ONCE)
 
 
 class List(Key, Generic[M]):
-    """An ordered list; the same item may stand in it several times."""
+    """An ordered list; an item may occur in it several times."""
 
     redis_type: ClassVar[str] = "list"
     kind: ClassVar[str] = "list"
@@ -50,7 +50,7 @@ class List(Key, Generic[M]):
         return (cls._codec,)
 
     def push(self, *items: M, end: End = "right") -> Call[int]:
-        """Add items at one end in one command; the new length."""
+        """Add items at one end in one command. Return the new length."""
         return Refreshing(PUSH[end], self, tuple(map(self._encode, items)), int) if items else self.length()
 
     def pop(self, *, end: End = "left") -> Call[M | None]:
@@ -69,7 +69,7 @@ class List(Key, Generic[M]):
         return Patient(operation, self, (seconds,), lambda reply: None if reply is None else decode(reply[1]))
 
     def range(self, first: int = 0, last: int = -1) -> Call[list[M]]:
-        """Items by place, both ends included, negative from the end."""
+        """Return items by index, both ends included, negative from the end."""
         return Sliding(RANGE, self, (first, last), each(self._codec.decode))
 
     def length(self) -> Call[int]:
@@ -79,15 +79,15 @@ class List(Key, Generic[M]):
         return Sliding(AT, self, (place,), self._decode)
 
     def put_at(self, place: int, item: M) -> Call[None]:
-        """Write the item at a place that exists; ServerRefusedError when it does not."""
+        """Write the item at an index. Raise ServerRefusedError if the list is shorter."""
         return Refreshing(PUT_AT, self, (place, self._encode(item)), nothing)
 
     def find(self, item: M) -> Call[int | None]:
-        """The first place of an item, or None."""
+        """Return the first index of an item, or None."""
         return Sliding(FIND, self, (self._encode(item),), as_is)
 
     def insert(self, item: M, *, before: M) -> Call[bool]:
-        """Insert before the first item equal to `before`; whether there was one."""
+        """Insert before the first item equal to `before`. Return whether there was one."""
         operands = (b"BEFORE", self._encode(before), self._encode(item))
         return Refreshing(INSERT, self, operands, lambda reply: reply > 0)
 

@@ -104,7 +104,7 @@ class Map(Key, Generic[F, V]):
         return Sliding(GET, self, (self._encode_field(field),), self._decode_value)
 
     def get_many(self, fields: Iterable[F]) -> Call[dict[F, V]]:
-        """The values of these fields, those that exist, in one command."""
+        """Return the values of these fields, those that exist, in one command."""
         asked = list(fields)
         if not asked:
             return Ready({})
@@ -116,7 +116,7 @@ class Map(Key, Generic[F, V]):
         return Sliding(GET_MANY, self, tuple(map(self._encode_field, asked)), found)
 
     def all(self) -> Call[dict[F, V]]:
-        """Every field and value. For maps of unknown size use `db.scan`."""
+        """Return every field and value. For maps of unknown size use `scan`, which reads pages."""
         return Sliding(ALL, self, (), self._decode_pairs)
 
     def fields(self) -> Call[list[F]]:
@@ -132,15 +132,15 @@ class Map(Key, Generic[F, V]):
         return Sliding(HAS, self, (self._encode_field(field),), bool)
 
     def sample(self, count: int) -> Call[list[F]]:
-        """Up to `count` different fields, chosen at random."""
+        """Return up to `count` different fields, chosen at random."""
         return Sliding(SAMPLE, self, (count,), each(self._field.decode))
 
     def put(self, field: F, value: V) -> Call[bool]:
-        """Write one field; whether it is new."""
+        """Write one field. Return whether it is new."""
         return Refreshing(PUT, self, (self._encode_field(field), self._encode_value(value)), bool)
 
     def put_many(self, entries: Mapping[F, V]) -> Call[int]:
-        """Write many fields in one command; how many are new. Other fields stay."""
+        """Write many fields in one command; other fields stay. Return how many are new."""
         return Refreshing(PUT, self, self._flat(entries), int) if entries else Ready(0)
 
     def put_if_absent(self, field: F, value: V) -> Call[bool]:
@@ -153,13 +153,13 @@ class Map(Key, Generic[F, V]):
         return atomic(self.delete(), self.put_many(entries)).map(nothing)
 
     def remove(self, *fields: F) -> Call[int]:
-        """Remove fields; how many there were."""
+        """Remove fields. Return how many existed."""
         if not fields:
             return Ready(0)
         return Refreshing(REMOVE, self, tuple(map(self._encode_field, fields)), int)
 
     def expire_field(self, field: F, after: timedelta) -> Call[bool]:
-        """Let one field expire by itself; whether there is one. Needs Redis 7.4 or Valkey 9."""
+        """Set the expiry of one field. Return whether the field exists. Needs Redis 7.4 or Valkey 9."""
         operands = (after // timedelta(milliseconds=1), b"FIELDS", 1, self._encode_field(field))
         return Command(EXPIRE, self, operands, _expires)
 
@@ -168,7 +168,7 @@ class Map(Key, Generic[F, V]):
         return Refreshing(ADD, self, (self._encode_field(field), by), int)
 
     def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, dict[F, V]]]:
-        """One page: the next cursor (0 at the end) and some entries; an entry may come twice."""
+        """Return one page: the next cursor (0 at the end) and some entries; an entry may come twice."""
         pairs = self._decode_pairs
 
         def page(reply: Reply) -> tuple[int, dict[F, V]]:

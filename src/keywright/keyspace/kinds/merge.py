@@ -1,4 +1,4 @@
-"""Many commands on single strings as few: GETs as MGET, SETs as MSET. On a cluster they stay as written."""
+"""Batching of commands on single strings: GETs become MGET, SETs become MSET, except on a cluster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def kinds_of(commands: Sequence[Command[Any]]) -> set[type[Key]]:
 
 
 def read_together(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]]:
-    """The values of many GETs.
+    """Return the values of many GETs.
 
     MGET answers nil for a key of another type where GET refuses it. So if something is missing, one EXISTS
     asks whether it really is; only what exists after all is read by a command of its own.
@@ -55,7 +55,7 @@ def read_together(commands: Sequence[Command[Any]], context: Context) -> Rounds[
 
 
 def write_together(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]]:
-    """Many SETs without conditions or expiry; a piece of them is applied whole or not at all."""
+    """Run many SETs without conditions or expiry. A batch of them is applied whole or not at all."""
     flat = [b""] * (2 * len(commands))
     flat[::2] = _names(commands, context)
     flat[1::2] = [value for (value,) in map(_operands, commands)]
@@ -66,7 +66,7 @@ def write_together(commands: Sequence[Command[Any]], context: Context) -> Rounds
 
 
 def mset(flat: list[bytes], source: Any, chunk: int) -> list[Wire]:
-    """MSET of names and values in turn, in pieces of so many pairs."""
+    """Write names and values, given alternately, with MSET in batches of pairs."""
     size = 2 * chunk
     return [
         Wire((b"MSET", *flat[start : start + size]), flat[start], SET_MANY, source)

@@ -1,4 +1,4 @@
-"""Reads stored entries as one database can: with the keys of seals, or without them."""
+"""Decoding of stored entries in one database: with the keys of seals, or without them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Opener"]
 
 
 class Opener:
-    """Decodes what keys of one class hold in one database; what is wrong is returned, not raised."""
+    """A decoder of the stored entries of one class in one database. It returns defects and raises nothing."""
 
     def __init__(self, kind: type[Key], context: Context) -> None:
         self.kind = kind
@@ -32,7 +32,7 @@ class Opener:
 
     @property
     def upgrades_in_place(self) -> bool:
-        """Whether values may be in an older shape under their present name."""
+        """Return whether values may be in an older shape under their present name."""
         return bool(self._upgrades)
 
     def older(self, stored: Any) -> Upgrade | None:

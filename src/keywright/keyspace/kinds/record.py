@@ -128,7 +128,9 @@ class Record(Key, Generic[S]):
             cls._fields = shapes[0]
             if cls._by_prefix[0] not in cls._template.variables:
                 raise DeclarationError(
-                    cls.__name__, f"shape_by names no variable of the key: {cls._by_prefix[0]!r}", "Name one."
+                    cls.__name__,
+                    f"shape_by names {cls._by_prefix[0]!r}, not a variable of the key",
+                    "Name one.",
                 )
             return tuple(codec for shape in shapes for codec in shape.codecs)
         cls._fields = FieldSet.of(cls, type_arguments(cls, Record)[0])
@@ -136,7 +138,7 @@ class Record(Key, Generic[S]):
 
     @classmethod
     def shapes(cls) -> tuple[Shape[Any], ...]:
-        """Every shape this record may have."""
+        """Return every shape this record may have."""
         if cls._by_prefix is not None:
             return tuple(cls._by_prefix[1].values())
         if isinstance(cls._fields, Union):
@@ -146,11 +148,11 @@ class Record(Key, Generic[S]):
 
     @classmethod
     def get_many(cls, ids: Iterable[object]) -> Call[list[S | None]]:
-        """Many records in one round trip, in the order asked; None for those that do not exist."""
+        """Read many records in one batch, in the given order; None for those that do not exist."""
         return gather_list(cls.made(each).get() for each in ids)
 
     def get(self) -> Call[S | None]:
-        """The record, or None; upgrades an older shape in place."""
+        """Return the record, or None. Upgrade an older shape in place."""
         return self.get_upgraded(*self._upgrades)
 
     def get_upgraded(self, *upgrades: Upgrade) -> Call[S | None]:
@@ -163,15 +165,15 @@ class Record(Key, Generic[S]):
         return atomic(self.delete(), self._written(value)).map(nothing)
 
     def write(self, value: S) -> Call[int]:
-        """Write the members of a value in one command; others in the hash stay. How many are new."""
+        """Write the members of a value in one command; others in the hash stay. Return how many are new."""
         return self._written(value)
 
     def create(self, value: S) -> Call[bool]:
-        """Write the record if there is none; whether it was written."""
+        """Write the record if there is none. Return whether it was written."""
         return commit(f"create {type(self).__name__}", [absent(self)], [self._written(value)]).map(bool)
 
     def update(self, **members: object) -> Call[bool]:
-        """Change members of a record that exists; None removes an optional one. Whether there was one."""
+        """Change members of a record that exists; None removes an optional one. Return whether it exists."""
         written, dropped = {}, []
         for attribute, value in members.items():
             shape = self._shape_with(attribute)
@@ -189,7 +191,7 @@ class Record(Key, Generic[S]):
         return commit(f"update {type(self).__name__}", [exists(self)], writes).map(bool)
 
     def pick(self, *members: str) -> Call[dict[str, Any]]:
-        """Some members by name, those that are stored, without reading the rest."""
+        """Return some members by name, those that are stored, without reading the rest."""
         if not members:
             return Ready({})
         asked = [self._shape_with(name).member(name) for name in members]
@@ -202,7 +204,7 @@ class Record(Key, Generic[S]):
         return Sliding(PICK, self, tuple(member.stored for member in asked), found)
 
     def add(self, member: str, by: int = 1) -> Call[int]:
-        """Add to an integer member and return it. Makes the hash when there is none: create it first."""
+        """Add to an integer member and return it. This makes a hash that does not exist: create it first."""
         return Refreshing(ADD, self, (self._shape_with(member).member(member).stored, by), int)
 
     def _members_of(self, value: S) -> dict[bytes, bytes]:
@@ -255,7 +257,9 @@ def _recoding(cls: type[Record[Any]], formerly: Mapping[str, object]) -> Upgrade
     members = {member.attribute: member for shape in cls.shapes() for member in shape.members}
     unknown = [attribute for attribute in formerly if attribute not in members]
     if unknown:
-        raise DeclarationError(cls.__name__, f"formerly names no member: {unknown[0]!r}", "Name one.")
+        raise DeclarationError(
+            cls.__name__, f"formerly names {unknown[0]!r}, which is not a member", "Name one."
+        )
     return members_recoded({members[attribute]: codec_of(hint) for attribute, hint in formerly.items()})
 
 

@@ -71,7 +71,7 @@ class Set(Key, Generic[M]):
         return Refreshing(ADD, self, tuple(self._encode_many(members)), int) if members else Ready(0)
 
     def remove(self, *members: M) -> Call[int]:
-        """Remove members in one command; how many there were."""
+        """Remove members in one command. Return how many existed."""
         return Refreshing(REMOVE, self, tuple(map(self._encode, members)), int) if members else Ready(0)
 
     def replace(self, members: Iterable[M]) -> Call[None]:
@@ -82,7 +82,7 @@ class Set(Key, Generic[M]):
         return atomic(self.delete(), self.add(*wanted)).map(nothing)
 
     def members(self) -> Call[set[M]]:
-        """Every member. For sets of unknown size use `db.scan`."""
+        """Return every member. For sets of unknown size use `scan`, which reads pages."""
         return Sliding(MEMBERS, self, (), self._decode_set)
 
     def has(self, member: M) -> Call[bool]:
@@ -109,11 +109,11 @@ class Set(Key, Generic[M]):
         return Refreshing(POP, self, (count,), self._decode_set)
 
     def sample(self, count: int) -> Call[list[M]]:
-        """Up to `count` different members, chosen at random."""
+        """Return up to `count` different members, chosen at random."""
         return Sliding(SAMPLE, self, (count,), each(self._codec.decode))
 
     def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, list[M]]]:
-        """One page: the next cursor (0 at the end) and some members; a member may come twice."""
+        """Return one page: the next cursor (0 at the end) and some members; a member may come twice."""
         decode = each(self._codec.decode)
 
         def page(reply: Reply) -> tuple[int, list[M]]:
@@ -122,19 +122,19 @@ class Set(Key, Generic[M]):
         return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
 
     def union(self, *others: Set[M]) -> Call[set[M]]:
-        """The members of any of these sets; on a cluster all must share a slot."""
+        """Return the members of any of these sets; on a cluster all must share a slot."""
         return Several(UNION, self, (), self._decode_set, others)
 
     def intersection(self, *others: Set[M]) -> Call[set[M]]:
-        """The members of all of these sets; on a cluster all must share a slot."""
+        """Return the members of all of these sets; on a cluster all must share a slot."""
         return Several(INTERSECTION, self, (), self._decode_set, others)
 
     def difference(self, *others: Set[M]) -> Call[set[M]]:
-        """The members of this set that are in none of the others; on a cluster all must share a slot."""
+        """Return the members that are in none of the other sets; on a cluster all must share a slot."""
         return Several(DIFFERENCE, self, (), self._decode_set, others)
 
     def move(self, member: M, to: Set[M]) -> Call[bool]:
-        """Move a member to another set of the same slot, in one command; whether it was here."""
+        """Move a member to another set of the same slot, in one command. Return whether it was here."""
         return Moving(MOVE, self, (self._encode(member),), bool, (to,))
 
 

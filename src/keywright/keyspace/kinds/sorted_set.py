@@ -1,4 +1,4 @@
-"""SortedSet: members ordered by a score that means something."""
+"""SortedSet: members ordered by a typed score."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _CONDITIONS: dict[str | None, tuple[bytes, ...]] = {
 
 
 class Score(Generic[S]):
-    """What a score means and how it is written; Redis keeps it as a 64-bit float."""
+    """The meaning and encoding of a score, which Redis keeps as a 64-bit float."""
 
     def __init__(
         self, meaning: str, accepts: type, write: Callable[[S], int | float], read: Callable[[float], S]
@@ -103,7 +103,7 @@ SCORES_BY_TYPE: dict[object, Score[Any]] = {
 
 
 class ScoreCodec(Codec[Any]):
-    """A score as the server prints it."""
+    """The codec of a score as the server prints it."""
 
     python_type = float
     samples = (0.0, 1.0)
@@ -181,13 +181,13 @@ class SortedSet(Key, Generic[M, S]):
         return (cls._codec,)
 
     def add(self, member: M, score: S, *, when: AddWhen | None = None) -> Call[bool]:
-        """Add a member or move it; whether it changed anything. `when` limits it to new or moving ones."""
+        """Add or move a member. Return whether anything changed. `when` limits it to new or moving ones."""
         operation = ADD_ONCE if when == "absent" else ADD
         operands = (*_CONDITIONS[when], b"CH", self._written(score), self._encode(member))
         return Refreshing(operation, self, operands, bool)
 
     def add_many(self, scores: Mapping[M, S], *, when: AddWhen | None = None) -> Call[int]:
-        """Add or move members in one command; how many changed."""
+        """Add or move members in one command. Return how many changed."""
         if not scores:
             return Ready(0)
         pairs = (x for member, score in scores.items() for x in (self._written(score), self._encode(member)))
@@ -209,7 +209,7 @@ class SortedSet(Key, Generic[M, S]):
         return Refreshing(REMOVE, self, tuple(map(self._encode, members)), int) if members else Ready(0)
 
     def remove_by_score(self, low: S | None = None, high: S | None = None) -> Call[int]:
-        """Remove members scored from low to high, both included; how many there were."""
+        """Remove members scored from low to high, both included. Return how many there were."""
         return Refreshing(REMOVE_BY_SCORE, self, self._bounds(low, high), int)
 
     def remove_by_rank(self, first: int, last: int) -> Call[int]:
@@ -219,7 +219,7 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(SCORE, self, (self._encode(member),), self._read_score)
 
     def scores(self, members: Iterable[M]) -> Call[dict[M, S]]:
-        """The scores of these members, those that are in it, in one command."""
+        """Return the scores of these members, those that exist, in one command."""
         asked = list(members)
         if not asked:
             return Ready({})
@@ -234,7 +234,7 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(SCORE, self, (self._encode(member),), _present)
 
     def rank(self, member: M, *, descending: bool = False) -> Call[int | None]:
-        """The member's place from 0, or None."""
+        """Return the member's rank from 0, or None."""
         operation = REVERSE_RANK if descending else RANK
         return Sliding(operation, self, (self._encode(member),), as_is)
 
@@ -242,11 +242,11 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(SIZE, self, (), int)
 
     def count(self, low: S | None = None, high: S | None = None) -> Call[int]:
-        """Members scored from low to high, both included."""
+        """Count members scored from low to high, both included."""
         return Sliding(COUNT, self, self._bounds(low, high), int)
 
     def range(self, first: int = 0, last: int = -1, *, descending: bool = False) -> Call[list[tuple[M, S]]]:
-        """Members and scores by place, both ends included, negative from the end."""
+        """Return members and scores by rank, both ends included, negative from the end."""
         reverse = (b"REV",) if descending else ()
         return Sliding(RANGE, self, (first, last, *reverse, b"WITHSCORES"), self._decode_pairs)
 
@@ -259,14 +259,14 @@ class SortedSet(Key, Generic[M, S]):
         limit: int | None = None,
         offset: int = 0,
     ) -> Call[list[tuple[M, S]]]:
-        """Members and scores from low to high, both included; None is unbounded."""
+        """Return members and scores from low to high, both included; None is unbounded."""
         ends = self._bounds(low, high)
         order = (*reversed(ends), b"BYSCORE", b"REV") if descending else (*ends, b"BYSCORE")
         page = (b"LIMIT", offset, -1 if limit is None else limit) if limit is not None or offset else ()
         return Sliding(RANGE, self, (*order, *page, b"WITHSCORES"), self._decode_pairs)
 
     def members(self) -> Call[list[M]]:
-        """Every member, lowest score first."""
+        """Return every member, lowest score first."""
         return Sliding(RANGE, self, (0, -1), each(self._codec.decode))
 
     def pop_lowest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
@@ -279,7 +279,7 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(SAMPLE, self, (count,), each(self._codec.decode))
 
     def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, list[tuple[M, S]]]]:
-        """One page: the next cursor (0 at the end) and some members; a member may come twice."""
+        """Return one page: the next cursor (0 at the end) and some members; a member may come twice."""
         pairs = self._decode_pairs
 
         def page(reply: Reply) -> tuple[int, list[tuple[M, S]]]:

@@ -37,7 +37,7 @@ INFO = Operation("info", b"XINFO", Effect.READ)
 
 
 class Entry(NamedTuple, Generic[E]):
-    """One entry: its id (`<ms>-<number>`) and what it holds."""
+    """One entry: its id (`<ms>-<number>`) and its value."""
 
     id: str
     value: E
@@ -61,7 +61,7 @@ class Reclaimed(NamedTuple, Generic[E]):
 
 
 class Group(NamedTuple):
-    """A consumer group as the server describes it; `lag` is None where the server cannot tell."""
+    """A consumer group as the server describes it; `lag` is None where the server does not know it."""
 
     name: str
     consumers: int
@@ -110,7 +110,7 @@ class Stream(Key, Generic[E]):
     def add(
         self, entry: E, *, entry_id: str = "*", max_length: int | None = None, min_id: str | None = None
     ) -> Call[str]:
-        """Append an entry and return its id; trims roughly to `max_length` entries or below `min_id`.
+        """Append an entry and return its id. Trim roughly to `max_length` entries or below `min_id`.
 
         An entry with a whole id of its own can be sent twice without harm; the second is refused, also where
         the engine sent it again because the first reply was lost.
@@ -124,11 +124,11 @@ class Stream(Key, Generic[E]):
         return Refreshing(operation, self, (*trim, entry_id, *members), bytes.decode)
 
     def range(self, start: str = "-", end: str = "+", *, count: int | None = None) -> Call[list[Entry[E]]]:
-        """Entries from start to end, both included; `(` before an id leaves it out."""
+        """Return entries from start to end, both included; `(` before an id excludes it."""
         return Sliding(RANGE, self, (start, end, *_counted(count)), self._decode_entries)
 
     def newest(self, count: int) -> Call[list[Entry[E]]]:
-        """The last entries, newest first."""
+        """Return the last entries, newest first."""
         return Sliding(REVERSE, self, (b"+", b"-", b"COUNT", count), self._decode_entries)
 
     def length(self) -> Call[int]:
@@ -140,19 +140,19 @@ class Stream(Key, Generic[E]):
     def trim(
         self, *, max_length: int | None = None, min_id: str | None = None, exact: bool = False
     ) -> Call[int]:
-        """Drop the oldest entries; how many. Roughly, unless `exact`."""
+        """Delete the oldest entries, roughly unless `exact`. Return how many were deleted."""
         return Refreshing(TRIM, self, _trimming(max_length, min_id, exact=exact), int)
 
     def read(
         self, after: str = "0-0", *, count: int | None = None, wait: timedelta | None = None
     ) -> Call[list[Entry[E]]]:
-        """Entries after an id (`$` for new ones only), waiting up to `wait` when there are none."""
+        """Return entries after an id (`$` for new ones only). Wait up to `wait` if there are none."""
         operation = _patient(READ, wait)
         lead = (*_counted(count), *_waiting(wait), b"STREAMS")
         return _Placed(operation, self, (lead, (after,)), self._decode_read)
 
     def create_group(self, group: str, *, start: str = "0") -> Call[bool]:
-        """Make a consumer group, and the stream with it; False when it was there already."""
+        """Create a consumer group, and the stream if need be. Return False if the group exists."""
         return (
             _Placed(GROUP, self, ((b"CREATE",), (group, start, b"MKSTREAM")), bool)
             .attempt()
@@ -163,7 +163,7 @@ class Stream(Key, Generic[E]):
         return _Placed(GROUP, self, ((b"DESTROY",), (group,)), bool)
 
     def delete_consumer(self, group: str, consumer: str) -> Call[int]:
-        """Forget a consumer; its unacknowledged entries are lost to the group, so reclaim them first."""
+        """Delete a consumer. The group loses its unacknowledged entries, so reclaim them first."""
         return _Placed(GROUP, self, ((b"DELCONSUMER",), (group, consumer)), int)
 
     def consume(
@@ -175,7 +175,7 @@ class Stream(Key, Generic[E]):
         wait: timedelta | None = None,
         again_from: str | None = None,
     ) -> Call[list[Entry[E]]]:
-        """New entries for one consumer of a group, or its unacknowledged ones after `again_from`."""
+        """Return new entries for one consumer of a group, or its unacknowledged ones after `again_from`."""
         operation = _patient(CONSUME, wait)
         lead = (b"GROUP", group, consumer, *_counted(count), *_waiting(wait), b"STREAMS")
         return _Placed(operation, self, (lead, (again_from or b">",)), self._decode_read)
@@ -186,12 +186,12 @@ class Stream(Key, Generic[E]):
     def reclaim(
         self, group: str, consumer: str, *, idle: timedelta, cursor: str = "0-0", count: int = 100
     ) -> Call[Reclaimed[E]]:
-        """Take over entries that others left unacknowledged for `idle`; one page."""
+        """Take over entries that others left unacknowledged for `idle`. Return one page of them."""
         operands = (group, consumer, idle // MILLISECOND, cursor, b"COUNT", count)
         return Command(RECLAIM, self, operands, self._decode_reclaimed)
 
     def pending(self, group: str, *, count: int = 100, idle: timedelta = timedelta(0)) -> Call[list[Pending]]:
-        """Entries delivered to some consumer and not acknowledged."""
+        """Return entries that were delivered to some consumer and not acknowledged."""
         operands = (group, b"IDLE", idle // MILLISECOND, b"-", b"+", count)
         return Command(PENDING, self, operands, each(_pending))
 
@@ -225,7 +225,7 @@ class Stream(Key, Generic[E]):
 
 
 class _Placed(Command[E]):
-    """A command whose key does not come first: operands are what stands before it and after it."""
+    """A command whose key is not its first argument: operands before the key, and after it."""
 
     def lower(self, context: Any) -> Any:
         wire = super().lower(context)

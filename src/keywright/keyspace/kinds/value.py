@@ -79,9 +79,9 @@ class Value(Key, Generic[T]):
 
     @classmethod
     def get_many(cls, ids: Iterable[object]) -> Call[list[T | None]]:
-        """Many values in one round trip (MGET; one a slot on a cluster), in the order asked.
+        """Read many values in one batch (MGET; one per slot on a cluster), in the given order.
 
-        `ids` are keys of this class, or what its constructor takes: a value, a tuple for several.
+        `ids` are keys of this class, or arguments of its constructor: a value, a tuple for several.
         MGET answers None for a key of another Redis type where `get` raises; `audit` finds those.
         """
         if cls._upgrades or cls._former:
@@ -90,7 +90,7 @@ class Value(Key, Generic[T]):
 
     @classmethod
     def set_many(cls, values: Iterable[tuple[Any, T]]) -> Call[None]:
-        """Many values in one round trip; each write is atomic by itself, not all together."""
+        """Write many values in one batch. Each write is atomic, the batch is not."""
         pairs = list(values)
         if cls._former:
             return gather_list(cls.made(key).set(value) for key, value in pairs).map(nothing)
@@ -104,7 +104,7 @@ class Value(Key, Generic[T]):
         values: Sequence[T],
         tails: list[bytes] | None = None,
     ) -> Call[None]:
-        """`set_many` for keys that differ in their last variable only: their names cost half.
+        """Write many values, as `set_many`, of keys that differ in their last variable only: twice as fast.
 
         `tails` are the texts of `last`, where the caller has them from its alphabet already.
         """
@@ -113,7 +113,7 @@ class Value(Key, Generic[T]):
         return _SetAlong(cls, last, values, shared, tails)
 
     def get(self) -> Call[T | None]:
-        """The value, or None; renews a sliding expiry and upgrades an older shape in place."""
+        """Return the value, or None. Renew a sliding expiry and upgrade an older shape in place."""
         read: Command[T | None] = _Get(GET, self, (), self._decode)
         return upgraded(self, read, self._upgrades) if self._upgrades else read
 
@@ -127,7 +127,7 @@ class Value(Key, Generic[T]):
     ) -> Call[bool]:
         """Write the value, with the declared expiry unless `expiry` says otherwise.
 
-        Returns whether it was written, which `when` may prevent. One command: it happens or it does not.
+        Return whether it was written, which `when` may prevent. It is one atomic command.
         """
         if when is None and not keep_ttl and expiry is UNSET and not self._expires_by_value:
             return Expiring(SET, self, (self._encode(value),), _written)
@@ -138,7 +138,7 @@ class Value(Key, Generic[T]):
         return _ExpiringAs(operation, self, operands, _written, value, expiry)
 
     def swap(self, value: T, *, expiry: Expiry | Unset | None = UNSET) -> Call[T | None]:
-        """Write the value and return the one before, in one command."""
+        """Write the value and return the previous one, in one command."""
         return _ExpiringAs(SET_ONCE, self, (self._encode(value), b"GET"), self._decode, value, expiry)
 
     def take(self) -> Call[T | None]:
@@ -146,21 +146,21 @@ class Value(Key, Generic[T]):
         return Command(TAKE, self, (), self._decode)
 
     def length(self) -> Call[int]:
-        """Stored bytes."""
+        """Return the number of stored bytes."""
         return Sliding(LENGTH, self, (), int)
 
     def append(self: Value[str] | Value[bytes], more: str | bytes) -> Call[int]:
-        """Add to the end of a text or byte value; the new length in bytes."""
+        """Append to a text or byte value. Return the new length in bytes."""
         self._refuse_parts()
         return Refreshing(APPEND, self, (more,), int)
 
     def slice(self: Value[bytes], start: int, end: int) -> Call[bytes]:
-        """Bytes from start to end, both included, negative from the end."""
+        """Return the bytes from start to end, both included, negative from the end."""
         self._refuse_parts()
         return Sliding(SLICE, self, (start, end), bytes)
 
     def _refuse_parts(self) -> None:
-        # A part of what is compressed or sealed means nothing, and appending would leave plaintext behind.
+        # A part of compressed or sealed bytes means nothing, and appending would leave plaintext behind.
         if not isinstance(self._codec, Text | Raw):
             raise UsageError(
                 f"{self._template.source!r} stores {self._codec.expected}, which has no parts. "
@@ -181,7 +181,7 @@ class _Get(Command[T]):
 
     @staticmethod
     def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
-        """MGET, unless reading renews an expiry."""
+        """Return one MGET for many GETs, unless reading renews an expiry."""
         expiries = [context.expiry_of(kind) for kind in kinds_of(commands)]
         if any(expiry is not None and expiry.sliding for expiry in expiries):
             return None
@@ -201,7 +201,7 @@ class Expiring(Command[T]):
 
     @staticmethod
     def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
-        """MSET, unless a key expires or its values are sealed one by one."""
+        """Return one MSET for many SETs, unless a key expires or its values are sealed one by one."""
         if any(kind._sealed or context.expiry_of(kind) is not None for kind in kinds_of(commands)):
             return None
         return write_together(commands, context)
@@ -229,7 +229,7 @@ def _with(wire: Wire, expiry: Expiry, context: Context) -> Wire:
 
 
 class _SetMany(Call[None]):
-    """MSET in bounded pieces; one SET each where the key expires, is sealed or lives on a cluster."""
+    """MSET in bounded batches; one SET each where the key expires, is sealed or lives on a cluster."""
 
     __slots__ = ("ids", "kind", "values")
 
@@ -268,7 +268,7 @@ class _SetMany(Call[None]):
 
 
 class _SetAlong(_SetMany):
-    """The same for keys that share all variables but the last, which `ids` holds."""
+    """MSET for keys that share all variables but the last, which `ids` holds."""
 
     __slots__ = ("shared", "tails")
 

@@ -1,1 +1,1 @@
-"""Older shapes, former codecs and former names, and how each is brought up to date."""
+"""Older shapes, former codecs and former names, and the upgrade of each."""

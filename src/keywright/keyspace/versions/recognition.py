@@ -1,4 +1,4 @@
-"""Which older shape a stored value has, and which present key a former one belongs to."""
+"""Recognition of older shapes of stored values, and of former names of keys."""
 
 from __future__ import annotations
 
