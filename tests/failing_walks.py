@@ -31,6 +31,8 @@ def left_of(
             with pytest.raises(FailedError):
                 await walk(db, fail)
             left = [repr(task.get_coro()) for task in asyncio.all_tasks() - before]
-            return [each for each in left if "AsyncDatabase." not in each and "Links." not in each]
+            return [
+                each for each in left if "AsyncDatabase." not in each and "AsyncConnectionPool." not in each
+            ]
 
     return asyncio.run(run())

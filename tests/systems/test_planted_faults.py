@@ -10,7 +10,7 @@ import pytest
 from audit_samples import SAMPLES
 from audited import audited, repaired
 from keywright.testing import RedisServer
-from keywright.testing.damage import Fault, plant
+from keywright.testing.damage import PlantedFault, plant
 from keywright.tools.audit import Finding
 
 MODELS = list(SAMPLES)
@@ -72,6 +72,6 @@ def test_the_same_seed_does_the_same_damage(keywright_server: RedisServer, redis
         assert plant(db, sample.model.spaces, seed=3) == first
 
 
-def _missed(faults: list[Fault], findings: list[Finding]) -> list[Fault]:
+def _missed(faults: list[PlantedFault], findings: list[Finding]) -> list[PlantedFault]:
     found = {(finding.code, finding.name) for finding in findings}
     return [fault for fault in faults if (fault.code, fault.name) not in found]

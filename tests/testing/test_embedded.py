@@ -21,7 +21,7 @@ from keywright.engine.embedded import (
 )
 from keywright.errors import EngineError
 from keywright.testing.conditions import wait_until
-from keywright.testing.wire import Wire
+from keywright.testing.wire import RawConnection
 
 pytestmark = pytest.mark.usefixtures("_server_installed")
 
@@ -67,13 +67,13 @@ def _parent(then: str) -> subprocess.Popen[str]:
 
 
 def test_a_started_server_answers_at_its_url() -> None:
-    with EmbeddedServer() as server, Wire(_socket(server.url)) as wire:
+    with EmbeddedServer() as server, RawConnection(_socket(server.url)) as wire:
         assert wire.call("PING") == b"PONG"
         assert len(str(_socket(server.url))) < 104
 
 
 def test_a_started_server_listens_on_no_port() -> None:
-    with EmbeddedServer() as server, Wire(_socket(server.url)) as wire:
+    with EmbeddedServer() as server, RawConnection(_socket(server.url)) as wire:
         assert wire.call("CONFIG", "GET", "port") == [b"port", b"0"]
 
 
@@ -113,7 +113,7 @@ def test_a_server_that_crashed_is_started_anew() -> None:
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
         wait_until(lambda: server.pid is None, "the crash is noticed")
-        with Wire(_socket(server.start().url)) as wire:
+        with RawConnection(_socket(server.start().url)) as wire:
             assert wire.call("PING") == b"PONG"
 
 
@@ -122,7 +122,7 @@ def test_a_server_can_be_started_from_another_thread_that_ends() -> None:
     thread = threading.Thread(target=server.start)
     thread.start()
     thread.join()
-    with server, Wire(_socket(server.url)) as wire:
+    with server, RawConnection(_socket(server.url)) as wire:
         assert wire.call("PING") == b"PONG"
 
 
@@ -133,9 +133,9 @@ def test_the_url_of_a_server_that_was_not_started_is_refused() -> None:
 
 def test_data_in_a_folder_survives_a_stop(tmp_path: Path) -> None:
     data = tmp_path / "deep" / "data"
-    with EmbeddedServer(data) as server, Wire(_socket(server.url)) as wire:
+    with EmbeddedServer(data) as server, RawConnection(_socket(server.url)) as wire:
         wire.call("SET", "kept", "yes")
-    with EmbeddedServer(data) as server, Wire(_socket(server.url)) as wire:
+    with EmbeddedServer(data) as server, RawConnection(_socket(server.url)) as wire:
         assert wire.call("GET", "kept") == b"yes"
 
 

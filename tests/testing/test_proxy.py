@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright.errors import ConnectionLostError, UsageError
-from keywright.testing import Proxy, RedisServer, Wire, wait_until
+from keywright.testing import Proxy, RawConnection, RedisServer, wait_until
 from keywright.testing.wire import Frames
 
 _SET_A = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
@@ -25,13 +25,13 @@ def proxy(redis_url: str, make_proxy: Callable[[str], Proxy]) -> Proxy:
 
 
 @pytest.fixture
-def wire(proxy: Proxy) -> Iterator[Wire]:
+def wire(proxy: Proxy) -> Iterator[RawConnection]:
     with _wire(proxy) as wire:
         yield wire
 
 
-def _wire(proxy: Proxy) -> Wire:
-    return Wire(("127.0.0.1", proxy.port), seconds=10)
+def _wire(proxy: Proxy) -> RawConnection:
+    return RawConnection(("127.0.0.1", proxy.port), seconds=10)
 
 
 def _exchange(proxy: Proxy, sent: bytes) -> bytes:
@@ -79,7 +79,7 @@ def test_the_url_keeps_password_and_database(make_proxy: Callable[[str], Proxy])
             assert client.client_info()["db"] == 3
 
 
-def test_cut_closes_every_connection_but_accepts_new_ones(proxy: Proxy, wire: Wire) -> None:
+def test_cut_closes_every_connection_but_accepts_new_ones(proxy: Proxy, wire: RawConnection) -> None:
     with _wire(proxy) as second:
         wire.call("PING")
         second.call("PING")
@@ -134,7 +134,7 @@ def test_a_lost_reply_belongs_to_a_command_that_was_applied(
     assert keywright_server.call("LRANGE", "l", 0, -1) == [b"1", b"2"]
 
 
-def test_a_lost_reply_is_counted_over_connections(proxy: Proxy, wire: Wire) -> None:
+def test_a_lost_reply_is_counted_over_connections(proxy: Proxy, wire: RawConnection) -> None:
     proxy.cut_before_reply(2)
     wire.call("INCR", "n")
     with _wire(proxy) as second, pytest.raises(ConnectionLostError):
@@ -162,7 +162,7 @@ def test_a_truncated_reply_ends_in_its_middle(proxy: Proxy, keywright_server: Re
     assert _exchange(proxy, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n") == whole[: len(whole) // 2]
 
 
-def test_a_delayed_reply_comes_late_but_whole(proxy: Proxy, wire: Wire) -> None:
+def test_a_delayed_reply_comes_late_but_whole(proxy: Proxy, wire: RawConnection) -> None:
     wire.call("PING")
     proxy.delay(0.2)
     before = time.monotonic()
@@ -171,7 +171,7 @@ def test_a_delayed_reply_comes_late_but_whole(proxy: Proxy, wire: Wire) -> None:
 
 
 def test_healing_delivers_what_is_being_delayed(
-    proxy: Proxy, wire: Wire, keywright_server: RedisServer
+    proxy: Proxy, wire: RawConnection, keywright_server: RedisServer
 ) -> None:
     proxy.delay(3600)
     replies: list[object] = []
@@ -184,7 +184,7 @@ def test_healing_delivers_what_is_being_delayed(
     assert replies == [b"OK"]
 
 
-def test_refused_connections_leave_open_ones_alone(proxy: Proxy, wire: Wire) -> None:
+def test_refused_connections_leave_open_ones_alone(proxy: Proxy, wire: RawConnection) -> None:
     wire.call("PING")
     proxy.refuse()
     with pytest.raises(ConnectionLostError, match="refused"):
@@ -201,7 +201,7 @@ def test_healing_accepts_connections_at_the_same_port(proxy: Proxy) -> None:
         assert wire.call("PING") == b"PONG"
 
 
-def test_healing_disarms_a_cut(proxy: Proxy, wire: Wire) -> None:
+def test_healing_disarms_a_cut(proxy: Proxy, wire: RawConnection) -> None:
     proxy.cut_after_commands(0)
     proxy.heal()
     assert wire.call("PING") == b"PONG"

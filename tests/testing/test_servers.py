@@ -7,7 +7,14 @@ import redis
 
 from keywright.errors import ConnectionLostError, ServerRefusedError, UsageError
 from keywright.operations import slot_of
-from keywright.testing import RedisCluster, RedisSentinel, RedisServer, Wire, started_pids, wait_until
+from keywright.testing import (
+    RawConnection,
+    RedisCluster,
+    RedisSentinel,
+    RedisServer,
+    started_pids,
+    wait_until,
+)
 
 pytestmark = pytest.mark.usefixtures("keywright_server")
 
@@ -33,7 +40,7 @@ class TestServer:
             assert server.start().call("GET", "kept") == b"yes"
 
     def test_a_paused_server_answers_when_resumed(self) -> None:
-        with RedisServer() as server, Wire(server.socket, seconds=0.1) as wire:
+        with RedisServer() as server, RawConnection(server.socket, seconds=0.1) as wire:
             server.pause()
             assert not server.answers
             with pytest.raises(ConnectionLostError, match="timed out"):
@@ -46,7 +53,7 @@ class TestServer:
             for url in (server.url, server.tcp_url):
                 with redis.Redis.from_url(url) as client:
                     assert client.ping()
-            with Wire(server.socket) as stranger, pytest.raises(ServerRefusedError, match="NOAUTH"):
+            with RawConnection(server.socket) as stranger, pytest.raises(ServerRefusedError, match="NOAUTH"):
                 stranger.call("GET", "x")
 
     def test_a_replica_follows_its_master(self) -> None:

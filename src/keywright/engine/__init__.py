@@ -1,4 +1,4 @@
-"""How calls reach Redis: the only package that imports redis."""
+"""The engines: connections, batches, retries, cluster. The only package that imports redis."""
 
 from keywright.engine.async_database import AsyncDatabase
 from keywright.engine.capabilities import Server

@@ -1,4 +1,4 @@
-"""Where a database is: URLs of every kind, turned into what redis-py's connections take."""
+"""Addresses of databases: URLs of every kind, parsed into options of redis-py's connections."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ SCHEMES = {"redis": "redis", "rediss": "rediss", "unix": "unix", "valkey": "redi
 
 
 class Sentinels(NamedTuple):
-    """The sentinels that know where a service's primary is."""
+    """The sentinels of a service, which report the address of its primary."""
 
     hosts: tuple[tuple[str, int], ...]
     service: str
 
 
 class Address(NamedTuple):
-    """One parsed URL. `settings` may hold a password: it is never shown."""
+    """A parsed URL. `settings` may hold a password: it is never shown."""
 
     scheme: str
     settings: dict[str, Any]
@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The address without user, password or options."""
+        """Return the address without user, password or options."""
         if self.sentinels:
             hosts = ",".join(f"{host}:{port}" for host, port in self.sentinels.hosts)
             return f"sentinel {hosts}/{self.sentinels.service}"
@@ -41,7 +41,7 @@ class Address(NamedTuple):
         return f"{self.settings.get('host', 'localhost')}:{self.settings.get('port', 6379)}"
 
     def at(self, host: str, port: int) -> Address:
-        """The same settings for another node, which is reached by TCP."""
+        """Return the address of another node, reached by TCP, with the same settings."""
         settings = {name: value for name, value in self.settings.items() if name != "path"}
         scheme = "redis" if self.scheme == "unix" else self.scheme
         return self._replace(scheme=scheme, settings={**settings, "host": host, "port": port}, sentinels=None)
@@ -51,7 +51,7 @@ class Address(NamedTuple):
 
 
 def parse_address(url: str) -> Address:
-    """Read `redis://`, `rediss://`, `unix://`, `valkey://`, and `+sentinel` and `+cluster` forms of them."""
+    """Parse `redis://`, `rediss://`, `unix://`, `valkey://`, and `+sentinel` and `+cluster` forms of them."""
     parts = urlsplit(url)
     base, _, mode = parts.scheme.partition("+")
     if base not in SCHEMES or mode not in ("", "sentinel", "cluster"):

@@ -23,7 +23,7 @@ from redis.asyncio.sentinel import (
 from redis.backoff import NoBackoff
 
 from keywright.engine.address import Address
-from keywright.engine.connections import CLOSED, BrokenLineError, connection_options
+from keywright.engine.connections import CLOSED, BrokenConnectionError, connection_options
 from keywright.engine.settings import Settings
 from keywright.engine.translation import unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
@@ -31,7 +31,7 @@ from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
 
 Answer = tuple[list[Reply], bool]
-Outcome: TypeAlias = Answer | BrokenLineError
+Outcome: TypeAlias = Answer | BrokenConnectionError
 
 
 class _Expected(NamedTuple):
@@ -45,11 +45,11 @@ class _Expected(NamedTuple):
         self.done((self.incoming.replies, self.incoming.had_errors()))
 
     def fail(self, reason: Exception, *, silent: bool) -> None:
-        self.done(BrokenLineError(self.incoming.before_break(), reason, sent=True, silent=silent))
+        self.done(BrokenConnectionError(self.incoming.before_break(), reason, sent=True, silent=silent))
 
 
-class Link(asyncio.Protocol):
-    """The replies of one connection, matched to the batches that were written to it."""
+class AsyncBatchConnection(asyncio.Protocol):
+    """An open connection: it writes the batches of many tasks and matches the replies to them."""
 
     def __init__(self, transport: asyncio.Transport, former: asyncio.BaseProtocol) -> None:
         self.loop = asyncio.get_running_loop()
@@ -58,23 +58,23 @@ class Link(asyncio.Protocol):
         self.parser = Parser()
         self.waiting: deque[_Expected] = deque()
         self.open = True
-        self._alarm: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
 
     def post(self, buffer: bytes, count: int, seconds: float, done: Callable[[Outcome], None]) -> None:
-        """Write a batch; `done` gets its raw replies and whether errors are among them, or how it broke."""
+        """Write a batch. Call `done` with its raw replies and whether errors are among them, or an error."""
         if not self.open:
-            done(BrokenLineError([], OSError("it closed"), sent=False, silent=False))
+            done(BrokenConnectionError([], OSError("it closed"), sent=False, silent=False))
             return
         incoming = Incoming(self.parser, count, first=not self.waiting)
         deadline = self.loop.time() + seconds
         self.waiting.append(_Expected(incoming, deadline, done))
-        # One timer a link, set again when it rings too early: one a batch would cost more than its GET.
-        if self._alarm is None or self._alarm.when() > deadline:
-            self._set_alarm(deadline)
+        # One timer per connection, set again if it fires early: one per batch would cost more than its GET.
+        if self._timer is None or self._timer.when() > deadline:
+            self._set_timer(deadline)
         self.transport.write(buffer)
 
     def send(self, buffer: bytes, count: int, seconds: float) -> asyncio.Future[Outcome]:
-        """Write a batch; the future gets what `post` gives to `done`."""
+        """Write a batch. Return a future of its outcome."""
         future: asyncio.Future[Outcome] = self.loop.create_future()
 
         def done(outcome: Outcome) -> None:
@@ -87,7 +87,7 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         waiting = self.waiting
         if not waiting:
-            self.close()  # nobody asked: it would be taken for the answer to the next question
+            self.close()  # unsolicited: it would be matched to the next batch
             return
         waiting[0].incoming.feed(data)
         while waiting:
@@ -100,7 +100,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
-        self._silence()
+        self._cancel_timer()
         self._give_up(exc or OSError("the server closed the connection"), silent=False)
         self.former.connection_lost(exc)
 
@@ -115,27 +115,27 @@ class Link(asyncio.Protocol):
 
     def close(self) -> None:
         self.open = False
-        self._silence()
+        self._cancel_timer()
         self._give_up(OSError("it was closed"), silent=False)
         self.transport.abort()
 
-    def _set_alarm(self, deadline: float) -> None:
-        self._silence()
-        self._alarm = self.loop.call_at(deadline, self._ring)
+    def _set_timer(self, deadline: float) -> None:
+        self._cancel_timer()
+        self._timer = self.loop.call_at(deadline, self._check_deadline)
 
-    def _silence(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
-    def _ring(self) -> None:
-        """Replies come in order, so one that is late holds up all behind it: give the connection up."""
-        self._alarm = None
+    def _check_deadline(self) -> None:
+        """Close the connection if a deadline passed: replies come in order, so all others would wait too."""
+        self._timer = None
         if not self.waiting:
             return
         first = self.waiting[0]
         if first.deadline > self.loop.time():
-            self._set_alarm(first.deadline)
+            self._set_timer(first.deadline)
             return
         self.open = False
         self.waiting.popleft().fail(TimeoutError("no answer in time"), silent=True)
@@ -147,50 +147,50 @@ class Link(asyncio.Protocol):
             self.waiting.popleft().fail(reason, silent=silent)
 
 
-class _Linking:
-    """What a connection of redis-py needs to become a link."""
+class _Opener:
+    """The method that turns a redis-py connection into one for batches."""
 
     _writer: Any
 
-    async def link(self) -> Link:
+    async def open_batch_connection(self) -> AsyncBatchConnection:
         await self.connect()  # type: ignore[attr-defined]  # of the redis-py connection this is mixed into
         transport = self._writer.transport
-        link = Link(transport, transport.get_protocol())
-        transport.set_protocol(link)
-        return link
+        connection = AsyncBatchConnection(transport, transport.get_protocol())
+        transport.set_protocol(connection)
+        return connection
 
 
-class LinkingConnection(_Linking, Connection):
-    """A TCP connection that becomes a link."""
+class TcpOpener(_Opener, Connection):
+    """A TCP connection of redis-py that is opened for batches."""
 
 
-class SecureLinkingConnection(_Linking, SSLConnection):
-    """A TLS connection that becomes a link."""
+class TlsOpener(_Opener, SSLConnection):
+    """A TLS connection of redis-py that is opened for batches."""
 
 
-class SocketLinkingConnection(_Linking, UnixDomainSocketConnection):
-    """A unix socket connection that becomes a link."""
+class SocketOpener(_Opener, UnixDomainSocketConnection):
+    """A unix socket connection of redis-py that is opened for batches."""
 
 
-class SentinelLinkingConnection(_Linking, SentinelManagedConnection):
-    """A connection to whatever the sentinels call the primary."""
+class SentinelOpener(_Opener, SentinelManagedConnection):
+    """A TCP connection to the primary that the sentinels report."""
 
 
-class SecureSentinelLinkingConnection(_Linking, SentinelManagedSSLConnection):
-    """The same over TLS."""
+class SecureSentinelOpener(_Opener, SentinelManagedSSLConnection):
+    """A TLS connection to the primary that the sentinels report."""
 
 
 KINDS: dict[str, type[Any]] = {
-    "redis": LinkingConnection,
-    "rediss": SecureLinkingConnection,
-    "unix": SocketLinkingConnection,
+    "redis": TcpOpener,
+    "rediss": TlsOpener,
+    "unix": SocketOpener,
 }
 
 
-class Links:
-    """The links to one node: a shared one for ordinary batches, more for commands that wait.
+class AsyncConnectionPool:
+    """The connections to one node: a shared one for ordinary batches, a bounded pool for blocking commands.
 
-    `readonly` is for a replica of a cluster, which redirects readers to its primary unless greeted so.
+    `readonly` is for a replica of a cluster: it redirects reads to its primary until READONLY is sent.
     """
 
     def __init__(self, address: Address, settings: Settings, *, readonly: bool = False) -> None:
@@ -198,26 +198,26 @@ class Links:
         self.settings = settings
         self._readonly = readonly
         self._make, self._sentinels = _maker(address, settings)
-        self._shared: Link | None = None
-        self._opening: asyncio.Task[Link] | None = None
-        self._idle: list[Link] = []
-        self._connections: dict[Link, Any] = {}
+        self._shared: AsyncBatchConnection | None = None
+        self._opening: asyncio.Task[AsyncBatchConnection] | None = None
+        self._idle: list[AsyncBatchConnection] = []
+        self._openers: dict[AsyncBatchConnection, Any] = {}
         self._room = asyncio.Semaphore(settings.most_connections)
         self._closed = False
 
     @property
-    def ready(self) -> Link | None:
-        """The shared link if it is open right now."""
+    def ready(self) -> AsyncBatchConnection | None:
+        """Return the shared connection if it is open now."""
         shared = self._shared
         return shared if shared is not None and shared.open else None
 
-    async def shared(self) -> Link:
-        """The link of all ordinary batches. Those who need it while it is being opened share the outcome."""
+    async def shared(self) -> AsyncBatchConnection:
+        """Return the shared connection of ordinary batches. Concurrent callers share one attempt to open."""
         if self.ready is not None:
             return self.ready
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._reopened())
-            # Nobody may be left to ask how it went.
+            # Every caller may have been cancelled: retrieve the exception.
             self._opening.add_done_callback(lambda done: done.cancelled() or done.exception())
         opening = self._opening
         await asyncio.wait([opening])
@@ -225,89 +225,89 @@ class Links:
             raise ConnectionLostError(self.address.shown, CLOSED)
         return opening.result()
 
-    async def borrow(self) -> Link:
-        """A link of one's own, for a command that makes the server wait; their number is bounded."""
+    async def borrow(self) -> AsyncBatchConnection:
+        """Return a connection of the pool, for a blocking command. Wait while all of them are in use."""
         await self._room.acquire()
         try:
             while self._idle:
-                link = self._idle.pop()
-                if link.open:
-                    return link
-                await self._forget(link)
+                connection = self._idle.pop()
+                if connection.open:
+                    return connection
+                await self._forget(connection)
             return await self._opened()
         except BaseException:
             self._room.release()
             raise
 
-    async def give_back(self, link: Link) -> None:
+    async def give_back(self, connection: AsyncBatchConnection) -> None:
         self._room.release()
-        if link.open and not link.waiting:
-            self._idle.append(link)
+        if connection.open and not connection.waiting:
+            self._idle.append(connection)
         else:
-            await self._forget(link)
+            await self._forget(connection)
 
     async def close(self) -> None:
         self._closed = True
         if self._opening is not None:
             self._opening.cancel()
             await asyncio.wait([self._opening])
-        for link in list(self._connections):
-            await self._forget(link)
+        for connection in list(self._openers):
+            await self._forget(connection)
         self._idle.clear()
         self._shared = None
         for client in self._sentinels:
             await client.aclose()
 
-    async def _reopened(self) -> Link:
+    async def _reopened(self) -> AsyncBatchConnection:
         if self._shared is not None:
             await self._forget(self._shared)
         self._shared = await self._opened()
         return self._shared
 
-    async def _opened(self) -> Link:
-        connection = self._make()
+    async def _opened(self) -> AsyncBatchConnection:
+        opener = self._make()
         cancelled_before = _cancellations()
         try:
-            link = cast("Link", await connection.link())
+            connection = cast("AsyncBatchConnection", await opener.open_batch_connection())
         except (exceptions.RedisError, OSError) as error:
             raise unreachable(error, self.address.shown) from error
-        self._connections[link] = connection
+        self._openers[connection] = opener
         if _cancellations() > cancelled_before:
             # redis-py waits with asyncio.wait_for, which may lose a cancellation in Python 3.11.
-            await self._forget(link)
+            await self._forget(connection)
             raise asyncio.CancelledError
         if self._closed:
-            await self._forget(link)
+            await self._forget(connection)
             raise ConnectionLostError(self.address.shown, CLOSED)
         if self._readonly:
-            await self._greet(link)
-        return link
+            await self._greet(connection)
+        return connection
 
-    async def _greet(self, link: Link) -> None:
+    async def _greet(self, connection: AsyncBatchConnection) -> None:
         try:
-            outcome = await link.send(READONLY, 1, self.settings.timeout_seconds)
+            outcome = await connection.send(READONLY, 1, self.settings.timeout_seconds)
         except BaseException:
-            await self._forget(link)
+            await self._forget(connection)
             raise
-        if isinstance(outcome, BrokenLineError):
-            await self._forget(link)
+        if isinstance(outcome, BrokenConnectionError):
+            await self._forget(connection)
             raise ConnectionLostError(self.address.shown, str(outcome))
 
-    async def _forget(self, link: Link) -> None:
-        connection = self._connections.pop(link, None)
-        link.close()
-        if connection is not None:
-            await connection.disconnect(nowait=True)
+    async def _forget(self, connection: AsyncBatchConnection) -> None:
+        opener = self._openers.pop(connection, None)
+        connection.close()
+        if opener is not None:
+            await opener.disconnect(nowait=True)
 
 
 def _cancellations() -> int:
-    """How often the present task was told to end."""
+    """Return how many cancellations of the current task are pending."""
     task = asyncio.current_task()
     return 0 if task is None else task.cancelling()
 
 
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
-    """What makes a connection, and the clients it asks where to."""
+    """Return an opener factory, and the sentinel clients that it uses."""
     options = connection_options(address, settings)
     if address.sentinels is None:
         kind = KINDS[address.scheme]
@@ -320,9 +320,9 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         address.sentinels.service,
         sentinel,
-        connection_class=SecureSentinelLinkingConnection if secure else SentinelLinkingConnection,
+        connection_class=SecureSentinelOpener if secure else SentinelOpener,
         retry=ConnectRetry(NoBackoff(), 0),
         **options,
     )
-    # Not pool.make_connection: it counts what it made, never what was closed, and ends at 100.
+    # Not pool.make_connection: it counts opened connections, never closed ones, and stops at 100.
     return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels

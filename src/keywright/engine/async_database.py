@@ -1,4 +1,4 @@
-"""The asyncio engine: `await db.run(call)` is the only door to Redis.
+"""The asyncio engine: every command is sent by `await db.run(call)`.
 
 Calls issued in the same turn of the event loop share one batch: they are queued, and a callback at
 the end of the turn packs the queue into one write.
@@ -15,9 +15,9 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
 
 from keywright.engine.address import Address
-from keywright.engine.async_connections import Link, Links, Outcome
+from keywright.engine.async_connections import AsyncBatchConnection, AsyncConnectionPool, Outcome
 from keywright.engine.capabilities import Server, probe_call, read_probe
-from keywright.engine.connections import CLOSED, BrokenLineError
+from keywright.engine.connections import CLOSED, BrokenConnectionError
 from keywright.engine.database import CLUSTER_SLOTS, REPLICATION
 from keywright.engine.deadlines import check_durability, deadline_of, makes_wait, without_pauses
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
@@ -32,7 +32,7 @@ from keywright.engine.nodes import (
 )
 from keywright.engine.pubsub import Subscription
 from keywright.engine.retry import NEVER, Retry
-from keywright.engine.scan import KeyPage, NamePage, Page
+from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, described
@@ -64,8 +64,8 @@ class AsyncDatabase:
         self.settings = settings
         self._observers = tuple(observers)
         self._loop = asyncio.get_running_loop()
-        self._home = Links(address, settings)
-        self._nodes: dict[Node, Links] = {}
+        self._home = AsyncConnectionPool(address, settings)
+        self._nodes: dict[Node, AsyncConnectionPool] = {}
         self._topology: Topology | None = None
         self._server: Server | None = None
         self._queue: deque[Item] = deque()
@@ -78,9 +78,10 @@ class AsyncDatabase:
         self._closing: asyncio.Future[None] = self._loop.create_future()
 
     async def run(self, call: Call[T], *, at: At | None = None) -> T:
-        """Send a call and return its value; raises what went wrong, translated.
+        """Run a call and return its value. Raise a KeywrightError if it fails.
 
-        Cancelling it stops the waiting; what was sent may still be applied. `at` is as in `Database.run`.
+        Cancelling it stops the waiting; commands already sent may still be applied. `at` is as in
+        `Database.run`.
         """
         context = self.context
         exchange: Callable[[list[Wire]], Awaitable[list[Reply]]] = self._exchange
@@ -100,19 +101,19 @@ class AsyncDatabase:
             return value
 
     def scan(self, kind: type[K], **variables: object) -> AsyncIterator[K]:
-        """Every stored key of one class, page by page, optionally with some variables fixed."""
+        """Yield every stored key of one class, page by page, optionally with some variables fixed."""
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
     def names(self, space: Keyspace) -> AsyncIterator[bytes]:
-        """Every stored name that begins as those of a keyspace do here, declared or not, page by page."""
+        """Yield every stored name with the prefix of a keyspace, declared or not, page by page."""
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))
 
     def subscribe(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> Subscription:
-        """What is published on these channels: `async with db.subscribe(b"news") as messages:`."""
+        """Subscribe to channels: `async with db.subscribe(b"news") as messages:`."""
         return Subscription(self._listening_places, self.settings, channels, patterns)
 
     async def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
-        """A reader for each primary, for `run(call, at=…)`; see `Database.nodes`."""
+        """Return a reader for each primary, for `run(call, at=…)`; see `Database.nodes`."""
         readers = [NodeReader(primary, self.address.shown) for primary in await self._primaries()]
         if prefer_replica:
             for reader in readers:
@@ -120,7 +121,7 @@ class AsyncDatabase:
         return readers
 
     async def server(self) -> Server:
-        """What the server is and can do; asked once."""
+        """Return the product, version and features of the server; it is asked once."""
         if self._server is None:
             self._server = read_probe(await self.run(probe_call().attempt()))
         return self._server
@@ -128,13 +129,13 @@ class AsyncDatabase:
     async def close(self) -> None:
         """Close every connection, and the embedded server if one was started.
 
-        Calls that are under way fail: with OutcomeUnknownError where a command may have been applied.
+        Calls in flight fail, with OutcomeUnknownError if a command may have been applied.
         """
         self._closed = True
         if not self._closing.done():
             self._closing.set_result(None)
-        for links in (self._home, *self._nodes.values()):
-            await links.close()
+        for pool in (self._home, *self._nodes.values()):
+            await pool.close()
         _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
         self._queue.clear()
         await asyncio.sleep(0)  # those who wait for a connection learn that it is gone
@@ -157,7 +158,7 @@ class AsyncDatabase:
     def __repr__(self) -> str:
         return f"<AsyncDatabase {self.address.shown}>"
 
-    async def _pages(self, make: Callable[[int], Page[T]]) -> AsyncIterator[T]:
+    async def _pages(self, make: Callable[[int], ScanPage[T]]) -> AsyncIterator[T]:
         for node in await self._primaries():
             cursor = 0
             while True:
@@ -175,7 +176,7 @@ class AsyncDatabase:
         return merge(await self._enqueue(sent) if sent else [])
 
     async def _exchange_at(self, readers: Sequence[NodeReader], wires: list[Wire]) -> list[Reply]:
-        """`_exchange` at chosen nodes: in nobody's batch, and on a connection of its own.
+        """Send wires to chosen nodes, in a batch and on a connection of their own.
 
         Replies that come alone on a connection are parsed in one go.
         """
@@ -214,17 +215,17 @@ class AsyncDatabase:
         return future
 
     def _flush(self) -> None:
-        """Send what is queued, as far as the bounds on what is in flight allow."""
+        """Send the queued calls, as far as the bounds on calls in flight allow."""
         self._flush_due = False
         while self._queue and self._has_room():
             items, wires = self._next_batch()
             if not wires:
                 return  # all of them were cancelled
-            link = self._home.ready
-            if link is None or self.context.sharded or self.settings.durability:
+            connection = self._home.ready
+            if connection is None or self.context.sharded or self.settings.durability:
                 self._spawn(items, wires, self._from_the_start(wires))
             else:
-                self._send_now(link, items, wires)
+                self._send_now(connection, items, wires)
 
     def _has_room(self) -> bool:
         return (
@@ -243,8 +244,8 @@ class AsyncDatabase:
             wires += item[0]
         return items, wires
 
-    def _send_now(self, link: Link, items: Items, wires: list[Wire]) -> None:
-        """The common case: the link is open, so write at once and answer from its callback."""
+    def _send_now(self, connection: AsyncBatchConnection, items: Items, wires: list[Wire]) -> None:
+        """Write at once, since the connection is open, and answer from its callback: the common case."""
         try:
             packed = Packed(wires)
             buffer = packed.buffer
@@ -261,7 +262,7 @@ class AsyncDatabase:
         def answered(outcome: Outcome) -> None:
             self._bytes_in_flight -= size
             self._calls_in_flight -= count
-            if packed.plain and not isinstance(outcome, BrokenLineError) and not outcome[1]:
+            if packed.plain and not isinstance(outcome, BrokenConnectionError) and not outcome[1]:
                 replies = Sound(outcome[0])
                 _hand_out(items, replies)
                 if self._observers:
@@ -271,7 +272,7 @@ class AsyncDatabase:
             if self._queue and not self._flush_due:
                 self._flush()
 
-        link.post(buffer, packed.count, self.settings.timeout_seconds, answered)
+        connection.post(buffer, packed.count, self.settings.timeout_seconds, answered)
 
     async def _from_the_start(self, wires: list[Wire], *, alone: bool = False) -> Delivery:
         await self._routes()
@@ -280,7 +281,7 @@ class AsyncDatabase:
         return delivery
 
     async def _from_here(self, wires: list[Wire], packed: Packed, outcome: Outcome) -> Delivery:
-        """Go on with a batch that had errors, a transaction, or a connection that broke."""
+        """Continue a batch that had errors, a transaction, or a connection that broke."""
         delivery = self._delivery(wires)
         self._take(Shipment(None, False, range(len(wires)), wires), packed, outcome, delivery)
         await self._finish(delivery)
@@ -304,7 +305,7 @@ class AsyncDatabase:
             await asyncio.gather(*shipments)  # the nodes work at the same time
 
     async def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
-        """The reply of one node to a command that has no key."""
+        """Return the reply of one node to a command that has no key."""
         start = time.perf_counter()
         reader = NodeReader(node, self.address.shown)
         delivery = Delivery([wire], retry, reader.label, None, [reader])
@@ -317,8 +318,8 @@ class AsyncDatabase:
         try:
             if self._closed:
                 raise ConnectionLostError(self.address.shown, CLOSED)
-            links = self._links_of(shipment.node)
-            link = await (links.borrow() if alone else links.shared())
+            pool = self._pool_of(shipment.node)
+            connection = await (pool.borrow() if alone else pool.shared())
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return
@@ -327,23 +328,23 @@ class AsyncDatabase:
         try:
             packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
             buffer = packed.buffer
-        except Exception as error:  # noqa: BLE001  # raised in whoever made the call
+        except Exception as error:  # noqa: BLE001  # raised to the caller of `run`
             delivery.unsendable(shipment, error)
             if alone:
-                await links.give_back(link)
+                await pool.give_back(connection)
             return
         self._bytes_in_flight += len(buffer)
         try:
-            outcome = await link.send(buffer, packed.count, deadline_of(packed, self.settings))
+            outcome = await connection.send(buffer, packed.count, deadline_of(packed, self.settings))
         finally:
             self._bytes_in_flight -= len(buffer)
             if alone:
-                await links.give_back(link)
+                await pool.give_back(connection)
         self._take(shipment, packed, outcome, delivery)
 
     def _take(self, shipment: Shipment, packed: Packed, outcome: Outcome, delivery: Delivery) -> None:
-        broken = outcome if isinstance(outcome, BrokenLineError) else None
-        raw = outcome.raw if isinstance(outcome, BrokenLineError) else outcome[0]
+        broken = outcome if isinstance(outcome, BrokenConnectionError) else None
+        raw = outcome.raw if isinstance(outcome, BrokenConnectionError) else outcome[0]
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             confirmed = raw[-1] if broken is None else None
@@ -359,37 +360,37 @@ class AsyncDatabase:
         else:
             delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 
-    def _links_of(self, node: Node | None) -> Links:
+    def _pool_of(self, node: Node | None) -> AsyncConnectionPool:
         if node is None:
             return self._home
-        links = self._nodes.get(node)
-        if links is None:
+        pool = self._nodes.get(node)
+        if pool is None:
             there = self.address.at(node.host, node.port)
             if node.replica:
-                links = Links(there, impatient(self.settings), readonly=self.context.sharded)
+                pool = AsyncConnectionPool(there, impatient(self.settings), readonly=self.context.sharded)
             else:
-                links = Links(there, self.settings)
-            self._nodes[node] = links
-        return links
+                pool = AsyncConnectionPool(there, self.settings)
+            self._nodes[node] = pool
+        return pool
 
     async def _primaries(self) -> Iterable[Node | None]:
         await self._routes()
         return [None] if self._topology is None else self._topology.primaries
 
     async def _replica_of(self, primary: Node | None) -> Node | None:
-        """A replica of a primary that can be reached and is up to date."""
+        """Return a replica of a primary that can be reached and is up to date, or None."""
         listed = await self._deliver_to(None, REPLICATION, NEVER) if self._topology is None else None
         for replica in replica_candidates(primary, self._topology, listed):
             if is_up_to_date(await self._deliver_to(replica, REPLICATION, NEVER)):
                 return replica
         return None
 
-    async def _listening_places(self) -> list[Links]:
-        """Where a subscription may connect; nowhere once this is closed."""
+    async def _listening_places(self) -> list[AsyncConnectionPool]:
+        """Return the pools that a subscription may use; none once the database is closed."""
         if self._closed:
             return []
         nodes = await self._primaries()
-        return [self._links_of(node) for node in nodes]
+        return [self._pool_of(node) for node in nodes]
 
     async def _routes(self) -> None:
         if self.context.sharded and self._topology is None:
@@ -417,7 +418,7 @@ class AsyncDatabase:
     def _spawn(
         self, items: Items, wires: list[Wire], work: Coroutine[Any, Any, Delivery]
     ) -> asyncio.Task[Delivery]:
-        """Answer a batch from its delivery. Whatever happens, nobody is left waiting."""
+        """Answer a batch from its delivery. Every waiting call gets a reply or an error, whatever happens."""
         start = time.perf_counter()
         self._calls_in_flight += len(wires)
         task = self._loop.create_task(work)

@@ -1,4 +1,4 @@
-"""What a server is and what it can do, found by asking it for commands rather than by its version."""
+"""Capabilities of a server, found by asking it for commands rather than by its version."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Server(NamedTuple):
         return feature in self.features
 
     def require(self, feature: str) -> None:
-        """CapabilityError when the feature is missing."""
+        """Raise CapabilityError if the feature is missing."""
         if feature not in self.features:
             raise CapabilityError(feature, f"{self.product} {self.version}", FEATURES[feature][1])
 
 
 def probe_call() -> Call[list[Any]]:
-    """Ask for INFO and for the existence of each feature's command, in one round trip."""
+    """Return a call that asks for INFO and for each feature's command, in one batch."""
     commands = [verb for verb, _ in FEATURES.values()]
     return gather_list(
         [

@@ -1,6 +1,7 @@
 """Blocking connections: redis-py opens and authenticates them, a batch is one write and one read loop.
 
-A line is redis-py's connection with two methods more. `Lines` keeps idle ones of one node.
+A batch connection is a redis-py connection with methods for whole batches; `ConnectionPool` keeps those of
+one node.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ READ_SIZE = 256 * 1024
 CLOSED = "the database was closed"
 
 
-class BrokenLineError(Exception):
-    """A line that broke or fell silent in mid-batch, with the raw replies that came before."""
+class BrokenConnectionError(Exception):
+    """A connection broke, or missed its deadline, in mid-batch. It has the raw replies received before."""
 
     def __init__(self, raw: list[Reply], reason: Exception, *, sent: bool, silent: bool) -> None:
         super().__init__(str(reason))
@@ -47,7 +48,7 @@ class BrokenLineError(Exception):
 
 
 class _Batching:
-    """What a line adds to a redis-py connection."""
+    """The methods that a batch connection adds to one of redis-py."""
 
     _sock: Any
     _parsing: Parser
@@ -59,10 +60,12 @@ class _Batching:
             for chunk in chunks:
                 self._sock.sendall(chunk)
         except OSError as error:
-            raise BrokenLineError([], error, sent=True, silent=isinstance(error, TimeoutError)) from error
+            raise BrokenConnectionError(
+                [], error, sent=True, silent=isinstance(error, TimeoutError)
+            ) from error
 
     def collect(self, count: int, seconds: float) -> tuple[list[Reply], bool]:
-        """Read as many raw replies, and say whether errors are among them."""
+        """Read this many raw replies. Return them, and whether errors are among them."""
         sock = self._sock
         incoming = Incoming(self._parser_of(sock), count)
         try:
@@ -75,11 +78,11 @@ class _Batching:
                 incoming.feed(received)
         except (OSError, HiredisError) as error:
             silent = isinstance(error, TimeoutError)
-            raise BrokenLineError(incoming.before_break(), error, sent=True, silent=silent) from error
+            raise BrokenConnectionError(incoming.before_break(), error, sent=True, silent=silent) from error
         return incoming.replies, incoming.had_errors()
 
     def usable(self) -> bool:
-        """Whether an idle line is still open and has nothing unread."""
+        """Return whether an idle connection is still open and has no unread bytes."""
         return self._sock is not None and not self._poller().poll(0)
 
     def _parser_of(self, sock: Any) -> Parser:
@@ -96,33 +99,37 @@ class _Batching:
         return poller[1]
 
 
-class Line(_Batching, Connection):
-    """A TCP connection that speaks in batches."""
+class BatchConnection(_Batching, Connection):
+    """A TCP connection for batches."""
 
 
-class SecureLine(_Batching, SSLConnection):
-    """A TLS connection that speaks in batches."""
+class SecureBatchConnection(_Batching, SSLConnection):
+    """A TLS connection for batches."""
 
 
-class SocketLine(_Batching, UnixDomainSocketConnection):
-    """A unix socket connection that speaks in batches."""
+class SocketBatchConnection(_Batching, UnixDomainSocketConnection):
+    """A unix socket connection for batches."""
 
 
-class SentinelLine(_Batching, SentinelManagedConnection):
-    """A connection to whatever the sentinels call the primary."""
+class SentinelBatchConnection(_Batching, SentinelManagedConnection):
+    """A TCP connection to the primary that the sentinels report."""
 
 
-class SecureSentinelLine(_Batching, SentinelManagedSSLConnection):
-    """The same over TLS."""
+class SecureSentinelBatchConnection(_Batching, SentinelManagedSSLConnection):
+    """A TLS connection to the primary that the sentinels report."""
 
 
-LINES: dict[str, type[Any]] = {"redis": Line, "rediss": SecureLine, "unix": SocketLine}
+KINDS: dict[str, type[Any]] = {
+    "redis": BatchConnection,
+    "rediss": SecureBatchConnection,
+    "unix": SocketBatchConnection,
+}
 
 
-class Lines:
-    """The lines to one node: idle ones are reused, last used first; their number is bounded.
+class ConnectionPool:
+    """A bounded pool of connections to one node. Idle ones are reused, last used first.
 
-    `readonly` is for a replica of a cluster, which redirects readers to its primary unless greeted so.
+    `readonly` is for a replica of a cluster: it redirects reads to its primary until READONLY is sent.
     """
 
     def __init__(self, address: Address, settings: Settings, *, readonly: bool = False) -> None:
@@ -137,35 +144,35 @@ class Lines:
         self._closed = False
 
     def take(self) -> Any:
-        """An open line; EngineError when none can be made."""
+        """Return an open connection. Raise EngineError if none can be made."""
         if os.getpid() != self._pid:
             self._start_over()
         self._room.acquire()
         try:
             while self._idle:
-                line = self._idle.pop()
-                if line.usable():
-                    return line
-                line.disconnect()
+                connection = self._idle.pop()
+                if connection.usable():
+                    return connection
+                connection.disconnect()
             return self._opened()
         except BaseException:
             self._room.release()
             raise
 
-    def give(self, line: Any) -> None:
-        """Put a sound line back."""
-        self._idle.append(line)
+    def give(self, connection: Any) -> None:
+        """Return a usable connection to the pool."""
+        self._idle.append(connection)
         self._room.release()
         if self._closed:
             self.close()
 
-    def drop(self, line: Any) -> None:
-        """Close a line whose state is unknown."""
-        line.disconnect()
+    def drop(self, connection: Any) -> None:
+        """Close a connection whose state is unknown."""
+        connection.disconnect()
         self._room.release()
 
     def close(self) -> None:
-        """Close what is idle now, and the others when they are given back."""
+        """Close the idle connections now, and the others when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop().disconnect()
@@ -173,25 +180,25 @@ class Lines:
             client.close()
 
     def _opened(self) -> Any:
-        line = self._make()
+        connection = self._make()
         try:
-            line.connect()
+            connection.connect()
         except (exceptions.RedisError, OSError) as error:
             raise unreachable(error, self.address.shown) from error
         if self._readonly:
-            self._greet(line)
-        return line
+            self._greet(connection)
+        return connection
 
-    def _greet(self, line: Any) -> None:
+    def _greet(self, connection: Any) -> None:
         try:
-            line.transmit([READONLY])
-            line.collect(1, self.settings.timeout_seconds)
-        except BrokenLineError as broken:
-            line.disconnect()
+            connection.transmit([READONLY])
+            connection.collect(1, self.settings.timeout_seconds)
+        except BrokenConnectionError as broken:
+            connection.disconnect()
             raise ConnectionLostError(self.address.shown, str(broken)) from broken
 
     def _start_over(self) -> None:
-        """A forked child shares its parent's sockets, so it must not use them."""
+        """Forget the connections in a forked child: the sockets are its parent's."""
         with self._forking:
             if os.getpid() == self._pid:
                 return  # another thread was first
@@ -201,10 +208,10 @@ class Lines:
 
 
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
-    """What makes a connection, and the clients it asks where to."""
+    """Return a connection factory, and the sentinel clients that it uses."""
     options = connection_options(address, settings)
     if address.sentinels is None:
-        kind = LINES[address.scheme]
+        kind = KINDS[address.scheme]
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     secure = address.scheme == "rediss"
     known = {k: v for k, v in options.items() if k in ("socket_timeout", "socket_connect_timeout")}
@@ -214,16 +221,16 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         address.sentinels.service,
         sentinel,
-        connection_class=SecureSentinelLine if secure else SentinelLine,
+        connection_class=SecureSentinelBatchConnection if secure else SentinelBatchConnection,
         retry=ConnectRetry(NoBackoff(), 0),
         **options,
     )
-    # Not pool.make_connection: it counts what it made, never what was closed, and ends at 100.
+    # Not pool.make_connection: it counts opened connections, never closed ones, and stops at 100.
     return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels
 
 
 def connection_options(address: Address, settings: Settings) -> dict[str, Any]:
-    """What every connection of a database is made with."""
+    """Return the options of every connection of a database."""
     return {
         "socket_timeout": settings.timeout_seconds,
         "socket_connect_timeout": settings.connect_seconds,

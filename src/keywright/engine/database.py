@@ -1,4 +1,4 @@
-"""The blocking engine: `db.run(call)` is the only door to Redis."""
+"""The blocking engine: every command is sent by `db.run(call)`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar
 
 from keywright.engine.address import Address
 from keywright.engine.capabilities import Server, probe_call, read_probe
-from keywright.engine.connections import CLOSED, BrokenLineError, Lines
+from keywright.engine.connections import CLOSED, BrokenConnectionError, ConnectionPool
 from keywright.engine.deadlines import check_durability, deadline_of, without_pauses
 from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
 from keywright.engine.nodes import (
@@ -23,7 +23,7 @@ from keywright.engine.nodes import (
     require_reads,
 )
 from keywright.engine.retry import NEVER, Retry
-from keywright.engine.scan import KeyPage, NamePage, Page
+from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
 from keywright.engine.topology import Node, Topology, described
@@ -52,18 +52,18 @@ class Database:
         self.context = context
         self.settings = settings
         self._observers = tuple(observers)
-        self._home = Lines(address, settings)
-        self._nodes: dict[Node, Lines] = {}
+        self._home = ConnectionPool(address, settings)
+        self._nodes: dict[Node, ConnectionPool] = {}
         self._topology: Topology | None = None
         self._server: Server | None = None
         self._on_close: list[Any] = []
         self._closed = False
 
     def run(self, call: Call[T], *, at: At | None = None) -> T:
-        """Send a call and return its value; raises what went wrong, translated.
+        """Run a call and return its value. Raise a KeywrightError if it fails.
 
         `at` sends a call that only reads to chosen nodes: to one of `nodes()` whatever its keys are, or,
-        given all of them, to those that have its keys. Raises UsageError if the call writes.
+        given all of them, to those that have its keys. Raise UsageError if the call writes.
         """
         context = self.context
         readers = () if at is None else readers_of(at)
@@ -80,7 +80,7 @@ class Database:
             return value
 
     def scan(self, kind: type[K], **variables: object) -> Iterator[K]:
-        """Every stored key of one class, page by page, optionally with some variables fixed.
+        """Yield every stored key of one class, page by page, optionally with some variables fixed.
 
         Never blocks the server (SCAN). A key that exists all along is seen at least once, unless its slot
         moves to another node meanwhile.
@@ -88,17 +88,17 @@ class Database:
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
     def names(self, space: Keyspace) -> Iterator[bytes]:
-        """Every stored name that begins as those of a keyspace do here, declared or not, page by page.
+        """Yield every stored name with the prefix of a keyspace, declared or not, page by page.
 
-        A keyspace bound without prefix and version has no such beginning: then it is every name.
+        A keyspace bound without prefix and version yields every name.
         """
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))
 
     def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
-        """A reader for each primary, for `run(call, at=…)`: several on a cluster, else one.
+        """Return a reader for each primary, for `run(call, at=…)`: several on a cluster, else one.
 
         With `prefer_replica` a reader is at a replica that follows its primary, where one can be reached.
-        What a replica answers may be a moment old. When it goes away, its reader goes on at the primary.
+        Its replies may be slightly stale. When it goes away, its reader continues at the primary.
         """
         readers = [NodeReader(primary, self.address.shown) for primary in self._primaries()]
         if prefer_replica:
@@ -107,7 +107,7 @@ class Database:
         return readers
 
     def server(self) -> Server:
-        """What the server is and can do; asked once."""
+        """Return the product, version and features of the server; it is asked once."""
         if self._server is None:
             self._server = read_probe(self.run(probe_call().attempt()))
         return self._server
@@ -115,11 +115,11 @@ class Database:
     def close(self) -> None:
         """Close every connection, and the embedded server if one was started.
 
-        Calls of other threads that are under way may end; their connections are closed then.
+        Calls in flight in other threads may end; their connections are closed then.
         """
         self._closed = True
-        for lines in (self._home, *self._nodes.values()):
-            lines.close()
+        for pool in (self._home, *self._nodes.values()):
+            pool.close()
         while self._on_close:
             self._on_close.pop()()
 
@@ -134,7 +134,7 @@ class Database:
     def __repr__(self) -> str:
         return f"<Database {self.address.shown}>"
 
-    def _pages(self, make: Callable[[int], Page[T]]) -> Iterator[T]:
+    def _pages(self, make: Callable[[int], ScanPage[T]]) -> Iterator[T]:
         for node in self._primaries():
             cursor = 0
             while True:
@@ -167,7 +167,7 @@ class Database:
         return self._finished(delivery)
 
     def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
-        """The reply of one node to a command that has no key."""
+        """Return the reply of one node to a command that has no key."""
         reader = NodeReader(node, self.address.shown)
         delivery = Delivery([wire], retry, reader.label, None, [reader])
         return observe(self._observers, delivery.wires, lambda: self._finished(delivery))[0]
@@ -188,7 +188,7 @@ class Database:
 
     def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
         """Write to every node first, then read from each: the nodes work at the same time."""
-        sent: deque[tuple[Shipment, Lines, Any, Packed]] = deque()
+        sent: deque[tuple[Shipment, ConnectionPool, Any, Packed]] = deque()
         try:
             for shipment in shipments:
                 way = self._send(shipment, delivery)
@@ -197,47 +197,47 @@ class Database:
             while sent:
                 self._receive(*sent.popleft(), delivery)
         finally:
-            for _, lines, line, _ in sent:
-                lines.drop(line)
+            for _, pool, connection, _ in sent:
+                pool.drop(connection)
 
-    def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[Lines, Any, Packed] | None:
+    def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[ConnectionPool, Any, Packed] | None:
         durability = self.settings.durability
         extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
         try:
             packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
-        except Exception as error:  # noqa: BLE001  # raised in whoever made the call
+        except Exception as error:  # noqa: BLE001  # raised to the caller of `run`
             delivery.unsendable(shipment, error)
             return None
         try:
             if self._closed:
                 raise ConnectionLostError(self.address.shown, CLOSED)
-            lines = self._lines_of(shipment.node)
-            line = lines.take()
+            pool = self._pool_of(shipment.node)
+            connection = pool.take()
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return None
         try:
-            line.transmit(packed.chunks())
-        except BrokenLineError as broken:
-            self._broken(shipment, lines, line, packed, delivery, broken)
+            connection.transmit(packed.chunks())
+        except BrokenConnectionError as broken:
+            self._broken(shipment, pool, connection, packed, delivery, broken)
             return None
         except BaseException:
-            lines.drop(line)
+            pool.drop(connection)
             raise
-        return lines, line, packed
+        return pool, connection, packed
 
     def _receive(
-        self, shipment: Shipment, lines: Lines, line: Any, packed: Packed, delivery: Delivery
+        self, shipment: Shipment, pool: ConnectionPool, connection: Any, packed: Packed, delivery: Delivery
     ) -> None:
         try:
-            raw, errors = line.collect(packed.count, deadline_of(packed, self.settings))
-        except BrokenLineError as broken:
-            self._broken(shipment, lines, line, packed, delivery, broken)
+            raw, errors = connection.collect(packed.count, deadline_of(packed, self.settings))
+        except BrokenConnectionError as broken:
+            self._broken(shipment, pool, connection, packed, delivery, broken)
             return
         except BaseException:
-            lines.drop(line)
+            pool.drop(connection)
             raise
-        lines.give(line)
+        pool.give(connection)
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
@@ -249,13 +249,13 @@ class Database:
     def _broken(
         self,
         shipment: Shipment,
-        lines: Lines,
-        line: Any,
+        pool: ConnectionPool,
+        connection: Any,
         packed: Packed,
         delivery: Delivery,
-        broken: BrokenLineError,
+        broken: BrokenConnectionError,
     ) -> None:
-        lines.drop(line)
+        pool.drop(connection)
         replies = packed.replies(broken.raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, None, shipment.wires, self.settings.durability)
@@ -265,25 +265,25 @@ class Database:
         else:
             delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 
-    def _lines_of(self, node: Node | None) -> Lines:
+    def _pool_of(self, node: Node | None) -> ConnectionPool:
         if node is None:
             return self._home
-        lines = self._nodes.get(node)
-        if lines is None:
+        pool = self._nodes.get(node)
+        if pool is None:
             there = self.address.at(node.host, node.port)
             if node.replica:
-                lines = Lines(there, impatient(self.settings), readonly=self.context.sharded)
+                pool = ConnectionPool(there, impatient(self.settings), readonly=self.context.sharded)
             else:
-                lines = Lines(there, self.settings)
-            self._nodes[node] = lines
-        return lines
+                pool = ConnectionPool(there, self.settings)
+            self._nodes[node] = pool
+        return pool
 
     def _primaries(self) -> Iterable[Node | None]:
         topology = self._routes()
         return [None] if topology is None else topology.primaries
 
     def _replica_of(self, primary: Node | None) -> Node | None:
-        """A replica of a primary that can be reached and is up to date."""
+        """Return a replica of a primary that can be reached and is up to date, or None."""
         listed = self._deliver_to(None, REPLICATION, NEVER) if self._topology is None else None
         for replica in replica_candidates(primary, self._topology, listed):
             if is_up_to_date(self._deliver_to(replica, REPLICATION, NEVER)):
@@ -296,7 +296,7 @@ class Database:
         return self._topology
 
     def _refresh(self, delivery: Delivery) -> None:
-        """Ask any node that answers where the slots are now; keep what is known when none does."""
+        """Refresh the topology from any node that answers. Keep the known one if none does."""
         delivery.stale_topology = False
         assert self._topology is not None
         try:

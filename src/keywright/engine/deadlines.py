@@ -11,7 +11,7 @@ from keywright.keyspace.wires import Effect, Reply, Resting, Waiting, Wire
 
 
 def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list[Reply]], list[Reply]]]:
-    """The wires to send, the longest pause among them, and how to put the pauses' replies back."""
+    """Return the wires to send, the longest pause, and a function that adds the replies of the pauses."""
     if Resting not in set(map(type, wires)):
         return wires, 0.0, _unchanged
     sent = [wire for wire in wires if not isinstance(wire, Resting)]
@@ -25,12 +25,12 @@ def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list
 
 
 def makes_wait(wires: Sequence[Wire]) -> bool:
-    """Whether the server may wait before it answers."""
+    """Return whether a blocking command is among the wires."""
     return Waiting in set(map(type, wires))
 
 
 def deadline_of(packed: Packed, settings: Settings) -> float:
-    """Seconds until an answer is overdue, counting what the server was asked to wait."""
+    """Return the timeout of a batch in seconds, including the waits of its blocking commands."""
     seconds = settings.timeout_seconds
     if packed.waits:
         seconds += sum(wire.operation.blocking for wire in packed.wires)
@@ -40,7 +40,7 @@ def deadline_of(packed: Packed, settings: Settings) -> float:
 def check_durability(
     replies: list[Reply], confirmed: Reply, wires: Sequence[Wire], durability: Durability
 ) -> list[Reply]:
-    """The replies, with those of writes replaced by an error when too few replicas confirmed in time.
+    """Return the replies, those of writes replaced by an error if too few replicas confirmed in time.
 
     Where the connection broke, `confirmed` is None and replies may be fewer than wires.
     """

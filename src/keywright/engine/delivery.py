@@ -1,7 +1,7 @@
-"""What of a batch is still unanswered, and what to do about each trouble. No I/O.
+"""The state of a batch: unanswered commands, retries and redirections. No I/O.
 
-The engines, blocking and asyncio, ask a delivery for the next shipments, send them, and tell it
-what came back: replies, a lost connection, a deadline. It decides what is sent again and where.
+The engines, blocking and asyncio, ask a delivery for the next shipments, send them, and report the outcome:
+replies, a lost connection, a deadline. The delivery decides which commands are retried and where.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from keywright.errors import (
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Effect, Reply, Sound, Transacted, Wire
 
-# Bounds on what one shipment holds, so that neither side buffers without end.
+# Bounds on one shipment, so that neither side buffers without limit.
 MOST_WIRES = 10_000
 MOST_BYTES = 8 * 1024 * 1024
 # How often a replica is tried before its primary is asked instead.
@@ -44,10 +44,10 @@ class Shipment(NamedTuple):
 
 
 class Delivery:
-    """One batch on its way. `replies` is complete once `pending` is empty.
+    """A batch in flight. `replies` is complete once `pending` is empty.
 
     With one reader everything goes to its node, with several to those of the keys' slots, and only a
-    redirection leads elsewhere. Without readers and without a topology there is but one node.
+    redirection leads elsewhere. Without readers and without a topology there is only one node.
     """
 
     def __init__(
@@ -77,14 +77,14 @@ class Delivery:
 
     @property
     def pending(self) -> dict[int, None]:
-        """The indexes that have no reply yet. Most batches go through at once and never ask."""
+        """Return the indexes without a reply. Made on demand: most batches are answered at once."""
         if self._pending is None:
             self.replies = [None] * len(self.wires)
             self._pending = dict.fromkeys(range(len(self.wires)))
         return self._pending
 
     def is_all(self, shipment: Shipment) -> bool:
-        """Whether a shipment is the whole batch, none of which was answered before."""
+        """Return whether a shipment is the whole batch, none of which was answered before."""
         return len(shipment.indexes) == len(self.wires)
 
     def complete(self, replies: list[Reply]) -> None:
@@ -93,7 +93,7 @@ class Delivery:
         self._pending = {}
 
     def shipments(self) -> list[Shipment]:
-        """The next writes, at most one a node; what does not fit waits for the next round."""
+        """Return the next shipments, at most one per node. Wires that do not fit wait for the next round."""
         if self.topology is None:
             node = self.readers[0].node if self.readers else None
             return [self._shipment(node, False, list(islice(self.pending, MOST_WIRES)))]
@@ -104,7 +104,7 @@ class Delivery:
         for (node, asking), indexes in groups.items():
             if node not in chosen:
                 chosen[node] = self._shipment(node, asking, indexes)
-        # One order for everybody: threads that each hold a connection the other needs would wait forever.
+        # One order for all threads prevents a deadlock: each could hold a connection that the other needs.
         return [chosen[node] for node in sorted(chosen)]
 
     def _target(self, index: int, topology: Topology) -> tuple[Node, bool]:
@@ -115,7 +115,7 @@ class Delivery:
         name = self.wires[index].name
         node = topology.owner(slot_of(name)) if name else None
         if self.readers:
-            # A wrong guess is answered with where to go.
+            # A wrong guess is answered with a redirection.
             node = self._where(next((r for r in self.readers if r.primary == node), self.readers[0]))
         return node or topology.primaries[0], False
 
@@ -137,7 +137,7 @@ class Delivery:
                 self._done(index, settled)
 
     def lost(self, shipment: Shipment, answered: int, reason: Exception, *, sent: bool) -> None:
-        """The connection went away; the first `answered` wires have their replies already."""
+        """Record a lost connection. The first `answered` wires have their replies already."""
         self.stale_topology = self.topology is not None
         self._note(shipment)
         for index in shipment.indexes[answered:]:
@@ -149,7 +149,7 @@ class Delivery:
                 self._trouble[index] = ConnectionLostError(self._name(shipment), str(reason) or "it closed")
 
     def refused(self, shipment: Shipment, error: KeywrightError) -> None:
-        """No connection could be made. Another try may help unless the server itself said no."""
+        """Record a failed connection attempt. It is retried unless the server itself refused it."""
         if not isinstance(error, ConnectionLostError) and not _at_replica(shipment):
             for index in shipment.indexes:
                 self._done(index, error)
@@ -157,7 +157,7 @@ class Delivery:
         self.lost(shipment, 0, Exception(getattr(error, "reason", str(error))), sent=False)
 
     def unsendable(self, shipment: Shipment, error: Exception) -> None:
-        """Something in it is no argument of a command: that wire fails, the others are still to be sent."""
+        """Fail the wires with an argument of an invalid type. The others are still to be sent."""
         culprits = [index for index in shipment.indexes if not _is_sendable(self.wires[index])]
         for index in culprits or shipment.indexes:
             wire = self.wires[index]
@@ -170,7 +170,7 @@ class Delivery:
             )
 
     def overdue(self, shipment: Shipment, answered: int, seconds: float) -> None:
-        """No answer in time. Not sent again, since the server may be at it still, unless `resend_late`."""
+        """Record a missed deadline. No retry unless `resend_late`: the server may still be working."""
         self._late = True
         self._note(shipment)
         error = DeadlineError(self._name(shipment), seconds)
@@ -181,7 +181,7 @@ class Delivery:
                 self._done(index, error)
 
     def next_attempt(self) -> float | None:
-        """Seconds to wait before the next shipments; None once everything is answered or has failed."""
+        """Return the back-off in seconds before the next shipments; None once all is answered or failed."""
         if not self._trouble:
             return 0.0
         self.attempt += LATE_ATTEMPTS if self._late else 1
@@ -194,7 +194,7 @@ class Delivery:
         for index, error in self._trouble.items():
             self._done(index, error)
         self._trouble.clear()
-        return 0.0 if self.pending else None  # what did not fit into the last shipments was never tried
+        return 0.0 if self.pending else None  # wires that did not fit into the last shipments
 
     def _where(self, reader: NodeReader) -> Node:
         assert reader.node is not None  # in a cluster, where there is a topology
@@ -206,7 +206,7 @@ class Delivery:
             self._lost_replicas.add(shipment.node)
 
     def _fell_back(self) -> bool:
-        """Go on at the primaries of replicas that do not answer; False if there are none."""
+        """Fall back to the primaries of replicas that do not answer. Return False if there are none."""
         lost = [reader for reader in self.readers if reader.replica in self._lost_replicas]
         for reader in lost:
             reader.fall_back()
@@ -264,7 +264,7 @@ def _at_replica(shipment: Shipment) -> bool:
 def _is_sendable(wire: Wire) -> bool:
     try:
         return bool(Packed([wire]).buffer)
-    except Exception:  # noqa: BLE001  # the caller tells what it was
+    except Exception:  # noqa: BLE001  # the caller reports the error
         return False
 
 

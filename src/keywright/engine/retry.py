@@ -1,4 +1,4 @@
-"""How often and how long to try again."""
+"""The retry policy: attempts and back-off."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Retry(NamedTuple):
-    """Bounded attempts with growing, jittered pauses, for what is safe to send again."""
+    """Bounded attempts with exponential back-off and jitter, for commands that are safe to repeat."""
 
     attempts: int = 12
     first_seconds: float = 0.01
     longest_seconds: float = 0.5
 
     def pause(self, attempt: int) -> float:
-        """Seconds to wait before this attempt; none before the first repetition."""
+        """Return the back-off in seconds before this attempt; 0 before the first retry."""
         if attempt <= 1:
             return 0.0
         ceiling = min(self.longest_seconds, self.first_seconds * 2.0 ** (attempt - 2))

@@ -17,8 +17,8 @@ SCAN = Operation("scan", b"SCAN", Effect.READ)
 COUNT = 1000
 
 
-class Page(Protocol[T]):
-    """One SCAN command, and how to read its reply: the next cursor, and what was found."""
+class ScanPage(Protocol[T]):
+    """One SCAN command and the parsing of its reply: the next cursor, and the page of results."""
 
     @property
     def wire(self) -> Wire: ...
@@ -27,7 +27,7 @@ class Page(Protocol[T]):
 
 
 class KeyPage:
-    """The keys of one class."""
+    """A page of keys of one class."""
 
     def __init__(
         self, kind: type[Key], variables: Mapping[str, object], cursor: int, context: Context
@@ -50,7 +50,7 @@ class KeyPage:
 
 
 class NamePage:
-    """The names of a keyspace, whether one of its templates matches them or not."""
+    """A page of names of a keyspace, whether one of its templates matches them or not."""
 
     def __init__(self, space: Keyspace, cursor: int, context: Context) -> None:
         arguments = (b"SCAN", cursor, b"MATCH", escaped(context.prefixes[space]) + b"*", b"COUNT", COUNT)
@@ -68,5 +68,5 @@ def _checked(reply: Reply) -> tuple[int, list[bytes]]:
 
 
 def escaped(text: bytes) -> bytes:
-    """A literal in a SCAN pattern."""
+    """Return a literal escaped for a SCAN pattern."""
     return b"".join(b"\\" + bytes([byte]) if byte in b"*?[]\\^" else bytes([byte]) for byte in text)

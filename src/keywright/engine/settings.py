@@ -1,4 +1,4 @@
-"""How an opened database behaves: timeouts, retries, bounds, durability."""
+"""Settings of an open database: timeouts, retries, bounds, durability."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from keywright.engine.wire_format import pack_command
 
 
 class Durability(NamedTuple):
-    """Ask that many replicas to have each write before it counts as done (WAIT)."""
+    """The number of replicas that must confirm each write before it counts as done (WAIT)."""
 
     replicas: int
     within_ms: int = 1000

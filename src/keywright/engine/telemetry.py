@@ -1,4 +1,4 @@
-"""What an observer is told about each round trip: by template and operation, how long, how many bytes."""
+"""Telemetry of round trips for observers: operations by template, duration, bytes, errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RoundTrip(NamedTuple):
 
 
 class Observer(Protocol):
-    """Called after every round trip, in the thread or task that made it; must not raise or block."""
+    """A function called after every round trip, in its thread or task. It must not raise or block."""
 
     def __call__(self, trip: RoundTrip, /) -> None: ...
 

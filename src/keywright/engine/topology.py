@@ -1,4 +1,4 @@
-"""Which node of a cluster serves which slot."""
+"""The topology of a cluster: the node that serves each slot."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keywright.keyspace.slots import SLOTS
 
 
 class Node(NamedTuple):
-    """Where a node is, and whether it is reached as a replica: such connections are read-only."""
+    """The address of a node, and whether it is used as a replica, on read-only connections."""
 
     host: str
     port: int
@@ -22,7 +22,7 @@ class Node(NamedTuple):
 
 
 class Topology:
-    """The slots of a cluster as one node last described them; mended by redirections."""
+    """The slots of a cluster as one node last described them, corrected by redirections."""
 
     def __init__(self, owners: list[Node | None], replicas: dict[Node, list[Node]]) -> None:
         self._owners = owners
@@ -30,7 +30,7 @@ class Topology:
 
     @classmethod
     def parse(cls, reply: list[Any], asked: Node) -> Topology:
-        """Read CLUSTER SLOTS; a node that does not know its own address is the one that was asked."""
+        """Parse CLUSTER SLOTS. A node without an address is the one that was asked."""
         owners: list[Node | None] = [None] * SLOTS
         replicas: dict[Node, list[Node]] = {}
         for first, last, primary, *others in reply:
@@ -52,13 +52,13 @@ class Topology:
 
     @property
     def nodes(self) -> Iterable[Node]:
-        """Everyone who may be asked for the topology."""
+        """Return every node that may be asked for the topology."""
         replicas = list(self.replicas.values())  # at once: another thread may learn of a node meanwhile
         return [*self.primaries, *(node._replace(replica=False) for nodes in replicas for node in nodes)]
 
 
 def described(reply: Any, node: Node | None, address: Address) -> Topology | KeywrightError | None:
-    """What a node's answer to CLUSTER SLOTS says; None when it knows of no slots."""
+    """Return the topology in a reply to CLUSTER SLOTS; None if the node knows of no slots."""
     if isinstance(reply, KeywrightError) or not reply:
         return reply or None
     settings = address.settings

@@ -1,4 +1,4 @@
-"""The one border where the server's errors, and redis-py's, become ours."""
+"""Translation of errors: the server's and redis-py's become Keywright's here, and only here."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ARRIVALS = dict(FEATURES.values())
 
 
 def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
-    """What an error reply means for the wire that got it."""
+    """Return the error for a wire that got an error reply."""
     text = str(error)
     script = wire.operation.script
     if "WRONGTYPE" in text[:64] or "WRONGTYPE" in text:
@@ -43,7 +43,7 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
 
 
 def unreachable(error: Exception, server: str) -> EngineError | UsageError:
-    """What redis-py says when a connection cannot be made."""
+    """Return the error for a connection that redis-py could not open."""
     if isinstance(error.__cause__, redis.exceptions.RedisError):
         error = error.__cause__  # redis-py's asyncio side wraps what the server said in a ConnectionError
     if isinstance(error, redis.exceptions.AuthenticationError):

@@ -1,4 +1,4 @@
-"""Wires into bytes, and raw replies back to one reply a wire."""
+"""The wire format: wires packed into bytes, and raw replies parsed into one reply per wire."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ READONLY = pack_command((b"READONLY",))
 
 
 class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
-    """An error as the server wrote it, before it is translated."""
+    """An error reply of the server, before translation."""
 
     @property
     def code(self) -> str:
@@ -32,7 +32,7 @@ PIECES_A_CHUNK = 1000
 
 
 class Packed:
-    """What to write and how many raw replies it will have."""
+    """A batch packed for writing, and the number of raw replies that it will have."""
 
     __slots__ = ("_pieces", "count", "extra", "plain", "waits", "wires")
 
@@ -53,14 +53,14 @@ class Packed:
 
     @property
     def buffer(self) -> bytes:
-        """All of it as one."""
+        """Return the whole batch as one buffer."""
         chunks = list(self.chunks())
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def chunks(self) -> Iterator[bytes]:
-        """All of it in parts, so that the server reads the first while the next is put together.
+        """Yield the batch in chunks, so that the server reads the first while the next is joined.
 
-        `join` keeps 80 bytes of books a piece, so by the thousand it also stays in memory that is there.
+        `join` needs 80 bytes per piece, so with thousands of them it also stays in memory already allocated.
         """
         pieces = self._pieces
         if len(pieces) <= PIECES_A_CHUNK:
@@ -70,7 +70,7 @@ class Packed:
             yield b"".join(pieces[start : start + PIECES_A_CHUNK])
 
     def replies(self, raw: list[Reply], *, asking: bool = False) -> list[Reply]:
-        """One reply a wire, for as many wires as were answered whole."""
+        """Return one reply per wire, for the wires that were answered completely."""
         if self.plain:
             return raw
         replies: list[Any] = []
@@ -87,7 +87,7 @@ class Packed:
 
 
 def _plain_pieces(wires: Sequence[Wire]) -> list[bytes]:
-    """The pieces of many commands.
+    """Return the pieces of many commands.
 
     hiredis packs one command at a time. The short shapes that make up most batches are cheaper as pieces
     of one join: 0.10 against 0.26 µs for a GET, 0.17 against 0.37 µs for a SET of 250 bytes.
@@ -126,13 +126,13 @@ PAGING = frozenset([b"HSCAN", b"SSCAN", b"ZSCAN"])
 
 
 def _tail(arguments: list[Any]) -> bytes:
-    """The arguments of a command behind its name, up to its end."""
+    """Return the packed arguments of a command after its key."""
     packed = pack_command(tuple(arguments))
     return b"\r\n" + packed[packed.index(b"\n") + 1 :]
 
 
 def _add_command(arguments: Arguments, pieces: list[bytes]) -> None:
-    """Add one command. A long one (MSET of a thousand keys) in pieces: 0.7 of hiredis's time."""
+    """Add one command; a long one (MSET of a thousand keys) in pieces, in 0.7 of hiredis's time."""
     if len(arguments) < 64 or set(map(type, arguments)) != {bytes}:
         pieces.append(pack_command(arguments))
         return
@@ -148,7 +148,7 @@ def _add_command(arguments: Arguments, pieces: list[bytes]) -> None:
 
 
 class _Heads(dict[bytes, bytes]):
-    """How a command of that many arguments begins, by its verb."""
+    """The packed beginnings of commands with a number of arguments, by verb."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -165,7 +165,7 @@ _SEPARATORS = [b"\r\n$%d\r\n" % length for length in range(4096)]
 
 
 def _add_wire(wire: Wire, pieces: list[bytes], *, asking: bool) -> int:
-    """Add what a wire sends; how many raw replies that will have."""
+    """Add the commands of a wire. Return how many raw replies they will have."""
     if asking:
         pieces.append(ASKING)
     if not isinstance(wire, Transaction):
@@ -179,7 +179,7 @@ def _add_wire(wire: Wire, pieces: list[bytes], *, asking: bool) -> int:
 
 
 def _executed(answers: list[Reply]) -> Reply:
-    """EXEC's own reply, or the error that kept the transaction from being run."""
+    """Return the reply of EXEC, or the error that aborted the transaction."""
     last = answers[-1]
     if isinstance(last, ErrorReply):
         return next((answer for answer in answers if isinstance(answer, ErrorReply)), last)
@@ -196,7 +196,7 @@ NOTHING = _Nothing()
 
 
 class Parser:
-    """Raw replies out of received bytes; errors come as values and are counted."""
+    """A parser of received bytes into raw replies. Errors are values, and are counted."""
 
     __slots__ = ("errors", "feed", "gets", "has_data")
 
@@ -213,11 +213,11 @@ class Parser:
 
 
 class Incoming:
-    """The raw replies of one batch, as they come in.
+    """The raw replies of one batch, as they are received.
 
-    Where the parser has nothing left to read, it is told that the replies are one array, so that a whole
-    batch is one call of it: 0.04 against 0.12 to 0.49 µs a reply. What came before a broken connection is
-    then found by parsing it again, one by one.
+    If the parser's buffer is empty, it gets the header of one array before the replies, so that it parses a
+    whole batch in one call: 0.04 against 0.12 to 0.49 µs per reply. If the connection breaks, the bytes
+    received before are parsed again, one reply at a time.
     """
 
     __slots__ = ("_errors", "_parser", "_received", "_whole", "count", "replies", "started")
@@ -233,7 +233,7 @@ class Incoming:
             self.start()
 
     def start(self) -> None:
-        """All that was asked before is answered: what comes now is this."""
+        """Begin to parse: all batches before this one are answered."""
         self.started = True
         self._errors = self._parser.errors
         self._whole = self.count > 1 and not self._parser.has_data()
@@ -246,7 +246,7 @@ class Incoming:
             self._received.append(data)
 
     def complete(self) -> bool:
-        """Whether every reply is there; then `replies` has them."""
+        """Return whether every reply has been received; then `replies` has them."""
         if not self._whole:
             _take(self._parser, self.replies, self.count)
             return len(self.replies) == self.count
@@ -260,7 +260,7 @@ class Incoming:
         return self._parser.errors != self._errors
 
     def before_break(self) -> list[Reply]:
-        """The replies that came before the connection broke."""
+        """Return the replies that were received before the connection broke."""
         if self._whole:
             again = Parser()
             for data in self._received:

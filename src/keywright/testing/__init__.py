@@ -1,4 +1,4 @@
-"""For the tests of programs that use Keywright: real servers, a cluster, faults on cue, a clock.
+"""Test support for programs that use Keywright: real servers, a cluster, fault injection, a clock.
 
 Names are loaded when first used, because the pytest plugin below this package is imported in every test run.
 """
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         free_port,
         start_on_free_port,
     )
-    from keywright.testing.wire import Wire
+    from keywright.testing.wire import RawConnection
 
 __all__ = [
     "LOOPBACK",
@@ -48,12 +48,12 @@ __all__ = [
     "PrivateServer",
     "Proxy",
     "Raw",
+    "RawConnection",
     "RedisCluster",
     "RedisSentinel",
     "RedisServer",
     "Run",
     "ServerProcess",
-    "Wire",
     "assert_none_left",
     "death_with_parent",
     "descendants",
@@ -83,7 +83,7 @@ _HOMES = {
     "RedisServer": "servers",
     "Run": "runs",
     "ServerProcess": "processes",
-    "Wire": "wire",
+    "RawConnection": "wire",
     "assert_none_left": "leftovers",
     "death_with_parent": "processes",
     "descendants": "processes",

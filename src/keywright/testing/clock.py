@@ -13,7 +13,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ManualClock:
-    """Wall time and monotonic time that move together, only through advance(); call it for the time."""
+    """A clock whose wall time and monotonic time move only through advance(). Call it for the time."""
 
     def __init__(self, start: datetime = datetime(2024, 1, 1, tzinfo=UTC)) -> None:
         if start.tzinfo is None:
@@ -31,11 +31,11 @@ class ManualClock:
         return self._start + self._elapsed
 
     def now_ms(self) -> int:
-        """Milliseconds since 1970, as Redis counts them."""
+        """Return the milliseconds since 1970, as Redis counts them."""
         return (self.now() - _EPOCH) // timedelta(milliseconds=1)
 
     def monotonic(self) -> float:
-        """Seconds since the clock was made."""
+        """Return the seconds since the clock was made."""
         return self._elapsed.total_seconds()
 
     def advance(
@@ -48,7 +48,7 @@ class ManualClock:
         seconds: float = 0,
         milliseconds: float = 0,
     ) -> datetime:
-        """Move forward by the sum of what is given; return the new time."""
+        """Move the clock forward by the sum of the arguments. Return the new time."""
         named = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
         if by + named < timedelta():
             raise UsageError(

@@ -12,7 +12,7 @@ from keywright.errors import KeywrightError, ServerRefusedError, UsageError
 from keywright.keyspace.slots import SLOTS, slot_of
 from keywright.testing.conditions import wait_until
 from keywright.testing.servers import LOOPBACK, RedisServer
-from keywright.testing.wire import Wire
+from keywright.testing.wire import RawConnection
 
 __all__ = ["RedisCluster"]
 
@@ -22,7 +22,7 @@ _MOVE_TIMEOUT_MS = 5_000
 
 
 class RedisCluster:
-    """Three masters with a replica each; every node is a RedisServer that a test may kill or freeze.
+    """Three masters with one replica each. Every node is a RedisServer that a test may kill or freeze.
 
     A dead master is replaced after about twice `node_timeout_ms`. Which nodes are masters changes with
     failovers: ask master_of().
@@ -41,11 +41,11 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        """The first living node; a cluster client finds the others."""
+        """Return the URL of the first living node; a cluster client finds the others."""
         return self._living()[0].tcp_url
 
     def start(self) -> Self:
-        """Start the nodes and join them; returns when every node reports ok and every replica is in sync."""
+        """Start the nodes and join them. Return when every node reports ok and every replica is in sync."""
         if self._formed:
             return self
         try:
@@ -73,16 +73,16 @@ class RedisCluster:
         self.close()
 
     def masters(self) -> tuple[RedisServer, ...]:
-        """The living nodes that own slots."""
+        """Return the living nodes that own slots."""
         return tuple(node for node in self._living() if _itself(node).slots)
 
     def replicas_of(self, master: RedisServer) -> tuple[RedisServer, ...]:
-        """The living replicas of a living master."""
+        """Return the living replicas of a living master."""
         master_id = _itself(master).id
         return tuple(node for node in self._living() if _itself(node).master_id == master_id)
 
     def master_of(self, slot: int, *, seconds: float = 30.0) -> RedisServer:
-        """The living node that owns the slot; waits through a failover."""
+        """Return the living node that owns the slot. Wait for a failover if there is none."""
         return wait_until(lambda: self._claimant(slot), f"a living node owns slot {slot}", seconds=seconds)
 
     def kill(self, node: RedisServer) -> None:
@@ -104,12 +104,12 @@ class RedisCluster:
                 wire.call("WAIT", 1, 1_000)
 
     def migrate_slot(self, slot: int, to: RedisServer) -> None:
-        """Move a slot with its keys, as a resharding does."""
+        """Migrate a slot with its keys, as resharding does."""
         self.begin_migration(slot, to)
         self.finish_migration(slot, to)
 
     def begin_migration(self, slot: int, to: RedisServer) -> None:
-        """Open the slot on both sides: from now on its owner answers ASK for a key it does not hold."""
+        """Begin to migrate a slot: from now on its owner answers ASK for a key that it does not hold."""
         source = self.master_of(slot)
         if source is to:
             raise UsageError(f"slot {slot} is on that node already. Choose another master.")
@@ -123,7 +123,7 @@ class RedisCluster:
             _move(wire, [key], to)
 
     def finish_migration(self, slot: int, to: RedisServer) -> None:
-        """Move the keys that are left and give the slot to its new owner; returns when every node agrees."""
+        """Move the remaining keys and assign the slot to its new owner. Return when every node agrees."""
         source = self.master_of(slot)
         target_id = _itself(to).id
         with source.wire() as wire:
@@ -211,7 +211,7 @@ def _knows_all(node: RedisServer) -> bool:
 
 
 def _is_settled(node: RedisServer) -> bool:
-    """The node sees every slot covered and replicated, and follows its master if it has one."""
+    """Return whether the node sees every slot replicated, and follows its master if it has one."""
     try:
         with node.wire() as wire:
             covered = "cluster_state:ok" in wire.text("CLUSTER", "INFO")
@@ -239,5 +239,5 @@ def _take_slots(master: RedisServer, first: int, last: int) -> None:
         master.call("CLUSTER", "ADDSLOTS", *range(first, last + 1))
 
 
-def _move(wire: Wire, keys: Sequence[str | bytes], to: RedisServer) -> None:
+def _move(wire: RawConnection, keys: Sequence[str | bytes], to: RedisServer) -> None:
     wire.call("MIGRATE", LOOPBACK, to.port, "", 0, _MOVE_TIMEOUT_MS, "KEYS", *keys)

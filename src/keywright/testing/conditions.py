@@ -1,4 +1,4 @@
-"""Waiting for another process without sleeping for a guessed time."""
+"""Polling for a condition, instead of sleeping for a guessed time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def wait_until(probe: Callable[[], T | None], what: str, *, seconds: float = 30.0) -> T:
-    """Call `probe` until it returns something true, and return that; fail with `what` when time is up."""
+    """Poll `probe` until it returns something true, and return that. Fail with `what` at the deadline."""
     deadline = time.monotonic() + seconds
     while not (found := probe()):
         if time.monotonic() > deadline:

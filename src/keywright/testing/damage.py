@@ -1,7 +1,7 @@
-"""Faults on purpose: damages a healthy database in every way its declaration lets one be damaged.
+"""PlantedFault injection: damage a healthy database in every way that its declaration allows for.
 
-Driven by the declaration alone, so it fits any keyspace. Every fault is of one code and on one key, and no
-key gets two, so that whoever looks for faults can be asked whether it found each of them.
+Driven by the declaration alone, so it fits any keyspace. Every fault has one code and one key, and no key
+gets two, so that an audit can be checked for each of them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from keywright.keyspace.references import Place
 from keywright.keyspace.relations import Index, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.wires import Effect, Operation
 
-__all__ = ["Fault", "Planter", "plant"]
+__all__ = ["PlantedFault", "Planter", "plant"]
 
 GARBAGE = (b"\xff\xfe\xfd", b"{", b"", b"neither this nor that", b"-")
 HOUR_MS = 3_600_000
 
 
-class Fault(NamedTuple):
-    """One damage: the code an audit should give it, the key's full name, and what was done."""
+class PlantedFault(NamedTuple):
+    """One planted fault: the code that an audit should report, the full name of the key, and the damage."""
 
     code: str
     name: bytes
@@ -44,7 +44,7 @@ def plant(
     unknown: int = 20,
     seed: int = 0,
     older: Mapping[type[Key], Callable[[Any], Call[Any]]] | None = None,
-) -> list[Fault]:
+) -> list[PlantedFault]:
     """Damage a database: at most `each` faults of one sort on one template, and `unknown` strange keys.
 
     `older` has, for key classes with older shapes, the call that leaves a key in one. The same seed on the
@@ -60,19 +60,19 @@ def plant(
 
 
 class Planter:
-    """Plants faults and remembers which keys have theirs."""
+    """A planter of faults. It keeps track of the damaged keys."""
 
     def __init__(self, db: Database, spaces: Sequence[Keyspace], each: int, seed: int) -> None:
         self.db = db
         self.spaces = spaces
         self.each = each
         self.random = random.Random(seed)
-        self.faults: list[Fault] = []
+        self.faults: list[PlantedFault] = []
         self._taken: set[bytes] = set()
         self._keys = {kind: self._stored(kind) for space in spaces for kind in space}
 
     def relations(self) -> None:
-        """One side without the other, entries of nothing, records in no index."""
+        """Plant half relations, dangling entries, and records that are in no index."""
         for space in self.spaces:
             for link in space.links:
                 if isinstance(link, Index):
@@ -85,7 +85,7 @@ class Planter:
                     self._many_to_many(link)
 
     def references(self) -> None:
-        """Targets that are gone."""
+        """Delete targets of references."""
         for space in self.spaces:
             for reference in space.references:
                 if not reference.required:
@@ -104,7 +104,7 @@ class Planter:
                 self._planted("KW103", key, "an older shape")
 
     def values(self) -> None:
-        """Everything that can be wrong with one key by itself."""
+        """Plant every fault that concerns one key alone."""
         for space in self.spaces:
             for kind in space:
                 damages = (self._endless, self._too_long, self._undecodable, self._incomplete, self._unsealed)
@@ -113,14 +113,14 @@ class Planter:
                         damage(key)
 
     def strangers(self, count: int) -> None:
-        """Names that no template has."""
+        """Write keys that match no template."""
         leads = [self._prefix(space) for space in self.spaces]
         for number in range(count):
             name = self.random.choice(leads) + f"stray-{number % 3}:{self.random.randrange(10**9)}".encode()
             if any(space.find(name, self.db.context) for space in self.spaces):
                 continue
             self._raw(b"SET", name, b"whose is this?")
-            self.faults.append(Fault("KW101", name, "a stranger"))
+            self.faults.append(PlantedFault("KW101", name, "a stranger"))
 
     def _index(self, of: type[Key], by: type[Any]) -> None:
         index = by()
@@ -130,7 +130,7 @@ class Planter:
             self._planted("KW405", key, f"left out of {by.__name__}")
         for fresh in self._fresh(_only_alphabet(of), of):
             self._send(b"SADD", index, index.declaration.encode(fresh))
-            self.faults.append(Fault("KW404", self.db.context.name(index), f"names {fresh!r}"))
+            self.faults.append(PlantedFault("KW404", self.db.context.name(index), f"names {fresh!r}"))
 
     def _many_to_one(self, link: ManyToOne[Any, Any]) -> None:
         for key in self._victims(link.forward):
@@ -232,10 +232,10 @@ class Planter:
         dump = self._send(b"DUMP", key)
         self._raw(b"RESTORE", name, 0, dump, b"REPLACE")
         self._taken.add(self.db.context.name(key))
-        self.faults.append(Fault("KW102", name, "a copy of an older version"))
+        self.faults.append(PlantedFault("KW102", name, "a copy of an older version"))
 
     def _victims(self, kind: type[Key], *, sets: bool = False) -> Iterator[Any]:
-        """Some stored keys of a class that have no fault yet; each may be left without one."""
+        """Yield some stored keys of a class without a fault. The caller need not damage each."""
         planted = len(self.faults)
         for key in self._keys.get(kind, ()):
             if len(self.faults) - planted >= self.each:
@@ -247,7 +247,7 @@ class Planter:
         return self.db.context.name(key) not in self._taken
 
     def _planted(self, code: str, key: Key, what: str, *others: Key) -> None:
-        self.faults.append(Fault(code, self.db.context.name(key), what))
+        self.faults.append(PlantedFault(code, self.db.context.name(key), what))
         self._taken.update(map(self.db.context.name, (key, *others)))
 
     def _stored(self, kind: type[Key]) -> list[Any]:
@@ -276,7 +276,7 @@ class Planter:
         self._ask(removal.command, place.key)
 
     def _fresh(self, alphabet: Alphabet[Any], kind: type[Key], count: int | None = None) -> Iterator[Any]:
-        """Ids that nothing is stored under."""
+        """Yield ids that no stored key has."""
         wanted = self.each if count is None else count
         patterns = [alphabet.render(_identity(key)) for key in self._keys[kind][:20]] or [
             alphabet.render(sample) for sample in alphabet.samples
@@ -317,7 +317,7 @@ class Planter:
 
 
 def _refused(codec: Codec[Any]) -> bytes | None:
-    """Bytes that a codec does not read, or None where it reads anything."""
+    """Return bytes that a codec refuses, or None if it accepts any."""
     for bad in GARBAGE:
         try:
             codec.decode(bad)
@@ -327,7 +327,7 @@ def _refused(codec: Codec[Any]) -> bytes | None:
 
 
 def _identity(key: Key) -> Any:
-    """The only variable of a key that is related."""
+    """Return the only variable of a related key."""
     return key.declaration.values(key)[0]
 
 

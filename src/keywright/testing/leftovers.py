@@ -1,6 +1,6 @@
 """Server processes that a test run would leave behind.
 
-The list itself is kept by `keywright.engine.embedded`, which starts every server; this is what tests ask.
+`keywright.engine.embedded` starts every server and keeps the list; this is the interface for tests.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ __all__ = ["assert_none_left", "started_pids"]
 
 
 def started_pids() -> tuple[int, ...]:
-    """The servers that this process started and that still run: embedded ones, test servers, sentinels."""
+    """Return the ids of running servers that this process started: embedded, test servers, sentinels."""
     return living_pids()
 
 
 def assert_none_left() -> None:
-    """Fail when a server that this process started still runs."""
+    """Fail if a server that this process started still runs."""
     left = started_pids()
     if left:
         listing = ", ".join(str(pid) for pid in left)

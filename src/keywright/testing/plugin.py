@@ -36,7 +36,7 @@ __all__ = [
 
 @pytest.fixture(scope="session")
 def keywright_server() -> Iterator[RedisServer]:
-    """One private server for the whole run, on a unix socket and a loopback port."""
+    """Provide one private server for the whole run, on a unix socket and a loopback port."""
     _require_server()
     from keywright.testing import RedisServer
 
@@ -46,7 +46,7 @@ def keywright_server() -> Iterator[RedisServer]:
 
 @pytest.fixture
 def redis_url(keywright_server: RedisServer) -> str:
-    """The URL of an empty server; one that an earlier test stopped or froze is brought back first."""
+    """Return the URL of an empty server. Restart it first if an earlier test stopped or froze it."""
     keywright_server.resume()
     keywright_server.start()
     keywright_server.call("FLUSHALL")
@@ -55,7 +55,7 @@ def redis_url(keywright_server: RedisServer) -> str:
 
 @pytest.fixture(scope="session")
 def keywright_cluster() -> Iterator[RedisCluster]:
-    """One six-node cluster for the whole run."""
+    """Provide one six-node cluster for the whole run."""
     _require_server()
     from keywright.testing import RedisCluster
 
@@ -65,7 +65,7 @@ def keywright_cluster() -> Iterator[RedisCluster]:
 
 @pytest.fixture
 def cluster_url(keywright_cluster: RedisCluster) -> str:
-    """The URL of a whole and empty cluster; nodes that an earlier test killed are brought back first."""
+    """Return the URL of a healthy, empty cluster. Restart nodes that an earlier test killed first."""
     keywright_cluster.heal()
     keywright_cluster.flush()
     return keywright_cluster.url
@@ -73,7 +73,7 @@ def cluster_url(keywright_cluster: RedisCluster) -> str:
 
 @pytest.fixture
 def make_proxy() -> Iterator[Callable[[str], Proxy]]:
-    """Makes proxies in front of a URL; they close with the test."""
+    """Return a factory of proxies in front of a URL. They are closed after the test."""
     from keywright.testing import Proxy
 
     with ExitStack() as proxies:
@@ -82,7 +82,7 @@ def make_proxy() -> Iterator[Callable[[str], Proxy]]:
 
 @pytest.fixture
 def manual_clock() -> ManualClock:
-    """A clock that stands still until the test moves it."""
+    """Return a clock that stands still until the test moves it."""
     from keywright.testing import ManualClock
 
     return ManualClock()
@@ -90,7 +90,7 @@ def manual_clock() -> ManualClock:
 
 @pytest.fixture(params=["sync", "async"])
 def open_run(request: pytest.FixtureRequest) -> Iterator[OpenRun]:
-    """Opens databases of one engine; they close with the test."""
+    """Return a factory of databases of one engine. They are closed after the test."""
     from keywright.testing.runs import async_opener, sync_opener
 
     opener = sync_opener if request.param == "sync" else async_opener
@@ -100,19 +100,19 @@ def open_run(request: pytest.FixtureRequest) -> Iterator[OpenRun]:
 
 @pytest.fixture
 def run(open_run: OpenRun, redis_url: str) -> Run:
-    """A database on an empty single server, once for each engine."""
+    """Provide a database on an empty single server, once for each engine."""
     return open_run(redis_url)
 
 
 @pytest.fixture
 def cluster_run(open_run: OpenRun, cluster_url: str) -> Run:
-    """A database on an empty six-node cluster, once for each engine."""
+    """Provide a database on an empty six-node cluster, once for each engine."""
     return open_run(cluster_url)
 
 
 @pytest.fixture
 def raw(redis_url: str) -> Iterator[Raw]:
-    """The single server as redis-py sees it."""
+    """Provide the single server as redis-py sees it."""
     import redis
 
     from keywright.testing.runs import Raw
@@ -123,7 +123,7 @@ def raw(redis_url: str) -> Iterator[Raw]:
 
 @pytest.fixture
 def raw_cluster(cluster_url: str) -> Iterator[Raw]:
-    """The cluster as redis-py sees it."""
+    """Provide the cluster as redis-py sees it."""
     import redis.cluster
 
     from keywright.testing.runs import Raw
@@ -135,7 +135,7 @@ def raw_cluster(cluster_url: str) -> Iterator[Raw]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End servers that outlived the last fixture, and fail the run for them."""
+    """End servers that outlived the last fixture, and fail the run if there are any."""
     if "keywright.engine.embedded" not in sys.modules:
         return
     from keywright.engine.embedded import end_living

@@ -1,4 +1,4 @@
-"""What every private server of a test has in common: a folder, a process, and an end with the test run."""
+"""The base of the private servers of tests: a folder, a process, and an end with the test run."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class PrivateServer(ABC, Generic[ProcessT]):
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None while the server is down."""
+        """Return the process id, or None while the server is down."""
         return self._process.pid if self._process else None
 
     @property
     def log(self) -> str:
-        """What the server printed so far."""
+        """Return the output of the server so far."""
         return self.started().log.read_text(encoding="utf-8", errors="replace")
 
     def start(self) -> Self:
-        """Start the server, with the data it had when it went down; harmless when it runs."""
+        """Start the server with the data it had before. Do nothing if it runs."""
         if self._process is None:
             self._start_first()
         elif self.pid is None:
@@ -51,7 +51,7 @@ class PrivateServer(ABC, Generic[ProcessT]):
         return self
 
     def stop(self) -> None:
-        """Stop the server in good order, whoever is connected; start() brings it back."""
+        """Stop the server gracefully, though clients are connected; start() brings it back."""
         if self._process:
             self._process.stop()
 
@@ -70,11 +70,11 @@ class PrivateServer(ABC, Generic[ProcessT]):
         self.started().signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let a frozen process go on; harmless when it is not frozen."""
+        """Resume a frozen process. Do nothing if it is not frozen."""
         self.started().signal(signal.SIGCONT)
 
     def close(self) -> None:
-        """Kill the server and remove its folder; it cannot be used afterwards. Harmless when repeated."""
+        """Kill the server and remove its folder. It cannot be used afterwards. Idempotent."""
         if self._folder is None or self._owner != os.getpid():
             return
         self.kill()
@@ -96,10 +96,10 @@ class PrivateServer(ABC, Generic[ProcessT]):
 
     @abstractmethod
     def first_start(self, process: ProcessT, folder: Path) -> None:
-        """Write what the server needs into its folder, and start it."""
+        """Write the files that the server needs into its folder, and start it."""
 
     def remove_folder(self, folder: Path) -> None:
-        """Remove the folder, and whatever else a killed server leaves."""
+        """Remove the folder, and anything else that a killed server leaves."""
         remove_run_folder(folder)
 
     def _start_first(self) -> None:

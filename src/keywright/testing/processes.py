@@ -29,7 +29,7 @@ __all__ = [
 
 
 def descendants(pid: int) -> list[int]:
-    """The children of a process and theirs; none where there is no /proc."""
+    """Return the descendants of a process; none on systems without /proc."""
     found: list[int] = []
     with suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -39,7 +39,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and not merely waiting to be reaped."""
+    """Return whether a process exists and is not a zombie."""
     try:
         # The state follows the name, which is in parentheses and may hold anything.
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

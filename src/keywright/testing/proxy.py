@@ -1,4 +1,4 @@
-"""A loopback proxy in front of a real server that breaks connections on cue.
+"""Fault injection: a loopback proxy in front of a real server that breaks connections on cue.
 
 It knows where RESP messages begin and end, so a fault hits an exact command or reply, not a moment in time.
 """
@@ -35,7 +35,7 @@ class _Fault(Enum):
 
 
 class Proxy:
-    """A way to `upstream` (a redis:// or unix:// URL) that a test can break.
+    """A proxy to `upstream` (a redis:// or unix:// URL) that a test can break.
 
     One cut or truncation can be armed at a time; it counts from then on, over all connections, and strikes
     once. delay() and refuse() last. heal() ends them all. Connections that SUBSCRIBE are for cut() only: they
@@ -67,13 +67,13 @@ class Proxy:
 
     @property
     def commands(self) -> int:
-        """Commands forwarded so far, without connection set-up (HELLO, AUTH, CLIENT, SELECT, READONLY)."""
+        """Return the number of forwarded commands, without set-up (HELLO, AUTH, CLIENT, SELECT, READONLY)."""
         with self._guard:
             return self._commands
 
     @property
     def connections(self) -> int:
-        """Connections accepted so far."""
+        """Return the number of connections accepted so far."""
         with self._guard:
             return self._connections
 
@@ -93,7 +93,7 @@ class Proxy:
         self._arm(_Fault.CUT_AFTER_BYTES, count)
 
     def cut_before_reply(self, number: int = 1) -> None:
-        """Cut when the reply of that command arrives: the server applied it, the client never learns."""
+        """Cut when the reply of that command arrives: the server applied it, the client gets no reply."""
         self._arm(_Fault.CUT_BEFORE_REPLY, number)
 
     def truncate_reply(self) -> None:
@@ -101,7 +101,7 @@ class Proxy:
         self._arm(_Fault.TRUNCATE_REPLY, 1)
 
     def delay(self, seconds: float) -> None:
-        """Hold what the server sends for this long; replies that arrive together wait together."""
+        """Delay the server's replies by this long; replies that arrive together wait together."""
         with self._guard:
             self._delay_seconds = seconds
             self._undelayed.clear()
@@ -117,7 +117,7 @@ class Proxy:
             listener.close()
 
     def heal(self) -> None:
-        """Disarm every fault, deliver what is being delayed and accept connections again."""
+        """Disarm every fault, deliver delayed replies and accept connections again."""
         with self._guard:
             self._fault = None
             self._delay_seconds = 0.0
@@ -126,7 +126,7 @@ class Proxy:
                 self._listen()
 
     def close(self) -> None:
-        """Refuse, cut, and wait for the threads; harmless when repeated."""
+        """Refuse, cut, and wait for the threads. Idempotent."""
         self.refuse()
         self._undelayed.set()
         self.cut()
@@ -182,7 +182,7 @@ class Proxy:
             self._links.discard(link)
 
     def _admit(self, link: _Link, commands: list[bytes]) -> tuple[bytes, bool]:
-        """What of these commands may go to the server, and whether the link stays open for more."""
+        """Return the bytes of these commands to forward, and whether the connection stays open for more."""
         with self._guard:
             admitted: list[bytes] = []
             for command in commands:
@@ -230,7 +230,7 @@ class Proxy:
 
 
 class _Link:
-    """One client's connection and its connection to the server: a thread for each direction."""
+    """A client's connection and the one to the server behind it: a thread for each direction."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self.sent = 0
@@ -253,7 +253,7 @@ class _Link:
         self._requests.join(seconds)
 
     def doom(self, number: int, fault: _Fault) -> None:
-        """Let the reply with this number be the last; how much of it arrives depends on the fault."""
+        """Make the reply with this number the last one. How much of it is delivered depends on the fault."""
         self._fault = fault
         self._last_reply = number
 

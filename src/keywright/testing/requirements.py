@@ -1,4 +1,4 @@
-"""Programs that a test needs and a machine may lack."""
+"""Programs that a test requires and a machine may lack."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["require"]
 
 
 def require(find: Callable[[], Path]) -> None:
-    """Skip the test where `find` raises EngineError; in CI, fail it."""
+    """Skip the test if `find` raises EngineError; in CI, fail it."""
     import pytest  # the other names of keywright.testing need no extra
 
     try:

@@ -1,4 +1,4 @@
-"""Both engines behind one callable, and redis-py beside them; the fixtures are in conftest."""
+"""Both engines behind one callable, and redis-py beside them; the fixtures are in `plugin`."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def async_opener(opened: ExitStack) -> OpenRun:
 
 
 class Raw:
-    """What is really stored, as redis-py sees it: one command at a time, replies mostly as bytes."""
+    """The stored data as redis-py sees it: one command at a time, replies mostly as bytes."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -86,10 +86,10 @@ class Raw:
         return self._client.execute_command(*words)
 
     def names(self) -> set[bytes]:
-        """Every key name that the server, or the cluster, holds."""
+        """Return every key name of the server or the cluster."""
         return set(cast("Iterator[bytes]", self._client.scan_iter()))
 
     def calls_of(self, command: str) -> int:
-        """How often a command ran since the statistics were reset, in scripts too."""
+        """Return how often a command ran since the statistics were reset, in scripts too."""
         stats = self._client.info("commandstats")
         return int(stats.get(f"cmdstat_{command}", {"calls": 0})["calls"])

@@ -34,14 +34,14 @@ class RedisSentinel:
 
     @property
     def master(self) -> RedisServer:
-        """The server that the first living sentinel names as master."""
+        """Return the server that the first living sentinel reports as master."""
         sentinel = next(sentinel for sentinel in self.sentinels if sentinel.answers)
         address = sentinel.call("SENTINEL", "GET-MASTER-ADDR-BY-NAME", _NAME)
         assert isinstance(address, list)
         return next(server for server in self.servers if str(server.port).encode() == address[1])
 
     def start(self) -> Self:
-        """Start all five; returns when each sentinel knows the replica and the other two."""
+        """Start all five. Return when each sentinel knows the replica and the other two."""
         try:
             for server in (*self.servers, *self.sentinels):
                 server.start()

@@ -13,7 +13,7 @@ from keywright.engine.embedded import ServerProcess, quoted
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright.testing.conditions import wait_until
 from keywright.testing.private_server import PrivateServer
-from keywright.testing.wire import Reply, Wire
+from keywright.testing.wire import RawConnection, Reply
 
 __all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port", "start_on_free_port"]
 
@@ -48,12 +48,12 @@ class RedisServer(PrivateServer[ServerProcess]):
 
     @property
     def url(self) -> str:
-        """The server at its unix socket."""
+        """Return the URL of the unix socket."""
         return f"unix://{self._credentials()}{self.socket}"
 
     @property
     def tcp_url(self) -> str:
-        """The server at its loopback port."""
+        """Return the URL of the loopback port."""
         return f"redis://{self._credentials()}{LOOPBACK}:{self.port}/0"
 
     @property
@@ -69,7 +69,7 @@ class RedisServer(PrivateServer[ServerProcess]):
 
     @property
     def answers(self) -> bool:
-        """Whether the process runs and is not frozen."""
+        """Return whether the process runs and is not frozen."""
         return self.pid is not None and self.pid != self._frozen_pid
 
     def start(self) -> Self:
@@ -86,17 +86,17 @@ class RedisServer(PrivateServer[ServerProcess]):
         super().resume()
         self._frozen_pid = None
 
-    def wire(self) -> Wire:
-        """A new raw connection, logged in; close it."""
-        return Wire(self.socket, password=self._password)
+    def wire(self) -> RawConnection:
+        """Return a new raw connection, logged in. The caller closes it."""
+        return RawConnection(self.socket, password=self._password)
 
     def call(self, *words: str | bytes | int) -> Reply:
-        """One command on a connection of its own."""
+        """Run one command on a connection of its own."""
         with self.wire() as wire:
             return wire.call(*words)
 
     def text(self, *words: str | bytes | int) -> str:
-        """One command whose reply is text, on a connection of its own."""
+        """Run one command whose reply is text, on a connection of its own."""
         with self.wire() as wire:
             return wire.text(*words)
 
@@ -144,7 +144,7 @@ class RedisServer(PrivateServer[ServerProcess]):
 
 
 def free_port() -> int:
-    """A free loopback port whose pair, `PORT_PAIR_OFFSET` above it, is free too."""
+    """Return a free loopback port whose pair, `PORT_PAIR_OFFSET` above it, is free too."""
     while True:
         port = random.choice(_PORTS)
         if _is_free(port) and _is_free(port + PORT_PAIR_OFFSET):
@@ -152,7 +152,7 @@ def free_port() -> int:
 
 
 def start_on_free_port(start: Callable[[int], None], *, taken: str) -> None:
-    """Start a server on a free port, and on another one where it fails with the words `taken`."""
+    """Start a server on a free port. Retry on another one if it fails with the words `taken`."""
     for attempt in range(1, _PORT_ATTEMPTS + 1):
         try:
             return start(free_port())

@@ -9,14 +9,14 @@ from typing import Self, TypeAlias
 
 from keywright.errors import ConnectionLostError, ServerRefusedError
 
-__all__ = ["Address", "Frames", "Reply", "Wire", "dial"]
+__all__ = ["Address", "Frames", "RawConnection", "Reply", "dial"]
 
 Address: TypeAlias = Path | tuple[str, int]
 Reply: TypeAlias = "bytes | int | list[Reply] | None"
 
 
 def dial(address: Address, *, seconds: float | None = None) -> socket.socket:
-    """A connected stream socket to a unix path or a host and port."""
+    """Return a stream socket connected to a unix path or a host and port."""
     if not isinstance(address, Path):
         connection = socket.create_connection(address, timeout=seconds)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -31,8 +31,8 @@ def dial(address: Address, *, seconds: float | None = None) -> socket.socket:
     return connection
 
 
-class Wire:
-    """One blocking RESP2 connection; an error reply raises ServerRefusedError."""
+class RawConnection:
+    """A blocking RESP2 connection. An error reply raises ServerRefusedError."""
 
     def __init__(self, address: Address, *, password: str | None = None, seconds: float = 10.0) -> None:
         self._name = str(address)
@@ -58,7 +58,7 @@ class Wire:
         return reply
 
     def text(self, *words: str | bytes | int) -> str:
-        """A call whose reply is text, such as INFO or CLUSTER NODES."""
+        """Run a command whose reply is text, such as INFO or CLUSTER NODES."""
         reply = self.call(*words)
         return reply.decode() if isinstance(reply, bytes) else ""
 
@@ -99,11 +99,11 @@ class Wire:
 
 
 class _Refusal(bytes):
-    """An error reply; inside an array it stays where it is."""
+    """An error reply, which stays a value inside an array."""
 
 
 class Frames:
-    """Cuts a byte stream into whole RESP2 or RESP3 messages, commands and replies alike."""
+    """A splitter of a byte stream into whole RESP2 or RESP3 messages, commands and replies alike."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -111,7 +111,7 @@ class Frames:
         self._missing = 1  # elements still to come before the message is whole
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Add what was received; return the messages it completed."""
+        """Add received bytes. Return the messages that they complete."""
         self._buffer += data
         whole = []
         while self._step():
