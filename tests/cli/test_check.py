@@ -42,7 +42,7 @@ def test_the_installed_program_exits_with_1_for_findings_and_2_for_usage(tmp_pat
     assert _installed(tmp_path, "check", "shop:shop").returncode == 1
     wrong = _installed(tmp_path, "check", "shop:orders")
     assert wrong.returncode == 2
-    assert wrong.stderr.startswith("error: 'shop:orders' names no keyspace")
+    assert wrong.stderr.startswith("error: 'shop:orders' does not name a keyspace")
     assert "Traceback" not in wrong.stderr
 
 

@@ -316,7 +316,7 @@ def test_an_upgrade_from_a_key_of_another_keyspace_is_let_through(
 
 @pytest.mark.parametrize("prefix", ["two words", "a ~*", "a)", "(a", "a\n+@all"])
 def test_a_prefix_that_would_be_read_as_other_rules_is_refused(prefix: str) -> None:
-    with pytest.raises(UsageError, match="cannot stand in access rules"):
+    with pytest.raises(UsageError, match="cannot be written in access rules"):
         acl(load_model("meetup").described(), Role.READER, prefix=prefix)
 
 
@@ -376,7 +376,7 @@ def test_passwords_are_hashes_or_a_placeholder() -> None:
     assert "#PASSWORD-SHA256" in acl(described, Role.READER).as_command()
     with pytest.raises(UsageError, match="64 lower-case"):
         acl(described, Role.READER, password_hash="s3cret")
-    with pytest.raises(UsageError, match="cannot name a user"):
+    with pytest.raises(UsageError, match="is not a valid user name"):
         acl(described, Role.READER, user="two words")
 
 

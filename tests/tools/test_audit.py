@@ -388,10 +388,10 @@ def test_memory_does_not_grow_with_what_a_page_obliges_others_to_hold(redis_url:
 
 
 def test_a_budget_for_what_is_not_declared_is_refused_before_anything_is_read(redis_url: str) -> None:
-    told: list[Progress] = []
-    with pytest.raises(UsageError, match="no template 'parcels'"):
-        audited(redis_url, BOX, budgets=[parse_budget("parcels=1MB")], on_progress=told.append)
-    assert told == []
+    reported: list[Progress] = []
+    with pytest.raises(UsageError, match="budget of 'parcels' does not name a template"):
+        audited(redis_url, BOX, budgets=[parse_budget("parcels=1MB")], on_progress=reported.append)
+    assert reported == []
 
 
 def test_a_node_that_fails_ends_the_walk_of_the_others(cluster_url: str, raw_cluster: Raw) -> None:

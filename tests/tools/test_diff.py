@@ -224,7 +224,7 @@ def test_a_file_that_is_no_lock_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Make it with --write"):
         read_lock(path)
     path.write_text('{"format": 1}')
-    with pytest.raises(UsageError, match="is no lock file"):
+    with pytest.raises(UsageError, match="is not a lock file"):
         read_lock(path)
     path.write_text(lock_text(made(key(Value[int]))).replace('"format": 1', '"format": 2'))
     with pytest.raises(UsageError, match="has the format 2"):

@@ -1,4 +1,4 @@
-"""Tools over any keyspace: proofs, documents, audit, repair, migration. Public is what `__all__` lists.
+"""Tools over any keyspace: proofs, documents, audit, repair, migration. `__all__` lists the public names.
 
 Names are imported on first use, so that a program pays only for the tools that it calls.
 """

@@ -1,8 +1,8 @@
-"""Access rules of the server from a declaration: what a role may do with the keys of a model, and no more.
+"""Access control lists from a declaration: the least privileges of a role on the keys of a model.
 
 Since Redis 7.0 rules are selectors, one for each Redis type: the commands that its kinds send, on the names
-that its templates make. Scripts run with the rights of who runs them, so EVAL gives nothing away. There are
-no selectors in Redis 6.2: there every command of the role is allowed on every key of the model.
+that its templates make. Scripts run with the privileges of their caller, so EVAL grants nothing more. Redis
+6.2 has no selectors: there every command of the role is allowed on every key of the model.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["READS", "WRITES", "Acl", "Role", "Server", "acl"]
 
 
 class Role(Enum):
-    """Who asks: a program that only reads, one that writes too, or someone who looks at all there is."""
+    """The role of a user: a program that only reads, one that also writes, or an auditor of all keys."""
 
     READER = "reader"
     WRITER = "writer"
@@ -32,7 +32,7 @@ class Role(Enum):
 
 
 class Server(Enum):
-    """What the rules must be understood by: 6.2 has no selectors, 7.4 has fields that expire."""
+    """The server version that the rules are for: 6.2 has no selectors, 7.4 has fields that expire."""
 
     REDIS_6_2 = "6.2"
     REDIS_7_0 = "7.0"
@@ -64,7 +64,7 @@ PLACEHOLDER = "PASSWORD-SHA256"
 
 
 class Selector(NamedTuple):
-    """Commands that are allowed on names."""
+    """Commands that are allowed on the keys that match some patterns."""
 
     commands: tuple[str, ...]
     patterns: tuple[str, ...]
@@ -81,7 +81,7 @@ class Acl(NamedTuple):
     password_hash: str | None = None
 
     def rules(self) -> list[str]:
-        """What follows the user's name, but for the password."""
+        """Return the rules that follow the user's name, without the password."""
         root = [f"+{command}" for command in self.commands]
         if self.server is Server.REDIS_6_2:
             commands = _distinct(command for each in self.selectors for command in each.commands)
@@ -90,11 +90,11 @@ class Acl(NamedTuple):
         return [*root, *map(_written, self.selectors)]
 
     def as_command(self) -> str:
-        """ACL SETUSER, which makes the user exactly this, whatever it was before."""
+        """Return the ACL SETUSER command, which replaces all earlier rules of the user."""
         return " ".join(["ACL SETUSER", self.user, "reset", "on", self._password, *self.rules()])
 
     def as_file_line(self) -> str:
-        """The line of an ACL file."""
+        """Return the user's line of an ACL file."""
         return " ".join(
             ["user", self.user, "on sanitize-payload", self._password, "resetchannels -@all", *self.rules()]
         )
@@ -114,23 +114,25 @@ def acl(
     password_hash: str | None = None,
     scan: bool = True,
 ) -> Acl:
-    """The rules of a role. Channels are never among them: no model publishes.
+    """Return the rules of a role. They never contain channels: no model publishes.
 
-    `prefix` is what names begin with, where a database is opened with another than the declared one;
+    `prefix` replaces the declared prefix, for a database that is opened with another one;
     `password_hash` is the SHA-256 of the password in hexadecimal. Without `scan` a writer cannot sweep
-    through its keys, but learns no name of anyone else's: SCAN is not limited by patterns.
+    its keys, but cannot list the names of others either: SCAN is not limited by patterns.
     """
     name = user or f"{model.name}-{role.value}"
     if not re.fullmatch(r"[^\s\x00()]+", name):
-        raise UsageError(f"{name!r} cannot name a user of the server. Give --user one without spaces.")
+        raise UsageError(
+            f"{name!r} is not a valid user name. Give --user one without spaces and parentheses."
+        )
     if password_hash is not None and not _HASH.fullmatch(password_hash):
-        raise UsageError("a password hash is 64 lower-case hexadecimal digits: the SHA-256 of the password.")
+        raise UsageError("the password hash must be a SHA-256: 64 lower-case hexadecimal digits.")
     names = _Names(model, prefix)
     selectors = tuple(each for each in _SELECTORS[role](names, server) if each.patterns)
     for pattern in (pattern for each in selectors for pattern in each.patterns):
         if re.search(r"[\s\x00()]", pattern):
             raise UsageError(
-                f"names like {pattern!r} cannot stand in access rules, which spaces and parentheses part. "
+                f"{pattern!r} cannot be written in access rules: spaces and parentheses are separators. "
                 "Use another prefix or template."
             )
     sweeping = ("scan",) if scan and role is Role.WRITER else ()
@@ -138,7 +140,7 @@ def acl(
 
 
 class _Names:
-    """The names of a model's keys as globs, by what the keys are."""
+    """The names of a model's keys as globs, by type and use of the keys."""
 
     def __init__(self, model: ModelDescription, prefix: str | None) -> None:
         self.keys = [(_lead(space, prefix), key) for space in model.spaces for key in space.keys]
@@ -157,11 +159,11 @@ class _Names:
         return _patterns(self.keys)
 
     def former(self, *redis_types: str) -> tuple[str, ...]:
-        """Where keys of these types may be that upgrades have not moved yet."""
+        """Return the former names of keys of these types that upgrades may not have moved yet."""
         return _distinct(pattern for key, pattern in self._former if key.redis_type in redis_types)
 
     def moving(self) -> tuple[str, ...]:
-        """The names of keys that have a former place, and those places."""
+        """Return the names of keys that were renamed, and their former names."""
         keys = [key for key, _ in self._former]
         return (*_patterns(pair for pair in self.keys if pair[1] in keys), *self.former(*READS))
 
@@ -169,11 +171,11 @@ class _Names:
         return _patterns(pair for pair in self.keys if pair[1].expiry and pair[1].expiry.sliding)
 
     def queues(self) -> tuple[str, ...]:
-        """What is read by script."""
+        """Return the names of due queues, which are read by script."""
         return _patterns(pair for pair in self.keys if pair[1].kind == "due queue")
 
     def journal(self) -> tuple[str, ...]:
-        """The intents, and the markers beside the keys of this model."""
+        """Return the names of the journal's intents, and of its markers beside the keys of this model."""
         described = describe(journal)
         lead = glob_escaped(described.lead)
         before, _, after = described.key("Marker").patterns[0].partition("?*")
@@ -190,7 +192,7 @@ def _reader(names: _Names, server: Server) -> Iterator[Selector]:
         yield Selector((*commands, *ANY_READS), own, "R")
     # Renewing an expiry is a write to the server. EVAL asks for both rights, whatever the script does.
     yield Selector(RENEWING, names.sliding())
-    # A script looks for what is due, and whether a key is still in its former place.
+    # Scripts find due entries, and check whether a key still has its former name.
     yield Selector(SCRIPTS, (*names.queues(), *names.moving()))
     yield Selector(("hget",), names.journal() if names.linked else (), "R")
 
@@ -211,7 +213,7 @@ def _auditor(names: _Names, server: Server) -> Iterator[Selector]:
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*commands, *ANY_READS), own, "R")
-    # SCAN tells every name anyway, and with its TYPE option the type too: this tells no more.
+    # SCAN returns every name anyway, and with its TYPE option the type too: this reveals no more.
     yield Selector(("type",), ("*",) if server is not Server.REDIS_6_2 else (), "R")
 
 
@@ -237,7 +239,7 @@ def _former_patterns(space: SpaceDescription, key: KeyDescription, prefix: str |
 
 
 def _converted(redis_type: str) -> tuple[str, ...]:
-    """The types that what is of this type now may come to have: an upgrade makes a record of a value."""
+    """Return the types that older versions of a key may have: an upgrade may convert a value to a record."""
     return ("string", "hash") if redis_type in ("string", "hash") else (redis_type,)
 
 
@@ -246,7 +248,7 @@ def _patterns(keys: Iterable[tuple[str, KeyDescription]]) -> tuple[str, ...]:
 
 
 def _tags(lead: str, key: KeyDescription) -> tuple[str, ...]:
-    """Globs of what is hashed of a key's names."""
+    """Return globs of the hashed part of a key's names."""
     tag = hash_tag(lead.encode()).decode()
     if tag != lead:
         return (glob_escaped(tag),)

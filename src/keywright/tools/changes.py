@@ -1,4 +1,4 @@
-"""Changes of what is stored: types, shapes and members, and what each means for stored data."""
+"""Changes of types, shapes and members, with their severity for stored data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Severity(Enum):
 
 
 class Change(NamedTuple):
-    """One thing that is different, in words that follow its subject."""
+    """One change; `what` is a phrase that follows the subject."""
 
     severity: Severity
     subject: str
@@ -27,25 +27,25 @@ class Change(NamedTuple):
     remedy: str = ""
 
     def healed(self, version: str) -> Change:
-        """The same where an upgrade step brings older data up to date."""
+        """Return this change with the severity it has if an upgrade step brings older data up to date."""
         if self.severity is not Severity.BREAKING:
             return self
         return Change(
             Severity.CAUTION,
             self.subject,
             f"{self.what}; older data is upgraded from {version}",
-            "Programs of the old declaration cannot read what is written or upgraded from now on.",
+            "Programs of the old declaration cannot read new or upgraded data.",
         )
 
 
-_KEEP = "Declare an Upgrade that converts what is stored, or use another name."
-_READERS = "Programs of the old declaration cannot read what is written from now on: update them first."
+_KEEP = "Declare an Upgrade that converts stored data, or use another name."
+_READERS = "Programs of the old declaration cannot read new data: update them first."
 
 
 def changes_of_type(
     subject: str, what: str, old: TypeDescription | None, new: TypeDescription | None
 ) -> Iterator[Change]:
-    """What became of a value, a field or an item."""
+    """Yield the changes of the type of a value, field or item."""
     if old is None or new is None:
         return
     if _anonymous(old) != _anonymous(new):
@@ -61,7 +61,7 @@ def changes_of_type(
 
 
 def _anonymous(described: TypeDescription) -> str:
-    """The words without the names of classes, which are not stored."""
+    """Return the description of a type without class names, which are not stored."""
     words = described.words
     for number, shape in enumerate(described.shapes):
         words = re.sub(rf"\b{re.escape(shape.name)}\b", f"<{number}>", words)
@@ -71,9 +71,9 @@ def _anonymous(described: TypeDescription) -> str:
 def changes_of_shapes(
     subject: str, old: Sequence[ShapeDescription], new: Sequence[ShapeDescription]
 ) -> Iterator[Change]:
-    """What became of the shapes a record, an entry or a structured value may have.
+    """Yield the changes of the shapes that a record, an entry or a structured value may have.
 
-    A shape is the same where its name is, or where there is only one before and after.
+    Shapes are matched by name, or if there is only one before and after.
     """
     before = {shape.name: shape for shape in old}
     if len(old) == len(new) == 1:
@@ -90,7 +90,8 @@ def changes_of_shapes(
 
 def _shape(subject: str, old: ShapeDescription, new: ShapeDescription) -> Iterator[Change]:
     if old.when != new.when:
-        yield Change(Severity.BREAKING, subject, f"{new.name} is told by {new.when or 'nothing'}", _KEEP)
+        what = f"{new.name} is now recognised by {new.when or 'nothing'}"
+        yield Change(Severity.BREAKING, subject, what, _KEEP)
     before, after = ({member.name: member for member in shape.members} for shape in (old, new))
     for name, member in after.items():
         if name in before:
@@ -141,7 +142,7 @@ def _reworded(subject: str, what: str, old: str, new: str) -> Iterator[Change]:
 
 
 def _alternatives(words: str) -> set[str]:
-    """The words of "one of `a`, `b`", or the types of "text or null"."""
+    """Return the alternatives of "one of `a`, `b`" or "text or null"."""
     listed = words.removeprefix("one of ").split(", ")
     if all(word.startswith("`") and word.endswith("`") and word.count("`") == 2 for word in listed):
         return set(listed)

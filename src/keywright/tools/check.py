@@ -1,4 +1,4 @@
-"""The proof of a keyspace as a report: what was proved, what was found, as text and as JSON data."""
+"""The result of proving a keyspace: proofs and findings, as text and as JSON data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Proof", "Report", "prove"]
 
 
 class Proof(NamedTuple):
-    """One thing to prove, and what stands against it."""
+    """One property to prove, and the counterexamples that were found."""
 
     name: str
     statement: str
@@ -24,7 +24,7 @@ class Proof(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A keyspace, how much it declares, and its proofs."""
+    """The proofs of a keyspace, and the size of its declaration."""
 
     keyspace: str
     keys: int
@@ -71,7 +71,7 @@ class Report(NamedTuple):
 
 
 def prove(space: Keyspace) -> Report:
-    """Run every proof of `keywright.keyspace.proof.rules.check`, and keep which of them found what."""
+    """Run every proof of `keywright.keyspace.proof.rules.check`. Return the findings of each."""
     proofs = tuple(
         Proof(run.__name__.replace("_", " "), _statement(run.__doc__), tuple(run(space))) for run in PROOFS
     )

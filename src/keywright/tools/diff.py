@@ -1,11 +1,11 @@
-"""What changed between two versions of a declaration, and whether data and programs survive it.
+"""The changes between two versions of a declaration, and whether they are compatible.
 
-A change is *breaking* when programs of the new declaration cannot read, or do not find, what the old one
-stored. It asks for *caution* when they can, but programs that still run the old declaration may not read what
-is written from now on, or something has to be done once. Everything else is *compatible*.
+A change is *breaking* if programs of the new declaration cannot read or find data that the old one stored. It
+asks for *caution* if they can, but programs that still run the old declaration may not read new data, or
+something has to be done once. All other changes are *compatible*.
 
-Keys are the same key when their templates are equal; then when the classes have one name. So a class that is
-renamed changes nothing, and a template that is changed is a key that is not found any more.
+Keys are matched by template, then by class name. So renaming a class changes nothing, and after a change of
+template the stored key is not found any more.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Difference(NamedTuple):
 
 
 def diff(old: ModelDescription, new: ModelDescription) -> Difference:
-    """What became of a model."""
+    """Return the changes between two versions of a model."""
     changes = [*_spaces(old.spaces, new.spaces)]
     order = list(Severity)
     return Difference(new.name, tuple(sorted(changes, key=lambda change: order.index(change.severity))))
@@ -112,7 +112,7 @@ def _matched(old: SpaceDescription, new: SpaceDescription) -> list[tuple[KeyDesc
 
 
 def _key(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
-    """Every change of one key. A new upgrade step takes the edge off changes of what is stored."""
+    """Yield the changes of one key. A new upgrade step makes changes of stored data less severe."""
     steps = [step for step in new.upgrades if step not in old.upgrades]
     moved = next((step for step in steps if step.moved and _leaves(old, new, step)), None)
     reshaped = next((step for step in steps if not step.moved), moved)
@@ -137,7 +137,7 @@ def _key(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
 
 
 def _leaves(old: KeyDescription, new: KeyDescription, step: UpgradeDescription) -> bool:
-    """Whether a step moves keys away from where the old declaration has them, as far as that can be told."""
+    """Return whether a step moves keys away from their old names, as far as the description shows."""
     lead = new.full_template.removesuffix(new.template)
     return step.moved_from in (None, old.full_template, lead + old.template)
 
@@ -179,7 +179,7 @@ def _content(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
 
 
 def _circumstances(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
-    """What never makes stored data unreadable."""
+    """Yield the changes that cannot make stored data unreadable."""
     if old.name != new.name:
         yield Change(Severity.COMPATIBLE, new.template, f"the class is {new.name}, no longer {old.name}")
     if old.expiry != new.expiry:

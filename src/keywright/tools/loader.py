@@ -1,4 +1,4 @@
-"""From `MODULE:ATTRIBUTE` to the keyspace it names. Importing a module runs it: name only your own."""
+"""Loading a keyspace by `MODULE:ATTRIBUTE`. Importing a module runs it: name only modules you trust."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ __all__ = ["load_keyspace"]
 
 
 def load_keyspace(name: str) -> Keyspace:
-    """The keyspace of that name; UsageError says what is not there and what is."""
+    """Return the keyspace of that name. Raise UsageError with the possible names if it does not exist."""
     module_name, colon, attribute = name.partition(":")
     if not (module_name and colon and attribute):
-        raise UsageError(f"{name!r} names no keyspace. Write MODULE:ATTRIBUTE, as in shop.schema:shop.")
+        raise UsageError(
+            f"{name!r} does not name a keyspace. Write MODULE:ATTRIBUTE, as in shop.schema:shop."
+        )
     module = _imported(module_name)
     found = getattr(module, attribute, None)
     if isinstance(found, Keyspace):
         return found
     what = "has nothing of that name" if found is None else f"holds a {type(found).__name__} there"
-    raise UsageError(f"{name!r} names no keyspace: the module {what}. {_remedy(module_name, module)}")
+    raise UsageError(f"{name!r} does not name a keyspace: the module {what}. {_remedy(module_name, module)}")
 
 
 def _imported(name: str) -> ModuleType:

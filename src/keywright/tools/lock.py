@@ -1,4 +1,4 @@
-"""A declaration at one moment, as a file to commit: what `diff` compares a later one with."""
+"""Lock files: a declaration at one moment, to commit and to compare later ones with (`keywright diff`)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ FORMAT = 1
 
 
 class Lock(msgspec.Struct, frozen=True):
-    """The file: the number of its format, and the model."""
+    """The content of a lock file: the number of its format, and the model."""
 
     format: int
     model: ModelDescription
 
 
 def lock_text(model: ModelDescription) -> str:
-    """The text of a lock file; the same declaration always gives the same."""
+    """Return the text of a lock file. It is the same for the same declaration."""
     return msgspec.json.format(msgspec.json.encode(Lock(FORMAT, model)), indent=1).decode() + "\n"
 
 
@@ -31,7 +31,7 @@ def write_lock(path: Path, model: ModelDescription) -> None:
 
 
 def read_lock(path: Path) -> ModelDescription:
-    """The model of a lock file; UsageError when it is none, or one that a newer Keywright wrote."""
+    """Return the model of a lock file. Raise UsageError if it is malformed or of a newer Keywright."""
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -45,7 +45,9 @@ def parsed_lock(data: bytes, source: str) -> ModelDescription:
     try:
         found = msgspec.json.decode(data, type=Lock)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"{source} is no lock file: {error}. Make one with --lock FILE --write.") from error
+        raise UsageError(
+            f"{source} is not a lock file: {error}. Make one with --lock FILE --write."
+        ) from error
     if found.format != FORMAT:
         raise UsageError(f"{source} has the format {found.format}, not {FORMAT}. Upgrade keywright.")
     return found.model

@@ -1,4 +1,4 @@
-"""A data model: the keyspaces that one team keeps together, the first of them its public one."""
+"""Data models: the keyspaces that one team maintains together, the public one first."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ModelDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 class Model:
     """A named model, as the tools and the commands know it.
 
-    A distribution publishes one with an entry point of the group `keywright.models`. The hooks are for what
-    a declaration cannot say; each is a function that imports its own code when it is called.
+    A distribution publishes one with an entry point of the group `keywright.models`. The hooks cover
+    features that a declaration cannot express; each is a function that imports its code when it is called.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Walks over keys: side by side, no faster than allowed, and told a few times a second."""
+"""Walks over keys: concurrent, rate-limited, with progress reported a few times a second."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CATCH_UP_SECONDS = 0.25
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a walk over keys is. `total` is the server's count of all keys, ours or not."""
+    """The progress of a walk over keys. `total` is the server's count of all keys, ours or not."""
 
     seen: int
     total: int
@@ -31,7 +31,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What there is to say beside the numbers."""
+        """Return the text to show beside the numbers."""
         return "keys"
 
     @property
@@ -44,7 +44,7 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class Pace:
-    """The clock of one walk: waits for its rate, and says when to report."""
+    """The rate limiter and reporting clock of one walk."""
 
     def __init__(self, max_rate: int | None) -> None:
         self._max_rate = max_rate
@@ -52,7 +52,7 @@ class Pace:
         self.begin()
 
     def begin(self) -> None:
-        """Time counts from now on."""
+        """Start the clock."""
         self._started = self._due = time.monotonic()
 
     @property
@@ -60,14 +60,14 @@ class Pace:
         return time.monotonic() - self._started
 
     async def wait(self, count: int) -> None:
-        """Wait until so many more are due; of time that was lost only a moment is made up for."""
+        """Wait until the rate allows `count` more. After a delay, at most a short burst catches up."""
         if self._max_rate is not None:
             now = time.monotonic()
             self._due = max(self._due, now - CATCH_UP_SECONDS) + count / self._max_rate
             await asyncio.sleep(max(0.0, self._due - now))
 
     def due(self) -> bool:
-        """Whether the last report is old enough; then this is the time of the next."""
+        """Return whether a report is due, and if so start the interval until the next one."""
         if self.seconds - self._reported < REPORT_SECONDS:
             return False
         self._reported = self.seconds
@@ -75,7 +75,7 @@ class Pace:
 
 
 async def place_of(db: AsyncDatabase, node: NodeReader) -> str:
-    """What a cursor of SCAN belongs to: one database of one node, from its start to its end."""
+    """Return the identity that a SCAN cursor is valid for: database, node and the node's run id."""
     found = await db.run(info(b"server").attempt(), at=node)
     if isinstance(found, KeywrightError) and not isinstance(found, ServerRefusedError):
         raise found
@@ -84,7 +84,7 @@ async def place_of(db: AsyncDatabase, node: NodeReader) -> str:
 
 
 async def side_by_side(walks: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """The results of walks that run together; when one fails, the others have ended before it is raised."""
+    """Run walks concurrently and return their results. If one fails, cancel the others before raising."""
     tasks = [asyncio.create_task(walk) for walk in walks]
     try:
         return await asyncio.gather(*tasks)

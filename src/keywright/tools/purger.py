@@ -1,7 +1,7 @@
 """Removing all keys of a keyspace as one database binds it, without blocking the server.
 
 Names are found page by page (SCAN) and unlinked in batches with pauses, so other clients hardly
-notice. What is written meanwhile may stay: stop the writers, or purge again.
+notice. Keys that are written meanwhile may stay: stop the writers, or purge again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PAUSE = timedelta(milliseconds=2)
 
 
 def purge(db: Database, *spaces: Keyspace, pause: timedelta = PAUSE) -> int:
-    """Remove every key of these keyspaces; how many there were.
+    """Remove every key of these keyspaces. Return how many there were.
 
     A keyspace that is bound with a version owns all names that begin with its prefix and version,
     declared or not. One without shares its prefix, if it has any, with others: of its names only those
@@ -58,7 +58,7 @@ async def apurge(db: AsyncDatabase, *spaces: Keyspace, pause: timedelta = PAUSE)
 
 
 def count(db: Database, *spaces: Keyspace) -> int:
-    """How many keys `purge` would remove; a key that the server moves while it is asked may count twice."""
+    """Return how many keys `purge` would remove. A key that SCAN returns twice is counted twice."""
     return sum(_is_of(space, name, db.context) for space in spaces for name in db.names(space))
 
 
@@ -69,7 +69,7 @@ def _is_of(space: Keyspace, name: bytes, context: Context) -> bool:
 
 
 def _unlinked(names: Iterable[bytes], context: Context) -> Call[int]:
-    """One UNLINK on a single server, one a slot on a cluster."""
+    """Return a call that unlinks the names: one UNLINK on a single server, one for each slot on a cluster."""
     groups: dict[int, list[bytes]] = {}
     for name in names:
         groups.setdefault(slot_of(name) if context.sharded else 0, []).append(name)

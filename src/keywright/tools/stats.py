@@ -1,4 +1,4 @@
-"""Counts by template as they are now, and how they change: passes of SCAN with a few values sampled."""
+"""Statistics by template: key counts from SCAN, and bytes and expiries from a sample of values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLE = 0.02
 
 
 class Count(NamedTuple):
-    """One template: its keys, their bytes and share of expiring ones by the sample, and keys a second."""
+    """The statistics of one template; bytes and the share of expiring keys come from the sample."""
 
     template: str
     keys: int
@@ -26,7 +26,7 @@ class Count(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """All templates of a model at one moment; `rate` is None in the first of several."""
+    """The statistics of all templates of a model at one moment; `rate` is None in the first of several."""
 
     model: str
     seconds: float
@@ -52,7 +52,7 @@ async def take_snapshot(
     max_rate: int | None = None,
     before: tuple[float, Snapshot] | None = None,
 ) -> Snapshot:
-    """One pass over all names. `before` is when an earlier pass was, and what it found, for the rates."""
+    """Scan all names once. `before` is the time and the result of an earlier pass, for the rates."""
     started = time.monotonic()
     walk = Walk(db, model.spaces, Options(sample, max_rate, keep=0))
     tally = await walk.run()
@@ -71,7 +71,7 @@ async def take_snapshot(
 async def snapshots(
     db: AsyncDatabase, model: Model, *, sample: float = SAMPLE, max_rate: int | None = None
 ) -> AsyncIterator[Snapshot]:
-    """Snapshot after snapshot, each with the rates since the one before; pause between them as you like."""
+    """Yield snapshots without end, each with the rates since the one before. Pause between them as needed."""
     before: tuple[float, Snapshot] | None = None
     while True:
         started = time.monotonic()

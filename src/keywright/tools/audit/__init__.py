@@ -1,4 +1,4 @@
-"""An audit of live data against its declaration: what is stored, how much of it, and what is wrong."""
+"""Audit of live data against its declaration: counts and sizes by template, and findings."""
 
 from keywright.tools.audit.auditor import audit
 from keywright.tools.audit.budgets import Budget, parse_budget

@@ -1,4 +1,4 @@
-"""One audit from beginning to end: the walk, its budgets, and the report."""
+"""A whole audit: the walk, its budgets, and the report."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ async def audit(
     on_progress: Callable[[Progress], None] | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> Report:
-    """Walk every key of a database and compare it with a model. Only reads; memory stays bounded.
+    """Compare every key of a database with a model. Read only, in bounded memory.
 
-    `on_finding` gets every finding as it is made; the report keeps the first of each code. A key that is
-    there all along is seen at least once, one that comes or goes meanwhile may be seen or not.
+    `on_finding` gets every finding as it is made; the report keeps the first of each code. A key that exists
+    during the whole audit is seen at least once, one that is created or deleted meanwhile may be missed.
     """
     options = options or Options()
     started = time.monotonic()

@@ -1,4 +1,4 @@
-"""Budgets: how many bytes a template may take, for runs that must fail when one is exceeded."""
+"""Budgets: limits of the bytes of a template. An audit can fail when one is exceeded."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ _FORM = re.compile(
 
 
 class Budget(NamedTuple):
-    """The most bytes of one template; `*` is all of them together."""
+    """The limit of the bytes of one template; `*` is all of them together."""
 
     template: str
     most_bytes: int
 
 
 def parse_budget(text: str) -> Budget:
-    """`messages:<message>=512MB`, in powers of 1024."""
+    """Return the budget of a text like `messages:<message>=512MB`, in powers of 1024."""
     found = _FORM.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"{text!r} is no budget. Write TEMPLATE=SIZE, as in 'messages:<message>=512MB'.")
+        raise UsageError(f"{text!r} is not a budget. Write TEMPLATE=SIZE, as in 'messages:<message>=512MB'.")
     return Budget(found["template"], round(float(found["number"]) * _UNITS[found["unit"].lower()]))
 
 
 def check_budgets(budgets: Iterable[Budget], templates: Iterable[str]) -> None:
-    """UsageError for a budget of a template that is not declared."""
+    """Raise UsageError if a budget is of a template that is not declared."""
     declared = {"*", *templates}
     for template, _ in budgets:
         if template not in declared:
             known = ", ".join(sorted(declared))
-            raise UsageError(f"there is no template {template!r} to have a budget. Use one of {known}.")
+            raise UsageError(f"the budget of {template!r} does not name a template. Use one of {known}.")
 
 
 def over_budget(budgets: Iterable[Budget], tally: Tally) -> Iterator[Finding]:
-    """A finding for each budget that is exceeded."""
+    """Yield a finding for each budget that is exceeded."""
     for template, most in budgets:
         measures = [m for name, m in tally.templates.items() if template in ("*", name)]
         used = sum(measure.total_bytes for measure in measures)

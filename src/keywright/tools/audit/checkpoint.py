@@ -1,8 +1,8 @@
-"""How far an audit came, in a file, so that one that was interrupted goes on from there.
+"""Checkpoints: the state of an audit in a file, from which an interrupted audit resumes.
 
-SCAN cursors stay valid as long as the server runs: one that was started again is walked anew. What was
-counted is kept with the cursor, so a resumed audit reports on everything; a key written meanwhile behind
-the cursor is not seen.
+SCAN cursors stay valid as long as the server runs: after a restart of a node it is walked from the start.
+Counts are kept with the cursor, so a resumed audit reports on everything; a key that is written meanwhile
+behind the cursor is not seen.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Saved(msgspec.Struct):
 
 
 class _Written(msgspec.Struct):
-    """The same with its nodes as text, since a tally that is counted on is not what stood at its cursor."""
+    """The content of the file, with its nodes as text: a tally that is changed later must not go with it."""
 
     scope: list[str]
     nodes: dict[str, msgspec.Raw]
@@ -56,23 +56,25 @@ class Checkpoint:
 
     @classmethod
     def at(cls, path: Path, scope: Sequence[str]) -> Checkpoint:
-        """Go on from a file, or begin one; UsageError where it is of another audit.
+        """Load a checkpoint, or begin one. Raise UsageError if the file is malformed or of another audit.
 
-        `scope` is what the audit is of: its keyspaces, and whatever else makes its counts other ones.
+        `scope` identifies the audit: its keyspaces, and the options that its counts depend on.
         """
         if not path.exists():
             return cls(path, scope, {})
         try:
             saved = msgspec.json.decode(path.read_bytes(), type=_Saved)
         except (OSError, msgspec.MsgspecError, ValueError) as error:
-            raise UsageError(f"{path} is no checkpoint of an audit: {error}. Name another file.") from error
+            raise UsageError(
+                f"{path} is not a checkpoint of an audit: {error}. Name another file."
+            ) from error
         if saved.scope != list(scope):
             known = ", ".join(saved.scope)
             raise UsageError(f"{path} is the checkpoint of an audit of {known}. Name another file.")
         return cls(path, scope, saved.nodes)
 
     def of(self, node: str) -> tuple[int | None, Tally]:
-        """Where to go on with a node, None when it is done, and what was counted until there."""
+        """Return the cursor to resume a node from, None if it is done, and its counts so far."""
         saved = self._saved.get(node)
         return (0, Tally()) if saved is None else (saved.cursor, saved.tally)
 
@@ -92,6 +94,6 @@ class Checkpoint:
         self._times[node] = time.monotonic()
 
     def done(self) -> None:
-        """Nothing is left to resume."""
+        """Remove the file: nothing is left to resume."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)

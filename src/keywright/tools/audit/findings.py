@@ -1,4 +1,4 @@
-"""What an audit can find: stable codes, and a finding with all that a repair needs to know."""
+"""The findings of an audit: stable codes, and findings with the data that a repair needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CODES", "Code", "Finding", "codes_named", "masked_name"]
 
 
 class Code(NamedTuple):
-    """One sort of finding. Codes and words are stable; `docs/findings/<code>.md` explains each."""
+    """One type of finding. Codes and words are stable; `docs/findings/<code>.md` explains each."""
 
     code: str
     word: str
@@ -61,10 +61,10 @@ _GROUPS = {
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is not as declared, found on one key.
+    """One deviation from the declaration, found on one key.
 
     `name` is the key's full name; `member` the stored bytes of the entry concerned, where there is one;
-    `other` the key on the other side of a relation or reference, `field` what is missing inside it. All
+    `other` the key on the other side of a relation or reference, `field` the missing part of it. All
     of these are ids: show them with `show_ids` only. `link` is the name of the relation, reference or
     invariant concerned.
     """
@@ -86,7 +86,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def invariant(self) -> str | None:
-        """The name of the invariant that a finding is about."""
+        """Return the name of the invariant that a finding is about."""
         return self.link if self.code.startswith("KW6") else None
 
     @property
@@ -108,13 +108,13 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def masked_name(template: str, name: bytes) -> str:
-    """A name without its ids: the template, and a tag by which two findings on one key are told to be so."""
+    """Return a name without its ids: the template, and a tag that is equal for findings on the same key."""
     digest = hashlib.blake2b(name, digest_size=3).hexdigest()
     return f"{template} #{digest}"
 
 
 def codes_named(words: Iterable[str]) -> frozenset[str]:
-    """The codes that these words name: codes (KW101), their words (unknown) or groups of them (expiry)."""
+    """Return the codes of some names: codes (KW101), their words (unknown) or groups of them (expiry)."""
     found: set[str] = set()
     for word in words:
         name = word.strip()
@@ -126,7 +126,9 @@ def codes_named(words: Iterable[str]) -> frozenset[str]:
             found.add(_BY_WORD[name].code)
         elif name:
             known = ", ".join(sorted([*_BY_WORD, *_GROUPS]))
-            raise UsageError(f"{name!r} names no finding. Use a code such as KW101, or one of {known}.")
+            raise UsageError(
+                f"{name!r} does not name a finding. Use a code such as KW101, or one of {known}."
+            )
     return frozenset(found)
 
 

@@ -1,7 +1,7 @@
 """The declared invariants, checked for all keys of a page at once. A violation is confirmed before it counts.
 
-The value of a key comes from its page, and what the check reads beside it a moment later. So a violation is
-looked for a second time, with the value read again from the primary, and reported if it is still there.
+The value of a key comes from its page, and the other reads of the check run a moment later. So the check of a
+violation is repeated with the value read again from the primary, and reported if it is still violated.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class Invariants:
         return kind in self._of
 
     def of(self, key: Key, value: Any) -> Iterator[Examined]:
-        """Return what is to be examined because this value, or part of a collection, is stored here."""
+        """Return the checks that concern this value, or this page of a collection."""
         return (Examined(invariant, key, value) for invariant in self._of.get(type(key), ()))
 
     async def broken(self, examined: Sequence[Examined], known: Iterable[Finding]) -> list[Finding]:
-        """Return the violations, without those that the `known` findings of the same keys say already."""
+        """Return the violations, without those that the `known` findings of the same keys report already."""
         if not examined:
             return []
         checks = [each.invariant.violations(each.key, each.value) for each in examined]
@@ -123,7 +123,7 @@ def examine(invariant: Invariant, key: Key, entry: bytes | None) -> Steps[list[V
 
 @procedure
 def attempted(check: Call[list[Violation]]) -> Steps[list[Violation] | KeywrightError]:
-    """Run a check without writing anything. A value that it cannot read is its result instead of raised."""
+    """Run a check without writing. Return its error, instead of raising it, if it cannot read a value."""
     result: list[Violation] | KeywrightError = yield OnlyReads(check).attempt()
     if isinstance(result, KeywrightError) and not isinstance(result, StoredDataError | CheckWritesError):
         raise result
@@ -131,18 +131,18 @@ def attempted(check: Call[list[Violation]]) -> Steps[list[Violation] | Keywright
 
 
 def entry_of(key: Key, violation: Violation) -> bytes | None:
-    """Return the stored form of the entry that a violation is about, None where it is about the key."""
+    """Return the stored form of the entry that a violation is about, None if it is about the key."""
     if violation.member is None:
         return None
     return key.declaration.storage.entry_name(violation.member)
 
 
 class CheckWritesError(UsageError):
-    """A check that would write."""
+    """The check of an invariant would write."""
 
 
 class OnlyReads(Call[T]):
-    """A call that is refused when it comes to a command that may write: an audit changes nothing.
+    """A call that raises CheckWritesError at a command that may write: an audit changes nothing.
 
     Most calls that read send nothing else. Reading a value of an older shape upgrades it, and reading a key
     whose expiry slides renews that.

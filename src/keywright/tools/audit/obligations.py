@@ -1,8 +1,8 @@
-"""What one stored key obliges others to hold: the other side of a relation, an index entry, a target.
+"""Obligations: what one stored key requires of others, as the inverse of a relation or an index entry.
 
-Each obligation is a question to the server with the answer it must have, and a premise: what was seen
-that raised it. A question with another answer is asked again together with its premise, so that what a
-writer changes between two reads is not taken for a fault.
+Each obligation is a question to the server with its expected answer, and a premise: the read that raised it.
+A question with another answer is asked again together with its premise, so that a concurrent write between
+two reads is not reported as a finding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXISTS = Ask(b"EXISTS")
 
 
 class Question(NamedTuple):
-    """One reading command, and whether a reply is as expected; that of a key of another type never is."""
+    """One reading command and its expected reply. A WRONGTYPE error is never the expected reply."""
 
     wire: Wire
     expected: Callable[[Any], bool]
@@ -38,7 +38,7 @@ class Question(NamedTuple):
 
 
 class Obligation(NamedTuple):
-    """A question, what raised it, and the finding if the answer is another."""
+    """A question, its premise, and the finding if the answer is not the expected one."""
 
     question: Question
     premise: Question
@@ -49,7 +49,7 @@ Raise = Callable[[Any, Any], Iterator[Obligation]]
 
 
 class Obligations:
-    """The obligations of every key class of some keyspaces, as one database binds them."""
+    """The obligations of the key classes of some keyspaces, as one database binds them."""
 
     def __init__(self, spaces: Iterable[Keyspace], context: Context) -> None:
         self.context = context
@@ -65,12 +65,12 @@ class Obligations:
         return kind in self._raised
 
     def of(self, key: Key, value: Any) -> Iterator[Obligation]:
-        """What must hold elsewhere because this value, or part of a collection, is stored here."""
+        """Yield the obligations of other keys because of this value, or this page of a collection."""
         for raised in self._raised.get(type(key), ()):
             yield from raised(key, value)
 
     def of_sealed(self, key: Key) -> list[Obligation]:
-        """Return what must hold because a key is there whose value cannot be opened."""
+        """Return the obligations because of a key that exists, but whose value cannot be opened."""
         try:
             return list(self.of(key, None))
         except (AttributeError, LookupError, TypeError, ValueError):
@@ -232,9 +232,9 @@ _REASONS = {
 
 
 def _parts(key: Any, value: Any, reference: Reference) -> Iterator[tuple[bytes | None, Any]]:
-    """A value entry by entry, where entries can be removed one by one, with how each is stored.
+    """Yield the entries of a value that can be removed one by one, each with its stored form.
 
-    What is mentioned whatever the entries are is the key's own mention, and no entry's.
+    A reference that does not depend on the entries belongs to the key, not to an entry.
     """
     storage = key.declaration.storage
     if not storage.divisible:
@@ -248,7 +248,7 @@ def _parts(key: Any, value: Any, reference: Reference) -> Iterator[tuple[bytes |
 
 
 def _identity(key: Key) -> Any:
-    """The only variable of a key that is related."""
+    """Return the only variable of a key of a relation."""
     return key.declaration.values(key)[0]
 
 

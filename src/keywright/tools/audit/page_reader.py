@@ -1,4 +1,4 @@
-"""The commands that read one page of names, and what their replies are: one batch, bounded replies.
+"""The commands that read one page of names, in one batch with bounded replies.
 
 Every key of a template with an expiry is asked for its TTL, every collection for its memory. Of strings,
 whose memory follows from their length, and of keys that need not expire, one in `EVERY` is asked. Strings
@@ -16,7 +16,7 @@ from keywright.keyspace.layouts import Ask
 from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 from keywright.tools.audit.value_checks import Checker
 
-__all__ = ["EVERY", "MEMORY", "MOST_BYTES", "TTL", "Reading", "on_name", "told"]
+__all__ = ["EVERY", "MEMORY", "MOST_BYTES", "TTL", "Reading", "checked_replies", "on_name"]
 
 EVERY = 16
 TOGETHER = 128
@@ -27,7 +27,7 @@ MEMORY = Operation("memory", b"MEMORY", Effect.READ)
 
 
 class Reading:
-    """The names of one template on one page, what to ask about them, and the answers in the same order."""
+    """The names of one template on one page, the commands that read them, and their replies."""
 
     def __init__(self, checker: Checker, names: list[bytes], turn: int, *, together: bool) -> None:
         self.checker = checker
@@ -58,13 +58,13 @@ class Reading:
         return wires
 
     def take(self, replies: list[Reply], start: int) -> int:
-        """Take the answers, in the order of the commands, from a place in all replies; the place after."""
+        """Take the replies to `commands`, from an index of all replies on. Return the index after them."""
         middle = start + len(self.timed)
         end = middle + len(self.measured)
-        self.ttls = told(replies[start:middle])
-        self.sizes = replies[middle:end]  # some servers do not tell, and bytes are no finding
+        self.ttls = checked_replies(replies[start:middle])
+        self.sizes = replies[middle:end]  # some servers refuse MEMORY USAGE, and sizes are not findings
         after = end + (-(-len(self.names) // TOGETHER) if self._together else len(self.names))
-        stored = told(replies[end:after])
+        stored = checked_replies(replies[end:after])
         self.stored = list(chain.from_iterable(stored)) if self._together else stored
         return after
 
@@ -74,11 +74,10 @@ def on_name(ask: Ask, name: bytes, source: type[Key] | None) -> Wire:
     return Wire(ask.on(name), name, _operation(ask.verb), source)
 
 
-def told(replies: list[Reply]) -> list[Reply]:
+def checked_replies(replies: list[Reply]) -> list[Reply]:
     """Return the replies, WrongTypeError among them where a key is of another type.
 
-    Raise the first other error, such as that of a user without the right: what was not read must not pass
-    for sound.
+    Raise the first other error, such as NOPERM: keys that were not read must not pass as valid.
     """
     if any(issubclass(kind, KeywrightError) for kind in set(map(type, replies))):
         for reply in replies:

@@ -1,4 +1,4 @@
-"""One page of names, judged: matched, read in one batch, decoded, timed, measured and related."""
+"""The audit of one page of names: match, read in one batch, decode, check expiry, size and relations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.invariants import Examined, Invariants
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
 from keywright.tools.audit.obligations import Obligation, Obligations
-from keywright.tools.audit.page_reader import MOST_BYTES, Reading, on_name, told
+from keywright.tools.audit.page_reader import MOST_BYTES, Reading, checked_replies, on_name
 from keywright.tools.audit.tally import Measure, Tally
 from keywright.tools.audit.value_checks import Checker, Problem
 
@@ -32,7 +32,7 @@ Choose = Callable[[list[bytes]], list[bytes]]
 
 
 class Judge:
-    """Judges pages; it keeps nothing between them but what is declared."""
+    """The auditor of pages. Between pages it keeps only the declarations."""
 
     def __init__(self, db: AsyncDatabase, spaces: Iterable[Keyspace], entries: int) -> None:
         spaces = tuple(spaces)
@@ -52,7 +52,7 @@ class Judge:
         tally: Tally,
         choose: Choose,
     ) -> list[Finding]:
-        """The findings of a page of names of one node; its counts go to the tally."""
+        """Audit a page of names of one node. Return its findings, and add its counts to the tally."""
         findings: list[Finding] = []
         bench = _Bench(self, node, nodes, tally, findings)
         groups = self._grouped(names, tally, findings)
@@ -72,7 +72,7 @@ class Judge:
         return findings
 
     async def ask(self, wires: list[Wire], at: At) -> list[Reply]:
-        """The replies of chosen nodes, errors among them."""
+        """Run commands on some nodes as one batch. Return the replies, errors included."""
         return await self._db.run(Batch(wires), at=at)
 
     def _grouped(self, names: list[bytes], tally: Tally, findings: list[Finding]) -> dict[Known, list[bytes]]:
@@ -122,7 +122,7 @@ class Judge:
         if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
             return [(Reading(checker, names, turn, together=together), known)]
         wires = [on_name(LENGTH, name, known.kind) for name in names]
-        small, large = _by_length(names, told(await self.ask(wires, node)))
+        small, large = _by_length(names, checked_replies(await self.ask(wires, node)))
         for name, length in large:
             measure.add_sizes([len(name) + length], [name])
             reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
@@ -130,20 +130,20 @@ class Judge:
         return [(Reading(checker, part, turn, together=together), known) for part in small]
 
     async def unmet(self, raised: list[Obligation], nodes: Sequence[NodeReader]) -> list[Finding]:
-        """The obligations that are not met, asked again at the primaries and together with their premises."""
-        replies = told(await self.ask([o.question.wire for o in raised], nodes))
+        """Return the findings of unmet obligations, confirmed at the primaries with their premises."""
+        replies = checked_replies(await self.ask([o.question.wire for o in raised], nodes))
         doubtful = [o for o, reply in zip(raised, replies, strict=True) if not o.question.holds(reply)]
         if not doubtful:
             return []
         asked = [side for o in doubtful for side in (o.premise, o.question, o.premise)]
-        answers = told(await self._db.run(Batch([side.wire for side in asked])))
+        answers = checked_replies(await self._db.run(Batch([side.wire for side in asked])))
         held = [question.holds(reply) for question, reply in zip(asked, answers, strict=True)]
         verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
         return [o.finding for o, before, met, after in verdicts if before and after and not met]
 
 
 class _Bench:
-    """What judging the readings of one page adds to."""
+    """The state of auditing one page."""
 
     def __init__(
         self,
@@ -181,14 +181,14 @@ class _Bench:
         return checker.needs_value_for_expiry or self._is_related(checker.kind)
 
     async def settle(self) -> None:
-        """Find out which of the obligations that were raised are not met, and which invariants are broken."""
+        """Check the obligations that were raised and the invariants, and add their findings."""
         raised, examined = self._raised, self._examined
         self._raised, self._examined = [], []
         self._findings += await self._judge.unmet(raised, self._nodes)
         self._findings += await self._judge.invariants.broken(examined, self._findings)
 
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
-        """The value of one key, all of its pages judged."""
+        """Check all pages of one key. Return its value, or UNSET."""
         storage = checker.storage
         page = storage.layout.page(stored)
         if page.more is None:
@@ -203,7 +203,7 @@ class _Bench:
         return await self._checked(known, checker, name, entries) if last.more is None else UNSET
 
     async def _pages(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Page]:
-        """A first page and those after it, until it is all or the most that is read of one key."""
+        """Yield the pages of one key, up to the limit of entries."""
         layout, read = known.kind.declaration.storage.layout, len(page.stored)
         yield page
         while page.more is not None:
@@ -211,7 +211,7 @@ class _Bench:
                 self._tally.truncated += 1
                 return
             following = on_name(layout.next_page(page.more), name, known.kind)
-            reply = told(await self._judge.ask([following], self._node))[0]
+            reply = checked_replies(await self._judge.ask([following], self._node))[0]
             if isinstance(reply, Exception):
                 return
             page = layout.page(reply, page.more)
@@ -236,9 +236,9 @@ class _Bench:
         return self._judge.obligations.concern(kind) or self._judge.invariants.concern(kind)
 
     async def _types(self, known: Known, names: list[bytes]) -> None:
-        """What stands under names whose value could not be read as declared; nothing, if they are gone."""
+        """Report keys of another type than declared among those that could not be read."""
         wires = [on_name(TYPE, name, known.kind) for name in names]
-        replies = told(await self._judge.ask(wires, self._node))
+        replies = checked_replies(await self._judge.ask(wires, self._node))
         for name, reply in zip(names, replies, strict=True):
             found = reply.decode()
             if found not in ("none", known.kind.redis_type):
@@ -272,20 +272,20 @@ class _Bench:
 
 
 def _strange(stored: list[Any]) -> set[int]:
-    """The places of values that could not be read: of another type, or gone."""
+    """Return the indexes of values that could not be read: keys of another type, or deleted ones."""
     if {bytes, list}.issuperset(map(type, stored)):
         return set()
     return {number for number, reply in enumerate(stored) if reply is None or isinstance(reply, Exception)}
 
 
 def _all_decode(checker: Checker, stored: list[Any]) -> bool:
-    """Whether all of many values are whole and as declared, found out together: most pages are so."""
+    """Return whether all values are complete and valid, checked in bulk, which most pages pass."""
     whole = checker.storage.layout.complete(stored)
     return whole is not None and checker.sound(whole)
 
 
 def _measured(measure: Measure, reading: Reading) -> None:
-    """Count the bytes: as the server says for collections, by their length for strings."""
+    """Count the bytes: MEMORY USAGE of collections, the length of strings."""
     names, stored = reading.names, reading.stored
     if reading.checker.kind.redis_type != "string":
         sized = [
@@ -304,7 +304,7 @@ def _measured(measure: Measure, reading: Reading) -> None:
 
 
 def _batches(readings: list[tuple[Reading, Known]]) -> Iterator[list[tuple[Reading, Known]]]:
-    """All in one batch, unless some were split because their values are large."""
+    """Yield the readings in batches: all in one, unless some were split because their values are large."""
     kinds = [known for _, known in readings]
     if len(set(kinds)) == len(kinds):
         yield readings
@@ -313,7 +313,7 @@ def _batches(readings: list[tuple[Reading, Known]]) -> Iterator[list[tuple[Readi
 
 
 def _by_length(names: list[bytes], lengths: list[Reply]) -> tuple[list[list[bytes]], list[tuple[bytes, int]]]:
-    """Names in groups whose values fit into memory together, and those too large to be read at all."""
+    """Return the names in groups of bounded size, and those whose values are too large to be read."""
     groups: list[list[bytes]] = [[]]
     large: list[tuple[bytes, int]] = []
     room = BATCH_BYTES

@@ -1,4 +1,4 @@
-"""What an audit says in the end, as data that every format is made from. Ids are masked unless asked for."""
+"""The report of an audit, as data that every format is made from. Ids are masked unless asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Report", "Row"]
 
 
 class Row(NamedTuple):
-    """One template in numbers; `coverage` is the share of its keys that expire, None where none was asked."""
+    """The figures of one template; `coverage` is the share of its keys that expire, None if unknown."""
 
     template: str
     keys: int
@@ -39,7 +39,7 @@ class Report(NamedTuple):
 
     @property
     def rows(self) -> list[Row]:
-        """The templates, most bytes first, those without keys at the end."""
+        """Return the figures of the templates, largest first, those without keys last."""
         total = sum(measure.total_bytes for measure in self.tally.templates.values()) or 1
         rows = []
         for template, expiry in self.expiries.items():
@@ -57,22 +57,22 @@ class Report(NamedTuple):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many findings there are of each code."""
+        """Return the number of findings of each code."""
         return {code: found.count for code, found in sorted(self.tally.findings.items())}
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """The findings that were kept, by code."""
+        """Return the findings that were kept, by code."""
         return (finding for _, found in sorted(self.tally.findings.items()) for finding in found.kept)
 
     @property
     def failed(self) -> bool:
-        """Whether there is a finding of a code that this audit was to fail on."""
+        """Return whether there is a finding of a code that this audit fails on."""
         return any(count for code, count in self.counts.items() if code in self.failing)
 
     @property
     def patterns(self) -> list[tuple[str, int]]:
-        """What unknown keys look like, the most frequent first."""
+        """Return the patterns of unknown keys with their counts, the most frequent first."""
         return sorted(self.tally.patterns.items(), key=lambda item: (-item[1], item[0]))
 
     def as_data(self) -> dict[str, Any]:

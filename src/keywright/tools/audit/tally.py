@@ -1,4 +1,4 @@
-"""What an audit counts: keys, bytes and expiries by template, findings by code. Bounded, and mergeable."""
+"""The counts of an audit: keys, bytes and expiries by template, findings by code. Bounded, and mergeable."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_PATTERNS = 200
 
 
 class Measure(msgspec.Struct):
-    """One template's keys.
+    """The counts of one template.
 
-    Bytes are `known_bytes` of what was measured or computed, for `sized` of the keys; expiries were asked
-    of `timed` keys. Where those are fewer than the keys, totals are extrapolated.
+    `known_bytes` is the measured or computed size of `sized` keys; `timed` keys were asked for their TTL.
+    Where those are fewer than the keys, totals are extrapolated.
     """
 
     keys: int = 0
@@ -37,7 +37,7 @@ class Measure(msgspec.Struct):
 
     @property
     def coverage(self) -> float | None:
-        """The share of keys that expire; None where nothing was asked."""
+        """Return the share of keys that expire; None if no TTL was read."""
         return self.expiring / self.timed if self.timed else None
 
     def add_sizes(self, sizes: Sequence[int], names: Sequence[bytes], extra: float = 0.0) -> None:
@@ -54,7 +54,7 @@ class Measure(msgspec.Struct):
         self.largest = heapq.nlargest(LARGEST, dict.fromkeys(sorted(known)))
 
     def add_overhead(self, extra: float) -> None:
-        """What a string takes beside its name and value, from one that was measured."""
+        """Record the bytes that a measured string takes beside its name and value."""
         self.samples += 1
         self.overhead += (extra - self.overhead) / self.samples
 
@@ -65,14 +65,14 @@ class Measure(msgspec.Struct):
 
 
 class Found(msgspec.Struct):
-    """The findings of one code: how many, and the first of them."""
+    """The findings of one code: their number, and the first of them."""
 
     count: int = 0
     kept: list[Finding] = []
 
 
 class Tally(msgspec.Struct):
-    """All counts of one node, or of several together."""
+    """All counts of one node, or the sum of several."""
 
     templates: dict[str, Measure] = {}
     findings: dict[str, Found] = {}
@@ -117,5 +117,5 @@ class Tally(msgspec.Struct):
 
 
 def _distinct(findings: list[Finding]) -> list[Finding]:
-    """Without those on a name that SCAN gave twice."""
+    """Return the findings without duplicates: SCAN may return a name twice."""
     return list({finding.identity: finding for finding in findings}.values())

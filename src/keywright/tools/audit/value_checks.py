@@ -1,4 +1,4 @@
-"""Whether a stored value is as its template declares, and the value where it is. Nothing is asked here."""
+"""Checks of stored values against their template. No I/O."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CODES = {
 
 
 class Problem(NamedTuple):
-    """One thing wrong with a value; `member` is the stored entry concerned."""
+    """One problem of a value; `member` is the stored entry concerned."""
 
     code: str
     reason: str
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 class Checked(NamedTuple):
-    """The value, UNSET where it could not be told, and what is wrong."""
+    """The result of a check: the value, UNSET if it is unknown, and its problems."""
 
     value: Any
     problems: Sequence[Problem] = ()
@@ -56,14 +56,14 @@ class Checker:
         self._in_bulk = self.storage.is_read and not self._sealed and not self.opener.upgrades_in_place
 
     def sound(self, stored: Sequence[Any]) -> bool:
-        """Whether many stored values are all as declared; False where one by one it must be found out."""
+        """Return whether many stored values are all valid; False if they must be checked one by one."""
         try:
             return self._in_bulk and self.storage.verify(stored)
         except (CodecError, ValueError):
             return False
 
     def check(self, key: Callable[[], Any], stored: Any) -> Checked:
-        """Judge a stored value, or a part of a collection; `key` makes the key, which few values need."""
+        """Check a stored value, or one page of a collection. `key` makes the key, which few checks need."""
         older = self.opener.older(stored)
         if older is not None:
             return Checked(UNSET, [Problem("KW103", f"stored in the older shape {older.version!r}")])
@@ -74,7 +74,7 @@ class Checker:
             try:
                 return Checked(self.storage.value(stored, named))
             except (CodecError, ValueError):
-                pass  # entry by entry it is found which
+                pass  # the checks of single entries find the invalid one
         return self._by_entry(stored, named)
 
     def _by_entry(self, stored: Any, key: Key | None) -> Checked:
@@ -92,7 +92,7 @@ class Checker:
         return Checked(self.storage.joined(values) if known else UNSET, problems)
 
     def expiry_problem(self, ttl_ms: int, value: Any) -> Problem | None:
-        """What is wrong with the time a key has left (-1: for ever); value-bound expiries need the value."""
+        """Return the problem of a key's TTL (-1: no expiry), if any. Expiries by value need the value."""
         bound = self.longest_ms(value)
         if bound is None:
             return None
@@ -103,7 +103,7 @@ class Checker:
         return None
 
     def longest_ms(self, value: Any) -> int | None:
-        """The longest a key may still live, with some slack; None where nothing is declared for it."""
+        """Return the longest valid TTL, with some slack; None if no expiry is declared."""
         expiry = self.expiry
         if expiry is None:
             return None
@@ -122,7 +122,7 @@ class Checker:
 
     @property
     def _described(self) -> str:
-        return self.expiry.describe() if self.expiry is not None else "for ever"
+        return self.expiry.describe() if self.expiry is not None else "no expiry"
 
 
 def _problem(defect: Defect) -> Problem:

@@ -1,7 +1,7 @@
 """The walk of an audit: pages of names from every node, each page read in one batch, several in flight.
 
 Memory does not grow with the keyspace: a page is judged and forgotten, only counts and the first findings
-of each code stay. All findings go to `on_finding`, for whoever wants more than the first.
+of each code stay. All findings go to `on_finding`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ IN_FLIGHT = 3
 
 
 class Options(NamedTuple):
-    """How an audit goes about it; `max_rate` is in keys a second, `sample` the share of values read."""
+    """The options of an audit; `max_rate` is in keys a second, `sample` the share of values read."""
 
     sample: float = 1.0
     max_rate: int | None = None
@@ -64,7 +64,7 @@ class Walk:
         self.replicas = 0
 
     async def run(self) -> Tally:
-        """Walk every node to its end; the counts of all of them."""
+        """Walk every node to its end. Return the counts of all of them."""
         nodes = await self.db.nodes(prefer_replica=self.options.prefer_replica)
         self.replicas = sum(node.replica is not None for node in nodes)
         self._total = sum(await side_by_side(self.db.run(key_count(), at=node) for node in nodes))
@@ -74,7 +74,7 @@ class Walk:
         return Tally.merged(tallies, self.options.keep)
 
     async def _node(self, node: NodeReader, nodes: Sequence[NodeReader]) -> Tally:
-        """One node. When its replica goes away the primary is walked from the start: cursors differ."""
+        """Walk one node. If its replica fails, walk the primary from the start: cursors differ."""
         while True:
             label = node.label
             tally = await self._pages(node, nodes, label)
@@ -137,7 +137,7 @@ class Walk:
         ]
 
     def _chosen(self, names: list[bytes]) -> list[bytes]:
-        """The names whose values are read: the same ones whenever the sample is the same."""
+        """Return the names of the sample, chosen by hash: the same names for the same share."""
         if self.options.sample >= 1:
             return names
         bar = int(self.options.sample * 2**32)

@@ -1,4 +1,4 @@
-"""A report in the formats that people and programs read."""
+"""The formats of an audit report."""
 
 from __future__ import annotations
 

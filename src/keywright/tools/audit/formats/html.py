@@ -1,4 +1,4 @@
-"""The report as one HTML page without scripts or anything from elsewhere; light and dark, narrow and wide."""
+"""The report as one HTML page, without scripts and external resources; light and dark, narrow and wide."""
 
 from __future__ import annotations
 

@@ -48,5 +48,5 @@ def _case(suite: ElementTree.Element, report: Report, code: Code) -> None:
 
 
 def _printable(text: str) -> str:
-    """Without what XML 1.0 cannot hold."""
+    """Return the text without characters that are invalid in XML 1.0."""
     return _UNPRINTABLE.sub("\ufffd", text)

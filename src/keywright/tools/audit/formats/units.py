@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Numbers with units, for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["bytes_shown", "share_shown"]
 
 
 def bytes_shown(size: float) -> str:
-    """1536 is `1.5 KiB`."""
+    """Return a size with its unit: 1536 is `1.5 KiB`."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
