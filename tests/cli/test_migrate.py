@@ -236,7 +236,7 @@ def test_a_hundred_thousand_records_of_openmod_are_swept(invoke: Invoke, redis_u
     assert ran.data["contract"] == {
         "ready": True,
         "old": {},
-        "untold": {},
+        "unknown": {},
         "droppable": ["Extract: the upgrade from 'v1'"],
     }
     assert raw("HGETALL", "audit:t3_7") == {

@@ -228,7 +228,7 @@ def test_a_violation_without_a_fix_is_left_to_a_person(redis_url: str, client: A
     done = repaired(redis_url, OFFICE, tmp_path / "undo")
     assert done.left == {"KW601": 1}
     assert planned(redis_url, OFFICE, tmp_path / "plan").reasons() == [
-        ("KW601", 1, "the model has no repair for it, or cannot read what that depends on")
+        ("KW601", 1, "the model has no repair for it, or a value that it depends on cannot be read")
     ]
 
 
@@ -440,7 +440,7 @@ def test_a_repair_that_cannot_be_taken_back_is_refused(redis_url: str, client: A
 
     client.set("tally:d", "|")
     done = repaired(redis_url, Sample(Model("once", (space,)), (), lambda _: None, {}), tmp_path / "undo")
-    assert [why for _, why in done.failed] == ["its repair sends APPEND, which cannot be taken back"]
+    assert [why for _, why in done.failed] == ["its repair sends APPEND, which cannot be undone"]
     assert client.get("tally:d") == "|"
 
 

@@ -248,7 +248,7 @@ def test_a_contract_is_refused_while_a_value_is_too_large_to_be_looked_at(redis_
 
     found = asyncio.run(contracted())
     assert not found.ready
-    assert list(found.untold) == ["book:<book>"]
+    assert list(found.unknown) == ["book:<book>"]
     assert found.droppable == []
 
 
@@ -306,7 +306,7 @@ def test_a_bookmark_of_another_migration_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="of 'one', not of 'two'"):
         Bookmark.at(tmp_path / "one", "two")
     (tmp_path / "none").write_text("nonsense")
-    with pytest.raises(UsageError, match="is no bookmark"):
+    with pytest.raises(UsageError, match="is not a bookmark"):
         Bookmark.at(tmp_path / "none", "two")
 
 

@@ -148,5 +148,5 @@ def test_a_line_that_was_cut_off_in_the_middle_does_not_spoil_the_others(
 
 def test_a_file_that_is_no_undo_file_is_refused(redis_url: str, client: Any, tmp_path: Path) -> None:
     (tmp_path / "undo").write_text("something else\n")
-    with pytest.raises(UsageError, match="is no undo file"):
+    with pytest.raises(UsageError, match="is not an undo file"):
         undone(redis_url, TOWN, tmp_path / "undo")

@@ -237,7 +237,7 @@ class _Summary(NamedTuple):
             data["contract"] = {
                 "ready": self.ended.ready,
                 "old": self.ended.old,
-                "untold": self.ended.untold,
+                "unknown": self.ended.unknown,
                 "droppable": self.ended.droppable,
             }
         return data
@@ -286,7 +286,7 @@ def _print_sweep(summary: _Summary, swept: Result) -> None:
 def _print_contract(ended: Contract) -> None:
     for template, number in sorted(ended.old.items()):
         typer.echo(f"old: {number:,} of {template}")
-    for template, why in sorted(ended.untold.items()):
+    for template, why in sorted(ended.unknown.items()):
         typer.echo(f"not known: {template}: {why}")
     if not ended.ready:
         found = "found what still needs them" if ended.old else "could not see whether all is up to date"

@@ -1,4 +1,4 @@
-"""Migration of live data: what is old, bringing it up to date, and when the old declarations may go."""
+"""Migration of live data: finding and upgrading old keys, and when old declarations may be dropped."""
 
 from keywright.tools.migrate.bookmark import Bookmark
 from keywright.tools.migrate.contraction import Contract, contract

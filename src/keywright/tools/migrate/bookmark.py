@@ -1,6 +1,6 @@
-"""How far a migration came, in a file, so that one that was stopped goes on from there.
+"""Bookmarks: the state of a migration in a file, from which a stopped migration resumes.
 
-Losing it costs time only: what is up to date is left as it is, so a migration may always begin anew.
+Losing the file costs only time: keys that are up to date stay unchanged, so a migration may always restart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Saved(msgspec.Struct):
 
 
 class Bookmark:
-    """The cursor of each node, or the last page of a conversion, and what was counted until there."""
+    """The cursor of each node, or the last page of a conversion, and the counts until there."""
 
     def __init__(self, task: str, path: Path | None = None) -> None:
         self.path = path
@@ -37,7 +37,7 @@ class Bookmark:
 
     @classmethod
     def at(cls, path: Path, task: str) -> Bookmark:
-        """Go on from a file, or begin one; UsageError where it is of another migration."""
+        """Load a bookmark, or begin one. Raise UsageError if it is malformed or of another migration."""
         bookmark = cls(task, path)
         if path.exists():
             bookmark.saved = _read(path)
@@ -48,11 +48,11 @@ class Bookmark:
         return bookmark
 
     def cursor(self, node: str) -> int | None:
-        """Where to go on with a node; None when it is done."""
+        """Return the cursor to resume a node from; None if it is done."""
         return self.saved.cursors.get(node, 0)
 
     def passed(self, page: str) -> bool:
-        """Whether a page of a conversion was converted before the bookmark was set."""
+        """Return whether a page of a conversion was converted before the bookmark was saved."""
         return page <= self.saved.page
 
     def at_cursor(self, node: str, cursor: int | None) -> None:
@@ -64,7 +64,7 @@ class Bookmark:
         self._save()
 
     def save(self) -> None:
-        """Write it now, as before stopping."""
+        """Write the file now, as before stopping."""
         if self.path is None:
             return
         fresh = self.path.with_name(f"{self.path.name}.new")
@@ -75,7 +75,7 @@ class Bookmark:
         self._written = time.monotonic()
 
     def done(self) -> None:
-        """Nothing is left to resume."""
+        """Remove the file: nothing is left to resume."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 
@@ -88,4 +88,4 @@ def _read(path: Path) -> _Saved:
     try:
         return msgspec.json.decode(path.read_bytes(), type=_Saved)
     except (OSError, msgspec.MsgspecError, ValueError) as error:
-        raise UsageError(f"{path} is no bookmark of a migration: {error}. Name another file.") from error
+        raise UsageError(f"{path} is not a bookmark of a migration: {error}. Name another file.") from error

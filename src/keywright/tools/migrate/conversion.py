@@ -1,7 +1,7 @@
 """Conversions: the data of one layout written in another, page by page.
 
-A conversion is idempotent: converting a page again leaves the same. The source stays as it is; the target
-belongs to the conversion until it ends, so no program may write it meanwhile.
+A conversion is idempotent: converting a page again has the same result. The source is unchanged. No program
+may write the target until the conversion ends.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Names order the pages. Pages of one name are converted again together by a conve
 
 
 class Conversion(Protocol):
-    """From one layout to another."""
+    """A conversion from one layout to another."""
 
     source: tuple[Keyspace, ...]
     target: tuple[Keyspace, ...]
@@ -40,11 +40,11 @@ class Conversion(Protocol):
     """What the target could hold and the source does not know, or the other way round, in words."""
 
     async def size(self, db: AsyncDatabase) -> int:
-        """About how many pages there are."""
+        """Return the approximate number of pages."""
         ...
 
     def pages(self, db: AsyncDatabase) -> AsyncIterator[Page]:
-        """The pages, by ascending name; making one reads no more than it takes to know that it is there."""
+        """Yield the pages, by ascending name. Content is read only when a page is converted."""
         ...
 
 
@@ -63,7 +63,7 @@ async def convert_all(
     bookmark: Bookmark | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> int:
-    """Write the whole target; how many entities were converted. `max_rate` is in entities a second."""
+    """Write the whole target. Return the number of converted entities. `max_rate` is in entities a second."""
     mark = bookmark or Bookmark("convert")
     counts = mark.saved.counts.setdefault("", Counts())
     total, pace = await conversion.size(db), Pace(max_rate, on_progress)

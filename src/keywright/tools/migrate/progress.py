@@ -1,4 +1,4 @@
-"""How far a migration is, and what became of what it met."""
+"""The progress of a migration, and its counts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Counts", "Pace", "Progress"]
 
 
 class Counts(msgspec.Struct):
-    """What became of the keys of one template.
+    """The results for the keys of one template.
 
-    `moved` came from a former name, `upgraded` from an older shape or codec; in a dry run they would. `both`
-    are under the former and the present name with different contents; `refused` could not be upgraded.
+    `moved` keys had a former name, `upgraded` ones an older shape or codec; in a dry run they still have.
+    `both` exist under the former and the present name with different content; `refused` were not upgraded.
     """
 
     moved: int = 0
@@ -33,7 +33,7 @@ class Counts(msgspec.Struct):
 
 
 class Progress(pacing.Progress, frozen=True):
-    """How far a migration is: names, or pages of a conversion, of how many there were at the beginning."""
+    """The progress of a migration in names, or in pages of a conversion; `total` is counted at the start."""
 
     done: int
     left: int
@@ -44,7 +44,7 @@ class Progress(pacing.Progress, frozen=True):
 
 
 class Pace(pacing.Pace):
-    """The clock of one migration, which reports on it a few times a second."""
+    """The rate limiter of one migration, which reports progress a few times a second."""
 
     def __init__(self, max_rate: int | None, on_progress: Callable[[Progress], None] | None) -> None:
         super().__init__(max_rate)

@@ -1,9 +1,8 @@
-"""The sweep: every old key of a database brought up to date, page by page, beside running programs.
+"""The sweep: upgrades every old key of a database, page by page, while programs run.
 
-Names come from SCAN, node by node. A page's former names and older forms are brought up to date through the
-engine, each by the call that a read would make: it checks what it read before it writes, and keeps the
-expiry. So nothing that others write meanwhile is lost, and a sweep that stops anywhere may begin again.
-Without `apply` it is the plan: the same walk, which counts and changes nothing.
+Names come from SCAN, node by node. Keys with former names or older shapes are upgraded by the calls that a
+read would make, under an optimistic lock, and keep their expiry. So no concurrent write is lost, and a sweep that
+was stopped may start again. Without `apply` it is a dry run: the same walk, which only counts.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ KEPT = 20
 
 
 class Options(NamedTuple):
-    """How a sweep goes about it. `max_rate` is in names a second; `most` ends a plan after so many names.
+    """The options of a sweep. `max_rate` is in names a second; `most` ends a dry run after so many names.
 
-    With `discard` a former name is removed where the present one holds something else. `from_version` is the
-    version of a keyspace whose names differ from the present ones in it only, and are moved too.
+    With `discard` a key under a former name is removed if the present one has other content. `from_version`
+    is an earlier version of the keyspace: names that differ from the present ones in it only are moved too.
     """
 
     apply: bool = False
@@ -45,7 +44,7 @@ class Options(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """A key that could not be brought up to date, and why; `detail` may quote it, so it may hold ids."""
+    """A key that could not be upgraded, and why; `detail` may quote it, so it may hold ids."""
 
     template: str
     name: bytes
@@ -54,7 +53,7 @@ class Refusal(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a sweep met: counts by template, the first refusals, and how many names it looked at."""
+    """The result of a sweep: counts by template, the first refusals, and the number of names scanned."""
 
     counts: dict[str, Counts]
     refusals: list[Refusal]
@@ -79,10 +78,10 @@ async def sweep(
     bookmark: Bookmark | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Result:
-    """Bring every old key of some keyspaces up to date, or count them unless `options.apply` is set.
+    """Upgrade every old key of some keyspaces, or only count them unless `options.apply` is set.
 
-    A key that was there all along is met; one that an older program writes behind the cursor is not. Raises
-    EngineError when the server cannot be reached; what was done until then is done.
+    A key that exists during the whole sweep is found; one that an older program writes behind the cursor is
+    not. Raise EngineError if the server cannot be reached; keys upgraded until then stay upgraded.
     """
     spaces = tuple(spaces)
     mark = bookmark or Bookmark("sweep")
@@ -96,7 +95,7 @@ async def sweep(
 
 
 class _Found(NamedTuple):
-    """Keys that are not under their present name: renamed, converted with the move, of another version."""
+    """Keys that do not have their present name: renamed, converted with the move, or of another version."""
 
     renamed: list[Key]
     replaced: dict[Key, Key]
@@ -165,7 +164,7 @@ class _Sweep:
         await self._move(unknown)
 
     async def _reshape(self, keys: list[Key]) -> None:
-        """Upgrade those that are stored in an older form, all of a page together."""
+        """Upgrade the keys of a page that are stored in an older shape, as one batch."""
         versions = await self._tried(keys, older_version)
         old = [key for key, version in zip(keys, versions, strict=True) if isinstance(version, str)]
         if not self._options.apply:
@@ -177,7 +176,7 @@ class _Sweep:
                 self._of(key).upgraded += 1
 
     async def _move(self, names: list[bytes]) -> None:
-        """Bring keys home from former names, and from the older places of upgrades."""
+        """Move keys from former names, and from the former templates of upgrades."""
         found = self._sorted(names)
         if not self._options.apply:
             for key in (*found.renamed, *found.replaced, *found.versioned):
@@ -201,7 +200,9 @@ class _Sweep:
             key = older.place.present_key(former)
             if key is None:
                 template = older.place.present.declaration.template.source
-                self._refuse(Refusal(template, name, "its present name cannot be told from its former one"))
+                self._refuse(
+                    Refusal(template, name, "its present name cannot be derived from its former one")
+                )
             elif older.place.upgrade is None:
                 found.renamed.append(key)
             else:
@@ -209,7 +210,7 @@ class _Sweep:
         return found
 
     async def _convert(self, replaced: dict[Key, Key]) -> None:
-        """Move what an upgrade converts on its way, unless there is a present key already."""
+        """Move and convert keys, unless the present key exists already."""
         keys = list(replaced)
         outcomes = await self._tried(keys, brought_up_to_date)
         for key, outcome in zip(keys, outcomes, strict=True):
@@ -226,7 +227,7 @@ class _Sweep:
             self._arrived(key, arrival)
 
     def _of_another_version(self, name: bytes) -> dict[Key, bytes]:
-        """The present key of a name that differs in the version to migrate from."""
+        """Return the present key of a name that differs in the version to migrate from."""
         found = self._matcher.other_version(name) if self._options.from_version else None
         if found is None or found[1] != self._options.from_version:
             return {}
@@ -242,11 +243,11 @@ class _Sweep:
             self._of(key).both += 1
             name = self._db.context.name(key)
             self._keep(
-                Refusal(key.declaration.template.source, name, "a former name of it holds something else")
+                Refusal(key.declaration.template.source, name, "a key with other content has its former name")
             )
 
     async def _tried(self, keys: list[Key], make: Callable[[Key], Call[Any]]) -> list[Any]:
-        """The outcomes of calls that run together; what is refused is counted, and its error given."""
+        """Run calls concurrently. Return their outcomes, errors included; refused ones are counted."""
         outcomes = await self._db.run(gather_list(make(key).attempt() for key in keys))
         for key, outcome in zip(keys, outcomes, strict=True):
             if isinstance(outcome, EngineError) and not isinstance(outcome, ConflictError):
@@ -275,7 +276,7 @@ class _Sweep:
 
 
 def _reason(error: KeywrightError) -> str:
-    """What went wrong, without the key and what it holds."""
+    """Return the reason of an error, without the key and its content."""
     if isinstance(error, StoredDataError):
         return f"it should hold {error.expected}"
     return "other writers kept changing it" if isinstance(error, ConflictError) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Repair of what an audit found: a plan that can be read and saved, its application, and the way back."""
+"""Repair of the findings of an audit: plans that can be reviewed and saved, their application, and undo."""
 
 from keywright.tools.repair.plan import Plan, make_plan, read_plan
 from keywright.tools.repair.repairer import Outcome

@@ -1,4 +1,4 @@
-"""What a key held when it was looked at, in short: the same content has the same fingerprint.
+"""Fingerprints of keys: the same content has the same fingerprint.
 
 Redis serialises sets and hashes in the order of their hash tables, which reading alone may change, so
 their entries are sorted first. The rest of the format (the types and lengths of an RDB file) is read
@@ -18,12 +18,12 @@ _INTEGERS = {0: 1, 1: 2, 2: 4}
 
 
 def exact(dump: bytes) -> str:
-    """The SHA-1 of a serialisation, as `redis.sha1hex` gives it; it tells changes, it protects nothing."""
+    """Return the SHA-1 of a serialisation, as `redis.sha1hex` does. It detects changes, not attacks."""
     return hashlib.sha1(dump, usedforsecurity=False).hexdigest()
 
 
 def fingerprint(dump: bytes) -> str:
-    """The SHA-1 of what a serialisation holds, whatever the order of a set or hash."""
+    """Return the SHA-1 of the content of a serialisation, independent of the order of a set or hash."""
     body = dump[:-FOOTER]
     if body[:1] and body[0] in (SET, HASH):
         entries = list(_strings(body))
@@ -34,7 +34,7 @@ def fingerprint(dump: bytes) -> str:
 
 
 def _strings(body: bytes) -> Iterator[bytes]:
-    """The encoded strings of a set or hash, each as it stands there."""
+    """Yield the encoded strings of a set or hash."""
     place, _, _ = _length(body, 1)
     while place < len(body):
         start = place
@@ -51,7 +51,7 @@ def _strings(body: bytes) -> Iterator[bytes]:
 
 
 def _length(body: bytes, place: int) -> tuple[int, int, bool]:
-    """The place after a length, the length, and whether it names a special encoding instead."""
+    """Return the index after a length, the length, and whether it is a special encoding instead."""
     first = body[place]
     form = first >> 6
     if form == 0:

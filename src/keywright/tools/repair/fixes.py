@@ -1,7 +1,7 @@
 """Repairs that the model decides: the fixes of its invariants, planned together and applied one by one.
 
-A plan keeps which invariant is to look at which key; what is written is decided again when the step is
-applied, and committed with the checks that it was decided from.
+A plan holds which invariant repairs which key. The writes are computed when the step is applied, and
+committed with the checks that they depend on.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MODEL_CODES = frozenset({"KW601", "KW602", "KW603"})
 
 
 class Decided(NamedTuple):
-    """The step that a finding leads to, and the one if another finding contradicts it.
+    """The step for a finding, and the step to take instead if another finding contradicts it.
 
     `claims` are the names that the first would set, with the values.
     """
@@ -41,7 +41,7 @@ class Decided(NamedTuple):
 
 
 class Decisions:
-    """What the invariants of some keyspaces make of findings."""
+    """The decisions of the invariants of some keyspaces about findings."""
 
     def __init__(self, db: AsyncDatabase, matcher: Matcher) -> None:
         self._db = db
@@ -56,7 +56,7 @@ class Decisions:
         return self._settled.get((finding.template, finding.link))
 
     async def decide(self, findings: Sequence[Finding]) -> list[Decided | None]:
-        """Decide about findings of invariants, side by side; None for what is left to a person."""
+        """Decide about findings of invariants, concurrently. None stands for those left to a person."""
         results = await self._db.run(gather_list(attempted(self._examined(each)) for each in findings))
         return [self._decided(*each) for each in zip(findings, results, strict=True)]
 
@@ -96,7 +96,7 @@ class Decisions:
 
 
 class Claims:
-    """Which values the steps of a plan want to have where, so that contradictions are seen."""
+    """The values that the steps of a plan set, by key, so that contradictions are detected."""
 
     def __init__(self) -> None:
         self._wanted: dict[bytes, bytes] = {}
@@ -109,13 +109,13 @@ class Claims:
                 self._contested.add(place)
 
     def settled(self, decided: Decided) -> Step:
-        """Return the step to do, when all claims are known."""
+        """Return the step to take, once all claims are known."""
         contested = any(_digest(name) in self._contested for name, _ in decided.claims)
         return decided.contested if contested else decided.step
 
 
 class FixSteps:
-    """Applies steps that invariants decide."""
+    """The executor of steps that invariants decide."""
 
     def __init__(self, db: AsyncDatabase, matcher: Matcher, undo: UndoFile) -> None:
         self._db = db
@@ -124,10 +124,10 @@ class FixSteps:
         self._named = _named(matcher)
 
     async def fix(self, step: Step) -> bool:
-        """Examine the key again, and commit what its invariant wants now; False if that is nothing.
+        """Check the key again, and commit the repair of its invariant. Return False if there is none.
 
-        A step that was planned to complete something does not remove instead: what changed since is for
-        another plan to show.
+        A step that was planned to complete data never removes data instead: if the data changed since, make
+        another plan.
         """
         invariant = self._named.get(step.link)
         if invariant is None:
@@ -146,7 +146,7 @@ class FixSteps:
 
 
 def removes(work: Work) -> bool:
-    """Whether writes remove something."""
+    """Return whether writes remove data."""
     return any(verb in REMOVING for _, (verb, *_) in work.writes)
 
 

@@ -1,8 +1,8 @@
-"""From findings to a plan: one step each, or the reason why it is left to a person.
+"""Repair plans: one step for each finding, or the reason why it is left to a person.
 
-What only adds, or removes what the forward side of a relation denies, is decided here. What would lose
-data that may be someone's (an unknown key, a value that does not decode) is a step only for the findings
-that the caller names. A plan is a file of JSON lines, so it can be of any length, read and edited.
+Repairs that only add data, or remove what the forward side of a relation denies, are decided here. Repairs
+that may lose data (an unknown key, a malformed value) become steps only for the findings that the caller
+names. A plan is a file of JSON lines, so it can be of any length, reviewed and edited.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ _ACTIONS = {
     "KW405": "list",
 }
 _LEFT = {
-    "KW101": "nobody can tell whose it is; --remove unknown removes it",
+    "KW101": "its owner is unknown; --remove unknown removes it",
     "KW102": "keywright migrate moves it; --remove old-version removes it",
-    "KW201": "the declared value cannot be told from it; --remove wrong-type removes it",
-    "KW202": "the declared value cannot be told from it; --remove undecodable removes it",
-    "KW203": "the missing member cannot be told; --remove missing-member removes the record",
+    "KW201": "the declared value is unknown; --remove wrong-type removes it",
+    "KW202": "the declared value is unknown; --remove undecodable removes it",
+    "KW203": "the missing member is unknown; --remove missing-member removes the record",
     "KW205": "a key that opens it may exist elsewhere; --remove broken-seal removes it",
-    "KW401": "either side may be wrong; --remove dangling removes what refers",
+    "KW401": "either side may be wrong; --remove dangling removes the reference",
     "KW501": "a budget is a decision",
     "KW502": "it was not read",
-    "KW601": "the model has no repair for it, or cannot read what that depends on",
-    "KW603": "what it depends on must be repaired first",
+    "KW601": "the model has no repair for it, or a value that it depends on cannot be read",
+    "KW603": "the values that it depends on must be repaired first",
 }
-_UNDECIDED = "the model does not decide about it, or cannot read what that depends on"
+_UNDECIDED = "the model does not decide about it, or a value that it depends on cannot be read"
 UNREPAIRED = frozenset({"KW602"})
-"""Findings that nothing is to be done about."""
+"""The codes of findings that need no repair."""
 
 
 class Header(msgspec.Struct):
@@ -73,7 +73,7 @@ class Header(msgspec.Struct):
 
 
 class Plan(NamedTuple):
-    """A plan in a file: how many steps it has, what was left and why."""
+    """A plan in a file: the number of its steps, and the findings that are left, and why."""
 
     path: Path
     model: str
@@ -85,7 +85,7 @@ class Plan(NamedTuple):
         return _steps(self.path)
 
     def reasons(self) -> list[tuple[str, int, str]]:
-        """What was left: code, how many, and why."""
+        """Return the findings that are left: code, number, and reason."""
         return [(code, count, _LEFT.get(code, _UNDECIDED)) for code, count in sorted(self.left.items())]
 
 
@@ -97,10 +97,10 @@ async def make_plan(
     path: Path,
     remove: frozenset[str],
 ) -> Plan:
-    """Write the plan for some findings to a file, readable only for its owner: it holds names of keys.
+    """Write the plan for some findings to a file, readable only by its owner: it holds names of keys.
 
-    Steps that invariants decide come last, and those of them that remove something at the very end: what can
-    be completed is completed first.
+    Steps that invariants decide come last, and those of them that remove data at the very end, after those
+    that complete data.
     """
     left: Counter[str] = Counter()
     claims = Claims()
@@ -127,9 +127,9 @@ async def make_plan(
 
 
 class _Lines:
-    """The steps of a plan as they are written, each once.
+    """The steps of a plan as they are written, without duplicates.
 
-    SCAN may give a key twice, and a key may have several findings that one invariant repairs together.
+    SCAN may return a key twice, and a key may have several findings that one invariant repairs together.
     """
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -150,7 +150,7 @@ class _Lines:
 
 
 def read_plan(path: Path) -> Plan:
-    """A saved plan; UsageError where the file is none."""
+    """Return a saved plan. Raise UsageError if the file is malformed."""
     try:
         lines = path.read_bytes().splitlines()
         first = msgspec.json.decode(lines[0], type=Header)
@@ -160,13 +160,13 @@ def read_plan(path: Path) -> Plan:
             actions[step.action] = actions.get(step.action, 0) + 1
     except (OSError, IndexError, msgspec.MsgspecError) as error:
         raise UsageError(
-            f"{path} is no plan: {error}. Make one with keywright repair MODEL --save."
+            f"{path} is not a plan: {error}. Make one with keywright repair MODEL --save."
         ) from error
     return Plan(path, first.model, sum(actions.values()), last.left, actions)
 
 
 def owners_file(path: Path) -> IO[bytes]:
-    """A fresh file that only its owner may read."""
+    """Create a file that only its owner may read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 

@@ -1,6 +1,6 @@
 """Repairs of relations and indexes: the forward side decides, the other side and the index follow.
 
-Each reads both sides, decides, and commits with a check that both are still what was read.
+Each reads both sides, decides, and commits with an optimistic lock on both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Relinking"]
 
 
 class Relinking:
-    """Steps on the relations of some keyspaces."""
+    """The repairs of the relations of some keyspaces."""
 
     def __init__(
         self, db: AsyncDatabase, links: Mapping[str, Link], key: Callable[[bytes], Any], undo: UndoFile
@@ -35,7 +35,7 @@ class Relinking:
         self.undo = undo
 
     async def complete(self, step: Step) -> bool:
-        """Give the other side what the forward side says."""
+        """Add to the inverse side what the forward side holds."""
         link, here, there = self._sides(step)
         if isinstance(link, OneToOne):
             return await self._mirror(step, link, here, there)
@@ -52,7 +52,7 @@ class Relinking:
         return await self._add(step, there, there.declaration.encode(_identity(here)), premise)
 
     async def withdraw(self, step: Step) -> bool:
-        """Take from the other side what the forward side does not say."""
+        """Remove from the inverse side what the forward side does not confirm."""
         link, here, forward = self._sides(step)
         if isinstance(link, OneToOne):
             stored, confirmed = await self._both(here, forward)
@@ -72,22 +72,22 @@ class Relinking:
         return await self._remove(step, here, step.member, premise)
 
     async def enlist(self, step: Step) -> bool:
-        """Name a record in its index."""
+        """Add a record to its index."""
         _, record, index = self._sides(step)
         return await self._add(step, index, index.declaration.encode(_identity(record)), exists(record))
 
     async def unlist(self, step: Step) -> bool:
-        """Drop a name from an index whose record is not there."""
+        """Remove an index entry whose record does not exist."""
         _, index, record = self._sides(step)
         assert step.member is not None
         return await self._remove(step, index, step.member, absent(record))
 
     def keeps(self, key: Any) -> bool:
-        """Whether a key is the other side of a relation, which its forward side would bring back."""
+        """Return whether a key is the inverse side of a relation, which its forward side would restore."""
         return self._kept_by(key) is not None
 
     async def unrelate(self, step: Step) -> bool:
-        """End the relations of a key that is the other side, on both sides; one, where one is meant."""
+        """End the relations of an inverse key, on both sides; only one if the step names an entry."""
         inverse = self.key(step.name)
         link: Any = self._kept_by(inverse)
         if step.other is not None and await self._there(step):
@@ -115,11 +115,11 @@ class Relinking:
         return await self.undo.run(self.db, link.clear(a), *backs)
 
     def _back(self, step: Step, key: Key, partner: bytes) -> Back:
-        """What makes a key hold a partner again."""
+        """Return the command that adds a partner to a key again."""
         return Back.by(_layout(key).restoration(partner), self._name(key), step.code)
 
     async def _there(self, step: Step) -> bool:
-        """Whether what was missing has come."""
+        """Return whether the missing key exists now."""
         target = self.key(step.other or b"")
         if step.field is None:
             return await self.db.run(target.exists())
@@ -165,7 +165,7 @@ class Relinking:
     def _sides(self, step: Step) -> tuple[Link, Any, Any]:
         link = self.links.get(step.link)
         if link is None or step.other is None:
-            raise ValueError(f"there is no relation {step.link!r} any more")
+            raise ValueError(f"the relation {step.link!r} is not declared any more")
         return link, self.key(step.name), self.key(step.other)
 
     async def _both(self, one: Key, other: Key) -> tuple[bytes | None, bytes | None]:
@@ -186,7 +186,7 @@ def _made(kind: Callable[..., Any], identity: Any) -> Any:
 
 
 def _identity(key: Key) -> Any:
-    """The only variable of a key that is related."""
+    """Return the only variable of a key of a relation."""
     return key.declaration.values(key)[0]
 
 

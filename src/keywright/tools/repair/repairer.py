@@ -1,7 +1,7 @@
-"""Applying a plan, step by step.
+"""Applying a repair plan, step by step.
 
-Each step re-checks, where it writes, that what was seen still holds: one that was overtaken changes
-nothing and says so. Applying a plan twice does nothing more.
+Each step is an optimistic commit: it checks again what the audit found, and changes nothing if another writer
+was faster. Applying a plan twice has no further effect.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ EXISTS = Operation("repair", b"EXISTS", Effect.READ)
 
 
 class Outcome(NamedTuple):
-    """What became of one step: `done`, `overtaken` (nothing to do any more), or `left`, and why."""
+    """The outcome of one step: `done`, `overtaken` (nothing to do any more), or `left`, and why."""
 
     step: Step
     state: str
@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 
 
 class Repairer:
-    """Does the steps of a plan in one database."""
+    """The executor of the steps of a plan in one database."""
 
     def __init__(self, db: AsyncDatabase, matcher: Matcher, undo: UndoFile) -> None:
         self.db = db
@@ -76,7 +76,7 @@ class Repairer:
     async def apply(self, step: Step) -> Outcome:
         action = self._actions.get(step.action)
         if action is None:
-            return Outcome(step, "left", f"there is no action {step.action!r}")
+            return Outcome(step, "left", f"the action {step.action!r} is unknown")
         try:
             return Outcome(step, "done" if await action(step) else "overtaken")
         except (KeywrightError, ValueError) as error:
@@ -134,7 +134,7 @@ class Repairer:
         key = self.matcher.key(step.name)
         layout, field = key.declaration.storage.layout, step.member
         if field is not None and key.redis_type != "hash":
-            raise ValueError(f"an entry of a {key.kind} cannot be sealed where it is")
+            raise ValueError(f"an entry of a {key.kind} cannot be sealed in place")
         ask = layout.everything if field is None else layout.find(field)
         stored = await self.db.run(stored_read(key, ask, "repair"))
         if stored is None or is_sealed(stored):
@@ -150,7 +150,7 @@ class Repairer:
         return await self._rewritten(step, brought_up_to_date(self.matcher.key(step.name)))
 
     async def _move(self, step: Step) -> bool:
-        """Bring a key home from a former name, or from the older place of an upgrade."""
+        """Move a key from a former name, or from the former template of an upgrade."""
         assert step.other is not None
         successor = self.matcher.key(step.other)
         places = former_places(type(successor))
@@ -164,7 +164,7 @@ class Repairer:
         if await self._rewritten(step, call):
             return True
         if await self.db.run(Plain(EXISTS, (step.name,), step.name)):
-            raise ValueError("there is something else under its present name: keywright migrate tells more")
+            raise ValueError("another key has its present name already: keywright migrate shows both")
         return False
 
     async def _rewritten(self, step: Step, call: Call[bool]) -> bool:
@@ -181,7 +181,7 @@ class Repairer:
 
 
 def _masked(message: str, step: Step) -> str:
-    """A message without the name it is about, with or without its prefix."""
+    """Return a message without the name of the key, with or without its prefix."""
     parts = step.name.split(b":")
     for start in range(len(parts)):
         message = message.replace(repr(b":".join(parts[start:])), f"a key of {step.template}")

@@ -1,6 +1,6 @@
-"""How the writes of a commit are taken back: read before they are applied, one command for each.
+"""Undoing the writes of a commit: one command for each write, from reads before it is applied.
 
-Where a whole key goes, the commit also checks that the key is still what was kept of it.
+If a whole key is deleted, the commit also checks that it has not changed since it was read.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from keywright.tools.repair.undo import Back, restoring
 
 __all__ = ["reversed_writes"]
 
-RENEWING = frozenset({b"PEXPIRE", b"PEXPIREAT"})  # the expiry of what is written: nothing is lost by it
+RENEWING = frozenset({b"PEXPIRE", b"PEXPIREAT"})  # only the expiry of written keys: no data is lost
 WHOLE = frozenset({b"UNLINK", b"DEL"})
 READS: dict[bytes, bytes] = {
     b"SADD": b"SMISMEMBER",
@@ -43,7 +43,7 @@ class Before(NamedTuple):
     """The bytes of a string, the members of a set, the fields of a hash; None for others."""
 
     def still(self, key: Any) -> Check:
-        """Return the check that the key has not changed, as far as one script can tell."""
+        """Return the check that the key has not changed, as far as one script can detect."""
         if self.dump is None:
             return absent(key)
         if isinstance(self.content, bytes):
@@ -56,9 +56,9 @@ class Before(NamedTuple):
 async def reversed_writes(
     db: AsyncDatabase, work: Work, key: Key, code: str
 ) -> tuple[list[Back], list[Check]]:
-    """Return what takes the writes back, and the checks that it still does when they are applied.
+    """Return the commands that undo the writes, and the checks that they still do when they are applied.
 
-    Raise ValueError if a write cannot be taken back.
+    Raise ValueError if a write cannot be undone.
     """
     writes = [
         (work.names[index], verb, arguments)
@@ -85,14 +85,14 @@ def _require_reversible(writes: Sequence[tuple[bytes, bytes, list[bytes]]]) -> N
     names = [name for name, _, _ in writes]
     for name, verb, _ in writes:
         if verb not in (*WHOLE, b"SET", *READS):
-            raise ValueError(f"its repair sends {verb.decode()}, which cannot be taken back")
+            raise ValueError(f"its repair sends {verb.decode()}, which cannot be undone")
         if verb in WHOLE and names.count(name) > 1:
-            raise ValueError("its repair deletes a key and writes it too, which cannot be taken back")
+            raise ValueError("its repair deletes a key and writes it too, which cannot be undone")
 
 
 @procedure
 def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Any]:
-    """Read what a write will change: the entries that it names, or the whole key."""
+    """Read the data that a write will change: the entries that it names, or the whole key."""
     if verb in READS:
         return (yield _read(READS[verb], name, *_entries(verb, arguments)))
     kind, dump, ttl = yield gather(_read(b"TYPE", name), _read(b"DUMP", name), _read(b"PTTL", name))
@@ -104,7 +104,7 @@ def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Any]:
 
 
 def _unset(name: bytes, written: bytes, before: Before, code: str) -> list[Back]:
-    """What was there before a SET comes back; of another type, once the string is gone."""
+    """Return the commands that undo a SET. A key of another type is restored once the string is deleted."""
     if isinstance(before.content, bytes):
         return [Back([b"SET", name, before.content], name, code, wrote=written)]
     gone = Back([b"UNLINK", name], name, code, wrote=written)
@@ -112,7 +112,7 @@ def _unset(name: bytes, written: bytes, before: Before, code: str) -> list[Back]
 
 
 def _entries(verb: bytes, arguments: Sequence[bytes]) -> list[bytes]:
-    """The members or fields that a command is about."""
+    """Return the members or fields that a command writes."""
     if verb == b"HSET":
         return list(arguments[::2])
     if verb == b"ZADD":

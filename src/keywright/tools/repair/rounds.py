@@ -1,4 +1,4 @@
-"""A whole repair: audit, plan, apply, and again, since a repair may bring to light what it hid."""
+"""A whole repair: audit, plan and apply, repeated, since a repair may uncover further findings."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ SHOWN = 20
 
 
 class Repair(NamedTuple):
-    """What a repair did: steps by action, steps that were overtaken, what was left, and why.
+    """The result of a repair: steps by action, overtaken steps, and findings that were left, and why.
 
-    `waiting` are steps that remove something and were not done, since others of the same plan completed
-    something: whether they are still right is for another audit to say.
+    `waiting` counts steps that remove data and were not applied, since others of the same plan completed
+    data: another audit must confirm that they are still right.
     """
 
     rounds: int
@@ -62,9 +62,9 @@ async def plan_repair(
 async def repair(
     db: AsyncDatabase, model: Model, options: Options, undo: Path, remove: frozenset[str] = frozenset()
 ) -> Repair:
-    """Repair until an audit finds nothing more that can be, or nothing more changes.
+    """Repair until an audit finds nothing repairable, or nothing more changes.
 
-    Commits that a dead process left half done on a cluster are finished or undone first.
+    Commits that a crashed process left incomplete on a cluster are finished or undone first.
     """
     await db.run(recover())
     total: Counter[str] = Counter()
@@ -73,7 +73,7 @@ async def repair(
     kept: Path | None = None
     rounds, waiting = 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        for rounds in range(1, ROUNDS + 1):  # noqa: B007  # how many there were is told at the end
+        for rounds in range(1, ROUNDS + 1):  # noqa: B007  # the result has the number of rounds
             plan = await plan_repair(db, model, options, Path(folder) / "plan", remove)
             result = await apply_saved(db, model, plan, undo)
             total.update(result.done)

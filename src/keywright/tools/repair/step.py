@@ -8,11 +8,11 @@ __all__ = ["Step"]
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One repair: what to do to which key, and what it rests on.
+    """One repair: an action on a key, and the finding that it is based on.
 
-    `seen` is the fingerprint of what the key held, for steps that remove it: a key that changed is left.
-    A step that an invariant decides has the invariant's name as `link`, and says what it `does`; it
-    `removes` where something is lost, and is `contested` where another step contradicts it.
+    `seen` is the fingerprint of the key's content, for steps that remove it: a key that changed is left.
+    A step that an invariant decides has the invariant's name as `link`, and describes its effect in `does`;
+    it `removes` if data is lost, and is `contested` if another step contradicts it.
     """
 
     action: str

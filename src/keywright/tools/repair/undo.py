@@ -1,8 +1,8 @@
-"""The way back: a file of what a repair took away, and the commands that put it there again.
+"""Undo files: the data that a repair removed, and the commands that restore it.
 
-A line is written before the repair it belongs to, and dropped when that turns out to change nothing. So a
-process that dies in between leaves a line too many, never one too few. Undoing goes from the last line to
-the first and never writes over what is there again.
+A line is written before the repair it belongs to, and dropped if that changes nothing. So a process that
+crashes in between leaves a line too many, never one too few. Undoing goes from the last line to the first
+and never overwrites keys that exist again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ CHUNK = 1 << 16
 
 
 class Back(msgspec.Struct, omit_defaults=True):
-    """One command that takes a repair back: its words, the name it is sent to, and what it belongs to.
+    """One command that undoes a repair: its arguments, the name it is sent to, and the step it belongs to.
 
-    With `wrote` it is sent only while the string is what the repair made it.
+    With `wrote` it is sent only if the string still has the value that the repair wrote.
     """
 
     command: list[bytes]
@@ -46,7 +46,7 @@ class Back(msgspec.Struct, omit_defaults=True):
 
 
 class UndoFile:
-    """Where a repair writes what it takes away; begun when there is something, for its owner's eyes."""
+    """The file for the data that a repair removes. Created on first use, readable by its owner only."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +54,7 @@ class UndoFile:
         self._file: IO[bytes] | None = None
 
     async def run(self, db: AsyncDatabase, call: Call[Any], *backs: Back) -> bool:
-        """Run a call that says whether it changed anything, after keeping what takes it back."""
+        """Run a call that returns whether it changed anything, after writing the commands that undo it."""
         place = self._keep(backs)
         try:
             changed = bool(await db.run(call))
@@ -92,20 +92,20 @@ class UndoFile:
 
 
 class Undone(NamedTuple):
-    """How many lines were put back, and how many could not be: something is there again, or a stream,
-    which takes no entry older than its last."""
+    """The number of lines that were restored, and of those that could not be: the key exists again, or is a
+    stream, which accepts no entry older than its last."""
 
     restored: int
     left: int
 
 
 def restoring(name: bytes, code: str, dump: bytes, ttl_ms: int) -> Back:
-    """What puts a whole key back as it was, with the time it had left, where there is none."""
+    """Return the command that restores a whole key with its TTL, if it does not exist."""
     return Back([b"RESTORE", name, str(max(0, ttl_ms)).encode(), dump], name, code)
 
 
 async def undo(db: AsyncDatabase, path: Path) -> Undone:
-    """Put back what a repair took away, the last first."""
+    """Restore the data that a repair removed, the last change first."""
     restored = left = 0
     for back in _backwards(path):
         try:
@@ -128,7 +128,7 @@ def _call(back: Back) -> Call[Any]:
 
 
 def _backwards(path: Path) -> Iterator[Back]:
-    """The lines from the last to the first; UsageError before the first of them where one is none."""
+    """Yield the lines in reverse order. Raise UsageError before yielding anything if one is malformed."""
     try:
         file = path.open("rb")
     except OSError as error:
@@ -153,11 +153,11 @@ def _parsed(line: bytes, path: Path) -> Back:
 
 
 def _no_undo_file(path: Path, error: Exception) -> UsageError:
-    return UsageError(f"{path} is no undo file: {error}. Name the one that the repair wrote.")
+    return UsageError(f"{path} is not an undo file: {error}. Name the file that the repair wrote.")
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A file that only its owner may read, at the end of its last whole line."""
+    """Open a file that only its owner may read, after its last complete line."""
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
     try:
         file.truncate(file.seek(_whole_lines(file)))
@@ -168,7 +168,7 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _whole_lines(file: IO[bytes]) -> int:
-    """Where the last whole line ends: a process that died may have left half of one, and not done it."""
+    """Return the end of the last complete line. A crash may leave half a line, whose repair did not run."""
     end = file.seek(0, os.SEEK_END)
     while end:
         start = max(0, end - CHUNK)
