@@ -75,7 +75,7 @@ def test_nesting_ends_somewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spent", "told"),
+    ("spent", "shown"),
     [
         (0, "less than a second"),
         (1500, "1 second"),
@@ -84,8 +84,8 @@ def test_nesting_ends_somewhere() -> None:
         (9e10, "2 years"),
     ],
 )
-def test_a_length_of_time_in_words(spent: float, told: str) -> None:
-    assert left(spent) == told
+def test_a_length_of_time_in_words(spent: float, shown: str) -> None:
+    assert left(spent) == shown
 
 
 def test_a_moment_is_ahead_or_behind() -> None:
@@ -94,10 +94,10 @@ def test_a_moment_is_ahead_or_behind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "told"), [(None, "—"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5120 GiB")]
+    ("size", "shown"), [(None, "—"), (0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5120 GiB")]
 )
-def test_bytes_for_people(size: int | None, told: str) -> None:
-    assert sized(size) == told
+def test_bytes_for_people(size: int | None, shown: str) -> None:
+    assert sized(size) == shown
 
 
 def test_shares_and_rates_for_people() -> None:

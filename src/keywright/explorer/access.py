@@ -44,7 +44,7 @@ class Session(NamedTuple):
 
 
 class Access:
-    """The rules of one explorer. Sessions end with the process: its key is made anew each time."""
+    """The rules of one explorer. Sessions end with the process: its key is made at every start."""
 
     def __init__(self, settings: ExplorerSettings) -> None:
         self._token = None if settings.token is None else settings.token.reveal()

@@ -106,7 +106,7 @@ def template_url(space: str, name: str) -> str:
 
 
 def key_url(name: bytes, entry: bytes | None = None) -> str:
-    """The page of a key, or of one entry of it; any bytes can be told in it."""
+    """Return the URL of a key, or of one entry of it, for any bytes."""
     more = "" if entry is None else f"&entry={quoted(entry)}"
     return f"/key?name={quoted(name)}{more}"
 

@@ -167,7 +167,7 @@ class Auditing:
             self.trouble = str(error)
 
     def _report(self, task: asyncio.Task[None]) -> None:
-        """What no audit should end with is a fault of ours: it is told too."""
+        """Report an unexpected error of an audit on the page, as a defect of Keywright."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self.trouble = f"It failed with {type(error).__name__}. The log of the explorer tells more."
             log.error("an audit failed", exc_info=error)

@@ -31,14 +31,14 @@ _EXPLANATIONS = {
     ),
     "KW202": Explanation(
         "The stored bytes are not what the codec of the template writes, so reading them fails.",
-        "Correct the value, or declare the shape that it has. What it should have been cannot be told.",
+        "Correct the value, or declare the shape that it has. The intended value cannot be derived.",
     ),
     "KW203": Explanation(
         "A member that every record of this template must have is missing; reading the record fails.",
         "Write the member, or make it optional in the declaration.",
     ),
     "KW204": Explanation(
-        "The declaration says that the value is encrypted at rest, but it is readable for whoever sees it.",
+        "The declaration says that the value is encrypted at rest, but it is readable for everyone who sees it.",
         "A repair seals it with the newest key. Treat what was readable as known to others.",
     ),
     "KW205": Explanation(
@@ -46,7 +46,7 @@ _EXPLANATIONS = {
         "Bind a keyring that still holds the key that sealed it.",
     ),
     "KW301": Explanation(
-        "The declaration says that the key expires, but it would stay for ever.",
+        "The declaration says that the key expires, but it has none.",
         "A repair gives it the declared expiry, counted from now.",
     ),
     "KW302": Explanation(
@@ -55,7 +55,7 @@ _EXPLANATIONS = {
     ),
     "KW401": Explanation(
         "The value names something that is not stored. Whoever follows it finds nothing.",
-        "Store what is missing, or remove what refers to it: which of the two is wrong cannot be told.",
+        "Store what is missing, or remove what refers to it: the audit cannot decide which of the two is wrong.",
     ),
     "KW402": Explanation(
         "One side of a relation names the other, which does not name it back, so it is found one way only.",

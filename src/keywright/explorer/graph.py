@@ -121,8 +121,8 @@ async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int
         ask(key.declaration.storage.layout.size, name) for (_, key), name in zip(keys, names, strict=True)
     ]
     found = await answers(db, [*sizes, *(ask(b"MEMORY", name, before=[b"USAGE"]) for name in names)])
-    told = zip(keys, found[: len(keys)], found[len(keys) :], strict=True)
-    return [each for each, size, memory in told if _bytes_to_read(each[1], size, memory) <= MOST_BYTES]
+    sized = zip(keys, found[: len(keys)], found[len(keys) :], strict=True)
+    return [each for each, size, memory in sized if _bytes_to_read(each[1], size, memory) <= MOST_BYTES]
 
 
 def _bytes_to_read(key: Key, size: int | None, memory: int | None) -> float:

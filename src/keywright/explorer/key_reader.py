@@ -42,7 +42,7 @@ class Facts(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A key as it was found. `whole` is the value for following references, where it can be told."""
+    """A key as it was found. `whole` is the value for following references, if it could be decoded."""
 
     key: Key
     facts: Facts

@@ -188,8 +188,8 @@ def _texts(stored: Any) -> Any:
 def in_words(distance: timedelta) -> str:
     """How far a moment is from now: `in 3 days`, `2 minutes ago`."""
     seconds = distance.total_seconds()
-    told = left(abs(seconds) * 1000)
-    return f"in {told}" if seconds >= 0 else f"{told} ago"
+    duration = left(abs(seconds) * 1000)
+    return f"in {duration}" if seconds >= 0 else f"{duration} ago"
 
 
 _UNITS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))

@@ -87,7 +87,7 @@ class Counted(msgspec.Struct):
         self.due += 1 + int(math.log(1 - random.random()) / math.log1p(-self.chance))
 
     def measured(self, name: bytes, size: object, ttl_ms: object) -> None:
-        """What the server said of one key; what it refused to say is no number."""
+        """Return the number that the server replied for one key, or None if it refused."""
         if isinstance(ttl_ms, int) and ttl_ms != -2:
             self.timed += 1
             self.expiring += ttl_ms >= 0
@@ -216,7 +216,7 @@ class Surveyor:
             found.seen += PAGE if lead else len(names)
             if cursor == 0:
                 return
-            # Never busier than half of the time, nor faster than told.
+            # Never busier than half of the time, nor faster than the limit.
             spent = time.monotonic() - began
             await asyncio.sleep(max(spent, PAGE / self.settings.names_per_second - spent))
 

@@ -257,7 +257,7 @@ async def test_a_task_that_is_cut_off_while_it_takes_the_lease_frees_it(
 
 
 class Endless:
-    """Runs until it is stopped, or for ever if it is deaf."""
+    """Runs until it is stopped, or without end if it ignores the stop."""
 
     name = "endless"
 

@@ -23,7 +23,7 @@ async def login(request: Request) -> Response:
 
 
 async def sign_in(request: Request) -> Response:
-    """A session for whoever has the token; it is not part of the cookie."""
+    """Start a session for a browser that has the token; the token is not part of the cookie."""
     access = explorer_of(request).access
     form = await form_of(request)
     session = request.scope["state"]["session"]

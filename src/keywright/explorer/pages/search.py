@@ -75,7 +75,7 @@ def _candidates(explorer: Explorer, text: str) -> Iterator[tuple[Place, str]]:
             if found is not None and found[0].stored_field != b"":
                 yield found
         except (KeywrightError, ValueError):
-            continue  # it is no id of this template
+            continue  # not an id of this template
 
 
 def _place(kind: type[Key], text: str) -> tuple[Place, str] | None:

@@ -21,7 +21,7 @@ class Language:
     """A regular set of byte strings. Immutable and hashable; made by the functions of this module."""
 
     def repeat(self, least: int, most: int | None = None) -> Language:
-        """Return the language of ``least`` to ``most`` words in a row; no ``most`` is no limit."""
+        """Return the language of ``least`` to ``most`` words in a row; without ``most``, no limit."""
         if least < 0 or (most is not None and most < max(least, 1)):
             raise ValueError(f"cannot repeat {least} to {most} times")
         if least > LONGEST_RUN:
