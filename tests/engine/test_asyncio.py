@@ -70,20 +70,20 @@ async def test_calls_cancelled_before_they_are_sent_leave_the_connection_as_it_i
 ) -> None:
     async with _opened(redis_url) as database:
         await database.run(Word("a").set("x"))
-        link = database._home.ready
-        assert link is not None
+        connection = database._home.ready
+        assert connection is not None
         unsent = asyncio.create_task(database.run(Word("a").get()))
         await asyncio.sleep(0)
         unsent.cancel()
         await asyncio.gather(unsent, return_exceptions=True)
-        found = len(link.waiting), await database.run(Word("a").get())
+        found = len(connection.waiting), await database.run(Word("a").get())
 
     assert found == (0, "x")
 
 
 @pytest.mark.parametrize("url", ["redis_url", "cluster_url"])
-async def test_what_is_in_flight_stays_within_its_bound(url: str, request: pytest.FixtureRequest) -> None:
-    """At most one batch beyond the bound, and a batch is no larger than what one caller asked for."""
+async def test_calls_in_flight_stay_within_their_bound(url: str, request: pytest.FixtureRequest) -> None:
+    """At most one batch goes beyond the bound, and a batch is no larger than the calls of one caller."""
 
     async with _opened(request.getfixturevalue(url), most_calls_in_flight=5_000) as database:
         most = 0
@@ -232,7 +232,7 @@ async def test_a_call_that_cannot_be_sent_does_not_fail_the_others_of_its_batch(
 async def test_batches_that_lost_their_connection_wait_for_one_new_one(
     redis_url: str, keywright_server: RedisServer, make_proxy: Callable[[str], Proxy]
 ) -> None:
-    """Each in its turn would wait for as many deadlines as there are others, where the server is silent."""
+    """Reconnecting one after another would cost one deadline per batch if the server does not answer."""
     proxy = make_proxy(redis_url)
 
     async with _opened(proxy.url, timeout_seconds=1.0, retry=Retry(attempts=2)) as database:
@@ -251,22 +251,24 @@ async def test_batches_that_lost_their_connection_wait_for_one_new_one(
     assert proxy.connections == 2
 
 
-async def test_what_nobody_asked_for_is_not_taken_for_an_answer(
+async def test_an_unsolicited_reply_is_not_taken_for_an_answer(
     redis_url: str, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(redis_url)
 
     async with _opened(proxy.url) as database:
-        (way,), link = proxy._links, database._home.ready
-        assert link is not None
+        (way,), connection = proxy._links, database._home.ready
+        assert connection is not None
         way._client.sendall(b":7\r\n")
-        await asyncio.to_thread(wait_until, lambda: not link.open or link.parser.has_data(), "it came")
+        await asyncio.to_thread(
+            wait_until, lambda: not connection.open or connection.parser.has_data(), "it came"
+        )
         found = await database.run(Tally("a").add(1))
 
     assert found == 1
 
 
-async def test_what_is_sent_to_a_node_for_the_first_time_while_closing_is_not_sent(
+async def test_a_first_command_to_a_node_is_not_sent_while_closing(
     cluster_url: str, keywright_cluster: RedisCluster
 ) -> None:
     away = _tally_elsewhere(keywright_cluster)
@@ -283,7 +285,7 @@ async def test_what_is_sent_to_a_node_for_the_first_time_while_closing_is_not_se
     assert keywright_cluster.master_of(_slot_of(away)).call("GET", f"tally:{away}") is None
 
 
-async def test_closing_tells_what_was_applied_from_what_was_never_sent(
+async def test_closing_distinguishes_applied_commands_from_unsent_ones(
     cluster_url: str, keywright_cluster: RedisCluster
 ) -> None:
     home, away = keywright_cluster.master_of(_slot_of("a")), _tally_elsewhere(keywright_cluster)
@@ -305,7 +307,7 @@ async def test_closing_tells_what_was_applied_from_what_was_never_sent(
 
 
 def _tally_elsewhere(cluster: RedisCluster) -> str:
-    """A tally that lives on another master than tally a."""
+    """Return the name of a tally that another master serves than that of tally a."""
     home = cluster.master_of(_slot_of("a"))
     return next(f"t{n}" for n in range(99) if cluster.master_of(_slot_of(f"t{n}")) is not home)
 

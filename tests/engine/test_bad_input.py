@@ -1,4 +1,4 @@
-"""What callers, servers and stored data get wrong: each a documented error that names it and the remedy."""
+"""Invalid input of callers, servers and stored data: a documented error each, with problem and remedy."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_a_server_that_is_not_there_is_reported_when_the_database_is_opened(open
 
 
 def _all_texts(error: BaseException) -> str:
-    """Everything that a traceback would print of an error and of what caused it."""
+    """Return all texts of an error and its causes, as a traceback would print them."""
     texts = []
     shown: BaseException | None = error
     while shown is not None:

@@ -134,7 +134,7 @@ def test_calls_succeed_again_when_a_replica_took_over_from_a_killed_master(
 def test_calls_succeed_again_when_a_replica_took_over_from_a_frozen_master(
     open_engine: OpenEngine, cluster_url: str, keywright_cluster: RedisCluster
 ) -> None:
-    """A node that is cut off closes nothing and redirects nobody: only its silence tells."""
+    """A node that is cut off closes nothing and redirects nobody: only a deadline shows it."""
     engine = open_engine(cluster_url, Settings(timeout_seconds=0.5, connect_seconds=0.5))
     engine.run(Word("a").set("x"))
     frozen = keywright_cluster.master_of(SLOT)

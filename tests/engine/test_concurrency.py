@@ -61,7 +61,7 @@ def test_threads_use_no_more_connections_than_allowed(
 def test_threads_that_need_the_same_nodes_in_another_order_do_not_wait_for_each_other(
     cluster_url: str, keywright_cluster: RedisCluster
 ) -> None:
-    """With one connection a node, each of two threads could hold what the other waits for."""
+    """With one connection per node, two threads in different orders would be a deadlock."""
     names = _one_word_on_each_master(keywright_cluster)
     with connect(cluster_url, settings=Settings(most_connections=1)) as database:
 
@@ -217,7 +217,7 @@ def test_a_topology_may_be_asked_for_its_nodes_while_another_thread_learns_of_on
 
 @contextmanager
 def _hasty_threads() -> Iterator[None]:
-    """Threads take turns as often as they can, so that what can come between two steps does."""
+    """Make threads switch as often as possible, so that races show."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:

@@ -1,4 +1,4 @@
-"""What a delivery sends where, told what came back; no server is needed for it."""
+"""Deliveries: retries, redirections and deadlines of a batch, without a server."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_nodes_that_send_a_call_to_each_other_are_asked_a_bounded_number_of_time
     ],
     ids=["a read", "a write", "once, sent", "once, unsent"],
 )
-def test_what_was_lost_is_sent_again_where_that_is_safe(
+def test_lost_commands_are_retried_where_that_is_safe(
     call: Call[object], sent: bool, error: type[KeywrightError] | None
 ) -> None:
     delivery = _delivery(call)
@@ -103,7 +103,7 @@ def test_what_was_lost_is_sent_again_where_that_is_safe(
         assert not delivery.pending
 
 
-def test_only_what_had_no_answer_is_sent_again() -> None:
+def test_only_unanswered_commands_are_retried() -> None:
     delivery = Delivery(_wires(Word("a").get(), Word("b").get()), Retry(), "a server", None)
     shipment = _next(delivery)
     delivery.answered(shipment, [b"x"])

@@ -1,4 +1,4 @@
-"""One server that goes away at every moment of a batch: what is repeated, what is not, what is said."""
+"""One server that goes away at every moment of a batch: which commands are retried, and the errors."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _count(raw: Raw, verb: str) -> int:
     return int(raw(*SIZES[verb]) or 0)
 
 
-def test_a_read_whose_answer_is_lost_is_sent_again(engine: Engine, proxy: Proxy) -> None:
+def test_a_read_whose_answer_is_lost_is_retried(engine: Engine, proxy: Proxy) -> None:
     engine.run(Word("a").set("x"))
     proxy.cut_before_reply()
     assert engine.run(Word("a").get()) == "x"
@@ -108,7 +108,7 @@ def test_a_command_that_must_not_be_repeated_is_not_when_it_never_arrived(
 
 
 @pytest.mark.parametrize("cut", range(1, 7))
-def test_a_cut_batch_tells_what_was_applied_from_what_is_unknown(
+def test_a_cut_batch_distinguishes_applied_from_unknown_outcomes(
     cut: int, engine: Engine, proxy: Proxy, raw: Raw
 ) -> None:
     proxy.cut_before_reply(cut)

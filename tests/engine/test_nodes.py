@@ -1,4 +1,4 @@
-"""Reads at chosen nodes: replicas that go away, slots that move, and what observers see of it."""
+"""Reads at chosen nodes: replicas that go away, slots that move, and the telemetry of it."""
 
 from __future__ import annotations
 

@@ -147,13 +147,13 @@ async def _one_visit(url: str, telemetry: Telemetry) -> None:
 
 
 @pytest.mark.anyio
-async def test_the_asyncio_engine_tells_the_same(redis_url: str, telemetry: Telemetry) -> None:
+async def test_the_asyncio_engine_reports_the_same(redis_url: str, telemetry: Telemetry) -> None:
     await _one_visit(redis_url, telemetry)
     counts = _by_operation(telemetry.points("keywright.operations"), "value")
     assert counts == {("visits:<page>", "add"): 1}
 
 
-def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_has_the_install_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'keywright\[telemetry\]'"):
         OpenTelemetryObserver()

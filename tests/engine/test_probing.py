@@ -1,4 +1,4 @@
-"""What a server can do is asked of the server: an old one and a new one answer differently."""
+"""Capabilities are asked of the server: an old one and a new one answer differently."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _described(engine: Engine) -> Server:
     return engine.database.server()
 
 
-def test_an_old_server_lacks_what_came_later(open_engine: OpenEngine, old_server: RedisServer) -> None:
+def test_an_old_server_lacks_later_features(open_engine: OpenEngine, old_server: RedisServer) -> None:
     server = _described(open_engine(old_server.tcp_url))
     assert (server.product, server.version, server.mode) == ("Redis", "6.2.14", "standalone")
     assert server.can("getdel")
@@ -61,7 +61,7 @@ def test_an_old_server_lacks_what_came_later(open_engine: OpenEngine, old_server
     assert not server.can("expire time")
 
 
-def test_what_a_server_lacks_can_be_required(open_engine: OpenEngine, old_server: RedisServer) -> None:
+def test_a_missing_feature_that_is_required_raises(open_engine: OpenEngine, old_server: RedisServer) -> None:
     server = _described(open_engine(old_server.tcp_url))
     server.require("getdel")
     with pytest.raises(CapabilityError, match=r"Redis 6.2.14 has no functions, .*Redis 7.0. Upgrade it"):
@@ -74,7 +74,7 @@ def test_an_old_server_serves_all_the_same(open_engine: OpenEngine, old_server: 
     assert engine.run(Word("a").get()) == "x"
 
 
-def test_a_newer_server_has_what_came_later(
+def test_a_newer_server_has_later_features(
     open_engine: OpenEngine, redis_url: str, keywright_server: RedisServer
 ) -> None:
     server = _described(open_engine(redis_url))
@@ -89,7 +89,7 @@ def test_a_cluster_is_recognised(open_engine: OpenEngine, cluster_url: str) -> N
     assert _described(open_engine(cluster_url)).mode == "cluster"
 
 
-def test_the_old_binary_is_what_it_is_taken_for() -> None:
+def test_the_old_binary_has_the_expected_version() -> None:
     binary = _bundled()
     if binary is None:
         _without_the_wheel()

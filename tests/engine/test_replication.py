@@ -67,7 +67,7 @@ def test_a_read_does_not_wait_for_replicas(
     assert engine.run(Word("a").get()) is None
 
 
-def test_what_the_server_refused_is_not_called_applied(
+def test_a_refused_write_is_not_reported_as_applied(
     open_engine: OpenEngine, primary: RedisServer, replica: RedisServer
 ) -> None:
     engine = open_engine(primary.tcp_url, SOON)
@@ -90,7 +90,7 @@ def test_a_forgotten_script_is_sent_whole_though_replicas_are_away(
     assert primary.call("HGET", "word:a", "id") == b"Cplan"
 
 
-def test_a_write_whose_confirmation_is_lost_is_not_called_durable(
+def test_a_write_whose_confirmation_is_lost_is_not_reported_as_durable(
     open_engine: OpenEngine, primary: RedisServer, make_proxy: Callable[[str], Proxy]
 ) -> None:
     proxy = make_proxy(primary.tcp_url)

@@ -40,7 +40,7 @@ async def _opened(url: str) -> AsyncIterator[AsyncDatabase]:
 
 @contextmanager
 def _user(raw: Raw, name: str, *rules: str) -> Iterator[None]:
-    """A user of the server, with all commands and keys and these rules, for the block."""
+    """Create a user of the server, with all commands and keys and these rules, for the block."""
     raw("ACL", "SETUSER", name, "on", "nopass", "+@all", "~*", *rules)
     try:
         yield
@@ -49,13 +49,13 @@ def _user(raw: Raw, name: str, *rules: str) -> Iterator[None]:
 
 
 async def _until_lost(messages: Subscription) -> None:
-    """Wait until the connection of now is gone; another may be there already."""
+    """Wait until the current connection is lost; another may be open already."""
     feed = messages._feed
     await asyncio.to_thread(wait_until, lambda: messages._feed is not feed, "the connection is given up")
 
 
 @pytest.mark.parametrize("url", ["redis_url", "cluster_url"])
-async def test_what_is_published_after_entering_arrives(url: str, request: pytest.FixtureRequest) -> None:
+async def test_a_message_published_after_entering_arrives(url: str, request: pytest.FixtureRequest) -> None:
     async with (
         _opened(request.getfixturevalue(url)) as database,
         database.subscribe(b"news:rome:art", patterns=[b"news:*:sport"]) as messages,
@@ -81,7 +81,7 @@ async def test_on_a_cluster_every_node_passes_on_messages_of_the_others(cluster_
     assert found == {b"news:rome:" + topic.encode() for topic in topics}
 
 
-async def test_publishing_counts_those_who_listen(redis_url: str) -> None:
+async def test_publishing_counts_the_subscribers(redis_url: str) -> None:
     async with _opened(redis_url) as database:
         alone = await database.run(NEWS.publish(b"x", "rome", "art"))
         async with database.subscribe(b"news:rome:art"):

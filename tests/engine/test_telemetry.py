@@ -1,4 +1,4 @@
-"""What observers are told of each round trip, and what they are never told."""
+"""Telemetry: the data about each round trip that observers get, and the data they never get."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def engine(request: pytest.FixtureRequest, open_engine: OpenEngine, trips: list[
     return engine
 
 
-def test_a_round_trip_is_told_by_template_and_operation(engine: Engine, trips: list[RoundTrip]) -> None:
+def test_a_round_trip_is_reported_by_template_and_operation(engine: Engine, trips: list[RoundTrip]) -> None:
     engine.run(gather(Word("a").set("x"), Word("b").set("y"), Tally("a").add(1)))
     (trip,) = trips
     assert trip.operations == Counter({("word:<word>", "set"): 2, ("tally:<tally>", "add"): 1})
@@ -55,13 +55,13 @@ def test_errors_are_counted(
     assert [trip.errors for trip in trips] == [1]
 
 
-def test_neither_names_nor_values_are_told(engine: Engine, trips: list[RoundTrip]) -> None:
+def test_neither_names_nor_values_are_reported(engine: Engine, trips: list[RoundTrip]) -> None:
     engine.run(gather_list(Word("confidential").set("private") for _ in range(3)))
     assert "confidential" not in repr(trips)
     assert "private" not in repr(trips)
 
 
-def test_every_observer_is_told(open_engine: OpenEngine, redis_url: str) -> None:
+def test_every_observer_is_called(open_engine: OpenEngine, redis_url: str) -> None:
     first: list[RoundTrip] = []
     second: list[RoundTrip] = []
     engine = open_engine(redis_url, None, first.append, second.append)

@@ -1,4 +1,4 @@
-"""Databases for what must hold on one server and on a cluster alike."""
+"""Databases for tests that run on one server and on a cluster."""
 
 from __future__ import annotations
 

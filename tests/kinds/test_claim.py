@@ -145,7 +145,9 @@ def test_done_markers_live_as_declared(db: Database) -> None:
     assert db.run(Welcomed("u1").ttl()) is None
 
 
-def test_what_is_stored_tells_a_holder_from_a_marker(redis_url: str, keywright_server: RedisServer) -> None:
+def test_the_stored_bytes_distinguish_a_holder_from_a_marker(
+    redis_url: str, keywright_server: RedisServer
+) -> None:
     with connect(redis_url) as db:
         db.run(Welcomed("u1").begin("a", LONG))
         assert keywright_server.call("GET", "welcomed:u1") == b"claim:a"
@@ -207,7 +209,7 @@ def test_work_in_another_slot_is_refused_on_a_cluster(cluster_url: str) -> None:
         assert db.run(Seen("e1").state()) is ClaimState.HELD
 
 
-def test_a_commit_can_ask_who_is_at_it(db: Database) -> None:
+def test_a_commit_can_check_the_holder(db: Database) -> None:
     db.run(Seen("e1").begin("a", LONG))
     for token, applied in (("b", False), ("a", True)):
         done = db.run(commit("count", [Seen("e1").held_by(token)], [Handled("e1").add()]))

@@ -1,4 +1,4 @@
-"""Compare-and-set on one value: no write is lost, and none overwrites what it did not see."""
+"""Compare-and-set on one value: no write is lost, and none overwrites a value it did not read."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_sealed_value_cannot_be_replaced_by_comparison() -> None:
         replace_if(Hidden("a"), 1, 2)
 
 
-def test_modify_returns_what_it_wrote(db: Database) -> None:
+def test_modify_returns_the_written_value(db: Database) -> None:
     assert db.run(modify(Balance("a"), lambda old: (old or 0) + 5)) == 5
     assert db.run(modify(Balance("a"), lambda old: (old or 0) + 5)) == 10
     assert db.run(modify(Balance("a"), lambda _: None)) is None

@@ -1,4 +1,4 @@
-"""Due queues: what is due is claimed by one, and comes back when that one dies."""
+"""Due queues: a due member is claimed by one worker, and comes back when that one dies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def names(claimed: list[Claimed[str]]) -> list[str]:
     return [each.member for each in claimed]
 
 
-def test_what_is_due_is_claimed_longest_due_first(timed: Database, manual_clock: ManualClock) -> None:
+def test_due_members_are_claimed_longest_due_first(timed: Database, manual_clock: ManualClock) -> None:
     now, queue = manual_clock(), Chores()
     timed.run(queue.schedule_many({"late": now - HOUR, "now": now, "early": now + HOUR}))
     assert timed.run(queue.due_count()) == 2
@@ -65,9 +65,7 @@ def test_snowflakes_come_back_exactly(timed: Database, manual_clock: ManualClock
     assert {each.member for each in timed.run(Checks("g1").claim_due(10, HOLD))} == users
 
 
-def test_what_is_not_finished_comes_back_when_the_hold_ends(
-    timed: Database, manual_clock: ManualClock
-) -> None:
+def test_unfinished_members_come_back_when_the_hold_ends(timed: Database, manual_clock: ManualClock) -> None:
     timed.run(Chores().schedule("wash", manual_clock()))
     (first,) = timed.run(Chores().claim_due(10, HOLD))
     assert first.until == manual_clock() + HOLD
@@ -117,7 +115,7 @@ def test_a_claim_that_ran_out_cannot_end_the_next_one(timed: Database, manual_cl
     assert timed.run(Chores().finish(quick))
 
 
-def test_what_is_scheduled_during_a_claim_is_not_lost(timed: Database, manual_clock: ManualClock) -> None:
+def test_a_member_scheduled_during_a_claim_is_not_lost(timed: Database, manual_clock: ManualClock) -> None:
     timed.run(Chores().schedule("wash", manual_clock()))
     (claimed,) = timed.run(Chores().claim_due(10, HOLD))
     timed.run(Chores().schedule("wash", manual_clock() + HOUR))
@@ -164,7 +162,7 @@ def test_claimers_that_race_never_share_a_member(db: Database) -> None:
     assert Tally(name for share in shares for name in share) == Tally(f"c{i}" for i in range(1000))
 
 
-def test_what_a_killed_claimer_held_comes_back_once(timed: Database, manual_clock: ManualClock) -> None:
+def test_members_of_a_killed_claimer_come_back_once(timed: Database, manual_clock: ManualClock) -> None:
     timed.run(Chores().schedule_many({f"c{i}": manual_clock() for i in range(100)}))
     lost = set(names(timed.run(Chores().claim_due(40, HOLD))))  # and dies
     for claimed in timed.run(Chores().claim_due(100, HOLD)):

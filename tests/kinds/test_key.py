@@ -1,4 +1,4 @@
-"""What every key can do, whatever its kind."""
+"""The operations that keys of every kind have."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Page(Value[str], key="page:{<site>}:<digest>", space=space):
     digest: Annotated[str, Hex(64), Derived("address", sha256_hex)]
 
 
-def test_exists_and_delete_tell_whether_it_was_there(run: Run, raw: Raw) -> None:
+def test_exists_and_delete_return_whether_the_key_existed(run: Run, raw: Raw) -> None:
     raw("SET", "label:-1:a", "x")
     assert run(Label("a", -1).exists()) is True
     assert run(Label("a", -1).delete()) is True

@@ -41,7 +41,7 @@ def test_push_adds_at_either_end(run: Run, raw: Raw) -> None:
     assert run(Queue("a").range()) == [0, ABOVE_DOUBLES, 2]
 
 
-def test_push_without_items_tells_the_length_and_writes_nothing(run: Run, raw: Raw) -> None:
+def test_push_without_items_returns_the_length_and_writes_nothing(run: Run, raw: Raw) -> None:
     (wire,) = preview(Queue("a").push())
     assert wire.arguments == (b"LLEN", b"queue:a")
     assert run(Queue("a").push()) == 0
@@ -90,7 +90,7 @@ def test_put_at_writes_a_place_that_exists(run: Run, raw: Raw) -> None:
     assert refused.value.key == b"queue:a"
 
 
-def test_insert_tells_whether_it_found_the_place(run: Run, raw: Raw) -> None:
+def test_insert_returns_whether_it_found_the_item(run: Run, raw: Raw) -> None:
     run(Queue("a").push(1, 3))
     assert run(Queue("a").insert(2, before=3)) is True
     assert run(Queue("a").insert(2, before=99)) is False
@@ -113,7 +113,7 @@ def test_trim_keeps_the_middle(run: Run, raw: Raw) -> None:
     assert raw("LRANGE", "queue:a", 0, -1) == [b"2", b"3"]
 
 
-def test_replace_leaves_only_what_it_was_given(run: Run, raw: Raw) -> None:
+def test_replace_leaves_only_the_given_entries(run: Run, raw: Raw) -> None:
     run(Queue("a").push(1, 2))
     run(Queue("a").replace([3, 3]))
     assert raw("LRANGE", "queue:a", 0, -1) == [b"3", b"3"]

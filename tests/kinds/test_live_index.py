@@ -1,4 +1,4 @@
-"""Live indexes: what expired does not show up, and what came back is not dropped."""
+"""Live indexes: expired records do not show up, and those that came back are not dropped."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_many_readers_agree_while_records_die(db: Database) -> None:
 
 
 def test_records_that_come_back_stay_in_the_index(db: Database) -> None:
-    """Writers let records die and bring them back while readers drop what looks dead."""
+    """Writers let records die and bring them back while readers drop those that look dead."""
     rounds = 10 if db.context.sharded else 60
     names = [f"g{i}" for i in range(6)]
 

@@ -27,7 +27,7 @@ class Drinks(Map[Id, int], key="drinks:<evening>", space=space):
     evening: Id
 
 
-def test_put_tells_whether_the_field_is_new(run: Run, raw: Raw) -> None:
+def test_put_returns_whether_the_field_is_new(run: Run, raw: Raw) -> None:
     assert run(Seats("mon").put(ABOVE_DOUBLES, "A1")) is True
     assert run(Seats("mon").put(ABOVE_DOUBLES, "A2")) is False
     assert raw("HGETALL", "seats:mon") == {b"9007199254740993": b"A2"}
@@ -44,7 +44,7 @@ def test_put_many_counts_the_new_fields_and_keeps_the_others(run: Run, raw: Raw)
     assert raw("HGETALL", "seats:mon") == {b"1": b"B1", b"2": b"B2"}
 
 
-def test_put_if_absent_keeps_what_is_there(run: Run, raw: Raw) -> None:
+def test_put_if_absent_keeps_a_stored_value(run: Run, raw: Raw) -> None:
     assert run(Seats("mon").put_if_absent(1, "A1")) is True
     assert run(Seats("mon").put_if_absent(1, "A2")) is False
     assert raw("HGET", "seats:mon", "1") == b"A1"
@@ -78,7 +78,7 @@ def test_a_sample_holds_different_fields(run: Run) -> None:
     assert sorted(run(Seats("mon").sample(9))) == [1, 2, 3]
 
 
-def test_replace_leaves_only_what_it_was_given(run: Run, raw: Raw) -> None:
+def test_replace_leaves_only_the_given_entries(run: Run, raw: Raw) -> None:
     run(Seats("mon").put_many({1: "A1", 2: "A2"}))
     run(Seats("mon").replace({3: "C3"}))
     assert raw("HGETALL", "seats:mon") == {b"3": b"C3"}
@@ -86,7 +86,7 @@ def test_replace_leaves_only_what_it_was_given(run: Run, raw: Raw) -> None:
     assert raw("EXISTS", "seats:mon") == 0
 
 
-def test_remove_counts_what_was_there(run: Run, raw: Raw) -> None:
+def test_remove_counts_the_entries_that_existed(run: Run, raw: Raw) -> None:
     run(Seats("mon").put_many({1: "A1", 2: "A2"}))
     assert run(Seats("mon").remove(1, 5)) == 1
     assert raw("HKEYS", "seats:mon") == [b"2"]

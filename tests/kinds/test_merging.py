@@ -1,4 +1,4 @@
-"""Many GETs or SETs gathered: few commands, the same answers as one by one."""
+"""Gathered GETs and SETs become batches, with the same results as one by one."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_on_a_cluster_every_name_has_its_own_command() -> None:
     assert verbs(gather_list(Title(book).set("x") for book in BOOKS), sharded) == {b"SET"}
 
 
-def test_what_expires_is_set_by_a_command_of_its_own() -> None:
+def test_a_value_that_expires_is_set_by_a_command_of_its_own() -> None:
     assert verbs(gather_list(Loan(book).set("ada") for book in BOOKS)) == {b"SET"}
 
 
@@ -83,7 +83,7 @@ def test_conditions_are_kept() -> None:
     assert verbs(gather_list(Title(book).set("x", when="absent") for book in BOOKS)) == {b"SET"}
 
 
-def test_a_transaction_sends_what_was_written() -> None:
+def test_a_transaction_sends_its_commands_as_written() -> None:
     (wire,) = preview(atomic(gather_list(Title(book).get() for book in BOOKS), spread=True))
     assert {arguments[0] for arguments in wire.arguments} == {b"GET"}
 

@@ -100,8 +100,8 @@ def test_a_large_set_and_a_large_map_are_moved_whole(place: Place) -> None:
     assert run(Shelf("east", "a").size()) == 3000
 
 
-def test_an_interrupted_copy_is_finished_by_whoever_comes_next(cluster_run: Run, raw_cluster: Raw) -> None:
-    """What a process leaves that died after copying: both names, with the same content."""
+def test_an_interrupted_copy_is_finished_by_the_next_operation(cluster_run: Run, raw_cluster: Raw) -> None:
+    """A process that died after copying leaves both names, with the same content."""
     members = [f"book-{number}" for number in range(2000)]
     for name in ("loans:ann", "reader:ann:loans"):
         raw_cluster("SADD", name, *(members if name == "loans:ann" else reversed(members)))
@@ -110,7 +110,7 @@ def test_an_interrupted_copy_is_finished_by_whoever_comes_next(cluster_run: Run,
     assert raw_cluster("SCARD", "reader:ann:loans") == 2001
 
 
-def test_what_an_older_program_wrote_after_the_move_is_not_removed(place: Place) -> None:
+def test_writes_of_an_older_program_after_the_move_are_not_removed(place: Place) -> None:
     run, raw = place
     run(Loans("ann").add("dune"))
     raw("SADD", "loans:ann", "emma")
@@ -194,7 +194,7 @@ def test_the_keyspace_of_these_tests_is_proved() -> None:
     assert [finding for finding in check(now) if finding.severity == "error"] == []
 
 
-def test_what_an_older_program_writes_while_a_key_is_carried_is_carried_too(
+def test_writes_of_an_older_program_during_the_copy_are_copied_too(
     cluster_run: Run, raw_cluster: Raw
 ) -> None:
     """The write comes between the copy and the removal: the copy is taken back and made again."""

@@ -51,20 +51,20 @@ def test_many_values_of_both_codecs_are_read_together(run: Run, raw: Raw) -> Non
     assert run(BookOf.get_many(["a", "b", "c"])) == [Book("Waves"), Book("Emma"), None]
 
 
-def test_what_is_written_as_it_would_be_now_is_left(run: Run, raw: Raw) -> None:
+def test_a_value_in_the_present_encoding_is_left_alone(run: Run, raw: Raw) -> None:
     raw("SET", "review:a", "short")
     assert run(Review("a").get()) == "short"
     assert raw("GET", "review:a") == b"short"
 
 
-def test_what_would_be_compressed_now_is_compressed(run: Run, raw: Raw) -> None:
+def test_a_value_large_enough_to_compress_is_compressed(run: Run, raw: Raw) -> None:
     raw("SET", "review:a", LONG)
     assert run(Review("a").get()) == LONG
     assert raw("GET", "review:a") != LONG.encode()
     assert run(Review("a").get()) == LONG
 
 
-def test_what_neither_codec_reads_is_an_error(run: Run, raw: Raw) -> None:
+def test_bytes_that_neither_codec_reads_are_an_error(run: Run, raw: Raw) -> None:
     raw("SET", "book:a", "[]")
     with pytest.raises(StoredDataError, match="MessagePack of Book"):
         run(BookOf("a").get())

@@ -98,7 +98,7 @@ class WheelOf(Record[Wheel], key="wheel:<wheel>", space=space):
 
 
 class Payment(Record[Card | Cash], key="payment:<bill>", space=space):
-    """How a bill was paid: the method tells the shape."""
+    """How a bill was paid: the method determines the shape."""
 
     bill: Id
 
@@ -109,7 +109,7 @@ class Vehicle(
     space=space,
     shape_by=("vehicle", {"b_": Bus, "t_": Truck}),
 ):
-    """A large vehicle: its id tells the shape."""
+    """A large vehicle: its id determines the shape."""
 
     vehicle: Annotated[str, OneOf(Prefixed("b_"), Prefixed("t_"))]
 
@@ -154,7 +154,7 @@ def test_put_leaves_nothing_of_the_record_before(run: Run, raw: Raw) -> None:
     assert set(raw("HKEYS", "car:a")) == {b"owner", b"licence", b"built", b"kilometres"}
 
 
-def test_write_keeps_what_else_is_in_the_hash(run: Run, raw: Raw) -> None:
+def test_write_keeps_other_fields_of_the_hash(run: Run, raw: Raw) -> None:
     raw("HSET", "wheel:w", "inches", "15", "painted", "red")
     assert run(WheelOf("w").write(Wheel(17, ["new"]))) == 1
     assert raw("HGET", "wheel:w", "painted") == b"red"
@@ -216,7 +216,7 @@ def test_update_refuses_unknown_members_and_wrong_values() -> None:
         CarOf("a").update(owner=None)
 
 
-def test_pick_reads_only_what_is_asked(run: Run) -> None:
+def test_pick_reads_only_the_named_members(run: Run) -> None:
     run(CarOf("a").put(BEETLE))
     assert run(CarOf("a").pick("plate", "owner", "colour")) == {"plate": "ZH 1", "owner": ABOVE_DOUBLES}
     assert run(CarOf("none").pick("plate")) == {}
@@ -253,7 +253,7 @@ def test_a_dataclass_is_a_record_too(run: Run, raw: Raw) -> None:
     assert run(WheelOf("w").get()) == Wheel(17)
 
 
-def test_a_member_tells_the_arms_of_a_union_apart(run: Run, raw: Raw) -> None:
+def test_a_member_distinguishes_the_arms_of_a_union(run: Run, raw: Raw) -> None:
     run(Payment("1").put(Card("card", "0042")))
     run(Payment("2").put(Cash("coins", 20)))
     assert raw("HGETALL", "payment:2") == {b"method": b"coins", b"given": b"20"}
@@ -270,14 +270,14 @@ def test_an_unknown_arm_names_the_ones_there_are(run: Run, raw: Raw) -> None:
     assert wrong.value.found == "b'shells'"
 
 
-def test_a_union_that_nothing_tells_apart_is_refused() -> None:
+def test_a_union_without_a_discriminator_is_refused() -> None:
     with pytest.raises(DeclarationError, match="nothing tells the shapes of its union apart"):
 
         class Either(Record[Bus | Truck], key="either", space=Keyspace("x", "y")):
             """A bus or a truck, who knows."""
 
 
-def test_the_prefix_of_an_id_tells_the_shape(run: Run, raw: Raw) -> None:
+def test_the_prefix_of_an_id_determines_the_shape(run: Run, raw: Raw) -> None:
     run(Vehicle("b_1").put(Bus(50)))
     run(Vehicle("t_1").put(Truck(7.5)))
     assert raw("HGETALL", "vehicle:b_1") == {b"seats": b"50"}

@@ -97,7 +97,7 @@ def test_a_sealed_value_is_unreadable_in_redis_and_opens_again(
     assert HIDDEN not in repr(Code("a").set(Secret(HIDDEN)))
 
 
-def test_a_value_is_sealed_anew_each_time(open_run: OpenRun, redis_url: str, raw: Raw) -> None:
+def test_a_value_is_sealed_differently_each_time(open_run: OpenRun, redis_url: str, raw: Raw) -> None:
     run = open_run(redis_url, space.bind(keyring=FIRST))
     run(Code.set_many([("a", Secret(HIDDEN)), ("b", Secret(HIDDEN))]))
     assert raw("GET", "code:a") != raw("GET", "code:b")
@@ -183,9 +183,7 @@ def test_a_text_beside_a_seal_may_look_like_one(open_run: OpenRun, redis_url: st
     assert [entry.value for entry in run(Uses().range())] == [guest]
 
 
-def test_what_looks_like_a_seal_where_one_is_declared_does_not_open(
-    open_run: OpenRun, redis_url: str, raw: Raw
-) -> None:
+def test_a_fake_seal_in_a_sealed_member_does_not_open(open_run: OpenRun, redis_url: str, raw: Raw) -> None:
     run = open_run(redis_url, space.bind(keyring=FIRST))
     run(GuestOf("a").put(Guest("Ann", Secret(HIDDEN))))
     raw("HSET", "guest:a", "pin", LOOKS_SEALED)
@@ -193,7 +191,7 @@ def test_what_looks_like_a_seal_where_one_is_declared_does_not_open(
         run(GuestOf("a").get())
 
 
-def test_what_would_be_taken_for_a_seal_is_not_written_in_clear(
+def test_plaintext_that_looks_like_a_seal_is_refused_without_a_keyring(
     open_run: OpenRun, redis_url: str, raw: Raw
 ) -> None:
     run = open_run(redis_url)
@@ -215,7 +213,7 @@ def test_a_seal_copied_under_another_template_does_not_open(
         run(Other("a").get())
 
 
-def test_what_the_server_compares_cannot_be_sealed() -> None:
+def test_members_that_the_server_compares_cannot_be_sealed() -> None:
     other = Keyspace("x", "y")
     with pytest.raises(DeclarationError, match="never equals itself"):
 

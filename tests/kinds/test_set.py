@@ -33,13 +33,13 @@ def test_add_counts_the_new_members(run: Run, raw: Raw) -> None:
     assert run(Singers("bach").members()) == {ABOVE_DOUBLES, 2, 3}
 
 
-def test_remove_counts_what_was_there(run: Run, raw: Raw) -> None:
+def test_remove_counts_the_entries_that_existed(run: Run, raw: Raw) -> None:
     run(Singers("bach").add(1, 2))
     assert run(Singers("bach").remove(2, 9)) == 1
     assert raw("SMEMBERS", "singers:bach") == {b"1"}
 
 
-def test_replace_leaves_only_what_it_was_given(run: Run, raw: Raw) -> None:
+def test_replace_leaves_only_the_given_entries(run: Run, raw: Raw) -> None:
     run(Singers("bach").add(1, 2))
     run(Singers("bach").replace([3]))
     assert raw("SMEMBERS", "singers:bach") == {b"3"}
@@ -61,7 +61,7 @@ def test_a_missing_set_is_empty(run: Run) -> None:
     assert run(Singers("none").pop_many(2)) == set()
 
 
-def test_pop_removes_what_it_returns(run: Run, raw: Raw) -> None:
+def test_pop_removes_the_returned_member(run: Run, raw: Raw) -> None:
     run(Singers("bach").add(1, 2, 3))
     one = run(Singers("bach").pop())
     two = run(Singers("bach").pop_many(2))

@@ -1,4 +1,4 @@
-"""SortedSet: members ordered by a score that means something."""
+"""SortedSet: members ordered by a typed score."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_time_is_floored_to_its_millisecond(run: Run) -> None:
     assert run(Starts("spring").score(1)) == NOON + timedelta(milliseconds=1)
 
 
-def test_add_tells_whether_anything_changed(run: Run) -> None:
+def test_add_returns_whether_anything_changed(run: Run) -> None:
     laps = Laps("spring")
     assert run(laps.add(1, 3)) is True
     assert run(laps.add(1, 3)) is False
@@ -83,7 +83,7 @@ def test_adding_only_the_absent_is_not_repeated_after_a_lost_connection() -> Non
         assert wire.operation.effect is Effect.ONCE
 
 
-def test_replace_leaves_only_what_it_was_given(run: Run, raw: Raw) -> None:
+def test_replace_leaves_only_the_given_entries(run: Run, raw: Raw) -> None:
     run(Laps("spring").add_many({1: 1, 2: 2}))
     run(Laps("spring").replace({3: 3}))
     assert raw("ZRANGE", "laps:spring", 0, -1) == [b"3"]
@@ -109,7 +109,7 @@ def test_remove_takes_members_scores_or_places(run: Run, raw: Raw) -> None:
     assert raw("ZRANGE", "laps:spring", 0, -1) == [b"4", b"5", b"6", b"7"]
 
 
-def test_scores_leave_out_who_is_not_in_it(run: Run) -> None:
+def test_scores_omit_absent_members(run: Run) -> None:
     run(Laps("spring").add_many({1: 10, 2: 20}))
     assert run(Laps("spring").scores([2, 3])) == {2: 20}
     assert run(Laps("spring").score(3)) is None

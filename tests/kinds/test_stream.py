@@ -68,7 +68,7 @@ def test_an_entry_with_its_own_id_is_refused_the_second_time(run: Run) -> None:
     assert run(Reports("alps").length()) == 1
 
 
-def test_add_trims_what_is_old(run: Run) -> None:
+def test_add_trims_old_entries(run: Run) -> None:
     reports = _filled(run)
     (wire,) = preview(reports.add(COLD, max_length=2))
     assert wire.arguments[2:5] == (b"MAXLEN", b"~", 2)
@@ -87,7 +87,7 @@ def test_entries_are_read_in_order(run: Run) -> None:
     assert run(reports.length()) == 3
 
 
-def test_read_gives_what_came_after(run: Run) -> None:
+def test_read_returns_the_entries_after_an_id(run: Run) -> None:
     reports = _filled(run)
     assert run(reports.read("2-0")) == [Entry("3-0", HOT)]
     assert run(reports.read(count=1)) == [Entry("1-0", COLD)]
@@ -153,7 +153,7 @@ def test_acknowledged_entries_are_not_pending(run: Run) -> None:
     assert (group.consumers, group.pending, group.last_delivered, group.lag) == (1, 1, "3-0", 0)
 
 
-def test_reclaim_takes_over_what_another_left(run: Run) -> None:
+def test_reclaim_takes_over_entries_of_another_consumer(run: Run) -> None:
     reports = _filled(run)
     run(reports.create_group("archive"))
     run(reports.consume("archive", "ann"))

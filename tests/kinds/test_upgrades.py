@@ -113,7 +113,7 @@ class Pin(
 
 
 def _after_one_round(call: Call[bool]) -> Call[bool]:
-    """The call one round trip later: gathered with an upgrade, between its read and its write."""
+    """Delay a call by one round trip: gathered with an upgrade, between its read and its write."""
 
     def steps() -> Generator[Call[Any], Any, bool]:
         yield Mark("nobody").exists()
@@ -152,14 +152,14 @@ def test_an_upgrade_without_expiry_stays_without(run: Run, raw: Raw) -> None:
     assert raw("PTTL", "sheet:a") == -1
 
 
-def test_what_is_new_already_is_read_as_it_is(run: Run, raw: Raw) -> None:
+def test_an_up_to_date_value_is_read_as_it_is(run: Run, raw: Raw) -> None:
     run(SheetOf("a").put(Sheet("Waves", 3)))
     before = raw("HGETALL", "sheet:a")
     assert run(SheetOf("a").get()) == Sheet("Waves", 3)
     assert raw("HGETALL", "sheet:a") == before
 
 
-def test_reading_what_is_new_takes_one_round_trip(run: Run) -> None:
+def test_reading_an_up_to_date_value_takes_one_round_trip(run: Run) -> None:
     rounds = Mark("a").get().rounds(run.context)
     next(rounds)
     with pytest.raises(StopIteration) as done:
@@ -234,7 +234,7 @@ def test_many_values_are_upgraded_together(run: Run, raw: Raw) -> None:
     assert raw("MGET", "mark:a", "mark:c") == [b"4", b"2"]
 
 
-def test_what_no_upgrade_knows_is_an_error(run: Run, raw: Raw) -> None:
+def test_a_shape_that_no_upgrade_knows_is_an_error(run: Run, raw: Raw) -> None:
     raw("SET", "mark:a", "4.5")
     with pytest.raises(StoredDataError) as wrong:
         run(Mark("a").get())

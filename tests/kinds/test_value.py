@@ -186,7 +186,7 @@ def test_ids_above_two_to_the_53_stay_exact(run: Run, raw: Raw) -> None:
     assert run(Sender(ABOVE_DOUBLES).get()) == ABOVE_DOUBLES + 1
 
 
-def test_set_when_absent_keeps_what_is_there(run: Run, raw: Raw) -> None:
+def test_set_when_absent_keeps_a_stored_value(run: Run, raw: Raw) -> None:
     assert run(Subject("a").set("first", when="absent")) is True
     assert run(Subject("a").set("second", when="absent")) is False
     assert raw("GET", "subject:a") == b"first"
@@ -232,7 +232,7 @@ def test_slice_reads_a_part(run: Run) -> None:
     assert run(Photo("a").slice(-2, -1)) == b"89"
 
 
-def test_what_is_not_stored_as_it_is_has_no_parts() -> None:
+def test_a_value_other_than_plain_text_or_bytes_has_no_parts() -> None:
     for part in (
         lambda: Body().append("more"),
         lambda: Archive().append(b"x"),
@@ -242,7 +242,7 @@ def test_what_is_not_stored_as_it_is_has_no_parts() -> None:
             part()
 
 
-def test_get_many_keeps_the_order_and_names_what_is_missing(run: Run) -> None:
+def test_get_many_keeps_the_order_and_returns_none_for_missing_keys(run: Run) -> None:
     run(Subject("a").set("A"))
     run(Subject("c").set("C"))
     assert run(Subject.get_many(["c", "b", Subject("a")])) == ["C", None, "A"]

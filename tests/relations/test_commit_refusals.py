@@ -1,4 +1,4 @@
-"""What cannot be part of a commit is refused before anything is sent."""
+"""Calls that cannot be part of a commit are refused before anything is sent."""
 
 from __future__ import annotations
 

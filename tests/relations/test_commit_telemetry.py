@@ -1,4 +1,4 @@
-"""What observers learn of a commit: which one it was, and nothing of whom it was about."""
+"""Telemetry of commits: observers get the label, and no ids."""
 
 from __future__ import annotations
 

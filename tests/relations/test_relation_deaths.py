@@ -72,7 +72,7 @@ def _subsets(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def _advanced(database: Database, call: Call[Any], rounds: int) -> Mortal | None:
-    """A process that made so many round trips; None when the call is over by then."""
+    """Return a process after this many round trips; None if the call is over by then."""
     process = Mortal(database, call)
     try:
         for _ in range(rounds):
@@ -83,7 +83,7 @@ def _advanced(database: Database, call: Call[Any], rounds: int) -> Mortal | None
 
 
 def _until_decided(database: Database, call: Call[Any]) -> Mortal:
-    """A process that has just committed its intent, and applied nothing."""
+    """Return a process that has just committed its intent, and applied nothing."""
     process = Mortal(database, call)
     while not process.wires[0].operation.name.startswith("decide"):
         process.step()
@@ -122,7 +122,7 @@ def test_death_at_any_point_leaves_the_state_before_or_after(
 
 
 def _due(raw: Raw, database: Database, move: str, rounds: int) -> int:
-    """How many commands leave in this round trip; -1 when the call is over by then."""
+    """Return how many commands this round trip sends; -1 if the call is over by then."""
     _settle_the_town(raw, database)
     process = _advanced(database, MOVES[move](), rounds)
     return -1 if process is None else len(process.wires)
@@ -158,7 +158,7 @@ def test_a_reader_finishes_a_committed_intent_that_it_meets(
     assert_whole(survey(raw_cluster))
 
 
-def test_a_reader_that_meets_an_undecided_intent_sees_what_is_stored(
+def test_a_reader_that_meets_an_undecided_intent_sees_the_stored_value(
     database: Database, raw_cluster: Raw
 ) -> None:
     _settle_the_town(raw_cluster, database)
@@ -166,7 +166,7 @@ def test_a_reader_that_meets_an_undecided_intent_sees_what_is_stored(
     assert database.run(home.of("ann")) == "one"
 
 
-def test_a_writer_finishes_what_it_meets_and_goes_on_from_there(
+def test_a_writer_finishes_an_intent_it_meets_and_continues(
     database: Database, rescue: Database, raw_cluster: Raw
 ) -> None:
     _settle_the_town(raw_cluster, database)
@@ -219,7 +219,7 @@ def test_a_young_undecided_intent_makes_others_give_up_after_bounded_attempts(
     assert survey(raw_cluster)._replace(journal=frozenset()) == before
 
 
-def test_an_old_undecided_intent_is_undone_by_the_writer_who_meets_it(
+def test_an_old_undecided_intent_is_undone_by_the_writer_that_meets_it(
     database: Database, rescue: Database, raw_cluster: Raw
 ) -> None:
     _settle_the_town(raw_cluster, database)
@@ -325,7 +325,7 @@ def test_a_lost_command_of_an_assignment_is_sent_again(
     assert_whole(survey(raw))
 
 
-def test_what_must_not_be_written_twice_is_not_when_the_answer_is_lost(
+def test_a_write_that_is_not_idempotent_is_not_repeated_when_the_answer_is_lost(
     redis_url: str, make_proxy: Callable[[str], Proxy], open_database: Opener, raw: Raw
 ) -> None:
     proxy = make_proxy(redis_url)
@@ -338,7 +338,7 @@ def test_what_must_not_be_written_twice_is_not_when_the_answer_is_lost(
     assert_whole(survey(raw))
 
 
-def test_what_goes_with_a_relation_may_be_nothing_but_not_another_relation(
+def test_also_takes_a_call_that_does_nothing_but_not_another_relation(
     redis_url: str, open_database: Opener, raw: Raw
 ) -> None:
     database = open_database(redis_url)

@@ -60,7 +60,7 @@ def test_a_preparation_is_never_sent_twice(database: Database) -> None:
 
 @pytest.mark.parametrize("lost", range(3))
 @pytest.mark.parametrize("arrived", [True, False])
-def test_a_preparation_in_doubt_is_undone_and_begun_anew(
+def test_a_preparation_in_doubt_is_undone_and_retried(
     lost: int, arrived: bool, database: Database, raw_cluster: Raw
 ) -> None:
     process = _until(Mortal(database, home.assign("ann", "one", also=[Moves().add(1)])), "commit")

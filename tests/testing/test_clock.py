@@ -24,7 +24,7 @@ def test_its_three_readings_move_together() -> None:
     assert clock.monotonic() == 1.5
 
 
-def test_it_tells_utc_whatever_zone_it_started_in() -> None:
+def test_it_returns_utc_whatever_zone_it_started_in() -> None:
     clock = ManualClock(datetime(2024, 1, 1, 2, tzinfo=timezone(timedelta(hours=2))))
     assert clock.now() == datetime(2024, 1, 1, tzinfo=UTC)
     assert clock.now().tzinfo is UTC

@@ -36,7 +36,7 @@ print(server.pid, server.url, flush=True)
 
 @pytest.fixture
 def _server_installed(keywright_server: object) -> None:
-    """Skips, or fails in CI, where no server can be found."""
+    """Skip, or fail in CI, if no server can be found."""
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_frozen_server_is_stopped_too() -> None:
     assert not _exists(pid)
 
 
-def test_a_server_that_crashed_is_started_anew() -> None:
+def test_a_server_that_crashed_is_started_again() -> None:
     with EmbeddedServer() as server:
         pid = server.pid
         assert pid is not None

@@ -35,7 +35,7 @@ def _wire(proxy: Proxy) -> RawConnection:
 
 
 def _exchange(proxy: Proxy, sent: bytes) -> bytes:
-    """Everything the proxy sends back until it closes the connection."""
+    """Return all bytes that the proxy sends back until it closes the connection."""
     with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as connection:
         connection.sendall(sent)
         received = b""
@@ -170,7 +170,7 @@ def test_a_delayed_reply_comes_late_but_whole(proxy: Proxy, wire: RawConnection)
     assert time.monotonic() - before >= 0.2
 
 
-def test_healing_delivers_what_is_being_delayed(
+def test_healing_delivers_delayed_replies(
     proxy: Proxy, wire: RawConnection, keywright_server: RedisServer
 ) -> None:
     proxy.delay(3600)
