@@ -154,7 +154,7 @@ def test_a_repair_and_its_undo(damaged: str, client: Any, tmp_path: Path) -> Non
     assert _run("audit", "drc", "--url", damaged).exit_code == 0
     assert "nothing to do" in _run("repair", "drc", "--url", damaged, "--yes", "--undo-to", undo).stdout
     assert _run("repair", "drc", "--url", damaged, "--undo", undo).exit_code == 2
-    assert "put back" in _run("repair", "drc", "--url", damaged, "--undo", undo, "--yes").stdout
+    assert "restored" in _run("repair", "drc", "--url", damaged, "--undo", undo, "--yes").stdout
     assert client.dbsize() == before
     assert _run("audit", "drc", "--url", damaged).exit_code == 1
 

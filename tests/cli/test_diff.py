@@ -53,7 +53,7 @@ def test_a_compatible_change_passes_and_asks_for_a_new_lock(lock: Path) -> None:
     _edited(lock, "10 minutes after the last write", "9 minutes after the last write")
     done = invoke_keywright("diff", "meetup", "--lock", str(lock), "--format", "json")
     assert done.exit_code == 0
-    assert "Bring it up to date with --write" in done.stderr
+    assert "Update it with --write" in done.stderr
     assert [change["severity"] for change in json.loads(done.stdout)["changes"]] == ["compatible"]
     assert invoke_keywright("diff", "meetup", "--lock", str(lock), "--write").exit_code == 0
     assert invoke_keywright("diff", "meetup", "--lock", str(lock)).stderr == ""

@@ -1,4 +1,4 @@
-"""The command line: parses, calls, prints. What it prints about comes from the layers below.
+"""The command line: parses arguments, calls the layers below, prints the results.
 
 Commands of other distributions may use the options and helpers that are listed here.
 """

@@ -22,12 +22,12 @@ class AclFormat(Enum):
 
 def acl(
     model: ModelName,
-    role: Annotated[Role, typer.Option(help="Who the rules are for.", show_default=False)],
+    role: Annotated[Role, typer.Option(help="The role of the user.", show_default=False)],
     form: Annotated[
         AclFormat, typer.Option("--format", help="ACL SETUSER, or the line of an ACL file.")
     ] = AclFormat.COMMAND,
     user: Annotated[str | None, typer.Option(help="The user's name, else MODEL-ROLE.")] = None,
-    prefix: Annotated[str | None, typer.Option(help="What the names begin with, if not as declared.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
     server: Annotated[
         Server, typer.Option(help="The oldest server that must understand the rules.")
     ] = Server.REDIS_7_0,

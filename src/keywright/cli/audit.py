@@ -1,4 +1,4 @@
-"""`keywright audit`: compare what a server holds with a declaration."""
+"""`keywright audit`: compare stored data with a declaration."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class AuditFormat(Enum):
 
 
 PrefixOption = Annotated[
-    str | None, typer.Option(help="What the names begin with, if not as declared.", show_default=False)
+    str | None, typer.Option(help="The prefix of names, if not the declared one.", show_default=False)
 ]
 MaxRateOption = Annotated[
-    int | None, typer.Option(min=1, help="The most keys a second, to spare the server.", show_default=False)
+    int | None, typer.Option(min=1, help="The rate limit in keys a second.", show_default=False)
 ]
 IgnoreOption = Annotated[
     list[str] | None,
-    typer.Option(help="Names to leave alone, as in 'celery-*'; may be given often.", show_default=False),
+    typer.Option(help="Names to ignore, as in 'celery-*'; repeatable.", show_default=False),
 ]
 
 
@@ -62,7 +62,7 @@ def audit(
     max_rate: MaxRateOption = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Keep the progress in this file, and go on from it.", show_default=False),
+        typer.Option(help="Save the progress in this file, and resume from it.", show_default=False),
     ] = None,
     form: Annotated[
         AuditFormat, typer.Option("--format", help="How to print the report.")
@@ -76,9 +76,7 @@ def audit(
     ] = None,
     max_bytes: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A budget: TEMPLATE=SIZE, or *=SIZE for all; may be given often.", show_default=False
-        ),
+        typer.Option(help="A budget: TEMPLATE=SIZE, or *=SIZE for all; repeatable.", show_default=False),
     ] = None,
     ignore: IgnoreOption = None,
     limit: Annotated[int, typer.Option(min=1, help="The most findings of one code to list.")] = 100,
@@ -87,8 +85,8 @@ def audit(
 ) -> None:
     """Compare the stored data of a server or a cluster with a declaration. Read only.
 
-    Walks all keys with SCAN, reads values in bounded pieces, and reports by template what is there, what is
-    not as declared, and what is unknown. Prefers replicas. Ids and values are masked unless asked for.
+    Walks all keys with SCAN, reads values in bounded pages, and reports counts and sizes by template, data
+    that is not as declared, and unknown keys. Prefers replicas. Ids and values are masked unless asked for.
 
     Exits with 1 when there are findings to fail on, 2 for a wrong invocation, 3 when it could not run.
     """

@@ -1,4 +1,4 @@
-"""`keywright diff`: what changed between two versions of a declaration, and whether it is compatible."""
+"""`keywright diff`: the changes between two versions of a declaration, and whether they are compatible."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def diff(
     lock: Annotated[
         Path | None, typer.Option(help="Compare the model as it is with this lock file.", show_default=False)
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Bring the lock file up to date.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="With --write: even when changes break.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Update the lock file.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --write: accept breaking changes.")] = False,
     form: Annotated[
         DiffFormat, typer.Option("--format", help="How to print: for people, or for programs.")
     ] = DiffFormat.TEXT,
 ) -> None:
     """List the changes between two versions of a declaration. Needs no server.
 
-    Breaking is what makes stored data unreadable or not found: a key that is gone, another name, type or
-    codec, a required member without an upgrade. New keys, optional members, other expiries are compatible.
+    A change is breaking if stored data becomes unreadable or is not found: a removed key, another name, type
+    or codec, a required member without an upgrade. New keys, optional members, other expiries are compatible.
     A lock file is the declaration at one moment: commit it, and `keywright diff MODEL --lock FILE` guards it.
 
-    Exits with 1 when a change breaks, 2 when a version cannot be loaded.
+    Exits with 1 when a change is breaking, 2 when a version cannot be loaded.
     """
     if lock is None:
         if new is None or write:
@@ -75,9 +75,9 @@ def _against_lock(
         _locked(lock, model)
         return
     if write:
-        typer.echo(f"{lock} was left as it is: changes break. Add --yes to accept them.", err=True)
+        typer.echo(f"{lock} was not written: there are breaking changes. Add --yes to accept them.", err=True)
     elif found.changes and found.compatible:
-        typer.echo(f"{lock} is older. Bring it up to date with --write.", err=True)
+        typer.echo(f"{lock} is out of date. Update it with --write.", err=True)
     if not found.compatible:
         raise typer.Exit(1)
 

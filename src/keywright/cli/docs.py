@@ -34,7 +34,7 @@ def docs(
         Path | None, typer.Option("--output", "-o", help="The file to write, else standard output.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option(help="Write nothing; fail when this file is not the document.")
+        Path | None, typer.Option(help="Write nothing; fail if this file is out of date.")
     ] = None,
 ) -> None:
     """Write the document of a data model. Needs no server.
@@ -63,7 +63,9 @@ def _text(model: str, form: DocumentFormat) -> str:
     if form is DocumentFormat.ASYNCAPI:
         found = load_model(model)
         if found.channels is None:
-            raise UsageError(f"{model!r} has no message channels, which is what AsyncAPI describes.")
+            raise UsageError(
+                f"{model!r} has no message channels to describe in AsyncAPI. Choose another format."
+            )
         return asyncapi(found.channels())
     return written(load_model(model).described(), Format(form.value))
 

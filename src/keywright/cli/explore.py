@@ -35,20 +35,22 @@ def explore(
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8600,
     url: UrlOption = None,
     prefix: Annotated[
-        str | None, typer.Option(help="What the names begin with, if not as declared.", show_default=False)
+        str | None, typer.Option(help="The prefix of names, if not the declared one.", show_default=False)
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Allow repairs of what an audit finds.")] = False,
+    write: Annotated[
+        bool, typer.Option("--write", help="Allow repairs of the findings of an audit.")
+    ] = False,
     undo: Annotated[
         Path | None,
         typer.Option(
-            help="Where repairs write what they take away, else keywright-explorer.undo here.",
+            help="The undo file of repairs, else keywright-explorer.undo here.",
             show_default=False,
         ),
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
-            help=f"What a browser must give to see anything; better in {TOKEN}, where no other user sees it.",
+            help=f"The token that browsers must give; better in {TOKEN}, where no other user sees it.",
             show_default=False,
         ),
     ] = None,

@@ -1,4 +1,4 @@
-"""`keywright migrate`: what is old, bringing it up to date, and whether the old declarations may go."""
+"""`keywright migrate`: upgrade old data, and find out whether old declarations may be dropped."""
 
 from __future__ import annotations
 
@@ -58,13 +58,11 @@ def migrate(
         typer.Option(help="What the names of the new layout begin with.", show_default=False),
     ] = None,
     contract: Annotated[
-        bool, typer.Option("--contract", help="Only audit whether anything old is left.")
+        bool, typer.Option("--contract", help="Only audit whether old data is left.")
     ] = False,
     discard_old: Annotated[
         bool,
-        typer.Option(
-            "--discard-old", help="Remove a former name where the present one holds something else."
-        ),
+        typer.Option("--discard-old", help="Remove a former name if the present one has other content."),
     ] = False,
     from_version: Annotated[
         str | None,
@@ -78,7 +76,7 @@ def migrate(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Keep the progress in this file, and go on from it.", show_default=False),
+        typer.Option(help="Save the progress in this file, and resume from it.", show_default=False),
     ] = None,
     config: Annotated[
         Path | None,
@@ -91,14 +89,14 @@ def migrate(
         MigrateFormat, typer.Option("--format", help="How to print: for people, or for programs.")
     ] = MigrateFormat.TEXT,
     show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names, not masked.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do it. Else only what is old is counted.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it. Else old keys are only counted.")] = False,
 ) -> None:
     """Bring stored data up to date with its declaration: former names, older shapes, former codecs.
 
-    Programs may run meanwhile: reads bring up to date what they meet, and every step checks again what it
-    read before it writes. It may be stopped and started again at any time; with --resume it goes on from
-    where it was. Afterwards an audit says whether the old declarations may be dropped. With --layout one
-    layout is converted into another, and the old one stays.
+    Programs may run meanwhile: reads upgrade the keys they touch, and every step uses an optimistic lock. It
+    may be stopped and started again at any time; with --resume it continues where it was stopped. Afterwards
+    an audit reports whether the old declarations may be dropped. With --layout one layout is converted into
+    another, and the old one stays.
 
     Exits with 0 when nothing old is left, 1 when something is, 2 for a wrong invocation, 3 when it could not
     run.
@@ -199,11 +197,11 @@ def _route(task: _Task, layout: str, to_prefix: str | None) -> Route:
 
 
 def _stoppable(work: Coroutine[Any, Any, T]) -> T:
-    """Run a migration; SIGINT ends it between two pages, and finished pages stay migrated."""
+    """Run a migration. SIGINT ends it between two pages, and finished pages stay migrated."""
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        typer.echo("stopped. What was done is done; run it again to go on.", err=True)
+        typer.echo("stopped. Migrated keys stay migrated; run it again to continue.", err=True)
         raise typer.Exit(1) from None
 
 
@@ -289,7 +287,7 @@ def _print_contract(ended: Contract) -> None:
     for template, why in sorted(ended.unknown.items()):
         typer.echo(f"not known: {template}: {why}")
     if not ended.ready:
-        found = "found what still needs them" if ended.old else "could not see whether all is up to date"
+        found = "found data that needs them" if ended.old else "could not check all data"
         typer.echo(f"The old declarations must stay: an audit {found}.")
         return
     typer.echo("An audit found nothing old.")

@@ -140,8 +140,8 @@ def check(
 ) -> None:
     """Prove that the keyspaces of a model are sound. Needs no server.
 
-    Prints what was proved, or each finding with its template, the reason and a counterexample.
-    Exits with 0 when all is proved, 1 when something was found, 2 when no keyspace can be loaded.
+    Prints the proofs, or each finding with its template, the reason and a counterexample.
+    Exits with 0 when everything is proved, 1 when there are findings, 2 when no keyspace can be loaded.
     """
     try:
         reports = [prove(space) for space in load_model(model).spaces]
@@ -167,7 +167,7 @@ def get(
     url: Annotated[
         str | None, typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL.")
     ] = None,
-    prefix: Annotated[str | None, typer.Option(help="What the names begin with, if not as declared.")] = None,
+    prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The most entries of a collection to read.")] = LIMIT,
 ) -> None:
     """Print the decoded value of a key as JSON. Read only.
@@ -212,6 +212,4 @@ def _look(
 def _refused(space: str, error: DeclarationError) -> Report:
     """Return a report with one finding for a declaration that raised an error at import."""
     finding = Finding("refused-declaration", error.subject, f"{error.reason}. {error.remedy}")
-    return Report(
-        space, 0, 0, (Proof("declarations hold", "Every declaration means something.", (finding,)),)
-    )
+    return Report(space, 0, 0, (Proof("declarations hold", "Every declaration is valid.", (finding,)),))

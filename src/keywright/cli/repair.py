@@ -1,4 +1,4 @@
-"""`keywright repair`: a plan from the findings of an audit, its application, and the way back."""
+"""`keywright repair`: a plan from the findings of an audit, its application, and undo."""
 
 from __future__ import annotations
 
@@ -48,22 +48,24 @@ def repair(
     undo_to: Annotated[
         Path | None,
         typer.Option(
-            "--undo-to", help="Where to keep what is removed. Else a file here.", show_default=False
+            "--undo-to", help="The undo file for removed data. Else a file here.", show_default=False
         ),
     ] = None,
     undo_from: Annotated[
         Path | None,
-        typer.Option("--undo", help="Put back what a repair removed, from its file.", show_default=False),
+        typer.Option(
+            "--undo", help="Restore the data that a repair removed, from its undo file.", show_default=False
+        ),
     ] = None,
     max_rate: MaxRateOption = None,
     ignore: IgnoreOption = None,
     show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names, not masked.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it. Else only the plan is shown.")] = False,
 ) -> None:
-    """Repair what an audit finds. Shows a plan; changes nothing without --yes.
+    """Repair the findings of an audit. Shows a plan; changes nothing without --yes.
 
-    Each step checks again what was seen before it writes. What cannot be decided is left and said; data is
-    only removed where --remove says so, and what is removed goes to an undo file, for --undo.
+    Each step checks its finding again before it writes. Findings without a safe repair are listed and left.
+    Data is only removed with --remove, and removed data goes to an undo file, for --undo.
 
     Exits with 0 when nothing is left to do, 1 when something is, 2 for a wrong invocation, 3 when it could
     not run.
@@ -132,10 +134,10 @@ async def _repaired(
 
 async def _undo(model: Model, url: str, prefix: str | None, path: Path, *, yes: bool) -> None:
     if not yes:
-        raise UsageError(f"putting back what {path} holds changes data. Look at it, then add --yes.")
+        raise UsageError(f"restoring {path} changes data. Review the file, then add --yes.")
     async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
         undone: Undone = await undo(db, path)
-    typer.echo(f"{undone.restored} put back, {undone.left} left because something newer is there")
+    typer.echo(f"{undone.restored} restored, {undone.left} left because newer data exists")
 
 
 def _show(plan: Plan, *, show_ids: bool) -> None:
@@ -161,12 +163,12 @@ def _print_result(done: Repair) -> None:
     listing = ", ".join(f"{count} {action}" for action, count in sorted(done.done.items())) or "nothing to do"
     typer.echo(f"{done.steps} steps in {done.rounds} rounds: {listing}")
     if done.overtaken:
-        typer.echo(f"{done.overtaken} steps were overtaken: what they were for had changed")
+        typer.echo(f"{done.overtaken} steps were overtaken: another writer had changed their keys")
     if done.waiting:
-        typer.echo(f"{done.waiting} steps wait for what was completed to be audited: repair again")
+        typer.echo(f"{done.waiting} steps need another audit, since data was completed: repair again")
     for template, why in done.failed:
         typer.echo(f"left: {template}: {why}")
     for code, count in sorted(done.left.items()):
         typer.echo(f"left: {count} of {code}, see docs/findings/{code}.md")
     if done.undo is not None:
-        typer.echo(f"what was removed is in {done.undo}; keywright repair --undo puts it back")
+        typer.echo(f"removed data is in {done.undo}; keywright repair --undo restores it")

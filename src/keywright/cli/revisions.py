@@ -1,4 +1,4 @@
-"""A declaration as it is, was, or was locked: `MODEL`, `MODEL@REVISION`, `MODEL@FILE` or a lock file."""
+"""Versions of a declaration: `MODEL`, `MODEL@REVISION`, `MODEL@FILE` or a lock file."""
 
 from __future__ import annotations
 

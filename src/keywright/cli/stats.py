@@ -50,7 +50,7 @@ def stats(
     Exits with 2 for a wrong invocation, 3 when it could not run.
     """
     if watch and (once or form is StatsFormat.JSON):
-        raise UsageError("--watch goes on and is for people. Drop it, or drop --once and --format json.")
+        raise UsageError("--watch cannot be combined with --once or --format json. Drop one of them.")
     target = needed_url(url, "look at")
     loaded, share = load_model(model), parse_share(sample)
     if watch:

@@ -1,4 +1,4 @@
-"""Which server a command talks to: `--url`, else REDIS_URL, else `[tool.keywright]`, else an embedded one."""
+"""The server of a command: `--url`, else REDIS_URL, else `[tool.keywright]`, else an embedded one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ServerOption = Annotated[
     typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
 ]
 """For the commands of one model, which do not look into pyproject.toml."""
-NamesPrefix = Annotated[str | None, typer.Option(help="What the names begin with; else nothing.")]
+NamesPrefix = Annotated[str | None, typer.Option(help="The prefix of names; else none.")]
 
 
 def server_url(url: str | None) -> str | None:

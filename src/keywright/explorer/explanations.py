@@ -38,7 +38,7 @@ _EXPLANATIONS = {
         "Write the member, or make it optional in the declaration.",
     ),
     "KW204": Explanation(
-        "The declaration says that the value is encrypted at rest, but it is readable for everyone who sees it.",
+        "The declaration says that the value is encrypted at rest, but everyone can read it.",
         "A repair seals it with the newest key. Treat what was readable as known to others.",
     ),
     "KW205": Explanation(
@@ -55,7 +55,7 @@ _EXPLANATIONS = {
     ),
     "KW401": Explanation(
         "The value names something that is not stored. Whoever follows it finds nothing.",
-        "Store what is missing, or remove what refers to it: the audit cannot decide which of the two is wrong.",
+        "Store what is missing, or remove what refers to it: the audit cannot decide which is wrong.",
     ),
     "KW402": Explanation(
         "One side of a relation names the other, which does not name it back, so it is found one way only.",

@@ -1,6 +1,6 @@
 """A keyspace as plain data: every key, variable, member, relation and rule, in words and as JSON.
 
-What documents, lock files, access rules and explorers are made of, so that none of them needs to look
+Documents, lock files, access rules and explorers are made from it, so that none of them needs to look
 inside a declaration. The same declaration always gives the same description.
 """
 
@@ -69,7 +69,7 @@ class VariableDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ExpiryDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """When a key goes away by itself, as declared; a database may be opened with another expiry."""
+    """The declared expiry of a key; a database may be opened with another one."""
 
     words: str
     ttl_ms: int | None = None
@@ -79,7 +79,7 @@ class ExpiryDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SlotDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where keys live on a cluster: what is hashed, and which other keys live beside them."""
+    """The slot of keys on a cluster: the hashed part of the name, and other keys that share the slot."""
 
     hashed: str
     tagged: bool = False
@@ -88,35 +88,35 @@ class SlotDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     shared_with: tuple[str, ...] = ()
     """The keys that share the slot where their variables agree."""
     patterns: tuple[str, ...] = ()
-    """Redis globs of what is hashed, without the prefix: that is part of it unless there is a tag."""
+    """Redis globs of the hashed part, without the prefix, which is hashed too unless there is a tag."""
 
 
 class UpgradeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An older version that reads recognise and bring up to date."""
+    """An older version that reads recognise and upgrade."""
 
     version: str
     doc: str = ""
     moved: bool = False
     moved_from: str | None = None
-    """The template the older version lives under, where it can be told."""
+    """The template of the older version, if it is known."""
 
 
 class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One key: its name, what it holds, how long, and what it has to do with others."""
+    """One key: its name, content, expiry, and relations with others."""
 
     name: str
     template: str
     full_template: str
-    """With the declared prefix and version."""
+    """The template with the declared prefix and version."""
     redis_type: str
     kind: str
     doc: str
     variables: tuple[VariableDescription, ...]
     slot: SlotDescription
     value: TypeDescription | None = None
-    """What a value, a counter, a set, a sorted set or a list holds, or a map under each field."""
+    """The type of a value or counter, of the items of a set, sorted set or list, or of a map's values."""
     field: TypeDescription | None = None
-    """What the fields of a map are."""
+    """The type of the fields of a map."""
     score: str | None = None
     shapes: tuple[ShapeDescription, ...] = ()
     """The members of a record or of a stream's entries; several where it may have one of several shapes."""
@@ -132,7 +132,7 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A relation or an index: the names of the keys that are kept in step, and how firmly."""
+    """A relation or an index: the names of the keys that are kept consistent, and the guarantees."""
 
     name: str
     type: str
@@ -147,13 +147,13 @@ class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ReferenceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A stored value of one key that names another; only a mention, which nothing keeps in step."""
+    """A stored value of one key that names another; unlike a relation, it is not kept consistent."""
 
     name: str
     source: str
     target: str
     required: bool = False
-    """Whether it must lead somewhere."""
+    """Whether the target must exist."""
 
 
 class InvariantDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -181,24 +181,24 @@ class SpaceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     prefix: str | None = None
     version: str | None = None
     lead: str = ""
-    """What every name begins with: prefix and version, each with a colon."""
+    """The beginning of every name: prefix and version, each with a colon."""
 
     def key(self, name: str) -> KeyDescription:
-        """The key of that name; KeyError when there is none."""
+        """Return the key of that name. Raise KeyError if there is none."""
         for key in self.keys:
             if key.name == name:
                 return key
         raise KeyError(name)
 
     def links_of(self, key: str) -> tuple[LinkDescription, ...]:
-        """The relations and indexes that a key is part of."""
+        """Return the relations and indexes that a key is part of."""
         return tuple(
             link for link in self.links if key in (link.forward, link.inverse, link.index, link.inverse_index)
         )
 
 
 def describe(space: Keyspace) -> SpaceDescription:
-    """The description of a keyspace; needs no server."""
+    """Return the description of a keyspace. Needs no server."""
     lead = Binding(space).lead.decode()
     return SpaceDescription(
         name=space.name,
@@ -258,7 +258,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
 
 
 def _held(kind: type[Key]) -> tuple[TypeDescription | None, TypeDescription | None, str | None]:
-    """The field, the value and the score of a kind, each where it has one."""
+    """Return the types of the field, the value and the score of a kind, each if it has one."""
     storage = kind.declaration.storage
     field, item = (None if codec is None else type_of(codec) for codec in (storage.field, storage.item))
     return field, item, storage.score_meaning
@@ -358,13 +358,13 @@ def _source(template: Template) -> str:
 
 
 def _tagged(lead: str) -> str | None:
-    """The hash tag of a prefix, which then is that of every name."""
+    """Return the hash tag of a prefix, which then is that of every name."""
     tag = hash_tag(lead.encode()).decode()
     return tag if tag != lead else None
 
 
 def _moves(kind: type[Key]) -> Iterator[UpgradeDescription]:
-    """The former templates of a key, which moves away from them when it is met."""
+    """Yield the former templates of a key, from which reads move it."""
     for former in kind.declaration.former:
         yield UpgradeDescription(version="former name", moved=True, moved_from=_full_template(former))
 

@@ -1,7 +1,7 @@
 """Redis globs for the names of a template, as narrow as a glob can be: for access rules, not for parsing.
 
-A glob knows characters, not lengths or repetition, so `*` stands wherever a text has no fixed length. What
-opens such a text is narrowed to the characters it may open with, and texts that are few are spelled out.
+A glob knows characters, not lengths or repetition, so `*` stands wherever a text has no fixed length. The
+first character of such a text is narrowed to those that are valid, and short lists of texts are spelled out.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _BODIES = {"base36": "[0-9a-z]", "decimal": "[0-9]", "hex": "[0-9a-f]"}
 
 
 def glob_escaped(text: str) -> str:
-    """Text as a glob that matches it and nothing else."""
+    """Return a glob that matches this text only."""
     return _SPECIAL.sub(r"\\\1", text)
 
 
 def globs_of(parts: Sequence[Part], alphabets: Mapping[str, Alphabet[Any]]) -> tuple[str, ...]:
-    """Globs that together match every name made of these parts."""
+    """Return globs that together match every name made of these parts."""
     choices = [
         _texts(alphabets[part.text]) if part.is_variable else [glob_escaped(part.text)] for part in parts
     ]

@@ -1,4 +1,4 @@
-"""What keys and relations promise to concurrent readers and writers, in words."""
+"""The guarantees of keys and relations to concurrent readers and writers, in words."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ _JOURNAL = (
 
 
 def key_guarantees(kind: type[Key]) -> tuple[str, ...]:
-    """What the operations of a key promise."""
+    """Return the guarantees of the operations of a key."""
     known = _KINDS.get(kind.kind)
     promises = (known,) if known else _contract(kind)
     return (*promises, _UPGRADED) if kind.declaration.upgrades else promises
 
 
 def link_guarantees(link: Link, *, together: bool) -> tuple[str, str]:
-    """What a relation promises on one server, and on a cluster."""
+    """Return the guarantees of a relation on one server, and on a cluster."""
     alone = _INDEXED if isinstance(link, Index) else _TOGETHER
     return alone, "The keys share a slot, so it is the same on a cluster." if together else _JOURNAL
 
 
 def _contract(kind: type[Key]) -> tuple[str, ...]:
-    """A kind of its own tells its contract in its docstring."""
+    """Return the guarantees of a user's own kind: the paragraphs of its docstring."""
     declared = next(base for base in kind.__mro__ if "kind" in vars(base))
     return tuple(filter(None, own_doc(declared).split("\n\n")))

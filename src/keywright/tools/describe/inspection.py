@@ -1,7 +1,7 @@
-"""Looking at a stored key without touching it: no expiry renewed, no shape upgraded, nothing written.
+"""Inspecting a stored key without changing it: no expiry renewed, no shape upgraded, nothing written.
 
-`inspect` reads any kind of key as it is stored and decodes it as declared, up to a limit, with all
-that is secret left out. The kinds' own reads are for programs; this is for people and tools.
+`inspect` reads any kind of key as it is stored and decodes it as declared, up to a limit, without
+secrets. The kinds' own reads are for programs; this is for people and tools.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ TYPE = Ask(b"TYPE")
 
 
 class Hidden(enum.Enum):
-    """What stands for a value that is not shown."""
+    """The placeholder of a value that is not shown."""
 
     SECRET = "(secret)"
     SEALED = "(sealed)"
 
 
 class Inspection(NamedTuple):
-    """A stored key. What `value` is follows from the kind:
+    """A stored key. The form of `value` depends on the kind:
 
     value, counter: the value; record: stored member names to values; set, list: a list; sorted set:
     (member, score) pairs; map: (field, value) pairs; stream: entries whose value is like a record.
@@ -50,10 +50,10 @@ class Inspection(NamedTuple):
 
 @procedure
 def inspect(key: Key, limit: int = LIMIT) -> Steps[Inspection | None]:
-    """Read a key of any kind without changing it, at most `limit` of its entries; None when it is absent.
+    """Read a key of any kind without changing it, at most `limit` of its entries; None if it does not exist.
 
-    Raises WrongTypeError or StoredDataError for what is not as declared. Sealed values are opened and
-    checked where a keyring is bound, and are never part of what is returned. Not atomic: a key that
+    Raise WrongTypeError or StoredDataError if it is not as declared. Sealed values are opened and
+    checked if a keyring is bound, and are never part of the result. Not atomic: a key that
     changes meanwhile may be seen half old, half new.
     """
     context = yield bound_context()
@@ -78,7 +78,7 @@ def inspect(key: Key, limit: int = LIMIT) -> Steps[Inspection | None]:
 def inspect_entry(key: Key, entry: bytes) -> Steps[Inspection | None]:
     """Read one field of a map, or one member of a set or sorted set, given as it is stored.
 
-    None when it is absent; else like `inspect`, with that one entry as the value.
+    Return None if it does not exist, else a result like that of `inspect`, with that one entry as the value.
     """
     context = yield bound_context()
     layout = key.declaration.storage.layout
@@ -87,7 +87,7 @@ def inspect_entry(key: Key, entry: bytes) -> Steps[Inspection | None]:
 
 
 def _stored(key: Key, size: int, limit: int) -> Steps[Any]:
-    """At most `limit` entries in their stored form."""
+    """Read at most `limit` entries in their stored form."""
     layout = key.declaration.storage.layout
     ask = layout.head(limit) or (layout.everything if size <= limit else None)
     if ask is not None:
@@ -107,7 +107,7 @@ def _stored(key: Key, size: int, limit: int) -> Steps[Any]:
 
 
 class _Reader:
-    """Decodes what one key stores, and hides what must not be seen."""
+    """The decoder of one key, which hides secrets."""
 
     def __init__(self, key: Key, context: Context) -> None:
         self.key = key
@@ -116,7 +116,7 @@ class _Reader:
         self.opener = Opener(type(key), context)
 
     def read(self, stored: Any) -> tuple[Any, str | None]:
-        """Return what is shown, and the version of the upgrade that a read of the kind would make."""
+        """Return the value to show, and the version of the upgrade that a read of the kind would make."""
         older = self.opener.older(stored)
         if older is None:
             return self.decoded(stored), None

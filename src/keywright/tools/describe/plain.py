@@ -23,7 +23,7 @@ __all__ = ["inspected", "plain"]
 
 
 def inspected(found: Inspection) -> Any:
-    """What was found under a key: an object for records and maps, an array for the other collections."""
+    """Return an inspected key as JSON data: records and maps as objects, other collections as arrays."""
     if found.older is not None:
         return plain(_readable(found.value))
     if isinstance(found.key, SortedSet):
@@ -36,7 +36,7 @@ def inspected(found: Inspection) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON data; what is unknown is written as its text."""
+    """Return a value as JSON data. A value of an unknown type is written as its text."""
     if value is None or type(value) in (bool, int, str):
         return value
     for kinds, convert in _CONVERSIONS:
@@ -81,7 +81,7 @@ def _struct(value: msgspec.Struct) -> Any:
 
 
 def _readable(stored: Any) -> Any:
-    """Bytes whose type is not known any more: text where they are text."""
+    """Return bytes of an unknown type as text if they are valid UTF-8."""
     if isinstance(stored, dict):
         return {name.decode("utf-8", "backslashreplace"): _readable(value) for name, value in stored.items()}
     try:

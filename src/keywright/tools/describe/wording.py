@@ -1,4 +1,4 @@
-"""Types in words that need no Python: what a codec stores, and the members of the structures in it."""
+"""Types in words that need no Python: the stored type of a codec, and the members of its structures."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MemberDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ShapeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Members that come together; `when` says what tells this shape from its siblings."""
+    """The members of one shape; `when` says how it is recognised among its alternatives."""
 
     name: str
     members: tuple[MemberDescription, ...]
@@ -69,7 +69,7 @@ class ShapeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TypeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one value, member or item is; `shapes` are those of the structures in it, outermost first."""
+    """The type of a value, member or item; `shapes` are those of the structures in it, outermost first."""
 
     words: str
     secret: bool = False
@@ -78,14 +78,14 @@ class TypeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def type_of(codec: Codec[Any]) -> TypeDescription:
-    """What a codec stores."""
+    """Return the stored type of a codec."""
     structures = _Structures()
     words = _codec_words(codec, structures)
     return TypeDescription(words, codec.secret, codec.sealed, structures.shapes())
 
 
 def alphabet_words(alphabet: Alphabet[Any]) -> str:
-    """What a variable must be. An enum is told by the texts of its members, which are what is stored."""
+    """Return the valid texts of a variable, in words; for an enum the stored texts of its members."""
     if isinstance(alphabet, Choice):
         return _one_of(alphabet.render(value) for value in alphabet.values)
     if isinstance(alphabet, OneOf):
@@ -94,7 +94,7 @@ def alphabet_words(alphabet: Alphabet[Any]) -> str:
 
 
 def default_words(default: Any) -> str | None:
-    """What stands in for an absent member; None where that is nothing at all."""
+    """Return the default of an absent member in words; None if it has none."""
     value = default() if callable(default) else default
     if value is None or value is False:
         return None
@@ -111,7 +111,7 @@ _UNITS = (("days", 86_400_000), ("hours", 3_600_000), ("minutes", 60_000), ("sec
 
 
 def duration(milliseconds: int) -> str:
-    """A time span in the largest unit that counts it whole: 900,000 is "15 minutes"."""
+    """Return a time span in the largest whole unit: 900,000 is "15 minutes"."""
     for unit, size in _UNITS:
         if milliseconds and milliseconds % size == 0:
             count = milliseconds // size
@@ -120,7 +120,7 @@ def duration(milliseconds: int) -> str:
 
 
 def own_doc(documented: Any) -> str:
-    """The docstring of a class or function itself, not an inherited or a generated one."""
+    """Return the docstring of a class or function itself, not an inherited or a generated one."""
     is_class = isinstance(documented, type)
     doc = vars(documented).get("__doc__") if is_class else documented.__doc__
     # A dataclass without one gets its signature for a docstring.
@@ -130,13 +130,13 @@ def own_doc(documented: Any) -> str:
 
 
 def paragraphs(text: str) -> str:
-    """A docstring without its indentation, one line a paragraph."""
+    """Return a docstring without its indentation, one line a paragraph."""
     blocks = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(" ".join(block.split()) for block in blocks if block.strip())
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
-    """The docstrings below the fields of a class, own and inherited, where its source can be read."""
+    """Return the docstrings below the fields of a class, own and inherited, if its source can be read."""
     return {name: doc for base in reversed(cls.__mro__) for name, doc in _docs_in(base).items()}
 
 
@@ -163,7 +163,7 @@ def _documented(statements: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 class _Structures:
-    """The structures met inside one value, in the order met; each once, so that one may hold itself."""
+    """The structures inside one value, in order and without duplicates: a structure may contain itself."""
 
     def __init__(self) -> None:
         self._shapes: dict[Any, ShapeDescription | None] = {}
@@ -225,7 +225,7 @@ _PLAIN: dict[Any, str] = {
 
 
 def _words(hint: Any, structures: _Structures) -> str:
-    """A hint of what msgspec writes, in words."""
+    """Return a type hint in words, as msgspec encodes it."""
     hint = _bare(hint)
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (typing.Union, types.UnionType):
@@ -267,12 +267,12 @@ def _has_fields(hint: Any) -> bool:
 def _fields(hint: Any, structures: _Structures) -> Iterator[MemberDescription]:
     hints, docs = typing.get_type_hints(hint, include_extras=True), attribute_docs(hint)
     for name, stored, required, default in _declared(hint):
-        told = docs.get(name) or _meta_description(hints[name])
-        yield MemberDescription(stored, _words(hints[name], structures), required, default, told)
+        doc = docs.get(name) or _meta_description(hints[name])
+        yield MemberDescription(stored, _words(hints[name], structures), required, default, doc)
 
 
 def _declared(hint: Any) -> Iterator[tuple[str, str, bool, str | None]]:
-    """Attribute, stored name, whether it must be there, and what stands in for it."""
+    """Yield attribute, stored name, whether it is required, and its default."""
     if issubclass(hint, msgspec.Struct):
         for field in msgspec.structs.fields(hint):
             yield field.name, field.encode_name, field.required, _stand_in(field, msgspec.NODEFAULT)

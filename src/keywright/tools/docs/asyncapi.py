@@ -1,4 +1,4 @@
-"""The message channels of a program as an AsyncAPI 3 document, from a description that its caller gives."""
+"""The message channels of a program as an AsyncAPI 3 document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ VERSION = "3.0.0"
 
 
 class Parameter(NamedTuple):
-    """A variable of an address; `values` where they are known."""
+    """A variable of an address; `values` if they are known."""
 
     description: str
     values: tuple[str, ...] = ()
@@ -20,7 +20,7 @@ class Parameter(NamedTuple):
 
 
 class Channel(NamedTuple):
-    """Messages of one sort, as the described program sees them: it sends or receives them."""
+    """Messages of one type that the described program sends or receives."""
 
     name: str
     address: str
@@ -46,7 +46,7 @@ class Channels(NamedTuple):
 
 
 def asyncapi(described: Channels) -> str:
-    """The document as JSON, which every AsyncAPI tool reads."""
+    """Return the document as JSON, which every AsyncAPI tool reads."""
     document = {
         "asyncapi": VERSION,
         "info": {

@@ -1,4 +1,4 @@
-"""What a document is made of, before it is Markdown or HTML: headings, paragraphs, tables, a diagram."""
+"""The blocks of a document, before it is Markdown or HTML: headings, paragraphs, tables, a diagram."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class Text(NamedTuple):
-    """Words, nothing of which is markup."""
+    """Plain text without markup."""
 
     text: str
 
@@ -36,7 +36,7 @@ class Code(NamedTuple):
 
 
 class Link(NamedTuple):
-    """Code that leads to a place in the same document."""
+    """Code that links to an anchor of the same document."""
 
     text: str
     anchor: str
@@ -76,7 +76,7 @@ _CODE = re.compile(r"(`{1,2})(.+?)\1")
 
 
 def prose(text: str) -> Line:
-    """A sentence of a docstring; what stands in backticks is code, and so is a variable like <guild>."""
+    """Return a sentence of a docstring as a line; text in backticks and variables like <guild> are code."""
     line: list[Inline] = []
     position = 0
     for found in _CODE.finditer(text):

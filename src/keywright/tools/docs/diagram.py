@@ -1,4 +1,4 @@
-"""The relations of a model as a diagram: what keys are named by, and which of those are related.
+"""The relations of a model as a diagram of its entities.
 
 A box is an entity, which is a variable of key names; in it stand the keys it names. A line is a relation.
 """
@@ -35,7 +35,7 @@ class Diagram(NamedTuple):
 
 
 def diagram_of(spaces: Iterable[SpaceDescription]) -> Diagram:
-    """The boxes and lines of all keyspaces of a model."""
+    """Return the boxes and lines of all keyspaces of a model."""
     spaces = tuple(spaces)
     names = _entities(spaces)
     boxes: dict[str, list[KeyDescription]] = {}
@@ -47,12 +47,12 @@ def diagram_of(spaces: Iterable[SpaceDescription]) -> Diagram:
 
 
 def _identity(key: KeyDescription) -> tuple[str, str]:
-    """What keys of one entity have in common: the first variable, and what it may be."""
+    """Return the identity of a key's entity: the first variable, and its valid texts."""
     return (key.variables[0].name, key.variables[0].type) if key.variables else ("", "")
 
 
 def _entities(spaces: tuple[SpaceDescription, ...]) -> dict[tuple[str, str], str]:
-    """A name for each entity: its variable's, or, where two have a variable of that name, how keys begin."""
+    """Return a name for each entity: its variable, or the beginning of its keys if two share a variable."""
     first: dict[tuple[str, str], KeyDescription] = {}
     for space in spaces:
         for key in space.keys:
@@ -84,7 +84,7 @@ _CROWS_FEET = {"one-to-one": "|o--o|", "many-to-one": "}o--o|", "many-to-many": 
 
 
 def mermaid(diagram: Diagram) -> str:
-    """An entity-relationship diagram in Mermaid's language."""
+    """Return an entity-relationship diagram in Mermaid's language."""
     lines = ["erDiagram"]
     for box in diagram.boxes:
         lines.append(f"    {_quoted(box.name)} {{")
@@ -99,7 +99,7 @@ def mermaid(diagram: Diagram) -> str:
 
 
 def _word(text: str) -> str:
-    """A name as Mermaid takes it bare."""
+    """Return a name that Mermaid accepts without quotes."""
     return "".join(char if char.isascii() and char.isalnum() else "_" for char in text)
 
 

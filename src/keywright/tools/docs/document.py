@@ -1,4 +1,4 @@
-"""From the description of a model to the blocks of its document: what stands where, and in which words."""
+"""The document of a model: blocks made from its description."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _HIDDEN = {
 
 
 def document_of(model: ModelDescription) -> list[Block]:
-    """The whole document, in reading order."""
+    """Return the blocks of the whole document, in reading order."""
     return list(_document(model))
 
 
@@ -200,13 +200,13 @@ def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, 
 
 
 def _mentioned(name: str, space: SpaceDescription) -> Inline:
-    """A key of this keyspace, or the name of one of another."""
+    """Return a link to a key of this keyspace, or the name of a key of another."""
     found = next((key for key in space.keys if key.name == name), None)
     return Code(name) if found is None else _to(found, space)
 
 
 def _seen_from(key: KeyDescription, link: LinkDescription, space: SpaceDescription) -> Line:
-    """A relation as one of its keys has it, with a link to the other side."""
+    """Return a relation from the side of one of its keys, with a link to the other side."""
     more: Line = [Text(" ("), Link("how", _link_anchor(space, link)), Text(")")]
     if link.type == "index":
         if key.name == link.inverse:
@@ -265,7 +265,7 @@ def _redis_type(key: KeyDescription) -> str:
 
 
 def _holds(key: KeyDescription) -> str:
-    """What is stored, in one line."""
+    """Return the stored type in one line."""
     if len(key.shapes) == 1:
         what = "entries with the members" if key.kind == "stream" else "the members"
         return f"{what} {', '.join(f'`{member.name}`' for member in key.shapes[0].members)}"
@@ -312,7 +312,7 @@ def _slots(model: ModelDescription) -> Blocks:
 
 
 def _guarantees(model: ModelDescription) -> Blocks:
-    """Each guarantee once, with the keys that give it."""
+    """Yield each guarantee once, with the keys that give it."""
     yield Heading(2, [Text("Guarantees")], "guarantees")
     givers: dict[tuple[str, ...], list[Line]] = {}
     for space in model.spaces:

@@ -1,4 +1,4 @@
-"""A document in the format asked for, and whether a committed one still says what the declaration says."""
+"""The formats of a document, and whether a committed document is up to date."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Format(Enum):
 
 
 def written(model: ModelDescription, form: Format) -> str:
-    """The document; the same declaration always gives the same text."""
+    """Return the document. The same declaration always gives the same text."""
     origin = f"keywright docs {model.name} --format {form.value}"
     if form is Format.MARKDOWN:
         return markdown(document_of(model), origin)
@@ -33,7 +33,7 @@ def written(model: ModelDescription, form: Format) -> str:
 
 
 def is_current(text: str, committed: Path) -> bool:
-    """Whether a committed document is this one; line endings, which git may change, do not count."""
+    """Return whether a committed document is up to date, apart from line endings, which git may change."""
     try:
         found = committed.read_text("utf-8")
     except FileNotFoundError:

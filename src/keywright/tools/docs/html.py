@@ -1,4 +1,4 @@
-"""A document as one HTML file: its own style, light and dark, narrow and wide; no script, nothing to load."""
+"""A document as one HTML file, without scripts and external resources; light and dark, narrow and wide."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["html"]
 
 
 def html(blocks: Iterable[Block], origin: str) -> str:
-    """The whole file; `origin` is the command that makes it again."""
+    """Return the whole file. `origin` is the command that makes it again."""
     document = list(blocks)
     title = "".join(part.text for block in document[:1] if isinstance(block, Heading) for part in block.line)
     style = files("keywright.tools.docs").joinpath("style.css").read_text("utf-8")
@@ -86,7 +86,7 @@ def _table(table: Table) -> str:
 
 
 def _row(row: Iterable[Line], header: Sequence[str] | None) -> str:
-    """Each cell knows its column's title, which a narrow page shows beside it."""
+    """Return a row whose cells carry the title of their column, which a narrow page shows beside them."""
     cells = [_line(cell) for cell in row]
     if header is None:
         return f'<tr><th scope="row">{cells[0]}</th><td>{cells[1]}</td></tr>'
@@ -108,5 +108,5 @@ def _inline(part: Inline) -> str:
 
 
 def _breakable(text: str) -> str:
-    """Code that may break after a colon, where a key's name has its joints."""
+    """Return code that may break after the colons of a key's name."""
     return escape(text).replace(":", ":<wbr>")

@@ -25,7 +25,7 @@ _MARKUP = re.compile(r"([\\`*_\[\]<>#|~])")
 
 
 def markdown(blocks: Iterable[Block], origin: str) -> str:
-    """The whole text; `origin` is the command that makes it again."""
+    """Return the whole text. `origin` is the command that makes it again."""
     note = f"<!-- Made by `{origin}`. Change the declaration, not this file. -->"
     return "\n\n".join([note, *map(_block, blocks)]) + "\n"
 
@@ -75,7 +75,7 @@ def _line_of_text(text: str) -> str:
 
 
 def _code(text: str) -> str:
-    """A code span, fenced by more backticks than it holds in a row."""
+    """Return a code span, fenced by more backticks than it contains in a row."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * (longest + 1)
     pad = " " if longest or text.startswith(" ") else ""
@@ -83,7 +83,7 @@ def _code(text: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    """An anchor: what is not plain is spelled out, so that it needs no escapes in a link."""
+    """Return an anchor as an attribute, with other characters spelled out, so that links need no escapes."""
     return "".join(
         char if char.isascii() and (char.isalnum() or char in "-_") else f"-{ord(char):x}-" for char in text
     )

@@ -34,7 +34,7 @@ class _Placed(NamedTuple):
 
 
 class _Port(NamedTuple):
-    """Where a line meets a box, and which way it leaves: down is 1, up is -1, sideways 0."""
+    """The point where a line meets a box, and its direction: down is 1, up is -1, sideways 0."""
 
     x: int
     y: int
@@ -42,7 +42,7 @@ class _Port(NamedTuple):
 
 
 def svg(diagram: Diagram) -> str:
-    """The drawing, without scripts and without anything to load."""
+    """Return the drawing, without scripts and external resources."""
     placed = {each.box.name: each for each in _placed(diagram)}
     width = max((each.x + WIDTH for each in placed.values()), default=0) + MARGIN
     height = max((each.bottom for each in placed.values()), default=0) + MARGIN
@@ -69,7 +69,7 @@ def _placed(diagram: Diagram) -> Iterator[_Placed]:
 
 
 def _rows(diagram: Diagram) -> Iterator[list[Box]]:
-    """Related boxes, by their distance from the one with the most relations."""
+    """Yield rows of related boxes, by their distance from the one with the most relations."""
     boxes = {box.name: box for box in diagram.boxes}
     neighbours: dict[str, list[str]] = {name: [] for name in boxes}
     for edge in diagram.edges:
@@ -128,7 +128,7 @@ def _edges(diagram: Diagram, placed: dict[str, _Placed]) -> Iterator[str]:
 
 
 def _port(box: _Placed, towards: _Placed, taken: dict[tuple[str, int], int]) -> _Port:
-    """A place of its own on the side of a box that faces another."""
+    """Return a free port on the side of a box that faces another."""
     way = (towards.y > box.y) - (towards.y < box.y)
     number = taken.setdefault((box.box.name, way), 0)
     taken[box.box.name, way] += 1
@@ -153,11 +153,11 @@ def _edge(edge: Edge, start: _Port, end: _Port) -> str:
 
 
 def _count(port: _Port, mark: str) -> str:
-    """How many there are on this side, beside the line just outside the box."""
+    """Return the label with the cardinality of this side, just outside the box."""
     y = port.y + 15 if port.way > 0 else port.y - 6
     return f'<text class="count" x="{port.x + 6}" y="{y}">{mark}</text>'
 
 
 def _shortened(text: str) -> str:
-    """A name without its middle: how it begins and how it ends tell it from others."""
+    """Return a name without its middle: beginning and end distinguish it from others."""
     return text if len(text) <= CHARACTERS else f"{text[:HEAD]}…{text[HEAD + 1 - CHARACTERS :]}"

@@ -1,8 +1,8 @@
 """The sweep: upgrades every old key of a database, page by page, while programs run.
 
 Names come from SCAN, node by node. Keys with former names or older shapes are upgraded by the calls that a
-read would make, under an optimistic lock, and keep their expiry. So no concurrent write is lost, and a
-sweep that was stopped may start again. Without `apply` it is a dry run: the same walk, which only counts.
+read would make, under an optimistic lock, and keep their expiry. So no concurrent write is lost, and a sweep
+that was stopped may start again. Without `apply` it is a dry run: the same walk, which only counts.
 """
 
 from __future__ import annotations
