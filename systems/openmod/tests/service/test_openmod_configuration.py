@@ -1,4 +1,4 @@
-"""The configuration of Open Mod's service: a file, the environment, and what is refused."""
+"""The configuration of Open Mod's service: a file, the environment, and invalid settings."""
 
 from __future__ import annotations
 

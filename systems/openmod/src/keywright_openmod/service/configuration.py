@@ -64,7 +64,7 @@ class HealthPart(msgspec.Struct, frozen=True, kw_only=True):
     """The health endpoint."""
 
     address: str | None = None
-    """host:port of /health, on loopback if there is no host. None disables it."""
+    """host:port of /health, or :port on loopback. None disables it."""
 
 
 class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
