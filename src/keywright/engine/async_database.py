@@ -19,7 +19,7 @@ from keywright.engine.async_connections import AsyncBatchConnection, AsyncConnec
 from keywright.engine.capabilities import Server, probe_call, read_probe
 from keywright.engine.connections import CLOSED, BrokenConnectionError
 from keywright.engine.database import CLUSTER_SLOTS, REPLICATION
-from keywright.engine.deadlines import check_durability, deadline_of, makes_wait, without_pauses
+from keywright.engine.deadlines import check_durability, deadline_of, makes_wait, wait_command, without_pauses
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
 from keywright.engine.nodes import (
     At,
@@ -42,7 +42,7 @@ from keywright.keyspace.call import Call, Command
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.wires import Effect, Reply, Sound, Wire
+from keywright.keyspace.wires import Reply, Sound, Wire
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Key)
@@ -323,8 +323,7 @@ class AsyncDatabase:
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return
-        durability = self.settings.durability
-        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
+        extra = wait_command(shipment.wires, self.settings.durability)
         try:
             packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
             buffer = packed.buffer
@@ -460,7 +459,3 @@ def _fail(items: Items, error: BaseException) -> None:
     for _, future in items:
         if not future.done():
             future.set_exception(error)
-
-
-def _writes(wire: Wire) -> bool:
-    return wire.operation.effect is not Effect.READ

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeVar
 from keywright.engine.address import Address
 from keywright.engine.capabilities import Server, probe_call, read_probe
 from keywright.engine.connections import CLOSED, BrokenConnectionError, ConnectionPool
-from keywright.engine.deadlines import check_durability, deadline_of, without_pauses
+from keywright.engine.deadlines import check_durability, deadline_of, wait_command, without_pauses
 from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
 from keywright.engine.nodes import (
     At,
@@ -201,8 +201,7 @@ class Database:
                 pool.drop(connection)
 
     def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[ConnectionPool, Any, Packed] | None:
-        durability = self.settings.durability
-        extra = durability.command if durability and any(map(_writes, shipment.wires)) else b""
+        extra = wait_command(shipment.wires, self.settings.durability)
         try:
             packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
         except Exception as error:  # noqa: BLE001  # raised to the caller of `run`
@@ -313,7 +312,3 @@ class Database:
                 return answer
             trouble = answer or trouble
         raise trouble
-
-
-def _writes(wire: Wire) -> bool:
-    return wire.operation.effect is not Effect.READ

@@ -29,6 +29,13 @@ def makes_wait(wires: Sequence[Wire]) -> bool:
     return Waiting in set(map(type, wires))
 
 
+def wait_command(wires: Sequence[Wire], durability: Durability | None) -> bytes:
+    """Return the WAIT to send after the wires, or b"" if no replica needs to confirm a write."""
+    if durability is None or all(wire.operation.effect is Effect.READ for wire in wires):
+        return b""
+    return durability.command
+
+
 def deadline_of(packed: Packed, settings: Settings) -> float:
     """Return the timeout of a batch in seconds, including the waits of its blocking commands."""
     seconds = settings.timeout_seconds

@@ -41,7 +41,7 @@ def connect(
     settings = settings or Settings()
     try:
         database = Database(address, Context(bindings, now=clock), settings, observers)
-        database.context.sharded = address.cluster or _is_sharded(database)
+        database.context.sharded = address.cluster or database.server().mode == "cluster"
     except BaseException:
         if server is not None:
             server.stop()
@@ -49,10 +49,6 @@ def connect(
     if server is not None:
         database._on_close.append(server.stop)
     return database
-
-
-def _is_sharded(database: Database) -> bool:
-    return database.server().mode == "cluster"
 
 
 async def _opened(database: AsyncDatabase, address: Address) -> None:

@@ -7,7 +7,6 @@ node forwards the messages of all others; a subscription connects to one of them
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from types import TracebackType
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from keywright.engine.async_connections import AsyncBatchConnection, AsyncConnectionPool
 from keywright.engine.connections import CLOSED
+from keywright.engine.scan import escaped
 from keywright.engine.settings import Settings
 from keywright.engine.wire_format import NOTHING, ErrorReply, Parser, pack_command
 from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
@@ -47,7 +47,7 @@ class Channel:
 
     def pattern(self, context: Context, **values: object) -> bytes:
         """Return a glob for the channels in which these variables have these values; it may match others."""
-        return _escaped(context.prefixes[self.space]) + self.template.glob(values)
+        return escaped(context.prefixes[self.space]) + self.template.glob(values)
 
     def publish(self, payload: bytes, *values: object) -> Call[int]:
         """Publish a message. Return how many subscribers of the node got it."""
@@ -313,7 +313,3 @@ def _resolve(waiting: Iterable[asyncio.Future[None]], error: KeywrightError | No
             future.set_result(None)
         else:
             future.set_exception(error)
-
-
-def _escaped(prefix: bytes) -> bytes:
-    return re.sub(rb"([*?\[\]\\^])", rb"\\\1", prefix)

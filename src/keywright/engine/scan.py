@@ -41,12 +41,10 @@ class KeyPage:
 
     def read(self, reply: Reply) -> tuple[int, list[Any]]:
         cursor, names = _checked(reply)
-        found = (self.kind.parse(name[len(self.lead) :]) for name in names)
-        # A glob is wider than a template: what it matches and the template does not is another key.
-        return cursor, [key for key in found if key is not None and self._wanted(key)]
-
-    def _wanted(self, key: Key) -> bool:
-        return all(getattr(key, name) == value for name, value in self.variables.items())
+        # A glob is wider than a template: a name that the template does not match is another key.
+        found = [key for name in names if (key := self.kind.parse(name[len(self.lead) :])) is not None]
+        wanted = self.variables.items()
+        return cursor, [key for key in found if all(getattr(key, name) == value for name, value in wanted)]
 
 
 class NamePage:

@@ -54,7 +54,7 @@ class BulkRead(Call[list[T | None]]):
         return self._decoded(found, names, context)
 
     def _renewing(self, name: bytes, expiry: Expiry, context: Context) -> Wire:
-        """Read each value with a command of its own, which renews a sliding expiry; MGET renews none."""
+        """Return a command that reads one value and renews its sliding expiry, which MGET does not."""
         return Wire((b"GETEX", name, *expiry.arguments(context)), name, GET_RENEWING, self.kind)
 
     def _wires(self, names: list[bytes]) -> list[Wire]:
