@@ -138,7 +138,7 @@ class AsyncDatabase:
             await pool.close()
         _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
         self._queue.clear()
-        await asyncio.sleep(0)  # those who wait for a connection learn that it is gone
+        await asyncio.sleep(0)  # tasks that wait for a connection get their error
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=CLOSING_SECONDS)
             for task in late:

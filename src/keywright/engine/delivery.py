@@ -28,7 +28,7 @@ from keywright.keyspace.wires import Effect, Reply, Sound, Transacted, Wire
 # Bounds on one shipment, so that neither side buffers without limit.
 MOST_WIRES = 10_000
 MOST_BYTES = 8 * 1024 * 1024
-# How often a replica is tried before its primary is asked instead.
+# Attempts at a replica before falling back to its primary.
 REPLICA_ATTEMPTS = 4
 # A deadline took seconds where a lost connection took none: it uses up that many attempts.
 LATE_ATTEMPTS = 3

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.context import Context
     from keywright.keyspace.key import Key
 
-__all__ = ["LAYOUTS", "Ask", "Layout", "Page", "Removal", "layout_of", "stored_read"]
+__all__ = ["LAYOUTS", "Ask", "Layout", "Removal", "StoredPage", "layout_of", "stored_read"]
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Ask(NamedTuple):
         return (self.verb, name, *self.operands)
 
 
-class Page(NamedTuple):
+class StoredPage(NamedTuple):
     """A part of a key in its stored form, and the cursor of the next one (None at the end)."""
 
     stored: Any
@@ -83,9 +83,9 @@ class Layout:
         """Read the page after a cursor."""
         raise UsageError(f"a {self.redis_type} has no pages. Read it whole.")
 
-    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> Page:
+    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> StoredPage:
         """Return the page in a reply; `after` is where the page before it ended."""
-        return Page(reply, None)
+        return StoredPage(reply, None)
 
     def complete(self, replies: list[Reply]) -> list[Any] | None:
         """Return the stored forms in many replies to `first_page`, None unless each is the whole key."""
@@ -159,8 +159,8 @@ class _Scanned(Layout):
     def next_page(self, more: More, count: int = PAGE) -> Ask:
         return Ask(self.scan, (more, b"COUNT", count))
 
-    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> Page:
-        return Page(reply[1], int(reply[0]) or None)
+    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> StoredPage:
+        return StoredPage(reply[1], int(reply[0]) or None)
 
     def complete(self, replies: list[Reply]) -> list[Any] | None:
         if [cursor for cursor, _ in replies].count(b"0") < len(replies):
@@ -286,9 +286,9 @@ class ListLayout(Layout):
         assert isinstance(more, int)
         return Ask(b"LRANGE", (more, more + count - 1))
 
-    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> Page:
+    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> StoredPage:
         start = after if isinstance(after, int) else 0
-        return Page(reply, start + count if len(reply) == count else None)
+        return StoredPage(reply, start + count if len(reply) == count else None)
 
     def complete(self, replies: list[Reply]) -> list[Any] | None:
         return None if PAGE in set(map(len, replies)) else replies
@@ -336,8 +336,8 @@ class StreamLayout(Layout):
         assert isinstance(more, bytes)
         return Ask(b"XRANGE", (b"(" + more, b"+", b"COUNT", count))
 
-    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> Page:
-        return Page(reply, reply[-1][0] if len(reply) == count else None)
+    def page(self, reply: Reply, after: More | None = None, count: int = PAGE) -> StoredPage:
+        return StoredPage(reply, reply[-1][0] if len(reply) == count else None)
 
     def complete(self, replies: list[Reply]) -> list[Any] | None:
         return None if PAGE in set(map(len, replies)) else replies

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Defect",
+    "EntryPart",
     "Fault",
     "ItemStorage",
     "OpaqueStorage",
-    "Part",
     "Storage",
     "StoredEntry",
     "StringStorage",
@@ -56,7 +56,7 @@ class Defect(NamedTuple):
         return self.error.found if self.fault is Fault.MALFORMED else ""
 
 
-class Part(NamedTuple):
+class EntryPart(NamedTuple):
     """Some bytes of an entry and the codec that reads them; `role` completes a message: " as score"."""
 
     codec: Codec[Any]
@@ -71,7 +71,7 @@ class StoredEntry(NamedTuple):
     `value` is the decoded value, `shown` its form for people: the members of a record by their stored names.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[EntryPart]
     value: Callable[[Sequence[Any]], Any]
     shown: Callable[[Sequence[Any]], Any]
     defects: Sequence[Defect] = ()
@@ -181,7 +181,7 @@ class StringStorage(Storage):
         return self.item.decode(stored)
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
-        yield StoredEntry([Part(self.item, stored)], _only, _only)
+        yield StoredEntry([EntryPart(self.item, stored)], _only, _only)
 
     def joined(self, values: list[Any]) -> Any:
         return values[0]
@@ -211,7 +211,7 @@ class ItemStorage(Storage):
         return self.item.decode_many(stored)
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
-        return (StoredEntry([Part(self.item, each, each)], _only, _only) for each in stored)
+        return (StoredEntry([EntryPart(self.item, each, each)], _only, _only) for each in stored)
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         bad = refused(self.item)
@@ -253,7 +253,9 @@ def member_entry(
         return wrap({m.stored.decode(): found.get(m.stored, _default(m)) for m in shape.members})
 
     parts = [
-        Part(member.codec, stored[member.stored], entry or member.stored, f" as member {_quoted(member)}")
+        EntryPart(
+            member.codec, stored[member.stored], entry or member.stored, f" as member {_quoted(member)}"
+        )
         for member in there
     ]
     return StoredEntry(parts, built, named, [_missing(member, entry) for member in missing])

@@ -130,7 +130,7 @@ class RedisCluster:
             while keys := wire.call("CLUSTER", "GETKEYSINSLOT", slot, _MOVE_AT_ONCE):
                 assert isinstance(keys, list)
                 _move(wire, [key for key in keys if isinstance(key, bytes)], to)
-        # The target first: were it to miss the news, the slot would belong to nobody.
+        # The target first: if it missed the change, no node would own the slot.
         for master in dict.fromkeys((to, source, *self.masters())):
             master.call("CLUSTER", "SETSLOT", slot, "NODE", target_id)
         wait_until(

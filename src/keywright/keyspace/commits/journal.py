@@ -94,8 +94,8 @@ class Marker(Key, key="held:{<tag>}", space=journal):
         return (Raw(),)
 
 
-class Part(msgspec.Struct, array_like=True, frozen=True):
-    """The share of one hash tag in a commit."""
+class CommitPart(msgspec.Struct, array_like=True, frozen=True):
+    """The part of a commit on the keys of one hash tag."""
 
     names: list[bytes]
     checks: list[tuple[int, str, list[bytes]]]
@@ -110,12 +110,14 @@ class Part(msgspec.Struct, array_like=True, frozen=True):
         return Marker(hash_tag(self.names[0]).decode())
 
 
-class Plan(msgspec.Struct, array_like=True, frozen=True):
+class CommitPlan(msgspec.Struct, array_like=True, frozen=True):
+    """A commit as the journal keeps it, with the time it was begun."""
+
     at_ms: int
-    parts: list[Part]
+    parts: list[CommitPart]
 
 
-_read_plan = msgspec.msgpack.Decoder(Plan).decode
+_read_plan = msgspec.msgpack.Decoder(CommitPlan).decode
 _write_plan = msgspec.msgpack.encode
 
 
@@ -210,7 +212,7 @@ def _in_one_slot(work: Work, context: Context) -> Steps[Outcome]:
 def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
     intent = secrets.token_hex(12).encode()
     parts = _split(work)
-    plan = _write_plan(Plan(context.now_ms(), parts))
+    plan = _write_plan(CommitPlan(context.now_ms(), parts))
     intents = Intents.holding(intent)
     yield Command(PUT, intents, (intent, b"P" + plan), as_is)
     try:
@@ -247,30 +249,30 @@ def _commit_intent(intent: bytes) -> Steps[bytes]:
     return state
 
 
-def _refusal(parts: list[Part], prepared: list[Outcome], context: Context) -> Steps[Outcome]:
+def _refusal(parts: list[CommitPart], prepared: list[Outcome], context: Context) -> Steps[Outcome]:
     busy = [p.marker for p, o in zip(parts, prepared, strict=True) if not o and p.exclusive and o.failed == 0]
     for marker in busy:
         yield from _settle_marker(marker, context)
     return Outcome(applied=False, failed=BUSY if busy else 0, replies=[])
 
 
-def _split(work: Work) -> list[Part]:
+def _split(work: Work) -> list[CommitPart]:
     tags: dict[bytes, list[int]] = {}
     for index, name in enumerate(work.names):
         tags.setdefault(hash_tag(name), []).append(index)
-    return [_share(work, indexes) for indexes in tags.values()]
+    return [_part_of(work, indexes) for indexes in tags.values()]
 
 
-def _share(work: Work, indexes: list[int]) -> Part:
+def _part_of(work: Work, indexes: list[int]) -> CommitPart:
     place = {index: number for number, index in enumerate(indexes)}
-    return Part(
+    return CommitPart(
         [work.names[index] for index in indexes],
         [(place[i], kind, arguments) for i, kind, arguments in work.checks if i in place],
         [(place[i], arguments) for i, arguments in work.writes if i in place],
     )
 
 
-def _prepare(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
+def _prepare(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]:
     """Test the checks and leave the marker. The marker's own check comes first, as number 0.
 
     Sent once only: a copy that arrives after the intent was applied would have it applied again.
@@ -283,21 +285,21 @@ def _prepare(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
     return run_work(COMMIT, Work(names, checks, [(0, [b"HSET", field, value])], later))
 
 
-def _apply(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
+def _apply(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]:
     field, value = _held(part, intent)
     writes = [(index + 1, arguments) for index, arguments in part.writes]
     mine = [(0, "field", [field, value])]
     return _on_part(part, mine, [*writes, (0, [b"HDEL", field])], context)
 
 
-def _release(part: Part, intent: bytes, context: Context) -> Call[Outcome]:
+def _release(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]:
     field, value = _held(part, intent)
     mine = [(0, "field", [field, value])]
     return _on_part(part, mine, [(0, [b"HDEL", field])], context)
 
 
 def _on_part(
-    part: Part,
+    part: CommitPart,
     checks: list[tuple[int, str, list[bytes]]],
     writes: list[tuple[int, list[bytes]]],
     context: Context,
@@ -306,11 +308,11 @@ def _on_part(
     return run_work(COMMIT_AGAIN, Work(names, checks, writes))
 
 
-def _held(part: Part, intent: bytes) -> tuple[bytes, bytes]:
+def _held(part: CommitPart, intent: bytes) -> tuple[bytes, bytes]:
     return (b"x", intent) if part.exclusive else (intent, b"s")
 
 
-def _finish(parts: list[Part], intent: bytes, context: Context) -> Steps[None]:
+def _finish(parts: list[CommitPart], intent: bytes, context: Context) -> Steps[None]:
     """Apply a committed intent. The exclusive parts go last: their keys guard what the others write."""
     shared = [part for part in parts if not part.exclusive]
     yield gather_list(_apply(part, intent, context) for part in shared)
@@ -318,7 +320,7 @@ def _finish(parts: list[Part], intent: bytes, context: Context) -> Steps[None]:
     yield _decide(intent, b"C", b"")
 
 
-def _undo(parts: list[Part], intent: bytes, context: Context) -> Steps[bool]:
+def _undo(parts: list[CommitPart], intent: bytes, context: Context) -> Steps[bool]:
     """Abort an intent, remove its markers, then drop it. Return False if it was committed after all."""
     if (yield _decide(intent, b"P", b"A")) == b"C":
         return False

@@ -15,7 +15,7 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.script import Script
 from keywright.keyspace.wires import Effect
 
-# Each leaves the same state when it is sent twice, so a lost reply is asked for again.
+# Each is idempotent, so it is retried when its reply is lost.
 ACQUIRE = Script("keywright.keyspace", "acquire", Effect.REPEATABLE)
 EXTEND = Script("keywright.keyspace", "extend", Effect.REPEATABLE)
 RELEASE = Script("keywright.keyspace", "release", Effect.REPEATABLE)

@@ -13,7 +13,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired
 from keywright.keyspace.layouts import Ask, pairs
-from keywright.keyspace.storage import Part, Storage, StoredEntry
+from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 F = TypeVar("F")
@@ -58,7 +58,9 @@ class MapStorage(Storage):
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
         for field, value in pairs(stored):
-            yield StoredEntry((Part(self.field, field, field), Part(self.item, value, field)), tuple, tuple)
+            yield StoredEntry(
+                (EntryPart(self.field, field, field), EntryPart(self.item, value, field)), tuple, tuple
+            )
 
     def joined(self, values: list[Any]) -> Any:
         return dict(values)

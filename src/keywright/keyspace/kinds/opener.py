@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from keywright.errors import KeywrightError
 from keywright.keyspace.codecs import CodecError, SealRefused, is_sealed
 from keywright.keyspace.kinds.unset import UNSET
-from keywright.keyspace.storage import Defect, Fault, Part
+from keywright.keyspace.storage import Defect, EntryPart, Fault
 from keywright.keyspace.versions.recognition import older_shape
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Opener:
             return None
         return older_shape(self._upgrades, opened)
 
-    def read(self, part: Part) -> Any:
+    def read(self, part: EntryPart) -> Any:
         """Return the value of a part, UNSET for a seal that nothing here opens, or the Defect of it."""
         codec, data, entry, role = part
         try:
@@ -72,7 +72,7 @@ class Opener:
         return {name: self.context.unseal(self.kind, value) for name, value in form.items()}
 
 
-def _in_clear(part: Part) -> Defect:
+def _in_clear(part: EntryPart) -> Defect:
     expected = part.codec.expected
     reason = f"expected {expected}, found plaintext{part.role}"
     return Defect(Fault.UNSEALED, reason, CodecError(expected, "plaintext"), part.entry)

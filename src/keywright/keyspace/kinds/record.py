@@ -69,7 +69,7 @@ class RecordStorage(Storage):
 
     def required(self, key: Key) -> list[bytes]:
         fields = self._fields_of(key)
-        # Without the member that tells the shapes of a union apart there is none to be incomplete.
+        # Without the discriminator of a union it is not known which members are required.
         return [m.stored for m in fields.members if m.required] if isinstance(fields, Shape) else []
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:

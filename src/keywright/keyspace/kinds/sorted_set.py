@@ -15,7 +15,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder
 from keywright.keyspace.layouts import Ask, pairs
-from keywright.keyspace.storage import Part, Storage, StoredEntry
+from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
@@ -146,7 +146,7 @@ class SortedSetStorage(Storage):
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
         for member, score in pairs(stored):
-            parts = Part(self.item, member, member), Part(self.score, score, member, " as score")
+            parts = EntryPart(self.item, member, member), EntryPart(self.score, score, member, " as score")
             yield StoredEntry(parts, tuple, tuple)
 
     def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:

@@ -60,7 +60,7 @@ class Reclaimed(NamedTuple, Generic[E]):
     deleted: list[str]
 
 
-class Group(NamedTuple):
+class ConsumerGroup(NamedTuple):
     """A consumer group as the server describes it; `lag` is None where the server does not know it."""
 
     name: str
@@ -195,7 +195,7 @@ class Stream(Key, Generic[E]):
         operands = (group, b"IDLE", idle // MILLISECOND, b"-", b"+", count)
         return Command(PENDING, self, operands, each(_pending))
 
-    def groups(self) -> Call[list[Group]]:
+    def groups(self) -> Call[list[ConsumerGroup]]:
         return _Placed(INFO, self, ((b"GROUPS",), ()), each(_group))
 
     def _members_of(self, entry: E) -> dict[bytes, bytes]:
@@ -264,9 +264,9 @@ def _pending(row: list[Any]) -> Pending:
     return Pending(row[0].decode(), row[1].decode(), row[2] * MILLISECOND, row[3])
 
 
-def _group(row: list[Any]) -> Group:
+def _group(row: list[Any]) -> ConsumerGroup:
     facts = {row[i].decode(): row[i + 1] for i in range(0, len(row), 2)}
-    return Group(
+    return ConsumerGroup(
         facts["name"].decode(),
         facts["consumers"],
         facts["pending"],

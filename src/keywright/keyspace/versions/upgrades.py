@@ -160,8 +160,8 @@ def _converted(
         value = upgrade.convert(stored, key)
         return (yield from value) if isinstance(value, Generator) else value
     except (ValueError, LookupError, TypeError) as error:
-        # What an older program wrote is not always what it should have: that is the data's fault, not ours.
-        expected = f"what the upgrade from {upgrade.version!r} can convert"
+        # An older program may have written invalid data, which is not a bug of the upgrade.
+        expected = f"a value that the upgrade from {upgrade.version!r} can convert"
         found = f"something else ({type(error).__name__} in {getattr(upgrade.convert, '__name__', 'it')})"
         raise StoredDataError(context.name(key), key._template.source, expected, found) from error
 

@@ -11,7 +11,7 @@ from keywright.engine.node_calls import Batch
 from keywright.engine.nodes import At, NodeReader
 from keywright.keyspace import Key, Keyspace
 from keywright.keyspace.kinds.unset import UNSET
-from keywright.keyspace.layouts import Ask, Page
+from keywright.keyspace.layouts import Ask, StoredPage
 from keywright.keyspace.wires import Reply, Wire
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.invariants import Examined, Invariants
@@ -202,7 +202,7 @@ class _Bench:
             entries += last.stored
         return await self._checked(known, checker, name, entries) if last.more is None else UNSET
 
-    async def _pages(self, known: Known, name: bytes, page: Page) -> AsyncIterator[Page]:
+    async def _pages(self, known: Known, name: bytes, page: StoredPage) -> AsyncIterator[StoredPage]:
         """Yield the pages of one key, up to the limit of entries."""
         layout, read = known.kind.declaration.storage.layout, len(page.stored)
         yield page

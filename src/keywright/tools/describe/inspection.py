@@ -15,7 +15,7 @@ from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.composition import gather
 from keywright.keyspace.kinds.opener import Opener
 from keywright.keyspace.layouts import Ask, stored_read
-from keywright.keyspace.storage import Part, StoredEntry
+from keywright.keyspace.storage import EntryPart, StoredEntry
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -137,7 +137,7 @@ class _Reader:
             raise defect.error
         return entry.shown([self._part(part) for part in entry.parts])
 
-    def _part(self, part: Part) -> Any:
+    def _part(self, part: EntryPart) -> Any:
         codec = part.codec
         if codec.sealed and not self.opener.can_open:
             return Hidden.SEALED
