@@ -236,7 +236,7 @@ def test_redis_url_is_used_unless_url_is_given(
 def test_a_url_of_no_known_form_exits_with_2(invoke: Invoke) -> None:
     done = invoke("get", "cli_spaces:kinds", "kinds:total", "--url", "http://localhost")
     assert done.exit_code == 2
-    assert "is not a way to reach Redis" in done.stderr
+    assert "is not supported. Use redis://" in done.stderr
 
 
 def test_every_kind_of_the_sample_was_shown() -> None:

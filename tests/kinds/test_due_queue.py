@@ -209,7 +209,7 @@ def test_a_limit_that_claims_nothing_is_refused(limit: int) -> None:
 
 
 def test_a_queue_that_would_lose_members_is_refused() -> None:
-    with pytest.raises(DeclarationError, match="loses what it holds"):
+    with pytest.raises(DeclarationError, match="loses its members"):
 
         class Fading(DueQueue[Id], key="fading", space=Keyspace("x", "…"), expiry=expires_in(HOLD)):
             """Never made."""

@@ -56,8 +56,8 @@ def parse_address(url: str) -> Address:
     base, _, mode = parts.scheme.partition("+")
     if base not in SCHEMES or mode not in ("", "sentinel", "cluster"):
         raise UsageError(
-            f"{parts.scheme or 'an empty scheme'!r} is not a way to reach Redis. Use redis://, rediss://, "
-            f"unix://, valkey://, redis+cluster:// or redis+sentinel://host:port,host:port/service/db."
+            f"the URL scheme {parts.scheme!r} is not supported. Use redis://, rediss://, unix://, valkey://, "
+            f"redis+cluster:// or redis+sentinel://host:port,host:port/service/db."
         )
     scheme = SCHEMES[base]
     try:
@@ -67,7 +67,7 @@ def parse_address(url: str) -> Address:
             int(parts.path.strip("/") or 0)  # redis-py would take anything else for database 0
         settings = parse_url(scheme + url[len(parts.scheme) :])
     except ValueError as error:
-        raise UsageError(f"the Redis URL cannot be read: {error}. Check host, port and options.") from None
+        raise UsageError(f"the Redis URL is malformed: {error}. Check host, port and options.") from None
     settings.pop("connection_class", None)
     return Address(scheme, settings, None, mode == "cluster")
 
@@ -78,7 +78,7 @@ def _sentinel_address(scheme: str, url: str) -> Address:
     path = [part for part in parts.path.split("/") if part]
     if not hosts or not path:
         raise UsageError(
-            "a sentinel URL names hosts and a service: redis+sentinel://host:26379,host/service/0."
+            "the sentinel URL lacks hosts or a service. Write redis+sentinel://host:26379,host/service/0."
         )
     settings = parse_url(f"{scheme}://{credentials}@host/?{parts.query}")
     settings.pop("host", None)

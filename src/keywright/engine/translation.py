@@ -51,7 +51,7 @@ def unreachable(error: Exception, server: str) -> EngineError | UsageError:
     if isinstance(error, redis.exceptions.ResponseError):
         return ServerRefusedError("HELLO", b"", str(error))
     if isinstance(error, redis.exceptions.DataError):
-        return UsageError(f"the connection settings of {server} do not fit together: {error}.")
+        return UsageError(f"the connection settings of {server} are invalid: {error}.")
     return ConnectionLostError(server, str(error) or type(error).__name__)
 
 

@@ -118,7 +118,7 @@ class Storage:
         return dict(pairs(stored)) if self.layout.redis_type == "hash" else stored
 
     def verify(self, stored: Sequence[Any]) -> bool:
-        """Decode many keys at once; False where that cannot be done. Raise CodecError or ValueError."""
+        """Decode many keys at once, if possible. Return whether it was. Raise CodecError or ValueError."""
         return False
 
     def value(self, stored: Any, key: Key | None = None) -> Any:

@@ -146,7 +146,7 @@ class Proxy:
     def _arm(self, fault: _Fault, count: int) -> None:
         least = 0 if fault in (_Fault.CUT_AFTER_COMMANDS, _Fault.CUT_AFTER_BYTES) else 1
         if count < least:
-            raise UsageError(f"a fault cannot strike after {count}. Pass {least} or more.")
+            raise UsageError(f"count must be at least {least}, got {count}.")
         with self._guard:
             self._fault, self._countdown = fault, count
 

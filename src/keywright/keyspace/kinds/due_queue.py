@@ -50,7 +50,7 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         codecs = super()._declare()
         if cls._expiry is not None:
             raise DeclarationError(
-                cls.__name__, "a queue that expires loses what it holds", "Drop expiry=; finish() members."
+                cls.__name__, "a queue that expires loses its members", "Drop expiry=; finish() members."
             )
         if cls._codec.sealed:
             raise DeclarationError(
@@ -76,7 +76,7 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         when the hold ends; so do the others of a batch in which one member does not decode.
         """
         if limit < 1:
-            raise UsageError(f"a limit of {limit} claims nothing. Give at least 1.")
+            raise UsageError(f"limit must be at least 1, got {limit}.")
         held = hold_ms(hold)
         return self._at_now(lambda now: CLAIM_DUE.call([self], (now, held, limit), self._read_claimed))
 

@@ -43,11 +43,11 @@ def release(key: Key, stamp: bytes) -> Call[bool]:
 def hold_ms(hold: timedelta) -> int:
     milliseconds = round(hold / MILLISECOND)
     if milliseconds < 1:
-        raise UsageError(f"nothing can be held for {hold}. Give at least 1 ms.")
+        raise UsageError(f"hold must be at least 1 ms, got {hold}.")
     return milliseconds
 
 
 def token_bytes(token: str) -> bytes:
     if not token:
-        raise UsageError("a token cannot be empty. Make one with new_token().")
+        raise UsageError("the token is empty. Make one with new_token().")
     return token.encode()

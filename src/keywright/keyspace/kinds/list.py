@@ -62,7 +62,7 @@ class List(Key, Generic[M]):
         return Refreshing(POP[end], self, (count,), lambda reply: decode(reply or []))
 
     def wait(self, timeout: timedelta, *, end: End = "left") -> Call[M | None]:
-        """Like `pop`, but wait for an item up to `timeout`; uses a connection of its own."""
+        """Pop an item, and wait for one up to `timeout`, on a connection of its own."""
         decode = self._codec.decode
         seconds = timeout / timedelta(seconds=1)
         operation = WAIT[end]._replace(blocking=seconds)

@@ -163,7 +163,7 @@ class Value(Key, Generic[T]):
         # A part of compressed or sealed bytes means nothing, and appending would leave plaintext behind.
         if not isinstance(self._codec, Text | Raw):
             raise UsageError(
-                f"{self._template.source!r} stores {self._codec.expected}, which has no parts. "
+                f"{self._template.source!r} stores {self._codec.expected}, which is not divisible. "
                 f"Read and write it whole."
             )
 
