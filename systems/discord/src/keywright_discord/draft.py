@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import UNSET, UnsetType
+
 from keywright import Call, Key, Map, Raw, Set, Value, gather, gather_list
 from keywright.operations import (
     BulkRead,
@@ -57,13 +59,11 @@ class Draft:
     def get(self, place: Place) -> bytes | None:
         """Return a document as it is in the draft; it must have been read before, or written in it."""
         key, field = place
-        if field is None:
-            if key in self._strings:
-                return self._strings[key]
-            if self._many and (body := self._among_many(key)) is not None:
-                return body
-        elif key in self._fields and field in self._fields[key]:
-            return self._fields[key][field]
+        written = self._strings.get(key, UNSET) if field is None else self._field(key, field)
+        if written is not UNSET:
+            return written
+        if self._many and (body := self._among_many(key)) is not None:
+            return body
         return None if key in self._erased else self._known[place]
 
     def put(self, place: Place, body: Body, mode: Mode) -> bool:
@@ -134,10 +134,12 @@ class Draft:
         key, field = place
         if field is None:
             self._strings[key] = body
-        elif key in self._fields:
-            self._fields[key][field] = body
         else:
-            self._fields[key] = {field: body}
+            self._fields.setdefault(key, {})[field] = body
+
+    def _field(self, key: Key, field: str) -> bytes | UnsetType | None:
+        bodies = self._fields.get(key)
+        return UNSET if bodies is None else bodies.get(field, UNSET)
 
     def _among_many(self, key: Key) -> bytes | None:
         found = (many.find(key) for many in reversed(self._many))
