@@ -111,7 +111,7 @@ def test_an_unknown_setting_is_named_with_the_nearest_one(
 
 @pytest.mark.parametrize(("name", "near"), [("GUILD", "GUILDS"), ("MESSAGE_CONTENTS", "MESSAGE_CONTENT")])
 def test_an_unknown_intent_is_named_with_the_nearest_one(name: str, near: str) -> None:
-    with pytest.raises(UsageError, match=rf"'{name}' is not an intent\. The nearest is {near};"):
+    with pytest.raises(UsageError, match=rf"'{name}' is not an intent\. The nearest is {near}\."):
         load(environment=TOKEN | {"DISCORD_INTENTS": f"GUILD_MEMBERS,{name}"})
 
 
