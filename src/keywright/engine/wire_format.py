@@ -94,30 +94,32 @@ def _plain_pieces(wires: Sequence[Wire]) -> list[bytes]:
     """
     pieces: list[bytes] = []
     extend = pieces.extend
-    separators, most = _SEPARATORS, len(_SEPARATORS)
+    separators, heads_of_2, heads_of_3 = _SEPARATORS, _HEADS_OF_2, _HEADS_OF_3
     shared: list[Any] = []
     tail = b""
     for wire in wires:
         arguments = wire.arguments
-        if len(arguments) == 2:
-            verb, name = arguments
-            if len(name) < most:
-                extend((_HEADS_OF_2[verb], separators[len(name)], name, b"\r\n"))
+        count = len(arguments)
+        try:
+            if count == 2:
+                verb, name = arguments
+                extend((heads_of_2[verb], separators[len(name)], name, b"\r\n"))
                 continue
-        elif len(arguments) == 3:
-            verb, name, value = arguments
-            if type(value) is bytes and type(name) is bytes and len(value) < most and len(name) < most:
-                extend(
-                    (_HEADS_OF_3[verb], separators[len(name)], name, separators[len(value)], value, b"\r\n")
-                )
+            if count == 3:
+                verb, name, value = arguments
+                if type(value) is bytes and type(name) is bytes:
+                    first, second = separators[len(name)], separators[len(value)]
+                    extend((heads_of_3[verb], first, name, second, value, b"\r\n"))
+                    continue
+            elif count == 5 and arguments[0] in PAGING:
+                # The first pages of many collections: all but the name is packed once.
+                verb, name, *rest = arguments
+                if rest != shared:
+                    shared, tail = rest, _tail(rest)
+                extend((_HEADS_OF_5[verb], separators[len(name)], name, tail))
                 continue
-        elif len(arguments) == 5 and arguments[0] in PAGING and len(arguments[1]) < most:
-            # The first pages of many collections: all but the name is packed once.
-            verb, name, *rest = arguments
-            if rest != shared:
-                shared, tail = rest, _tail(rest)
-            extend((_HEADS_OF_5[verb], separators[len(name)], name, tail))
-            continue
+        except IndexError:
+            pass  # longer than any separator
         _add_command(arguments, pieces)
     return pieces
 

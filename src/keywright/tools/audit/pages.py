@@ -131,6 +131,8 @@ class Judge:
 
     async def unmet(self, raised: list[Obligation], nodes: Sequence[NodeReader]) -> list[Finding]:
         """Return the findings of unmet obligations, confirmed at the primaries with their premises."""
+        if not raised:
+            return []
         replies = checked_replies(await self.ask([o.question.wire for o in raised], nodes))
         doubtful = [o for o, reply in zip(raised, replies, strict=True) if not o.question.holds(reply)]
         if not doubtful:
