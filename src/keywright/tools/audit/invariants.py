@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from keywright.engine import AsyncDatabase
+from keywright.engine.nodes import NodeReader
 from keywright.errors import KeywrightError, StoredDataError, UsageError
 from keywright.keyspace import Call, Context, Keyspace, gather_list
 from keywright.keyspace.call import Command, Steps, bound_context, procedure
@@ -53,13 +54,16 @@ class Invariants:
         """Return the checks that concern this value, or this page of a collection."""
         return (Examined(invariant, key, value) for invariant in self._of.get(type(key), ()))
 
-    async def broken(self, examined: Sequence[Examined], known: Iterable[Finding]) -> list[Finding]:
+    async def broken(
+        self, examined: Sequence[Examined], known: Iterable[Finding], nodes: Sequence[NodeReader]
+    ) -> list[Finding]:
         """Return the violations, without those that the `known` findings of the same keys report already."""
         if not examined:
             return []
-        checks = [each.invariant.violations(each.key, each.value) for each in examined]
-        suspects = list(dict.fromkeys(_suspects(examined, await self._attempts(checks))))
-        again = await self._attempts([examine(*suspect) for suspect in suspects])
+        checks = [attempted(each.invariant.violations(each.key, each.value)) for each in examined]
+        results = await self._db.run(gather_list(checks), at=nodes)
+        suspects = list(dict.fromkeys(_suspects(examined, results)))
+        again = await self._db.run(gather_list(attempted(examine(*suspect)) for suspect in suspects))
         said = {(self._decides(each), each.name, each.member) for each in known}
         findings = []
         for (invariant, key, entry), found in zip(suspects, again, strict=True):
@@ -69,11 +73,6 @@ class Invariants:
                 code = "KW602" if invariant.note else "KW601"
                 findings.append(self._finding(code, invariant, key, entry, found[0].reason))
         return findings
-
-    async def _attempts(
-        self, checks: Sequence[Call[list[Violation]]]
-    ) -> list[list[Violation] | KeywrightError]:
-        return await self._db.run(gather_list(map(attempted, checks)))
 
     def _decides(self, finding: Finding) -> Invariant | None:
         return self._settled.get((finding.template, finding.link))

@@ -187,7 +187,7 @@ class _Bench:
         raised, examined = self._raised, self._examined
         self._raised, self._examined = [], []
         self._findings += await self._judge.unmet(raised, self._nodes)
-        self._findings += await self._judge.invariants.broken(examined, self._findings)
+        self._findings += await self._judge.invariants.broken(examined, self._findings, self._nodes)
 
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         """Check all pages of one key. Return its value, or UNSET."""
