@@ -15,8 +15,7 @@ import httpx
 
 from keywright import AsyncDatabase, Call, Secret, aconnect
 from keywright.testing import ManualClock, wait_until
-from keywright_meetup import account_links as linking
-from keywright_meetup import tokens
+from keywright_meetup import account_links, tokens
 from keywright_meetup.event_sync import Synced
 from keywright_meetup.service.bot import Bot, invited
 from keywright_meetup.service.configuration import Configuration, load
@@ -37,7 +36,7 @@ GROUP = "rpg-zurich"
 
 
 async def no_sleep(seconds: float) -> None:
-    """Instead of a pause between attempts."""
+    """Take the place of a pause between attempts."""
     await asyncio.sleep(0)
 
 
@@ -90,7 +89,7 @@ class Surroundings:
         return load(environment=self.environment(**changed))
 
     def environment(self, **changed: str) -> dict[str, str]:
-        """What a bot is told by variables."""
+        """Return the environment variables of a bot."""
         return {
             **bot_variables(self.meetup, self.discord, GROUP),
             "PAGES_URL": "http://127.0.0.1:8090",
@@ -98,13 +97,6 @@ class Surroundings:
             "REDIS_URL": self.redis_url,
             **changed,
         }
-
-    def run(self, work: Callable[[Opened], Awaitable[T]]) -> T:
-        async def session() -> T:
-            async with self.opened() as opened:
-                return await work(opened)
-
-        return asyncio.run(session())
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[Opened]:
@@ -133,13 +125,13 @@ class Opened:
     oauth: OAuthClient
 
     async def prepare(self) -> None:
-        """The organizer's tokens, and the links of people who are to be linked."""
+        """Store the organizer's tokens, and the links of people who are to be linked."""
         if (await self.db.run(tokens.organizer())).access_token is None:
             access, refresh = self.around.meetup.oauth.grant(self.around.meetup.world.join("Organizer"))
             due = self.around.clock() + tokens.REFRESH_EVERY
             await self.db.run(tokens.store_organizer(Secret(access), Secret(refresh), due))
         for someone in self.around.linked:
-            await self.db.run(linking.link(someone.meetup, someone.discord))
+            await self.db.run(account_links.link(someone.meetup, someone.discord))
 
     @property
     def refresher(self) -> TokenRefresher:
@@ -163,7 +155,7 @@ def surroundings(redis_url: str) -> Iterator[Surroundings]:
 
 
 class RunningBot:
-    """A whole bot in a thread of its own, with its pages on a port; `with` it."""
+    """A whole bot in a thread of its own, with its pages on a port: `with RunningBot(around) as bot:`."""
 
     def __init__(self, around: Surroundings, *, grace: float = 10.0, **environment: str) -> None:
         with socket.socket() as probe:
@@ -191,7 +183,7 @@ class RunningBot:
         self._thread.join()
 
     def invite(self, user: int) -> str:
-        """The address with which a Discord user links themselves."""
+        """Return the address with which a Discord user links themselves."""
         return asyncio.run(invited(self.configuration, user))
 
     def _listens(self) -> bool:
@@ -216,5 +208,5 @@ class _Meddled:
 
 
 def between(db: AsyncDatabase, calls: int, meddle: Callable[[], Awaitable[None]]) -> AsyncDatabase:
-    """The database for somebody in whose way another gets, once, after so many calls."""
+    """Return a database on which another process meddles, once, after so many calls."""
     return cast("AsyncDatabase", _Meddled(db, calls, meddle))

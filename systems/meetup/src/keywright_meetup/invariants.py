@@ -263,7 +263,11 @@ def _held(relation: OneToOne[ChannelId, RoleId], key: Key, channel: ChannelId, r
     orphaned: Writes = [] if others else [OrphanedRoles().add(role)]
     refusals = [
         (not known, "its channel is not known", has_member(DiscordChannels(), channel, present=False)),
-        (relation is host_role and guest is None, "there is no guest role", guest_role.holds(channel, None)),
+        (
+            relation is host_role and guest is None,
+            "it has no guest role beside it",
+            guest_role.holds(channel, None),
+        ),
         (
             relation is host_role and guest_role.name in uses,
             "it is a guest role too",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from datetime import timedelta
 from pathlib import Path
@@ -13,8 +12,7 @@ from typer.testing import CliRunner, Result
 
 from keywright import connect
 from keywright.errors import UsageError
-from keywright.testing import RedisServer, wait_until
-from keywright.testing.runs import Raw
+from keywright.testing import Raw, RedisServer, wait_until
 from keywright_meetup import tokens
 from keywright_meetup.account_links import link
 from keywright_meetup.commands.meetup import meetup
@@ -38,9 +36,9 @@ def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
         wait_until(
             lambda: all(each.health.last or each.name == "expiry" for each in bot.bot.tasks), "all tasks"
         )
-        told = httpx.get(f"{bot.url}/health").json()
-    assert told["ok"] is True
-    assert {each["name"]: each["trouble"] for each in told["tasks"]} == dict.fromkeys(
+        health = httpx.get(f"{bot.url}/health").json()
+    assert health["ok"] is True
+    assert {each["name"]: each["trouble"] for each in health["tasks"]} == dict.fromkeys(
         ("tokens", "sync", "cleaning", "expiry", "users")
     )
     assert len(around.discord.guild.text_channels) == 1
@@ -57,26 +55,26 @@ def test_configured_tokens_are_stored_once(around: Surroundings) -> None:
     assert around.meetup.oauth.refreshes == 1
 
 
-def test_trouble_at_meetup_is_told_and_does_not_end_the_bot(around: Surroundings) -> None:
+def test_trouble_at_meetup_is_reported_and_does_not_end_the_bot(around: Surroundings) -> None:
     with around.meetup.faults.outage(400), RunningBot(around) as bot:
 
-        def told() -> str:
+        def trouble() -> str:
             health = httpx.get(f"{bot.url}/health")
             assert health.status_code == 200
             tasks = {each["name"]: each["trouble"] for each in health.json()["tasks"]}
             return str(tasks["tokens"] or "") if tasks["sync"] else ""
 
-        assert "status 400" in wait_until(told, "trouble that is told")
+        assert "status 400" in wait_until(trouble, "trouble that is reported")
 
 
-def test_a_series_that_cannot_be_synced_is_told_as_trouble(around: Surroundings) -> None:
+def test_a_series_that_cannot_be_synced_is_reported_as_trouble(around: Surroundings) -> None:
     around.announce("One")
     around.announce("Two")
     body = '{"message": "Missing Permissions", "code": 50013}'
     around.discord.faults.fail("/channels", 403, method="POST", body=body)
     with RunningBot(around) as bot:
         wait_until(lambda: len(around.discord.guild.made_roles) == 2, "the other series")
-        trouble = wait_until(lambda: task_of(bot, "sync").health.trouble, "trouble that is told")
+        trouble = wait_until(lambda: task_of(bot, "sync").health.trouble, "trouble that is reported")
         assert "Manage Channels" in str(trouble)
         assert task_of(bot, "sync").due == around.clock() + timedelta(minutes=15)
 
@@ -115,16 +113,13 @@ def test_a_stop_does_not_wait_for_an_answer_that_does_not_come(around: Surroundi
         assert db.run(TaskLease("sync").holder()) is None
 
 
-def test_a_port_that_is_taken_is_named(around: Surroundings) -> None:
+@pytest.mark.anyio
+async def test_a_port_that_is_taken_is_named(around: Surroundings) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         chosen = around.configuration(PAGES_ADDRESS=f"127.0.0.1:{port}")
-
-        async def session() -> None:
-            await Bot(chosen).run()
-
         with pytest.raises(UsageError, match=rf"127\.0\.0\.1:{port} cannot be listened on.*pages\.address"):
-            asyncio.run(session())
+            await Bot(chosen).run()
 
 
 def test_two_bots_on_one_database_make_one_channel(around: Surroundings) -> None:
@@ -135,11 +130,12 @@ def test_two_bots_on_one_database_make_one_channel(around: Surroundings) -> None
     assert len(around.discord.guild.made_roles) == 2
 
 
-def test_one_sync_while_another_is_under_way_says_so(around: Surroundings) -> None:
+@pytest.mark.anyio
+async def test_one_sync_while_another_is_under_way_says_so(around: Surroundings) -> None:
     with connect(around.redis_url) as db:
         db.run(TaskLease("sync").acquire("another", tokens.REFRESH_HOLD))
     with pytest.raises(RefusedChangeError, match="is under way already"):
-        asyncio.run(sync_once(around.configuration(), around.clock))
+        await sync_once(around.configuration(), around.clock)
 
 
 def invoked(around: Surroundings, *arguments: str) -> Result:
@@ -147,7 +143,7 @@ def invoked(around: Surroundings, *arguments: str) -> Result:
     return CliRunner().invoke(meetup, arguments, env=environment)
 
 
-def test_the_command_sync_says_what_it_did(around: Surroundings) -> None:
+def test_the_command_sync_prints_its_result(around: Surroundings) -> None:
     around.announce(days=20_000)  # the command has the real clock
     around.announce("[nameless]", days=20_000)
     result = invoked(around, "sync")
@@ -172,7 +168,7 @@ def test_the_command_invite_prints_a_link(around: Surroundings) -> None:
 
 
 @pytest.mark.parametrize("command", ["sync", "serve", "invite"])
-def test_a_command_without_configuration_says_what_is_missing(
+def test_a_command_without_configuration_names_the_missing_setting(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("DISCORD_TOKEN", raising=False)

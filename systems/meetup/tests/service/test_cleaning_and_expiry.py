@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from keywright_meetup import channel_times as expiring
-from keywright_meetup import channels
+from keywright_meetup import channel_times, channels
 from keywright_meetup.queries import read_series
 from keywright_meetup.schema import DiscordChannels, EventSeries, OrphanedRoles
 from keywright_meetup.service.expiry import Expired, check_expiry
@@ -16,6 +15,8 @@ from keywright_meetup.service.janitor import Cleaned, clean
 from keywright_service.errors import PlatformTroubleError
 
 from ..meetup_bots import Opened, Surroundings, between
+
+pytestmark = pytest.mark.anyio
 
 
 async def cleaned(opened: Opened) -> Cleaned:
@@ -33,11 +34,12 @@ async def channel_of(opened: Opened) -> int:
     return state.channel
 
 
-def test_hosts_are_reminded_after_the_last_event_and_again_some_days_later(around: Surroundings) -> None:
+async def test_hosts_are_reminded_after_the_last_event_and_again_some_days_later(
+    around: Surroundings,
+) -> None:
     around.announce(days=1)
     guild = around.discord.guild
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         assert await checked(opened) == Expired(extended=1)
         assert await checked(opened) == Expired()
@@ -47,38 +49,32 @@ def test_hosts_are_reminded_after_the_last_event_and_again_some_days_later(aroun
             if (await checked(opened)).reminded:
                 sent.append(day + 1)
         assert sent == [2, 4, 6]
-
-    around.run(work)
     hosts = next(role["id"] for role in guild.made_roles if role["name"].startswith("[Host]"))
     assert len(guild.messages) == 3
     assert all(text.startswith(f"<@&{hosts}> ") for _, text in guild.messages)
 
 
-def test_a_later_event_extends_a_channel_and_takes_its_end_back(around: Surroundings) -> None:
+async def test_a_later_event_extends_a_channel_and_takes_its_end_back(around: Surroundings) -> None:
     first = around.announce(days=1)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         await checked(opened)
         around.clock.advance(days=3)
         channel = await channel_of(opened)
-        await opened.db.run(expiring.end(channel, around.clock()))
+        await opened.db.run(channel_times.end(channel, around.clock()))
         around.announce("Dragon Hunt 2", f"[campaign {first.id}]", days=5)
         await opened.sync()
         assert await checked(opened) == Expired(extended=1)
         around.clock.advance(days=1)
         assert await cleaned(opened) == Cleaned()
-        times = (await opened.db.run(expiring.times_of([channel])))[channel]
+        times = (await opened.db.run(channel_times.times_of([channel])))[channel]
         assert times.deletion is None
-
-    around.run(work)
     assert len(around.discord.guild.text_channels) == 1
 
 
-def test_a_series_whose_events_are_gone_expires_once_and_is_reminded_of(around: Surroundings) -> None:
+async def test_a_series_whose_events_are_gone_expires_once_and_is_reminded_of(around: Surroundings) -> None:
     event = around.announce(days=5)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         del around.meetup.world.events[event.id]
         await opened.sync()
@@ -86,33 +82,29 @@ def test_a_series_whose_events_are_gone_expires_once_and_is_reminded_of(around: 
         around.clock.advance(hours=1)
         assert await checked(opened) == Expired(reminded=1)
 
-    around.run(work)
 
-
-def test_an_ended_channel_is_deleted_with_its_roles_when_its_time_has_come(around: Surroundings) -> None:
+async def test_an_ended_channel_is_deleted_with_its_roles_when_its_time_has_come(
+    around: Surroundings,
+) -> None:
     around.announce(days=1)
     guild = around.discord.guild
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         await checked(opened)
         around.clock.advance(days=3)
-        due = await opened.db.run(expiring.end(await channel_of(opened), around.clock()))
+        due = await opened.db.run(channel_times.end(await channel_of(opened), around.clock()))
         assert await cleaned(opened) == Cleaned()
         around.clock.advance(due - around.clock() + timedelta(seconds=1))
         assert await cleaned(opened) == Cleaned(vacuumed=1, retired=1, deleted=3)
         assert await opened.db.run(EventSeries().members()) == set()
         assert await opened.db.run(channels.orphans()) == (set(), set())
-
-    around.run(work)
     assert (guild.text_channels, guild.made_roles) == ([], [])
 
 
-def test_orphans_are_tried_again_until_discord_confirms(around: Surroundings) -> None:
+async def test_orphans_are_tried_again_until_discord_confirms(around: Surroundings) -> None:
     around.announce(days=1)
     guild = around.discord.guild
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         channel = await channel_of(opened)
         await opened.db.run(channels.retire_channel(channel))
@@ -123,27 +115,23 @@ def test_orphans_are_tried_again_until_discord_confirms(around: Surroundings) ->
         # Under the name that is read: not among the misnamed of earlier versions.
         assert await opened.db.run(OrphanedRoles().members()) == set(first.failures)
         assert await cleaned(opened) == Cleaned(deleted=1)
-
-    around.run(work)
     assert (guild.text_channels, guild.made_roles) == ([], [])
 
 
-def test_an_orphan_that_discord_does_not_know_counts_as_deleted(around: Surroundings) -> None:
+async def test_an_orphan_that_discord_does_not_know_counts_as_deleted(around: Surroundings) -> None:
     around.announce(days=1)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         await opened.db.run(channels.retire_channel(await channel_of(opened)))
         around.discord.guild.channels.clear()
         assert await cleaned(opened) == Cleaned(deleted=3)
 
-    around.run(work)
 
-
-def test_a_reminder_that_discord_does_not_take_is_told_and_not_repeated_at_once(around: Surroundings) -> None:
+async def test_a_reminder_that_discord_refuses_is_reported_and_not_repeated_at_once(
+    around: Surroundings,
+) -> None:
     around.announce(days=1)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         await checked(opened)
         around.clock.advance(days=2)
@@ -151,17 +139,14 @@ def test_a_reminder_that_discord_does_not_take_is_told_and_not_repeated_at_once(
         assert len((await checked(opened)).failures) == 1
         assert await checked(opened) == Expired()
 
-    around.run(work)
-
 
 @pytest.mark.parametrize("reminding", [False, True], ids=["extending", "reminding"])
-def test_a_channel_that_is_retired_meanwhile_does_not_stop_the_others(
+async def test_a_channel_that_is_retired_meanwhile_does_not_stop_the_others(
     around: Surroundings, reminding: bool
 ) -> None:
     for name in ("One", "Two", "Three"):
         around.announce(name, days=1)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync()
         if reminding:
             await checked(opened)
@@ -174,5 +159,3 @@ def test_a_channel_that_is_retired_meanwhile_does_not_stop_the_others(
         meddled = replace(opened, db=between(opened.db, 2, retire))  # after the series are read
         done = await checked(meddled)
         assert (done.reminded if reminding else done.extended, done.failures) == (2, {})
-
-    around.run(work)

@@ -59,12 +59,12 @@ async def shoot(page: Page, name: str) -> None:
 
 
 def _failure(request: Request) -> list[str]:
-    """What did not load; what the browser itself gave up, since it went to another page, is none."""
+    """Return the requests that failed, without those that the browser gave up when it left a page."""
     return [] if request.failure == "net::ERR_ABORTED" else [f"{request.url}: {request.failure}"]
 
 
 async def assert_fits(page: Page) -> None:
-    """Nothing sticks out sideways."""
+    """Assert that nothing is wider than the page."""
     excess = await page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )
@@ -138,7 +138,7 @@ def test_a_person_links_their_accounts_with_keys_alone(
     assert around.meetup.oauth.holder(tokens.access_token.reveal()) == someone.meetup
 
 
-def test_who_must_sign_in_first_is_let_through_to_another_host_of_meetups(
+def test_a_person_who_must_sign_in_first_reaches_another_host_of_meetups(
     around: Surroundings, bot: RunningBot, chromium: Chromium, someone: Person
 ) -> None:
     """Chromium holds a form to its policy through all redirects that follow."""
@@ -158,7 +158,7 @@ def test_who_must_sign_in_first_is_let_through_to_another_host_of_meetups(
         chromium.visit(work)
 
 
-def test_who_says_no_is_told_so_and_may_start_again(
+def test_a_person_who_says_no_sees_that_and_may_start_again(
     around: Surroundings, bot: RunningBot, chromium: Chromium, someone: Person
 ) -> None:
     link = bot.invite(someone.discord)
@@ -179,7 +179,7 @@ def test_who_says_no_is_told_so_and_may_start_again(
     assert partner_of(around, someone) == someone.discord
 
 
-def test_trouble_at_meetup_is_told_and_a_new_link_is_there(
+def test_trouble_at_meetup_is_shown_with_a_new_link(
     around: Surroundings, bot: RunningBot, chromium: Chromium, someone: Person
 ) -> None:
     link = bot.invite(someone.discord)
@@ -243,7 +243,7 @@ def test_a_link_that_has_expired_says_where_to_get_another(
     chromium.visit(work, width=390, dark=dark)
 
 
-def test_what_comes_back_to_another_browser_links_nothing(
+def test_a_return_to_another_browser_links_nothing(
     around: Surroundings, bot: RunningBot, chromium: Chromium, someone: Person
 ) -> None:
     link = bot.invite(someone.discord)
@@ -268,7 +268,7 @@ def test_what_comes_back_to_another_browser_links_nothing(
     assert partner_of(around, someone) is None
 
 
-def test_text_can_be_told_from_its_ground_in_light_and_dark(
+def test_text_contrasts_with_its_background_in_light_and_dark(
     offering_bot: RunningBot, chromium: Chromium, someone: Person
 ) -> None:
     link = offering_bot.invite(someone.discord)
@@ -291,7 +291,7 @@ async def _color(page: Page, selector: str, name: str) -> tuple[int, ...]:
 
 
 def _contrast(one: tuple[int, ...], other: tuple[int, ...]) -> float:
-    """As WCAG defines it; 4.5 is enough for text."""
+    """Return the contrast as WCAG defines it; 4.5 is enough for text."""
 
     def luminance(color: tuple[int, ...]) -> float:
         parts = [part / 255 for part in color]

@@ -1,4 +1,4 @@
-"""The bot's configuration: file and environment, and what is said about mistakes."""
+"""The bot's configuration: file and environment, and the messages about mistakes."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from keywright.testing.runs import Raw
+from keywright.testing import Raw
 from keywright_meetup import tokens
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.queries import tracked_events
@@ -17,15 +17,16 @@ from keywright_meetup.service.meetup_sync import MeetupSync
 from keywright_meetup.simulator import SimulatedEvent
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
-from ..meetup_bots import GROUP, SLEEPLESS, Opened, Surroundings
+from ..meetup_bots import GROUP, SLEEPLESS, Surroundings
+
+pytestmark = pytest.mark.anyio
 
 
-def test_events_hosts_and_guests_are_stored_as_meetup_has_them(around: Surroundings) -> None:
+async def test_events_hosts_and_guests_are_stored_as_meetup_has_them(around: Surroundings) -> None:
     host, guest, other = (around.person(name).meetup for name in "HGO")
     event = around.announce("Dragon Hunt", hosts=(host,))
     event.rsvps = {guest: "YES", other: "WAITLIST"}
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         assert (await opened.sync_meetup()).added == {event.id}
         details = await opened.db.run(MeetupEvent(event.id).get())
         assert details is not None
@@ -34,15 +35,12 @@ def test_events_hosts_and_guests_are_stored_as_meetup_has_them(around: Surroundi
         assert await opened.db.run(EventHosts(event.id).members()) == {host}
         assert await opened.db.run(EventGuests(event.id).members()) == {guest}
 
-    around.run(work)
 
-
-def test_cancellations_and_other_hosts_are_followed(around: Surroundings) -> None:
+async def test_cancellations_and_other_hosts_are_followed(around: Surroundings) -> None:
     first, second = (around.person(name).meetup for name in "AB")
     event = around.announce(hosts=(first,))
     event.rsvps = {first: "YES", second: "YES"}
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         event.rsvps[first] = "NO"
         event.hosts = [second]
@@ -50,25 +48,19 @@ def test_cancellations_and_other_hosts_are_followed(around: Surroundings) -> Non
         assert await opened.db.run(EventHosts(event.id).members()) == {second}
         assert await opened.db.run(EventGuests(event.id).members()) == {second}
 
-    around.run(work)
 
-
-def test_an_event_without_hosts_and_guests_is_stored(around: Surroundings) -> None:
+async def test_an_event_without_hosts_and_guests_is_stored(around: Surroundings) -> None:
     event = around.announce()
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         synced = await opened.sync_meetup()
         assert (synced.added, synced.failures) == ({event.id}, {})
 
-    around.run(work)
 
-
-def test_all_pages_of_events_and_rsvps_are_read(around: Surroundings) -> None:
+async def test_all_pages_of_events_and_rsvps_are_read(around: Surroundings) -> None:
     people = {around.meetup.world.join(f"P{number}"): "YES" for number in range(7)}
     for number in range(5):
         around.announce(f"Event {number}", days=number + 1).rsvps = dict(people)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         small = MeetupApi(around.meetup.api_url, events_a_page=2, rsvps_a_page=3)
         async with small:
             sync = MeetupSync(opened.db, small, opened.refresher, [GROUP], around.clock)
@@ -76,14 +68,11 @@ def test_all_pages_of_events_and_rsvps_are_read(around: Surroundings) -> None:
         for event in around.meetup.world.events:
             assert await opened.db.run(EventGuests(event).members()) == set(people)
 
-    around.run(work)
-
 
 @pytest.mark.parametrize("how", ["deleted", "cancelled"])
-def test_an_event_that_does_not_take_place_is_forgotten(around: Surroundings, how: str) -> None:
+async def test_an_event_that_does_not_take_place_is_forgotten(around: Surroundings, how: str) -> None:
     event = around.announce()
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         if how == "deleted":
             del around.meetup.world.events[event.id]
@@ -92,26 +81,20 @@ def test_an_event_that_does_not_take_place_is_forgotten(around: Surroundings, ho
         assert (await opened.sync_meetup()).removed == {event.id}
         assert await opened.db.run(tracked_events()) == {}
 
-    around.run(work)
 
-
-def test_a_past_event_and_one_that_is_only_not_listed_stay(around: Surroundings) -> None:
+async def test_a_past_event_and_one_that_is_only_not_listed_stay(around: Surroundings) -> None:
     past, hidden = around.announce(days=1), around.announce("Other", days=9)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         around.clock.advance(days=2)
         hidden.status = "DRAFT"  # not listed, but there
         assert (await opened.sync_meetup()).removed == set()
         assert set(await opened.db.run(tracked_events())) == {past.id, hidden.id}
 
-    around.run(work)
 
-
-def test_nothing_is_written_when_meetup_answers_in_part(around: Surroundings) -> None:
+async def test_nothing_is_written_when_meetup_answers_in_part(around: Surroundings) -> None:
     event = around.announce()
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         around.announce("New")
         event.title = "Changed"
@@ -121,104 +104,81 @@ def test_nothing_is_written_when_meetup_answers_in_part(around: Surroundings) ->
         stored = await opened.db.run(tracked_events())
         assert {each: details.name for each, details in stored.items()} == {event.id: "Dragon Hunt"}
 
-    around.run(work)
 
-
-def test_nothing_is_forgotten_while_meetup_is_out(around: Surroundings) -> None:
+async def test_nothing_is_forgotten_while_meetup_is_out(around: Surroundings) -> None:
     event = around.announce()
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         del around.meetup.world.events[event.id]
         with around.meetup.faults.outage(), pytest.raises(PlatformTroubleError, match="status 503"):
             await opened.sync_meetup()
         assert set(await opened.db.run(tracked_events())) == {event.id}
 
-    around.run(work)
 
-
-def test_limits_and_short_outages_are_waited_out(around: Surroundings) -> None:
+async def test_limits_and_short_outages_are_waited_out(around: Surroundings) -> None:
     event = around.announce()
     around.meetup.graphql.limited = 1
     around.meetup.faults.fail("/gql-ext", 502, times=2)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         assert (await opened.sync_meetup()).added == {event.id}
 
-    around.run(work)
 
-
-def test_slow_answers_are_given_up_and_asked_for_again(around: Surroundings) -> None:
+async def test_slow_answers_are_given_up_and_asked_for_again(around: Surroundings) -> None:
     event = around.announce()
     around.meetup.faults.fail("/gql-ext", None, times=2)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         quick = SLEEPLESS._replace(timeout_seconds=0.3)
         async with MeetupApi(around.meetup.api_url, options=quick) as impatient:
             sync = MeetupSync(opened.db, impatient, opened.refresher, [GROUP], around.clock)
             assert (await sync.run()).added == {event.id}
 
-    around.run(work)
 
-
-def test_a_stale_access_token_is_refreshed_once_and_the_question_repeated(around: Surroundings) -> None:
+async def test_a_stale_access_token_is_refreshed_once_and_the_question_repeated(around: Surroundings) -> None:
     event = around.announce()
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         before = await opened.db.run(tokens.organizer())
         around.meetup.oauth.expire_access()
         assert (await opened.sync_meetup()).added == {event.id}
         after = await opened.db.run(tokens.organizer())
         assert before.access_token != after.access_token
         assert before.refresh_token != after.refresh_token
-
-    around.run(work)
     assert around.meetup.oauth.refreshes == 1
 
 
-def test_without_a_valid_refresh_token_it_says_to_authorize_again(around: Surroundings) -> None:
-    async def work(opened: Opened) -> None:
+async def test_without_a_valid_refresh_token_it_says_to_authorize_again(around: Surroundings) -> None:
+    async with around.opened() as opened:
         around.meetup.oauth.revoke()
         with pytest.raises(PlatformRefusedError, match=r"invalid_grant.*Authorize again"):
             await opened.sync_meetup()
 
-    around.run(work)
 
-
-def test_without_tokens_it_says_what_to_set(around: Surroundings) -> None:
-    async def work(opened: Opened) -> None:
+async def test_without_tokens_the_error_names_the_variables(around: Surroundings) -> None:
+    async with around.opened() as opened:
         await opened.db.run(AccessToken().delete())
         await opened.db.run(RefreshToken().delete())
         with pytest.raises(RefusedChangeError, match="MEETUP_ACCESS_TOKEN"):
             await opened.sync_meetup()
 
-    around.run(work)
 
-
-def test_a_group_that_meetup_does_not_know_is_named(around: Surroundings) -> None:
-    async def work(opened: Opened) -> None:
+async def test_a_group_that_meetup_does_not_know_is_named(around: Surroundings) -> None:
+    async with around.opened() as opened:
         sync = MeetupSync(opened.db, opened.meetup, opened.refresher, ["no-such-group"], around.clock)
         with pytest.raises(PlatformRefusedError, match=r"no-such-group.*Correct meetup\.groups"):
             await sync.run()
 
-    around.run(work)
 
-
-def test_spoilt_details_of_a_listed_event_are_written_anew(around: Surroundings, raw: Raw) -> None:
+async def test_malformed_details_of_a_listed_event_are_written_again(around: Surroundings, raw: Raw) -> None:
     event, other = around.announce(), around.announce("Other")
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         raw("HDEL", f"meetup_event:{event.id}", "time")
         synced = await opened.sync_meetup()
         assert (synced.changed, synced.unchanged) == ({event.id}, 1)
         assert set(await opened.db.run(tracked_events())) == {event.id, other.id}
 
-    around.run(work)
-
 
 def page_of(event: SimulatedEvent, page_info: dict[str, Any] | None = None, **changed: Any) -> str:
-    """An answer of Meetup with one event."""
+    """Return an answer of Meetup with one event."""
     node = {"id": event.id, "title": "T", "eventUrl": "u", "dateTime": "2030-05-06T18:30+02:00"}
     rsvps: dict[str, Any] = {"pageInfo": {}, "edges": []}
     whole = {**node, "group": {"urlname": GROUP}, "rsvps": rsvps, **changed}
@@ -227,15 +187,12 @@ def page_of(event: SimulatedEvent, page_info: dict[str, Any] | None = None, **ch
 
 
 @pytest.mark.parametrize("time", ["2030-05-06T18:30", "0001-01-01T00:00+14:00", "tomorrow"])
-def test_a_time_that_is_none_is_trouble(around: Surroundings, time: str) -> None:
+async def test_a_time_that_is_none_is_trouble(around: Surroundings, time: str) -> None:
     event = around.announce()
     around.meetup.faults.fail("/gql-ext", 200, body=page_of(event, dateTime=time))
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         with pytest.raises(PlatformTroubleError, match=f"event {event.id}"):
             await opened.sync_meetup()
-
-    around.run(work)
 
 
 ENDLESS = {"hasNextPage": True, "endCursor": None}
@@ -246,19 +203,16 @@ ENDLESS = {"hasNextPage": True, "endCursor": None}
     [{"page_info": ENDLESS}, {"rsvps": {"pageInfo": ENDLESS, "edges": []}}],
     ids=["events", "RSVPs"],
 )
-def test_a_list_that_cannot_be_read_to_its_end_is_trouble(
+async def test_a_list_that_cannot_be_read_to_its_end_is_trouble(
     around: Surroundings, changed: dict[str, Any]
 ) -> None:
-    """Whoever is on a page that was not read would be taken for one who cancelled."""
+    """A guest on a page that was not read would be taken for one who cancelled."""
     guest = around.person("Gino").meetup
     event = around.announce()
     event.rsvps = {guest: "YES"}
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         around.meetup.faults.fail("/gql-ext", 200, body=page_of(event, **changed))
         with pytest.raises(PlatformTroubleError, match="next page"):
             await opened.sync_meetup()
         assert await opened.db.run(EventGuests(event.id).members()) == {guest}
-
-    around.run(work)

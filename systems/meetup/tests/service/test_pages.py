@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -10,8 +9,8 @@ import httpx
 import pytest
 
 from keywright import connect
-from keywright.testing.runs import Raw
-from keywright_meetup import account_links as linking
+from keywright.testing import Raw
+from keywright_meetup import account_links
 from keywright_meetup.schema import Csrf, DiscordUserOfMeetupUser, MeetupLinking, UserTokens
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.oauth import Flow, OAuthClient
@@ -40,14 +39,14 @@ def browser() -> Iterator[httpx.Client]:
 
 
 def leave(browser: httpx.Client, link: str, scope: str = "basic") -> str:
-    """Press the button; the address of the consent page."""
+    """Press the button. Return the address of the consent page."""
     answer = browser.post(link, data={"scope": scope})
     assert answer.status_code == 303
     return answer.headers["Location"]
 
 
 def allow(browser: httpx.Client, consent: str) -> str:
-    """Consent; the address that Meetup sends the browser back to."""
+    """Consent. Return the address that Meetup sends the browser back to."""
     return browser.post(consent, data={"answer": "allow"}).headers["Location"]
 
 
@@ -68,21 +67,21 @@ def test_the_cookie_is_for_this_flow_only_and_out_of_reach_of_scripts(
     assert "Secure" not in cookie
 
 
-def test_over_https_the_cookie_is_secure_and_bound_to_the_host(around: Surroundings, someone: Person) -> None:
-    async def work() -> httpx.Response:
-        async with (
-            around.opened() as opened,
-            OAuthClient(around.provider(), "https://bot.example/link/redirect") as oauth,
-            MeetupApi(around.meetup.api_url) as meetup,
-        ):
-            url = "https://bot.example"
-            pages = LinkingPages(opened.db, oauth, meetup, public_url=url, name_of=opened.discord.name_of)
-            linking_id = await opened.db.run(linking.begin_linking(someone.discord))
-            transport = httpx.ASGITransport(pages.application())
-            async with httpx.AsyncClient(transport=transport, base_url=url) as browser:
-                return await browser.post(f"/link/{linking_id}")
-
-    answer = asyncio.run(work())
+@pytest.mark.anyio
+async def test_over_https_the_cookie_is_secure_and_bound_to_the_host(
+    around: Surroundings, someone: Person
+) -> None:
+    url = "https://bot.example"
+    async with (
+        around.opened() as opened,
+        OAuthClient(around.provider(), f"{url}/link/redirect") as oauth,
+        MeetupApi(around.meetup.api_url) as meetup,
+    ):
+        pages = LinkingPages(opened.db, oauth, meetup, public_url=url, name_of=opened.discord.name_of)
+        linking_id = await opened.db.run(account_links.begin_linking(someone.discord))
+        transport = httpx.ASGITransport(pages.application())
+        async with httpx.AsyncClient(transport=transport, base_url=url) as browser:
+            answer = await browser.post(f"/link/{linking_id}")
     assert answer.headers["Set-Cookie"].startswith("__Host-csrf_user_id=")
     assert "; Secure" in answer.headers["Set-Cookie"]
     assert "Strict-Transport-Security" in answer.headers
@@ -144,7 +143,7 @@ def test_opening_a_link_uses_nothing_up_and_does_not_prolong_it(
 def test_our_cookie_is_found_among_others(
     around: Surroundings, bot: RunningBot, browser: httpx.Client, someone: Person, lines: list[str]
 ) -> None:
-    """What the reference's check failed on, until it was switched off."""
+    """The original bot's check failed on this and was switched off: docs/resolutions.md#mistake-2."""
     consent = leave(browser, bot.invite(someone.discord))
     ours = browser.cookies["csrf_user_id"]
     back = allow(browser, consent)
@@ -200,7 +199,7 @@ def test_a_stolen_code_is_worth_nothing_in_another_flow(
     assert partner_of(around, someone) is None
 
 
-def test_a_linking_id_that_expired_at_meetup_is_told_and_links_nothing(
+def test_a_linking_id_that_expired_at_meetup_is_reported_and_links_nothing(
     around: Surroundings, bot: RunningBot, browser: httpx.Client, someone: Person
 ) -> None:
     link = bot.invite(someone.discord)
@@ -241,11 +240,11 @@ def test_tokens_are_kept_only_with_the_link_and_only_for_rsvps(
     with connect(around.redis_url) as db:
         kept = db.run(UserTokens(someone.meetup).get())
         assert kept is not None
-        db.run(linking.unlink(someone.meetup))
+        db.run(account_links.unlink(someone.meetup))
         assert db.run(UserTokens(someone.meetup).get()) is None
         # Somebody else links the Discord user while they are at Meetup: no tokens are left behind.
         back = allow(browser, leave(browser, bot.invite(someone.discord), "rsvp"))
-        db.run(linking.link(77, someone.discord))
+        db.run(account_links.link(77, someone.discord))
         assert browser.get(back).headers["Location"] == "/link/outcome/discord-taken"
         assert db.run(UserTokens(someone.meetup).get()) is None
 
@@ -278,7 +277,7 @@ def test_a_name_is_shown_as_text(around: Surroundings, bot: RunningBot, browser:
         ("GET", "/static/../pages.py", 404),
     ],
 )
-def test_what_is_not_there_is_told_in_plain_words(
+def test_a_missing_page_is_reported_in_plain_words(
     bot: RunningBot, browser: httpx.Client, method: str, path: str, status: int
 ) -> None:
     answer = browser.request(method, f"{bot.url}{path}")

@@ -1,7 +1,8 @@
-"""A process that dies at any point of provisioning leaks nothing: the next one finds what it began."""
+"""A process that dies at any point of provisioning leaks nothing: the next one finishes its work."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import signal
@@ -17,11 +18,9 @@ import httpx
 import pytest
 
 from keywright import AsyncDatabase, Call, Secret
-from keywright.testing import ManualClock, wait_until
-from keywright.testing.runs import Raw
+from keywright.testing import ManualClock, Raw, wait_until
 from keywright.tools import audit_database
-from keywright_meetup import channels
-from keywright_meetup import intents as provisioning
+from keywright_meetup import channels, intents
 from keywright_meetup.model import meetup
 from keywright_meetup.queries import upcoming_series
 from keywright_meetup.schema import Target
@@ -32,13 +31,15 @@ from keywright_service.http_client import ClientOptions
 
 from ..meetup_bots import Opened, Surroundings
 
+pytestmark = pytest.mark.anyio
+
 
 class Death(BaseException):
     """The process ends here."""
 
 
 class Fuse:
-    """Burns after so many steps, for good."""
+    """Burns after so many steps, once and for all."""
 
     def __init__(self, steps: int) -> None:
         self.left = steps
@@ -87,7 +88,7 @@ Work = Callable[[Opened], Awaitable[Any]]
 
 
 async def die_at(opened: Opened, step: int, work: Work) -> bool:
-    """Run in a process that dies after so many steps; whether it came to that."""
+    """Run in a process that dies after so many steps. Return whether it came to that."""
     fuse, guild = Fuse(step), opened.around.discord
     token, url = Secret(guild.token), guild.api_url
     db = cast("AsyncDatabase", MortalDatabase(opened.db, fuse))
@@ -99,7 +100,7 @@ async def die_at(opened: Opened, step: int, work: Work) -> bool:
 
 
 async def settle(opened: Opened) -> None:
-    """What comes after: a restart at once, and the next scheduled runs."""
+    """Restart at once, and run the next scheduled tasks."""
     around = opened.around
     await opened.sync_discord()
     around.clock.advance(minutes=15)
@@ -111,7 +112,7 @@ async def settle(opened: Opened) -> None:
 
 
 async def assert_whole(opened: Opened) -> None:
-    """One channel and two roles on Discord, those that Redis knows, and nothing left to do."""
+    """Assert that Discord has one channel and two roles, which Redis knows, and nothing is left to do."""
     guild = opened.around.discord.guild
     (state,) = await opened.db.run(upcoming_series(opened.around.clock()))
     assert [int(each["id"]) for each in guild.text_channels] == [state.channel]
@@ -119,12 +120,12 @@ async def assert_whole(opened: Opened) -> None:
     assert by_name == {"[Player] Dragon Hunt": state.guest_role, "[Host] Dragon Hunt": state.host_role}
     assert len(guild.made_roles) == 2
     assert guild.text_channels[0]["topic"].startswith("Next session: ")
-    assert await opened.db.run(provisioning.pending()) == {}
+    assert await opened.db.run(intents.pending()) == {}
     assert await opened.db.run(channels.orphans()) == (set(), set())
     assert (await audit_database(opened.db, meetup)).counts == {}
 
 
-def begin_anew(around: Surroundings, raw: Raw) -> None:
+def start_again(around: Surroundings, raw: Raw) -> None:
     raw("FLUSHALL")
     guild = around.discord.guild
     guild.channels.clear()
@@ -132,33 +133,30 @@ def begin_anew(around: Surroundings, raw: Raw) -> None:
         guild.delete_role(role)
 
 
-def each_death(around: Surroundings, raw: Raw, first: Work, work: Work) -> int:
-    """Let a process die after each of its steps in turn; how many there are."""
-
-    async def stories(opened: Opened) -> int:
+async def each_death(around: Surroundings, raw: Raw, first: Work, work: Work) -> int:
+    """Let a process die after each of its steps in turn. Return how many there are."""
+    async with around.opened() as opened:
         for step in itertools.count():
-            begin_anew(around, raw)
+            start_again(around, raw)
             await opened.prepare()
             await first(opened)
             died = await die_at(opened, step, work)
             await settle(opened)
             if not died:
                 return step
-        raise AssertionError
-
-    return around.run(stories)
+    raise AssertionError
 
 
-def test_death_at_any_step_of_a_first_sync_leaks_nothing(around: Surroundings, raw: Raw) -> None:
+async def test_death_at_any_step_of_a_first_sync_leaks_nothing(around: Surroundings, raw: Raw) -> None:
     host, guest = around.person("Hanna"), around.person("Gino")
     around.announce(days=30, hosts=(host.meetup,)).rsvps = {guest.meetup: "YES"}
-    steps = each_death(around, raw, Opened.sync_meetup, Opened.sync_discord)
-    # Redis: pending, series, three times begin and finish. Discord: at least what makes and dresses them.
+    steps = await each_death(around, raw, Opened.sync_meetup, Opened.sync_discord)
+    # Redis: pending, series, three times begin and finish. Discord: at least the requests that make them.
     assert steps >= 8 + 10
     assert around.discord.guild.roles_of(guest.discord) == {"[Player] Dragon Hunt"}
 
 
-def test_death_at_any_step_of_replacing_a_channel_leaks_nothing(around: Surroundings, raw: Raw) -> None:
+async def test_death_at_any_step_of_replacing_a_channel_leaks_nothing(around: Surroundings, raw: Raw) -> None:
     around.announce(days=30)
 
     async def lost_channel(opened: Opened) -> None:
@@ -169,10 +167,10 @@ def test_death_at_any_step_of_replacing_a_channel_leaks_nothing(around: Surround
         await opened.sync_discord()
         await clean(opened.db, opened.discord, around.clock())
 
-    assert each_death(around, raw, lost_channel, make_another) >= 18
+    assert await each_death(around, raw, lost_channel, make_another) >= 18
 
 
-def test_death_at_any_step_of_replacing_roles_leaks_nothing(around: Surroundings, raw: Raw) -> None:
+async def test_death_at_any_step_of_replacing_roles_leaks_nothing(around: Surroundings, raw: Raw) -> None:
     around.announce(days=30)
 
     async def lost_roles(opened: Opened) -> None:
@@ -180,46 +178,42 @@ def test_death_at_any_step_of_replacing_roles_leaks_nothing(around: Surroundings
         for role in around.discord.guild.made_roles:
             around.discord.guild.delete_role(int(role["id"]))
 
-    assert each_death(around, raw, lost_roles, Opened.sync_discord) >= 10
+    assert await each_death(around, raw, lost_roles, Opened.sync_discord) >= 10
 
 
 @pytest.mark.parametrize("what", ["channels", "roles"])
 @pytest.mark.parametrize("done", [True, False], ids=["done", "not done"])
-def test_an_answer_that_is_lost_makes_nothing_twice(around: Surroundings, what: str, done: bool) -> None:
+async def test_an_answer_that_is_lost_makes_nothing_twice(
+    around: Surroundings, what: str, done: bool
+) -> None:
     around.announce(days=30)
     around.discord.faults.fail(f"/{what}", 502, method="POST", done=done)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         _, outcome = await opened.sync()
         assert len(outcome.failures) == 1
-        assert len(await opened.db.run(provisioning.pending())) == 1
-
-    around.run(work)
+        assert len(await opened.db.run(intents.pending())) == 1
     made = [each for each in around.discord.answered if each.method == "POST" and what in each.path]
     assert len(made) == 1  # it was not repeated
-    around.run(settle)
+    async with around.opened() as opened:
+        await settle(opened)
 
 
-def test_a_refusal_leaves_no_intent_behind(around: Surroundings) -> None:
+async def test_a_refusal_leaves_no_intent_behind(around: Surroundings) -> None:
     around.announce(days=30)
     body = '{"message": "Missing Permissions", "code": 50013}'
     around.discord.faults.fail("/channels", 403, method="POST", body=body)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         _, outcome = await opened.sync()
         assert "Manage Channels" in str(next(iter(outcome.failures.values())))
-        assert await opened.db.run(provisioning.pending()) == {}
-
-    around.run(work)
+        assert await opened.db.run(intents.pending()) == {}
 
 
-def test_what_may_still_be_under_way_is_waited_for(around: Surroundings) -> None:
+async def test_a_request_that_may_still_be_under_way_is_waited_for(around: Surroundings) -> None:
     around.announce(days=30)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         (state,) = await opened.db.run(upcoming_series(around.clock()))
-        begun = await opened.db.run(provisioning.begin_channel(state.series, around.clock()))
+        begun = await opened.db.run(intents.begin_channel(state.series, around.clock()))
         assert begun.intent is not None
         assert (await opened.sync_discord()).waiting == 1
         assert around.discord.guild.text_channels == []
@@ -229,33 +223,28 @@ def test_what_may_still_be_under_way_is_waited_for(around: Surroundings) -> None
         (channel,) = around.discord.guild.text_channels
         assert channel["name"] == "late"
 
-    around.run(work)
 
-
-def test_an_intent_for_a_series_that_is_gone_ends_with_what_was_made(around: Surroundings) -> None:
+async def test_an_intent_for_a_series_that_is_gone_ends_with_its_channel(around: Surroundings) -> None:
     event = around.announce(days=30)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         await opened.sync_meetup()
         (state,) = await opened.db.run(upcoming_series(around.clock()))
-        begun = await opened.db.run(provisioning.begin_channel(state.series, around.clock()))
+        begun = await opened.db.run(intents.begin_channel(state.series, around.clock()))
         assert begun.intent is not None
         made = around.discord.guild.add_channel("made", topic=f"keywright-{begun.intent.mark}")
-        assert await opened.db.run(provisioning.pending()) == {Target("channel", state.series): begun.intent}
+        assert await opened.db.run(intents.pending()) == {Target("channel", state.series): begun.intent}
         del around.meetup.world.events[event.id]
         await opened.sync()
         around.clock.advance(SETTLED_AFTER)
         await opened.sync()
-        assert await opened.db.run(provisioning.pending()) == {}
+        assert await opened.db.run(intents.pending()) == {}
         # The series is still tracked, so the channel is its; once it is retired it goes.
         await opened.db.run(channels.retire_channel(made))
         await clean(opened.db, opened.discord, around.clock())
         assert around.discord.guild.text_channels == []
 
-    around.run(work)
 
-
-def test_a_process_that_is_killed_while_discord_answers_is_recovered_from(around: Surroundings) -> None:
+async def test_a_process_that_is_killed_while_discord_answers_is_recovered_from(around: Surroundings) -> None:
     around.announce(days=30)
     around.discord.faults.fail("/roles", None, method="POST", done=True)
     environment = {**os.environ, **around.environment()}
@@ -264,14 +253,15 @@ def test_a_process_that_is_killed_while_discord_answers_is_recovered_from(around
         event.time = around.clock.advance(days=30)
     program = "from keywright_meetup.commands.meetup import meetup; meetup(['sync'])"
     command = [sys.executable, "-c", program]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(*command, env=environment, stderr=subprocess.PIPE)
     try:
-        wait_until(lambda: around.discord.guild.made_roles, "a role that is made")
+        await asyncio.to_thread(wait_until, lambda: around.discord.guild.made_roles, "a role that is made")
     finally:
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        await process.communicate()
     around.clock = _real_clock()
-    around.run(settle)
+    async with around.opened() as opened:
+        await settle(opened)
 
 
 def _real_clock() -> ManualClock:

@@ -1,4 +1,4 @@
-"""Tokens are refreshed on schedule, by one bot at a time, and survive what goes wrong."""
+"""Tokens are refreshed on schedule, by one bot at a time, and survive outages."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from keywright import AsyncDatabase, Retry, Secret, Settings, aconnect
-from keywright.testing import Proxy
-from keywright.testing.runs import Raw
-from keywright_meetup import account_links as linking
-from keywright_meetup import tokens
+from keywright import Retry, Secret, Settings, aconnect
+from keywright.testing import Proxy, Raw
+from keywright_meetup import account_links, tokens
 from keywright_meetup.schema import OrganizerLease, RefreshTime, Tokens, UserTokens, UserTokensLease
 from keywright_meetup.service.oauth import Granted, OAuthClient
 from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
-from ..meetup_bots import Opened, Surroundings, surroundings
+from ..meetup_bots import Surroundings, surroundings
+
+pytestmark = pytest.mark.anyio
 
 
-def test_the_organizers_tokens_are_refreshed_when_due_and_the_next_time_is_kept(around: Surroundings) -> None:
-    async def work(opened: Opened) -> None:
+async def test_the_organizers_tokens_are_refreshed_when_due_and_the_next_time_is_kept(
+    around: Surroundings,
+) -> None:
+    async with around.opened() as opened:
         due = around.clock() + tokens.REFRESH_EVERY
         assert await opened.refresher.refresh_when_due() == due
         assert around.meetup.oauth.refreshes == 0
@@ -31,43 +33,35 @@ def test_the_organizers_tokens_are_refreshed_when_due_and_the_next_time_is_kept(
         assert around.meetup.oauth.refreshes == 1
         assert await opened.db.run(RefreshTime().get()) == around.clock() + tokens.REFRESH_EVERY
 
-    around.run(work)
 
-
-def test_several_bots_refresh_once(around: Surroundings) -> None:
-    """The provider uses a refresh token up, so a second use would lose them all."""
+async def test_several_bots_refresh_once(around: Surroundings) -> None:
+    """A refresh token works once, so a second use would lose them all."""
     around.meetup.faults.slow("/oauth2/access", 0.2)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         around.clock.advance(tokens.REFRESH_EVERY)
         due = await asyncio.gather(*(opened.refresher.refresh_when_due() for _ in range(5)))
         soon = [each for each in due if each - around.clock() == timedelta(minutes=1)]
         assert (around.meetup.oauth.refreshes, len(soon)) == (1, 4)
         await opened.sync_meetup()
 
-    around.run(work)
 
-
-def test_without_a_new_refresh_token_the_old_one_stays(around: Surroundings) -> None:
+async def test_without_a_new_refresh_token_the_old_one_stays(around: Surroundings) -> None:
     around.meetup.oauth.rotate = False
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         before = await opened.db.run(tokens.organizer())
         assert await opened.refresher.refresh_now()
         after = await opened.db.run(tokens.organizer())
         assert before.refresh_token == after.refresh_token
         assert before.access_token != after.access_token
 
-    around.run(work)
-
 
 @pytest.mark.parametrize(
     ("status", "error"), [(503, PlatformTroubleError), (400, PlatformRefusedError)], ids=["outage", "refusal"]
 )
-def test_a_refresh_that_fails_is_due_again_in_an_hour(
+async def test_a_refresh_that_fails_is_due_again_in_an_hour(
     around: Surroundings, status: int, error: type[Exception]
 ) -> None:
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         around.clock.advance(tokens.REFRESH_EVERY)
         with around.meetup.faults.outage(status), pytest.raises(error):
             await opened.refresher.refresh_when_due()
@@ -75,11 +69,9 @@ def test_a_refresh_that_fails_is_due_again_in_an_hour(
         around.clock.advance(tokens.RETRY_AFTER)
         assert await opened.refresher.refresh_when_due() > around.clock() + tokens.RETRY_AFTER
 
-    around.run(work)
 
-
-def test_no_error_tells_a_token(around: Surroundings) -> None:
-    async def work(opened: Opened) -> None:
+async def test_no_error_shows_a_token(around: Surroundings) -> None:
+    async with around.opened() as opened:
         kept = (await opened.db.run(tokens.organizer())).refresh_token
         assert kept is not None
         body = '{"access_token": 5, "refresh_token": "leaked"}'
@@ -90,11 +82,9 @@ def test_no_error_tells_a_token(around: Surroundings) -> None:
         assert "leaked" not in chain
         assert kept.reveal() not in chain
 
-    around.run(work)
-
 
 def hour_of(user: int, start: datetime) -> timedelta:
-    """How long until it is the hour of a user's tokens."""
+    """Return how long it is until the hour of a user's tokens."""
     for hours in range(96):
         at = start + timedelta(hours=hours)
         if (at.toordinal() % 4) * 24 + at.hour == user % 96:
@@ -102,12 +92,11 @@ def hour_of(user: int, start: datetime) -> timedelta:
     raise AssertionError
 
 
-def test_tokens_of_users_are_refreshed_in_their_hour_every_four_days(around: Surroundings) -> None:
+async def test_tokens_of_users_are_refreshed_in_their_hour_every_four_days(around: Surroundings) -> None:
     someone, without = around.person("Gino"), around.person("Tess")
     old = Tokens(*map(Secret, around.meetup.oauth.grant(someone.meetup)))
-
-    async def work(opened: Opened) -> None:
-        await opened.db.run(linking.store_tokens(someone.meetup, old))
+    async with around.opened() as opened:
+        await opened.db.run(account_links.store_tokens(someone.meetup, old))
         around.clock.advance(hour_of(someone.meetup, around.clock()))
         assert await opened.refresher.refresh_users() == 1
         fresh = await opened.db.run(UserTokens(someone.meetup).get())
@@ -121,39 +110,31 @@ def test_tokens_of_users_are_refreshed_in_their_hour_every_four_days(around: Sur
         assert refreshed == 1
         assert await opened.db.run(UserTokens(without.meetup).get()) is None
 
-    around.run(work)
 
-
-def test_a_user_who_was_unlinked_meanwhile_gets_no_tokens_back(around: Surroundings) -> None:
+async def test_a_user_who_was_unlinked_meanwhile_gets_no_tokens_back(around: Surroundings) -> None:
     someone = around.person("Gino")
     old = Tokens(*map(Secret, around.meetup.oauth.grant(someone.meetup)))
     around.meetup.faults.slow("/oauth2/access", 0.3)
-
-    async def work(opened: Opened) -> None:
-        await opened.db.run(linking.store_tokens(someone.meetup, old))
+    async with around.opened() as opened:
+        await opened.db.run(account_links.store_tokens(someone.meetup, old))
         around.clock.advance(hour_of(someone.meetup, around.clock()))
         refreshing = asyncio.create_task(opened.refresher.refresh_users())
         while await opened.db.run(UserTokensLease(someone.meetup).holder()) is None:  # noqa: ASYNC110  # Redis
             await asyncio.sleep(0.001)
-        await opened.db.run(linking.unlink(someone.meetup))
+        await opened.db.run(account_links.unlink(someone.meetup))
         assert await refreshing == 0
         assert await opened.db.run(UserTokens(someone.meetup).get()) is None
 
-    around.run(work)
 
-
-def test_spoilt_tokens_of_one_user_do_not_stop_the_others(around: Surroundings, raw: Raw) -> None:
-    spoilt, sound = 96, 192  # the same hour
-
-    async def work(opened: Opened) -> None:
-        for user in (spoilt, sound):
+async def test_malformed_tokens_of_one_user_do_not_stop_the_others(around: Surroundings, raw: Raw) -> None:
+    malformed, sound = 96, 192  # the same hour
+    async with around.opened() as opened:
+        for user in (malformed, sound):
             old = Tokens(*map(Secret, around.meetup.oauth.grant(user)))
-            await opened.db.run(linking.link(user, user, old))
-        raw("HDEL", f"meetup_user:{spoilt}:oauth2_tokens", "refresh_token")
+            await opened.db.run(account_links.link(user, user, old))
+        raw("HDEL", f"meetup_user:{malformed}:oauth2_tokens", "refresh_token")
         around.clock.advance(hour_of(sound, around.clock()))
         assert await opened.refresher.refresh_users() == 1
-
-    around.run(work)
 
 
 class Cutting(OAuthClient):
@@ -174,49 +155,42 @@ def gone(proxy: Proxy) -> None:
 
 @pytest.mark.parametrize("fault", [gone, Proxy.cut_before_reply], ids=["out of reach", "a lost reply"])
 @pytest.mark.parametrize("whose", ["organizer", "user"])
-def test_what_meetup_gave_is_kept_until_redis_is_back(
+async def test_new_tokens_are_kept_until_redis_is_back(
     redis_url: str, make_proxy: Callable[[str], Proxy], whose: str, fault: Callable[[Proxy], None]
 ) -> None:
-    """The old refresh token is used up by then, and the new one nowhere else."""
+    """The old refresh token is invalid by then, and the new one nowhere else."""
     proxy = make_proxy(redis_url)
 
     async def heal(seconds: float) -> None:
         proxy.heal()
 
-    async def work(around: Surroundings, db: AsyncDatabase) -> None:
-        user = 96
-        access, refresh = map(Secret, around.meetup.oauth.grant(user))
-        await db.run(tokens.store_organizer(access, refresh, around.clock()))
-        await db.run(linking.link(user, user, Tokens(access, refresh)))
-        around.clock.advance(hour_of(user, around.clock()))
-        async with Cutting(around.provider(), "http://127.0.0.1") as oauth:
-            oauth.cut = lambda: fault(proxy)
-            refresher = TokenRefresher(db, oauth, around.clock, sleep=heal)
-            if whose == "organizer":
-                assert await refresher.refresh_now()
-                kept = (await db.run(tokens.organizer())).refresh_token
-            else:
-                assert await refresher.refresh_users() == 1
-                found = await db.run(UserTokens(user).get())
-                assert found is not None
-                kept = found.refresh_token
-        assert kept is not None
-        assert kept.reveal() in around.meetup.oauth._refresh
-        assert kept != refresh
-
-    async def session(around: Surroundings) -> None:
-        async with aconnect(proxy.url, settings=Settings(retry=Retry(attempts=1))) as db:
-            await work(around, db)
-
     with surroundings(proxy.url) as around:
-        asyncio.run(session(around))
+        async with aconnect(proxy.url, settings=Settings(retry=Retry(attempts=1))) as db:
+            user = 96
+            access, refresh = map(Secret, around.meetup.oauth.grant(user))
+            await db.run(tokens.store_organizer(access, refresh, around.clock()))
+            await db.run(account_links.link(user, user, Tokens(access, refresh)))
+            around.clock.advance(hour_of(user, around.clock()))
+            async with Cutting(around.provider(), "http://127.0.0.1") as oauth:
+                oauth.cut = lambda: fault(proxy)
+                refresher = TokenRefresher(db, oauth, around.clock, sleep=heal)
+                if whose == "organizer":
+                    assert await refresher.refresh_now()
+                    kept = (await db.run(tokens.organizer())).refresh_token
+                else:
+                    assert await refresher.refresh_users() == 1
+                    found = await db.run(UserTokens(user).get())
+                    assert found is not None
+                    kept = found.refresh_token
+            assert kept is not None
+            assert around.meetup.oauth.refreshable(kept.reveal())
+            assert kept != refresh
 
 
-def test_a_sync_waits_for_the_tokens_that_another_is_refreshing(around: Surroundings) -> None:
+async def test_a_sync_waits_for_the_tokens_that_another_is_refreshing(around: Surroundings) -> None:
     event = around.announce()
     around.meetup.faults.slow("/oauth2/access", 0.2)
-
-    async def work(opened: Opened) -> None:
+    async with around.opened() as opened:
         around.meetup.oauth.expire_access()
         refreshing = asyncio.create_task(opened.refresher.refresh_now())
         async with asyncio.timeout(10):
@@ -224,6 +198,4 @@ def test_a_sync_waits_for_the_tokens_that_another_is_refreshing(around: Surround
                 await asyncio.sleep(0.001)
         assert (await opened.sync_meetup()).added == {event.id}
         assert await refreshing
-
-    around.run(work)
     assert around.meetup.oauth.refreshes == 1

@@ -29,10 +29,10 @@ ConfigOption = Annotated[
 def serve(config: ConfigOption = None) -> None:
     """Run the bot: the linking pages, and sync, expiry and token refresh on their schedules.
 
-    systems/meetup/docs/guide.md lists what can be configured. SIGTERM and SIGINT end it cleanly. Any number
-    of bots may run on one database: of each task one of them is at it.
+    The guide (systems/meetup/docs/guide.md) lists the settings. SIGTERM and SIGINT end it cleanly. Any number
+    of bots may run on one database: each task is run by one of them at a time.
 
-    Exits with 0 when it was told to stop, 2 when the configuration is wrong or it cannot listen, 3 when Redis
+    Exits with 0 when it was stopped, 2 when the configuration is wrong or it cannot listen, 3 when Redis
     cannot be reached at the start.
     """
     configuration = _configuration(config)
@@ -49,8 +49,8 @@ def serve(config: ConfigOption = None) -> None:
 def sync(config: ConfigOption = None) -> None:
     """Sync once: Meetup's events into Redis, then channels, roles and their members on Discord.
 
-    Exits with 0 when all is in step, 1 when some events or series could not be synced or another sync is
-    under way, 2 when the configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached.
+    Exits with 0 when everything is in step, 1 when some events or series could not be synced or another sync
+    is under way, 2 when the configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached.
     """
     configuration = _configuration(config)
     from keywright_meetup.service.bot import sync_once
@@ -91,6 +91,7 @@ def invite(discord_user: DiscordArgument, config: ConfigOption = None) -> None:
 
 
 def _configuration(path: Path | None) -> Configuration:
+    # Imported here, like the bot above: the other commands start without the service kit.
     from keywright_meetup.service.configuration import load
 
     return load(path)

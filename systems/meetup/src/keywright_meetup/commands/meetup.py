@@ -203,7 +203,7 @@ for command in (sync, serve, invite):
 
 
 def opened(url: str | None, prefix: str | None = None) -> Database:
-    """The bot's database; tokens are sealed where KEYWRIGHT_SEAL_KEYS holds keys."""
+    """Open the bot's database; tokens are sealed where KEYWRIGHT_SEAL_KEYS holds keys."""
     keyring = Keyring.from_env_if_set()
     return connect(url, space.bind(prefix=prefix, keyring=keyring))
 

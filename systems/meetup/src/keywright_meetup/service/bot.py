@@ -1,4 +1,4 @@
-"""The bot as a process: opens what it is configured for, serves the pages, runs its tasks, ends cleanly."""
+"""The bot as a process: it connects, serves the pages, runs its tasks, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ log = logging.getLogger("keywright.meetup")
 
 SYNC = "sync"
 SYNC_LIMIT = timedelta(seconds=360)
-# Longer than the work of a task may take: for what ends it.
+# Longer than the work of a task may take, so that there is time to end it.
 HOLD = SYNC_LIMIT + timedelta(seconds=30)
 RETRY = timedelta(hours=1)
 SHUTDOWN_SECONDS = 10
@@ -56,7 +56,7 @@ def _utc() -> datetime:
 
 
 class SyncOutcome(NamedTuple):
-    """What one sync did, in both directions."""
+    """The result of one sync, in both directions."""
 
     meetup: Synced
     discord: DiscordSynced
@@ -120,7 +120,7 @@ def _sync(chosen: Configuration, opened: _Opened, clock: Clock) -> Callable[[], 
 
 
 async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOutcome:
-    """One sync now, both ways; RefusedChangeError while another bot is at it."""
+    """Run one sync in both directions. Raise RefusedChangeError while another bot runs one."""
     async with (
         _opened(configuration, clock) as opened,
         ProcessLock(opened.db, TaskLease(SYNC), HOLD).held() as held,
@@ -225,7 +225,7 @@ class Bot(Service):
         )
 
         async def report() -> Health:
-            """Not ok only where a restart might help: outages of Meetup are shown, and waited out."""
+            """Report a failure only if a restart might help: outages of Meetup are shown, and waited out."""
             try:
                 await parts.db.run(TaskLease(SYNC).holder())
                 reachable = True
@@ -237,7 +237,7 @@ class Bot(Service):
 
 
 def _raise_first(failures: Mapping[Any, Exception]) -> None:
-    """Make what failed the trouble of a task that has done all the rest."""
+    """Raise the first failure of a task that has done the rest of its work."""
     if failures:
         subject, failure = next(iter(failures.items()))
         first = f"could not be done, of which the first is {subject}: {str(failure).rstrip('.')}"

@@ -1,6 +1,6 @@
-"""Redis to Discord: every series with an event to come has its channel, two roles, and its people in them.
+"""The sync to Discord: every series with an event to come has its channel, two roles, and its people in them.
 
-Nothing that is right is written. Nobody is taken out of a role, and channels that people renamed stay so.
+Only differences are written. Nobody is removed from a role, and a channel that people renamed keeps its name.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class GuildLayout:
 
 @dataclass
 class DiscordSynced:
-    """What a run did."""
+    """The result of a run."""
 
     made: int = 0
     changed: int = 0
     added: int = 0
     """Members who were given a role."""
     waiting: int = 0
-    """What an earlier process may be making still."""
+    """Objects that an earlier process may still be making."""
     failures: dict[SeriesId, KeywrightError] = field(default_factory=dict)
 
 
@@ -62,7 +62,7 @@ class _Found:
 
 
 class DiscordSync:
-    """`run` it with the lease of the task held."""
+    """The sync. Call `run` while holding the lease of the task."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class DiscordSync:
         self._provisioner = Provisioner(db, api, clock)
 
     async def run(self) -> DiscordSynced:
-        """Once for all series. One that fails does not stop the others: it is among the failures."""
+        """Sync all series once. One that fails does not stop the others: it is among the failures."""
         done = DiscordSynced(waiting=await self._provisioner.recover())
         now = self._clock()
         states = await self._db.run(upcoming_series(now))
@@ -114,7 +114,7 @@ class DiscordSync:
         await self._assign(state.guests, guest, found, done)
 
     async def _living_channel(self, state: SeriesState, found: _Found) -> ChannelId | None:
-        """The channel of a series, if Discord has it; one that is gone is forgotten with all that was its."""
+        """Return the channel of a series if Discord has it. Forget one that is gone."""
         channel = state.channel
         if channel is None or channel in found.channels:
             return channel
@@ -150,7 +150,7 @@ class DiscordSync:
         found: _Found,
         done: DiscordSynced,
     ) -> RoleId | None:
-        """A role of a channel, made or named if need be; None while it is unsettled whether there is one."""
+        """Return a role of a channel, which is made or named if need be; None while that is not settled."""
         if role is not None and role not in found.roles and (there := await self._api.role(role)):
             found.roles[role] = there
         if role is None or role not in found.roles:
@@ -175,7 +175,7 @@ class DiscordSync:
         found: _Found,
         done: DiscordSynced,
     ) -> None:
-        """Topic, category and permissions, where they differ; permissions that others gave stay."""
+        """Set topic, category and permissions where they differ; permissions that others gave stay."""
         now = found.channels.get(channel, Channel(str(channel)))
         category, topic = self._category(state), f"Next session: {link}"
         merged = {each.id: each for each in now.permission_overwrites}
@@ -194,7 +194,7 @@ class DiscordSync:
     async def _assign(
         self, users: Iterable[DiscordId], role: RoleId, found: _Found, done: DiscordSynced
     ) -> None:
-        """Give a role to those who lack it; who left the guild is passed over."""
+        """Give a role to those who lack it, except users who left the guild."""
         for user in sorted(users):
             if user not in found.members:
                 found.members[user] = await self._api.member(user)
@@ -228,7 +228,7 @@ def _as_data(overwrite: Overwrite) -> dict[str, object]:
 
 
 def _next_session(state: SeriesState, now: datetime) -> tuple[str, str]:
-    """The name of the series and the address of its next event."""
+    """Return the name of the series and the address of its next event."""
     event = state.next_event(now)
     assert event is not None  # only such series are read, and at the same time
     name = series_name(state.events[event].name)
@@ -242,7 +242,7 @@ def _next_session(state: SeriesState, now: datetime) -> tuple[str, str]:
 
 
 def _added(wanted: Overwrite, found: Overwrite | None) -> Overwrite:
-    """What we need, beside what people have given or taken otherwise."""
+    """Return the permissions that we need, beside those that people have given or taken."""
     if found is None:
         return wanted
     allow, deny = int(wanted.allow), int(wanted.deny)

@@ -1,4 +1,4 @@
-"""Once a day: how long channels serve, and reminders for the hosts of those that have served."""
+"""The daily check of expiry: channels are extended, and hosts of expired ones are reminded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REMINDER = (
 
 @dataclass
 class Expired:
-    """What a run did."""
+    """The result of a run."""
 
     extended: int = 0
     reminded: int = 0
@@ -64,7 +64,7 @@ async def _extended(db: AsyncDatabase, state: SeriesState, channel: ChannelId, n
 async def _remind(
     db: AsyncDatabase, api: DiscordGuild, state: SeriesState, channel: ChannelId, now: datetime, done: Expired
 ) -> None:
-    """Noted before it is posted: of a crash in between comes one reminder less, not one each run."""
+    """Post a reminder. It is recorded first, so a crash in between costs one reminder and repeats none."""
     if not await db.run(claim_reminder(channel, state.type or "adventure", now)):
         return
     mention = f"<@&{state.host_role}> " if state.host_role is not None else ""

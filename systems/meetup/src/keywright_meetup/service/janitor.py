@@ -1,4 +1,4 @@
-"""What goes: channels whose time has come, orphans until Discord confirms, series that are over."""
+"""The janitor: retires channels that are due, deletes orphans on Discord, forgets series that are over."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger("keywright.meetup")
 
 @dataclass
 class Cleaned:
-    """What a run did; what failed is an orphan still."""
+    """The result of a run. Orphans whose deletion failed stay orphans."""
 
     vacuumed: int = 0
     """Series without a channel and without an event to come, which were forgotten."""
@@ -56,7 +56,7 @@ async def _delete(
     confirm: Callable[[int], Call[bool]],
 ) -> None:
     try:
-        await delete(orphan)  # one that Discord does not know is as good as deleted
+        await delete(orphan)  # one that Discord does not know counts as deleted
     except PlatformError as error:
         log.warning("orphan %d stays: %s", orphan, error)
         done.failures[orphan] = error

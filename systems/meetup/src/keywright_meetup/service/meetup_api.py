@@ -69,7 +69,7 @@ class _PageInfo(msgspec.Struct, frozen=True, rename="camel"):
     end_cursor: str | None = None
 
     def next(self, before: str | None) -> str | None:
-        """The cursor of the next page, if there is one."""
+        """Return the cursor of the next page, if there is one."""
         if not self.has_next_page:
             return None
         if self.end_cursor in (None, before):
@@ -165,14 +165,14 @@ class MeetupApi(HttpClient):
         self._rsvps_a_page = rsvps_a_page
 
     async def self_id(self, token: Secret[str]) -> int:
-        """The member whom a token belongs to."""
+        """Return the member whom a token belongs to."""
         found = await self._asked(token, "self", _SELF, {}, _Identified)
         if found is None:
             raise StaleTokenError("self")
         return int(found.id)
 
     async def events(self, token: Secret[str], urlname: str, after: datetime) -> list[Announced]:
-        """A group's events after a time, with hosts and all who said yes. All of them, or an error."""
+        """Return all of a group's events after a time, with hosts and the guests who said yes."""
         found: list[Announced] = []
         cursor: str | None = None
         while True:
@@ -186,7 +186,10 @@ class MeetupApi(HttpClient):
             page = await self._asked(token, "groupByUrlname", _EVENTS, given, _GroupEvents)
             if page is None:
                 raise PlatformRefusedError(
-                    "Meetup", f"the events of {urlname}", "there is no such group", "Correct meetup.groups."
+                    "Meetup",
+                    f"the events of {urlname}",
+                    "the group does not exist",
+                    "Correct meetup.groups.",
                 )
             nodes = [edge.node for edge in page.events.edges if edge.node.status not in GONE]
             found += [await self._announced(token, node) for node in nodes]
@@ -195,7 +198,7 @@ class MeetupApi(HttpClient):
                 return found
 
     async def is_gone(self, token: Secret[str], event: str) -> bool:
-        """Whether Meetup says that an event does not exist, or does not take place."""
+        """Return whether Meetup says that an event does not exist, or does not take place."""
         found = await self._asked(token, "event", _STATUS, {"eventId": event}, _Of)
         return found is None or found.status in GONE
 

@@ -41,7 +41,7 @@ class MeetupSync:
         self._clock = clock
 
     async def run(self) -> Synced:
-        """Once for all groups. Nothing is written unless Meetup answered for all of them."""
+        """Sync all groups once. Nothing is written unless Meetup answered for all of them."""
         now = self._clock()
         announced: list[Announced] = []
         for group in self._groups:
@@ -55,7 +55,7 @@ class MeetupSync:
         return done
 
     async def _gone(self, listed: set[EventId], now: datetime) -> list[EventId]:
-        """Events that should be listed and are not, where Meetup confirms that they do not take place."""
+        """Return events that are missing from the lists, if Meetup confirms that they are cancelled."""
         tracked = await self._db.run(tracked_events())
         missing = sorted(
             event

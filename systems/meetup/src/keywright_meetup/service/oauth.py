@@ -27,7 +27,7 @@ __all__ = ["Flow", "Granted", "OAuthClient", "Provider"]
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a provider is, and who we are to it."""
+    """The addresses of a provider, and our client there."""
 
     client_id: str
     client_secret: Secret[str]
@@ -39,7 +39,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scheme(self) -> str:
-        """How the browser goes there, for the content security policy."""
+        """The scheme of the address, for the content security policy."""
         return urlsplit(self.authorize_url).scheme
 
 
@@ -90,7 +90,7 @@ class OAuthClient(HttpClient):
         self._redirect_uri = redirect_uri
 
     def authorization(self, flow: Flow) -> str:
-        """Where to send the browser."""
+        """Return the address to send the browser to."""
         digest = hashlib.sha256(self._verifier(flow).encode()).digest()
         asked = {
             "client_id": self.provider.client_id,
@@ -104,7 +104,7 @@ class OAuthClient(HttpClient):
         return f"{self.provider.authorize_url}?{urlencode(asked)}"
 
     async def exchange(self, flow: Flow, code: str) -> Granted:
-        """The tokens for a code, which works once: a lost answer is not asked for again."""
+        """Return the tokens for a code. It works once, so a request whose answer is lost is not repeated."""
         return await self._granted(
             "a code",
             {
@@ -116,7 +116,7 @@ class OAuthClient(HttpClient):
         )
 
     async def refresh(self, token: Secret[str]) -> Granted:
-        """New tokens. A provider may use up the old one with an answer that is lost: that is trouble too."""
+        """Return new tokens. If the answer is lost, the provider may have invalidated the old one."""
         return await self._granted(
             "a refresh", {"grant_type": "refresh_token", "refresh_token": token.reveal()}
         )

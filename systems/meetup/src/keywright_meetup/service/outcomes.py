@@ -1,4 +1,4 @@
-"""What the linking pages say, in plain words: what happened, and what the person can do."""
+"""The texts of the linking pages, in plain words: the outcome, and what the person can do."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ PROBLEMS = {
         "Open the link from Discord once more, and stay in one browser until you are done.",
     ),
     "unknown": LinkOutcome(
-        "There is no such page",
+        "This page does not exist",
         "Perhaps a part of the address was lost.",
         "Go back to Discord and open the link from there.",
     ),

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 
 from keywright import AsyncDatabase
 from keywright.errors import KeywrightError, TakenError, VariableError
-from keywright_meetup import account_links as linking
+from keywright_meetup import account_links
 from keywright_meetup.schema import CSRF_EXPIRY, DiscordId, Tokens
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.oauth import Flow, Granted, OAuthClient
@@ -44,7 +44,7 @@ NameOf = Callable[[DiscordId], Awaitable[str | None]]
 
 
 def link_to(public_url: str, linking_id: str) -> str:
-    """The address that a person opens to link their accounts."""
+    """Return the address that a person opens to link their accounts."""
     return f"{public_url.rstrip('/')}/link/{linking_id}"
 
 
@@ -74,7 +74,7 @@ class LinkingPages:
         self._templates.globals.update(community=community, offer_rsvp=oauth.provider.offer_rsvp)
 
     def application(self, *routes: Route) -> Starlette:
-        """The pages, and other routes beside them."""
+        """Return the application with the pages, and other routes beside them."""
         return Starlette(
             routes=[
                 Route(REDIRECT_PATH, self._returned),
@@ -88,7 +88,7 @@ class LinkingPages:
         )
 
     async def _start(self, request: Request) -> Response:
-        """The page that a link opens, with a notice where an earlier attempt did not succeed."""
+        """Show the page of a link, with a notice if an earlier attempt did not succeed."""
         linking_id = request.path_params["linking"]
         user = await self._user_of(linking_id)
         if user is None:
@@ -97,13 +97,13 @@ class LinkingPages:
         return self._page("link.html", name=await self._named(user), notice=notice, linking=linking_id)
 
     async def _leave(self, request: Request) -> Response:
-        """Off to Meetup, with a cookie that ties what comes back to this browser."""
+        """Redirect to Meetup, with a cookie that ties the answer to this browser."""
         linking_id = request.path_params["linking"]
         if await self._user_of(linking_id) is None:
             return self._expired()
         wanted = (await _form(request)).get("scope", [])
         flow = Flow.new(linking_id, rsvp=self._oauth.provider.offer_rsvp and "rsvp" in wanted)
-        cookie = await self._db.run(linking.new_csrf(flow.state))
+        cookie = await self._db.run(account_links.new_csrf(flow.state))
         response = self._redirect(self._oauth.authorization(flow))
         response.set_cookie(
             self._cookie,
@@ -116,7 +116,7 @@ class LinkingPages:
         return response
 
     async def _returned(self, request: Request) -> Response:
-        """Back from Meetup."""
+        """Handle the return from Meetup."""
         state = request.query_params.get("state", "")
         flow, cookie = Flow.of(state), request.cookies.get(self._cookie, "")
         if flow is None or not await self._is_ours(cookie, flow):
@@ -130,7 +130,7 @@ class LinkingPages:
         return response
 
     async def _concluded(self, request: Request, flow: Flow, user: DiscordId) -> str:
-        """Do what the person answered; the address of the page that says so."""
+        """Act on the person's answer. Return the address of the page with the outcome."""
         code = request.query_params.get("code")
         if code is None:
             refused = request.query_params.get("error") == "access_denied"
@@ -145,16 +145,16 @@ class LinkingPages:
 
     async def _linked(self, member: int, user: DiscordId, tokens: Tokens | None) -> str:
         try:
-            new = await self._db.run(linking.link(member, user, tokens))
+            new = await self._db.run(account_links.link(member, user, tokens))
         except TakenError as error:
             taken = "meetup-taken" if error.holder == member and error.wanted == user else "discord-taken"
             return f"/link/outcome/{taken}"
         return f"/link/outcome/{'linked' if new else 'already'}"
 
     async def _again(self, user: DiscordId, after: str) -> str:
-        """A new link for the same person, since the old one is used up."""
+        """Return a new link for the same person, since the old one is used up."""
         try:
-            fresh = await self._db.run(linking.begin_linking(user))
+            fresh = await self._db.run(account_links.begin_linking(user))
         except TakenError:
             return "/link/outcome/discord-taken"
         return f"/link/{fresh}?after={after}"
@@ -167,24 +167,24 @@ class LinkingPages:
 
     async def _user_of(self, linking_id: str) -> DiscordId | None:
         try:
-            return await self._db.run(linking.look_up_linking(linking_id))
+            return await self._db.run(account_links.look_up_linking(linking_id))
         except VariableError:
             return None
 
     async def _taken(self, linking_id: str) -> DiscordId | None:
         try:
-            return await self._db.run(linking.take_linking(linking_id))
+            return await self._db.run(account_links.take_linking(linking_id))
         except VariableError:
             return None
 
     async def _is_ours(self, cookie: str, flow: Flow) -> bool:
         try:
-            return bool(cookie) and await self._db.run(linking.redeem_csrf(cookie, flow.state))
+            return bool(cookie) and await self._db.run(account_links.redeem_csrf(cookie, flow.state))
         except VariableError:
             return False
 
     async def _named(self, user: DiscordId) -> str | None:
-        """For the page only, so trouble with Discord does not stop anybody."""
+        """Return the name to show, or None: trouble with Discord must not stop anybody."""
         try:
             async with asyncio.timeout(NAME_SECONDS):
                 return await self._name_of(user)
@@ -239,7 +239,7 @@ async def _form(request: Request) -> dict[str, list[str]]:
 
 
 def _tokens(flow: Flow, granted: Granted) -> Tokens | None:
-    """Tokens are kept only where the person let the bot manage RSVPs."""
+    """Return the tokens to keep: only those of people who let the bot manage RSVPs."""
     if not flow.rsvp or granted.refresh_token is None:
         return None
     return Tokens(granted.access_token, granted.refresh_token)

@@ -1,9 +1,9 @@
 """Channels and roles on Discord, made so that no crash leaks one.
 
 An intent is recorded before Discord is asked. Its mark is the topic of the new channel, or the name of the
-new role, until what was made is attached; so a process that finds the intent of one that died finds what it
-made as well. An intent whose mark is nowhere is given up only after a while: a request whose answer was lost
-may still be under way.
+new role, until the object is attached; so a process that finds the intent of one that died finds the object
+too. An intent whose mark is nowhere is given up only after a while: a request whose answer was lost may still
+be under way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from keywright import AsyncDatabase
-from keywright_meetup import intents as provisioning
+from keywright_meetup import intents
 from keywright_meetup.intents import Begun, Finished
 from keywright_meetup.schema import ChannelId, Intent, RoleId, RoleKind, SeriesId, Target
 from keywright_service.discord_rest import Channel, DiscordGuild, Role
@@ -25,12 +25,12 @@ __all__ = ["MARK", "SETTLED_AFTER", "Provisioner", "is_marked"]
 log = logging.getLogger("keywright.meetup")
 
 MARK = "keywright-"
-# Longer than a run of the sync may take, and so than anybody can still be about to ask Discord.
+# Longer than a run of the sync may take, so that no process can still be about to ask Discord.
 SETTLED_AFTER = timedelta(minutes=10)
 
 
 def is_marked(text: str | None) -> bool:
-    """Whether a topic or name is still the one that something was made with."""
+    """Return whether a topic or name is still the mark that the object was made with."""
     return text is not None and text.startswith(MARK)
 
 
@@ -43,8 +43,8 @@ class Provisioner:
         self._clock = clock
 
     async def recover(self) -> int:
-        """Finish or give up what earlier processes began; how many intents must wait."""
-        pending = await self._db.run(provisioning.pending())
+        """Finish or give up the intents of earlier processes. Return how many must wait."""
+        pending = await self._db.run(intents.pending())
         if not pending:
             return 0
         topics = {each.topic: int(each.id) for each in (await self._api.channels()).values() if each.topic}
@@ -63,13 +63,13 @@ class Provisioner:
             return True
         if self._clock() - intent.since < SETTLED_AFTER:
             return False
-        await self._db.run(provisioning.abandon(target, intent.mark))
+        await self._db.run(intents.abandon(target, intent.mark))
         log.info("gave up a %s for %s that was never made", target.made, target.owner)
         return True
 
     async def channel(self, series: SeriesId, **wanted: Any) -> ChannelId | None:
-        """The channel of a series, made if need be; None while it is unsettled whether there is one."""
-        begun = await self._db.run(provisioning.begin_channel(series, self._clock()))
+        """Return the channel of a series, made if need be; None while that is not settled."""
+        begun = await self._db.run(intents.begin_channel(series, self._clock()))
 
         async def make(mark: str) -> Channel:
             return await self._api.create_channel(topic=mark, **wanted)
@@ -79,8 +79,8 @@ class Provisioner:
     async def role(
         self, made: RoleKind, channel: ChannelId, *, instead_of: RoleId | None = None, **wanted: Any
     ) -> RoleId | None:
-        """A role of a channel, made if need be; `instead_of` is one that Discord does not know any more."""
-        begin = provisioning.begin_role(made, channel, self._clock(), instead_of=instead_of)
+        """Return a role of a channel, made if need be. `instead_of` is one that is gone from Discord."""
+        begin = intents.begin_role(made, channel, self._clock(), instead_of=instead_of)
         begun = await self._db.run(begin)
 
         async def make(mark: str) -> Role:
@@ -98,7 +98,7 @@ class Provisioner:
             made = await make(f"{MARK}{mark}")
         except PlatformRefusedError:
             # Nothing was made, and Discord said so: unlike after trouble there is nothing to look for.
-            await self._db.run(provisioning.abandon(target, mark))
+            await self._db.run(intents.abandon(target, mark))
             raise
         finished = await self._finish(target, mark, int(made.id), instead_of)
         return finished.existing
@@ -107,10 +107,10 @@ class Provisioner:
         self, target: Target, mark: str, made: int, instead_of: RoleId | None = None
     ) -> Finished:
         if target.made == "channel":
-            return await self._db.run(provisioning.finish_channel(target.owner, mark, made))
+            return await self._db.run(intents.finish_channel(target.owner, mark, made))
         channel = int(target.owner)
         return await self._db.run(
-            provisioning.finish_role(target.made, channel, mark, made, instead_of=instead_of)
+            intents.finish_role(target.made, channel, mark, made, instead_of=instead_of)
         )
 
 

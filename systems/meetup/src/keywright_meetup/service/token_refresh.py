@@ -73,10 +73,10 @@ class TokenRefresher:
             if await self.refresh_now(instead_of=instead_of):
                 return await self.organizer_token()
             await self._sleep(BACKOFF.pause(attempt))
-        raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is at it")
+        raise PlatformTroubleError("Meetup", "a refresh for tokens", "another bot is refreshing them")
 
     async def refresh_when_due(self) -> datetime:
-        """Refresh the organizer's tokens if it is time; return when to look again."""
+        """Refresh the organizer's tokens if it is time. Return when to look again."""
         now = self._clock()
         due = await self._db.run(tokens.due_time(now))
         if due > now:
@@ -86,15 +86,15 @@ class TokenRefresher:
         return await self._db.run(tokens.due_time(now))
 
     async def refresh_now(self, *, instead_of: Secret[str] | None = None) -> bool:
-        """Refresh the organizer's tokens; return False if another bot is at it.
+        """Refresh the organizer's tokens. Return False if another bot is refreshing them.
 
-        After a failure the next refresh is due in an hour. Nothing is asked for where there is another access
+        After a failure the next refresh is due in an hour. No request is sent if there is another access
         token than `instead_of` already.
         """
         holder = new_id()
         if not await self._db.run(tokens.begin_refresh(holder)):
             return False
-        # Read under the lease: the one who had it before has stored others.
+        # Read under the lease: the bot that had it before has stored others.
         old = await self._db.run(tokens.organizer())
         if instead_of is not None and old.access_token != instead_of:
             await self._db.run(OrganizerLease().release(holder))
@@ -112,7 +112,7 @@ class TokenRefresher:
         return True
 
     async def _stored(self, store: Call[bool]) -> bool:
-        """Through outages of Redis: the old tokens are used up, and the new ones nowhere else yet."""
+        """Store tokens, through outages of Redis: the old ones are invalid, the new ones nowhere else."""
         return await retry(
             lambda: self._db.run(store),
             "store fresh tokens",
@@ -134,7 +134,7 @@ class TokenRefresher:
             raise PlatformTroubleError("Meetup", "a refresh for tokens", "no answer in time") from error
 
     async def refresh_users(self) -> int:
-        """Refresh the tokens of those users whose hour it is; return how many."""
+        """Refresh the tokens of the users whose hour it is. Return how many."""
         now = self._clock()
         hour = (now.toordinal() % (SPREAD_HOURS // 24)) * 24 + now.hour
         users = await self._db.run(MeetupUsers().members())
@@ -146,7 +146,7 @@ class TokenRefresher:
     async def _refresh_user(self, user: MeetupId) -> bool:
         async with ProcessLock(self._db, UserTokensLease(user), tokens.REFRESH_HOLD).held() as held:
             try:
-                # Read under the lease: the one who had it before has stored others.
+                # Read under the lease: the bot that had it before has stored others.
                 old = await self._db.run(UserTokens(user).get()) if held else None
                 if old is None:
                     return False

@@ -89,7 +89,7 @@ def _rsvp(rsvp: tuple[int, str]) -> Json:
 
 
 def _local(time: datetime) -> str:
-    """Without seconds and in the group's time zone, as Meetup writes times."""
+    """Return a time as Meetup writes it: without seconds and in the group's time zone."""
     offset = timedelta(hours=2)
     return f"{time.astimezone(UTC) + offset:%Y-%m-%dT%H:%M}+02:00"
 

@@ -33,7 +33,7 @@ class _Grant:
 
 
 class OAuthProvider:
-    """Whoever is `signed_in` decides on the consent page."""
+    """The provider. The member who is `signed_in` answers on the consent page."""
 
     def __init__(self, world: MeetupWorld) -> None:
         self._world = world
@@ -42,13 +42,13 @@ class OAuthProvider:
         """Whether a refresh answers with a new refresh token."""
         self.refreshes = 0
         self.scopes: list[str] = []
-        """What was asked for on the consent page, each time."""
+        """The scopes that were asked for on the consent page, each time."""
         self._codes: dict[str, _Grant] = {}
         self._access: dict[str, int] = {}
         self._refresh: dict[str, int] = {}
 
     def grant(self, member: int) -> tuple[str, str]:
-        """An access and a refresh token, as if the member had consented."""
+        """Return an access and a refresh token, as if the member had consented."""
         access, refresh = secrets.token_hex(16), secrets.token_hex(16)
         self._access[access] = member
         self._refresh[refresh] = member
@@ -57,12 +57,16 @@ class OAuthProvider:
     def holder(self, access_token: str) -> int | None:
         return self._access.get(access_token)
 
+    def refreshable(self, refresh_token: str) -> bool:
+        """Return whether a refresh token is valid."""
+        return refresh_token in self._refresh
+
     def expire_access(self) -> None:
-        """Every access token is invalid from now on, as after an hour."""
+        """Make every access token invalid, as after an hour."""
         self._access.clear()
 
     def revoke(self) -> None:
-        """Refresh tokens are invalid too."""
+        """Make every access and refresh token invalid."""
         self._access.clear()
         self._refresh.clear()
 
@@ -79,15 +83,15 @@ class OAuthProvider:
             self.scopes.append(asked.get("scope", ""))
             return HTMLResponse(_PAGE.format(name=html.escape(self._world.members[member])))
         answer = parse_qs((await request.body()).decode()).get("answer", ["deny"])[0]
-        told = {"state": asked["state"]}
+        answered = {"state": asked["state"]}
         if answer == "allow":
             code = secrets.token_urlsafe(12)
             challenge, scope = asked["code_challenge"], asked.get("scope", "")
             self._codes[code] = _Grant(member, asked["redirect_uri"], challenge, scope)
-            told["code"] = code
+            answered["code"] = code
         else:
-            told["error"] = "access_denied"
-        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(told)}", 303)
+            answered["error"] = "access_denied"
+        return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(answered)}", 303)
 
     async def token(self, request: Request) -> Response:
         given = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}
@@ -117,10 +121,10 @@ class OAuthProvider:
 
     def _tokens(self, member: int, *, refresh: bool = True) -> Response:
         access, fresh = self.grant(member)
-        told = {"access_token": access, "token_type": "bearer", "expires_in": 3600}
+        answered = {"access_token": access, "token_type": "bearer", "expires_in": 3600}
         if refresh:
-            told["refresh_token"] = fresh
-        return JSONResponse(told)
+            answered["refresh_token"] = fresh
+        return JSONResponse(answered)
 
 
 def _refusal(code: str, status: int = 400) -> Response:

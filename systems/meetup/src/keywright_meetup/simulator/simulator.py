@@ -14,7 +14,7 @@ __all__ = ["MeetupSimulator"]
 
 
 class MeetupSimulator(FaultyServer):
-    """`with MeetupSimulator() as meetup:`; its urls are what a client is given."""
+    """The server: `with MeetupSimulator() as meetup:`. Its addresses are for the client under test."""
 
     client_id = CLIENT_ID
     client_secret = CLIENT_SECRET

@@ -9,7 +9,7 @@ __all__ = ["bot_variables"]
 
 
 def bot_variables(meetup: MeetupSimulator, discord: DiscordRestSimulator, group: str) -> dict[str, str]:
-    """The variables that point a bot at both; with tokens of another organizer each time."""
+    """Return the variables that point a bot at both, with tokens of another organizer each time."""
     access, refresh = meetup.oauth.grant(meetup.world.join("Organizer"))
     return {
         "DISCORD_TOKEN": discord.token,

@@ -27,7 +27,7 @@ class SimulatedEvent:
 
 
 class MeetupWorld:
-    """What Meetup knows. A test changes it as organizers and members would."""
+    """The state of the simulated Meetup. A test changes it as organizers and members would."""
 
     def __init__(self, *groups: str) -> None:
         self._ids = itertools.count(290_000_001)
@@ -36,7 +36,7 @@ class MeetupWorld:
         self.events: dict[str, SimulatedEvent] = {}
 
     def join(self, name: str) -> int:
-        """Somebody gets an account; their id."""
+        """Make an account for somebody. Return its id."""
         member = next(self._ids)
         self.members[member] = name
         return member
@@ -44,13 +44,13 @@ class MeetupWorld:
     def announce(
         self, urlname: str, title: str, time: datetime, description: str = "", *, hosts: tuple[int, ...] = ()
     ) -> SimulatedEvent:
-        """An organizer announces an event."""
+        """Announce an event, as an organizer does."""
         self.groups.add(urlname)
         event = SimulatedEvent(str(next(self._ids)), urlname, title, time, description, list(hosts))
         self.events[event.id] = event
         return event
 
     def events_of(self, urlname: str, after: datetime | None) -> list[SimulatedEvent]:
-        """The group's events after a time, by time; cancelled ones too, but no drafts."""
+        """Return the group's events after a time, by time: cancelled ones too, but no drafts."""
         found = [each for each in self.events.values() if each.urlname == urlname and each.status != "DRAFT"]
         return sorted((e for e in found if after is None or e.time > after), key=lambda each: each.time)
