@@ -43,7 +43,7 @@ from keywright import (
     gather_list,
 )
 from keywright.testing import RedisServer
-from keywright.tools.audit import Options, audit
+from keywright.tools.audit import AuditOptions, audit
 from keywright.tools.model import Model
 
 KEYS = 1_000_000
@@ -218,7 +218,7 @@ def _command(url: str, rate: int | None) -> list[str]:
 def _walk(url: str, rate: int) -> None:
     async def run() -> float:
         async with aconnect(url) as db:
-            report = await audit(db, MODEL, Options(max_rate=rate or None))
+            report = await audit(db, MODEL, AuditOptions(max_rate=rate or None))
             assert not report.failed, report.counts
             return report.tally.names / report.seconds
 

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from keywright import Binding, Call, Database, Key, aconnect, connect
-from keywright.tools.audit import Finding, Options, Report, audit
+from keywright.tools.audit import AuditOptions, AuditReport, Finding, audit
 from keywright.tools.model import Model
-from keywright.tools.repair import Plan, Repair, read_plan, repair, undo
+from keywright.tools.repair import Repair, RepairPlan, read_plan, repair, undo
 from keywright.tools.repair.rounds import apply_saved, plan_repair
 from keywright.tools.repair.undo import Undone
 
 REMOVABLE = frozenset({"KW101", "KW102", "KW201", "KW202", "KW203", "KW205", "KW401"})
 
-PRIMARIES = Options(prefer_replica=False)  # a replica may not have yet what a test has just written
+PRIMARIES = AuditOptions(prefer_replica=False)  # a replica may not have yet what a test has just written
 
 
 class Sample(NamedTuple):
@@ -33,12 +33,12 @@ class Sample(NamedTuple):
 
 
 def audited(
-    url: str, sample: Sample, *, options: Options | None = None, **settings: Any
-) -> tuple[Report, list[Finding]]:
+    url: str, sample: Sample, *, options: AuditOptions | None = None, **settings: Any
+) -> tuple[AuditReport, list[Finding]]:
     """One audit: its report, and every finding."""
     found: list[Finding] = []
 
-    async def run() -> Report:
+    async def run() -> AuditReport:
         async with aconnect(url, *sample.bindings) as db:
             return await audit(db, sample.model, options or PRIMARIES, on_finding=found.append, **settings)
 
@@ -48,15 +48,15 @@ def audited(
 def repaired(url: str, sample: Sample, undo: Path, remove: frozenset[str] = REMOVABLE) -> Repair:
     async def run() -> Repair:
         async with aconnect(url, *sample.bindings) as db:
-            return await repair(db, sample.model, Options(), undo, remove)
+            return await repair(db, sample.model, AuditOptions(), undo, remove)
 
     return asyncio.run(run())
 
 
-def planned(url: str, sample: Sample, path: Path) -> Plan:
-    async def run() -> Plan:
+def planned(url: str, sample: Sample, path: Path) -> RepairPlan:
+    async def run() -> RepairPlan:
         async with aconnect(url, *sample.bindings) as db:
-            return await plan_repair(db, sample.model, Options(), path, REMOVABLE)
+            return await plan_repair(db, sample.model, AuditOptions(), path, REMOVABLE)
 
     return asyncio.run(run())
 

@@ -22,7 +22,15 @@ from keywright.errors import ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisServer
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
-from keywright.tools.audit import CODES, Checkpoint, Options, Progress, audit, codes_named, parse_budget
+from keywright.tools.audit import (
+    CODES,
+    AuditOptions,
+    Checkpoint,
+    WalkProgress,
+    audit,
+    codes_named,
+    parse_budget,
+)
 from keywright.tools.audit import checkpoint as resuming
 from keywright.tools.audit.tally import Tally
 from keywright.tools.model import Model
@@ -150,8 +158,8 @@ def test_what_to_fail_on_can_be_chosen(redis_url: str, client: Any) -> None:
     assert not audited(redis_url, BOX, failing=codes_named(["dangling"]))[0].failed
 
 
-def _interrupt_after(number: int) -> Callable[[Progress], None]:
-    def interrupt(progress: Progress) -> None:
+def _interrupt_after(number: int) -> Callable[[WalkProgress], None]:
+    def interrupt(progress: WalkProgress) -> None:
         if progress.seen > number:
             raise KeyboardInterrupt
 
@@ -178,7 +186,7 @@ def test_an_interrupted_audit_goes_on_where_it_was(
 
 def test_the_rate_is_held(redis_url: str, client: Any) -> None:
     client.mset({f"box:parcel:{n}": "x" for n in range(1, 1001)})
-    seen: list[Progress] = []
+    seen: list[WalkProgress] = []
     audited(redis_url, BOX, options=PRIMARIES._replace(max_rate=5000), on_progress=seen.append)
     assert seen[-1].seen == 1000
     assert seen[-1].rate <= 5500
@@ -227,7 +235,7 @@ def test_replicas_are_read_where_there_are_any(keywright_cluster: RedisCluster, 
     whole, _ = audited(cluster_url, TOWN)
 
     def caught_up() -> bool:
-        report, findings = audited(cluster_url, TOWN, options=Options())
+        report, findings = audited(cluster_url, TOWN, options=AuditOptions())
         assert report.replicas == 3
         return findings == [] and report.tally.names == whole.tally.names
 
@@ -286,13 +294,13 @@ def test_a_replica_that_goes_away_is_replaced_by_its_primary(after: int) -> None
             assert client.wait(1, 10_000) == 1
         stopped: list[int] = []
 
-        def stop_once(progress: Progress) -> None:
+        def stop_once(progress: WalkProgress) -> None:
             if not stopped and progress.seen > after:
                 stopped.append(progress.seen)
                 replica.stop()
 
         report, findings = audited(
-            primary.tcp_url, BOX, options=Options(max_rate=8_000), on_progress=stop_once
+            primary.tcp_url, BOX, options=AuditOptions(max_rate=8_000), on_progress=stop_once
         )
         assert report.replicas == 1
         assert stopped
@@ -388,7 +396,7 @@ def test_memory_does_not_grow_with_what_a_page_obliges_others_to_hold(redis_url:
 
 
 def test_a_budget_for_what_is_not_declared_is_refused_before_anything_is_read(redis_url: str) -> None:
-    reported: list[Progress] = []
+    reported: list[WalkProgress] = []
     with pytest.raises(UsageError, match="budget of 'parcels' does not name a template"):
         audited(redis_url, BOX, budgets=[parse_budget("parcels=1MB")], on_progress=reported.append)
     assert reported == []

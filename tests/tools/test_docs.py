@@ -12,7 +12,7 @@ import pytest
 
 from keywright import Id, Keyspace, Record, Set, Value, many_to_one
 from keywright.errors import UsageError
-from keywright.tools.docs.asyncapi import Channel, Channels, Parameter, asyncapi
+from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, MessageChannels, asyncapi
 from keywright.tools.docs.diagram import diagram_of, mermaid
 from keywright.tools.docs.formats import Format, is_current, written
 from keywright.tools.docs.svg import svg
@@ -180,16 +180,16 @@ def test_a_guarantee_stands_once_with_the_keys_that_give_it() -> None:
 
 
 def test_asyncapi_refers_only_to_what_it_defines() -> None:
-    events = Channel(
+    events = MessageChannel(
         "events",
         "{event}",
         "Events.",
         "send",
         "Event",
         {"type": "object"},
-        {"event": Parameter("Its name.", ("A",))},
+        {"event": ChannelParameter("Its name.", ("A",))},
     )
-    described = Channels("Program", "What it does.", "1.0", "group", "application/json", (events,))
+    described = MessageChannels("Program", "What it does.", "1.0", "group", "application/json", (events,))
     document = msgspec.json.decode(asyncapi(described))
     assert document["asyncapi"] == "3.0.0"
     references = re.findall(r'"\$ref":\s*"#/([^"]+)"', asyncapi(described))

@@ -17,7 +17,15 @@ from keywright.keyspace.codecs import is_sealed
 from keywright.testing.runs import Raw
 from keywright.tools import pace as pacing
 from keywright.tools.describe.inspection import inspect
-from keywright.tools.migrate import Bookmark, Contract, Options, Progress, Result, contract, sweep
+from keywright.tools.migrate import (
+    Bookmark,
+    Contract,
+    MigrationProgress,
+    SweepOptions,
+    SweepResult,
+    contract,
+    sweep,
+)
 from keywright.tools.model import Model
 from migrating import (
     Book,
@@ -46,7 +54,7 @@ T = TypeVar("T")
 MINUTE_MS = 60_000
 KEYS = 60
 LONG = "a very long review of a book that nobody has read yet " * 4
-APPLY = Options(apply=True)
+APPLY = SweepOptions(apply=True)
 MODEL = Model("library", (now,))
 
 
@@ -65,7 +73,7 @@ def place(request: pytest.FixtureRequest) -> Place:
     return Place(url, request.getfixturevalue("raw" if kind == "server" else "raw_cluster"))
 
 
-async def _swept(url: str, options: Options = APPLY, *bindings: Binding, **more: Any) -> Result:
+async def _swept(url: str, options: SweepOptions = APPLY, *bindings: Binding, **more: Any) -> SweepResult:
     async with aconnect(url, *bindings) as db:
         return await sweep(db, [now], options, **more)
 
@@ -109,7 +117,7 @@ def _all(count: int) -> dict[str, tuple[str, int]]:
     return {kind._template.source: (what, count) for kind, what in OLD.items()}
 
 
-def _told(result: Result) -> dict[str, tuple[str, int]]:
+def _told(result: SweepResult) -> dict[str, tuple[str, int]]:
     return {
         template: ("moved", counts.moved) if counts.moved else ("upgraded", counts.upgraded)
         for template, counts in result.counts.items()
@@ -119,7 +127,7 @@ def _told(result: Result) -> dict[str, tuple[str, int]]:
 def test_a_plan_counts_what_is_old_and_changes_nothing(place: Place) -> None:
     place.run(_filled(place))
     before = {name: place.raw("DUMP", name) for name in place.raw.names()}
-    result = place.run(_swept(place.url, Options()))
+    result = place.run(_swept(place.url, SweepOptions()))
     assert _told(result) == _all(KEYS)
     assert (result.done, result.left) == (7 * KEYS, 0)
     assert {name: place.raw("DUMP", name) for name in place.raw.names()} == before
@@ -128,7 +136,7 @@ def test_a_plan_counts_what_is_old_and_changes_nothing(place: Place) -> None:
 def test_a_plan_ends_after_the_most_names(redis_url: str, raw: Raw) -> None:
     place = Place(redis_url, raw)
     place.run(_filled(place))
-    result = place.run(_swept(redis_url, Options(most=100, max_rate=1000)))
+    result = place.run(_swept(redis_url, SweepOptions(most=100, max_rate=1000)))
     assert result.seen < result.total == 7 * KEYS
 
 
@@ -191,7 +199,7 @@ def test_what_cannot_be_upgraded_is_left_and_told(redis_url: str, raw: Raw) -> N
     assert result.left == 2
     assert {refusal.name for refusal in result.refusals} == {b"sheet:a", b"reader:ann:loans"}
     assert raw("SMEMBERS", "loans:ann") == {b"older"}
-    asyncio.run(_swept(redis_url, Options(apply=True, discard=True)))
+    asyncio.run(_swept(redis_url, SweepOptions(apply=True, discard=True)))
     assert not raw("EXISTS", "loans:ann")
 
 
@@ -255,7 +263,7 @@ def test_a_contract_is_refused_while_a_value_is_too_large_to_be_looked_at(redis_
 def test_names_of_others_count_for_the_rate_of_a_sweep(redis_url: str, raw: Raw) -> None:
     for n in range(500):
         raw("SET", f"others:{n}", "x")
-    result = asyncio.run(_swept(redis_url, Options(max_rate=2000), now.bind(prefix="lib")))
+    result = asyncio.run(_swept(redis_url, SweepOptions(max_rate=2000), now.bind(prefix="lib")))
     assert result.seen == 0
     assert result.seconds > 0.2
 
@@ -264,7 +272,7 @@ def test_a_node_that_fails_ends_the_sweep_of_the_others(cluster_url: str, raw_cl
     for n in range(300):
         raw_cluster("SADD", f"loans:r{n}", "b")
 
-    options = Options(apply=True, max_rate=200)
+    options = SweepOptions(apply=True, max_rate=200)
     assert left_of(cluster_url, lambda db, fail: sweep(db, [now], options, on_progress=fail)) == []
 
 
@@ -285,13 +293,13 @@ def test_a_stopped_sweep_goes_on_from_its_bookmark(redis_url: str, raw: Raw, tmp
     class StoppedError(Exception):
         pass
 
-    def stop(progress: Progress) -> None:
+    def stop(progress: MigrationProgress) -> None:
         if progress.seen:
             raise StoppedError
 
     place, path = Place(redis_url, raw), tmp_path / "bookmark"
     place.run(_filled(place))
-    slowly = Options(apply=True, max_rate=1000)
+    slowly = SweepOptions(apply=True, max_rate=1000)
     with pytest.raises(StoppedError):
         place.run(_swept(redis_url, slowly, bookmark=Bookmark.at(path, "x"), on_progress=stop))
     assert path.exists()
@@ -313,12 +321,12 @@ def test_a_bookmark_of_another_migration_is_refused(tmp_path: Path) -> None:
 def test_progress_tells_rate_and_time_left(redis_url: str, raw: Raw) -> None:
     place = Place(redis_url, raw)
     place.run(_filled(place))
-    told: list[Progress] = []
-    place.run(_swept(redis_url, on_progress=told.append))
-    assert told[-1].seen == told[-1].total >= 7 * KEYS
-    assert told[-1].done == 7 * KEYS
-    assert told[-1].rate > 0
-    assert told[-1].seconds_left == 0
+    reported: list[MigrationProgress] = []
+    place.run(_swept(redis_url, on_progress=reported.append))
+    assert reported[-1].seen == reported[-1].total >= 7 * KEYS
+    assert reported[-1].done == 7 * KEYS
+    assert reported[-1].rate > 0
+    assert reported[-1].seconds_left == 0
 
 
 def test_names_of_another_version_are_moved_when_it_is_named(place: Place) -> None:
@@ -327,9 +335,9 @@ def test_names_of_another_version_are_moved_when_it_is_named(place: Place) -> No
         place.raw("SADD", f"lib:v1:reader:r{n}:loans", f"b{n}")
     binding = now.bind(prefix="lib", version="v2")
     assert place.run(_swept(place.url, APPLY, binding)).done == 0
-    other = place.run(_swept(place.url, Options(apply=True, from_version="v0"), binding))
+    other = place.run(_swept(place.url, SweepOptions(apply=True, from_version="v0"), binding))
     assert other.done == 0
-    assert place.run(_swept(place.url, Options(apply=True, from_version="v1"), binding)).done == KEYS
+    assert place.run(_swept(place.url, SweepOptions(apply=True, from_version="v1"), binding)).done == KEYS
     assert place.raw("SMEMBERS", "lib:v2:reader:r7:loans") == {b"b7"}
     assert len(place.raw.names()) == KEYS
 

@@ -14,7 +14,7 @@ from keywright.explorer import ExplorerSettings
 from keywright.explorer.atlas import Atlas
 from keywright.explorer.survey import Surveyor
 from keywright.testing import RedisServer
-from keywright.tools.audit import Options, audit
+from keywright.tools.audit import AuditOptions, audit
 from keywright.tools.migrate.sweeper import sweep
 from keywright.tools.stats import take_snapshot
 
@@ -38,7 +38,7 @@ def _commands(server: RedisServer) -> int:
 
 
 async def _audited(db: AsyncDatabase) -> None:
-    await audit(db, SHOP.model, Options())
+    await audit(db, SHOP.model, AuditOptions())
 
 
 async def _surveyed(db: AsyncDatabase) -> None:

@@ -16,10 +16,10 @@ from keywright.cli.targets import UrlOption, needed_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import (
+    AuditOptions,
+    AuditReport,
     Budget,
     Checkpoint,
-    Options,
-    Report,
     codes_named,
     parse_budget,
 )
@@ -91,7 +91,9 @@ def audit(
     Exits with 1 when there are findings to fail on, 2 for a wrong invocation, 3 when it could not run.
     """
     loaded, target = load_model(model), needed_url(url, "audit")
-    options = Options(parse_share(sample), max_rate, limit, ignore=ignore or (), prefer_replica=not primary)
+    options = AuditOptions(
+        parse_share(sample), max_rate, limit, ignore=ignore or (), prefer_replica=not primary
+    )
     failing = FAILING if fail_on is None else codes_named(fail_on.split(",")) | {"KW501"}
     budgets = [parse_budget(text) for text in max_bytes or ()]
     check_writable(output, resume)
@@ -108,7 +110,7 @@ def audit(
         raise typer.Exit(1)
 
 
-def _scope(model: Model, prefix: str | None, options: Options) -> list[str]:
+def _scope(model: Model, prefix: str | None, options: AuditOptions) -> list[str]:
     """Return the options that counts depend on: a resumed audit must have the same."""
     return [
         *(space.name for space in model.spaces),
@@ -122,13 +124,13 @@ async def _run(
     model: Model,
     url: str,
     prefix: str | None,
-    options: Options,
+    options: AuditOptions,
     budgets: list[Budget],
     failing: frozenset[str],
     checkpoint: Checkpoint | None,
     *,
     show_ids: bool,
-) -> Report:
+) -> AuditReport:
     with Meter() as meter:
         async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
             return await audited(

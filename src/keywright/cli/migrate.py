@@ -19,7 +19,16 @@ from keywright.cli.targets import UrlOption, needed_url
 from keywright.engine import AsyncDatabase, aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.findings import masked_name
-from keywright.tools.migrate import Bookmark, Contract, Options, Refusal, Result, Route, convert_all, sweep
+from keywright.tools.migrate import (
+    Bookmark,
+    Contract,
+    ConversionRoute,
+    Refusal,
+    SweepOptions,
+    SweepResult,
+    convert_all,
+    sweep,
+)
 from keywright.tools.migrate import contract as contracted
 from keywright.tools.model import Model
 from keywright.tools.plugins import load_model
@@ -40,7 +49,7 @@ class _Task(NamedTuple):
     model: Model
     url: str
     prefix: str | None
-    options: Options
+    options: SweepOptions
     bookmark: Bookmark
     config: Path | None
 
@@ -103,7 +112,7 @@ def migrate(
     """
     target = needed_url(url, "migrate")
     loaded = load_model(model)
-    options = Options(yes, max_rate, None if yes else limit, discard_old, from_version)
+    options = SweepOptions(yes, max_rate, None if yes else limit, discard_old, from_version)
     check_writable(resume)
     given = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}
     name = " ".join(
@@ -125,13 +134,13 @@ def migrate(
         raise typer.Exit(1)
 
 
-def _old(swept: Result | None, ended: Contract | None) -> bool:
+def _old(swept: SweepResult | None, ended: Contract | None) -> bool:
     if ended is not None:
         return not ended.ready or bool(swept and swept.left)
     return bool(swept and (swept.done or swept.left))
 
 
-async def _sweep(task: _Task) -> Result:
+async def _sweep(task: _Task) -> SweepResult:
     own = task.model.sweep if task.options.apply else None
     with Meter() as meter:
         async with _connected(task) as db:
@@ -186,7 +195,7 @@ def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateForma
         raise typer.Exit(1)
 
 
-def _route(task: _Task, layout: str, to_prefix: str | None) -> Route:
+def _route(task: _Task, layout: str, to_prefix: str | None) -> ConversionRoute:
     known = task.model.conversions
     if layout not in known:
         there = ", ".join(known) or "none"
@@ -209,7 +218,7 @@ class _Summary(NamedTuple):
     """The result of a migration, for printing."""
 
     model: str
-    swept: Result | None
+    swept: SweepResult | None
     ended: Contract | None
     applied: bool
     show_ids: bool
@@ -259,7 +268,7 @@ def _print(summary: _Summary, form: MigrateFormat) -> None:
         _print_contract(summary.ended)
 
 
-def _print_sweep(summary: _Summary, swept: Result) -> None:
+def _print_sweep(summary: _Summary, swept: SweepResult) -> None:
     verb = "" if summary.applied else "to be "
     for template, counts in sorted(swept.counts.items()):
         words = [

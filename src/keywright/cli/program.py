@@ -24,7 +24,7 @@ from keywright.cli.tour import take_tour
 from keywright.engine import connect
 from keywright.errors import DeclarationError, KeywrightError, UsageError, dependencies_of
 from keywright.keyspace import Finding, Keyspace
-from keywright.tools.check import Proof, Report, prove
+from keywright.tools.check import CheckReport, Proof, prove
 from keywright.tools.describe.inspection import LIMIT, Inspection, inspect
 from keywright.tools.describe.plain import inspected
 from keywright.tools.plugins import command_names, distribution_of, install_hint, load_command, load_model
@@ -209,7 +209,7 @@ def _look(
         return db.run(inspect(key, limit))
 
 
-def _refused(space: str, error: DeclarationError) -> Report:
+def _refused(space: str, error: DeclarationError) -> CheckReport:
     """Return a report with one finding for a declaration that raised an error at import."""
     finding = Finding("refused-declaration", error.subject, f"{error.reason}. {error.remedy}")
-    return Report(space, 0, 0, (Proof("declarations hold", "Every declaration is valid.", (finding,)),))
+    return CheckReport(space, 0, 0, (Proof("declarations hold", "Every declaration is valid.", (finding,)),))

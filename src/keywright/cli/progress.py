@@ -36,7 +36,7 @@ class Meter:
         )
         self._task = self._bar.add_task("", rate="", total=None)
 
-    def show(self, progress: pacing.Progress) -> None:
+    def show(self, progress: pacing.WalkProgress) -> None:
         self._bar.update(
             self._task,
             description=progress.words,

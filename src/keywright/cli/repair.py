@@ -16,11 +16,11 @@ from keywright.cli.models import ModelName, bindings_of
 from keywright.cli.targets import UrlOption, needed_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
-from keywright.tools.audit import Options, codes_named
+from keywright.tools.audit import AuditOptions, codes_named
 from keywright.tools.audit.findings import masked_name
 from keywright.tools.model import Model
 from keywright.tools.plugins import load_model
-from keywright.tools.repair import Plan, Repair, read_plan, undo
+from keywright.tools.repair import Repair, RepairPlan, read_plan, undo
 from keywright.tools.repair import repair as repaired
 from keywright.tools.repair.rounds import apply_saved, plan_repair
 from keywright.tools.repair.undo import Undone
@@ -77,7 +77,7 @@ def repair(
         return
     check_writable(save, undo_to)
     codes = frozenset() if remove is None else codes_named(remove.split(","))
-    options = Options(max_rate=max_rate, ignore=ignore or ())
+    options = AuditOptions(max_rate=max_rate, ignore=ignore or ())
     if yes:
         to = undo_to or Path(f"keywright-undo-{datetime.now():%Y%m%d-%H%M%S}.jsonl")
         done = asyncio.run(_repaired(loaded, target, prefix, options, codes, plan, to))
@@ -98,13 +98,13 @@ def repair(
 
 
 async def _planned(
-    model: Model, url: str, prefix: str | None, options: Options, remove: frozenset[str], path: Path
-) -> Plan:
+    model: Model, url: str, prefix: str | None, options: AuditOptions, remove: frozenset[str], path: Path
+) -> RepairPlan:
     async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
         return await plan_repair(db, model, options, path, remove)
 
 
-def _saved_plan(path: Path, model: Model) -> Plan:
+def _saved_plan(path: Path, model: Model) -> RepairPlan:
     plan = read_plan(path)
     if plan.model != model.name:
         raise UsageError(f"{path} is a plan for {plan.model}, not for {model.name}. Name that model.")
@@ -115,7 +115,7 @@ async def _repaired(
     model: Model,
     url: str,
     prefix: str | None,
-    options: Options,
+    options: AuditOptions,
     remove: frozenset[str],
     plan: Path | None,
     to: Path,
@@ -140,7 +140,7 @@ async def _undo(model: Model, url: str, prefix: str | None, path: Path, *, yes: 
     typer.echo(f"{undone.restored} restored, {undone.left} left because newer data exists")
 
 
-def _show(plan: Plan, *, show_ids: bool) -> None:
+def _show(plan: RepairPlan, *, show_ids: bool) -> None:
     typer.echo(f"{plan.model}: {plan.steps} steps")
     for number, step in enumerate(plan.steps_in_order()):
         if number == SHOWN:

@@ -14,12 +14,12 @@ from typing import NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, UsageError
 from keywright.keyspace import Keyspace
-from keywright.tools.audit.findings import CODES, Code, Finding
+from keywright.tools.audit.findings import CODES, Finding, FindingCode
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.audit.tally import Tally
-from keywright.tools.audit.walk import Options, Progress, Walk
+from keywright.tools.audit.walk import AuditOptions, Walk, WalkProgress
 from keywright.tools.repair.plan import make_plan
-from keywright.tools.repair.repairer import Outcome, Repairer
+from keywright.tools.repair.repairer import Repairer, StepOutcome
 from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import UndoFile
 
@@ -33,7 +33,7 @@ log = logging.getLogger("keywright.explorer")
 class Group(NamedTuple):
     """The findings of one code: how many there are, and the first of them."""
 
-    code: Code
+    code: FindingCode
     total: int
     kept: list[Finding]
 
@@ -61,7 +61,7 @@ class Auditing:
         self.spaces = tuple(spaces)
         self.writable = writable
         self.undo = undo or Path("keywright-explorer.undo")
-        self.progress: Progress | None = None
+        self.progress: WalkProgress | None = None
         self.tally: Tally | None = None
         self.finished = 0.0
         self.trouble: str | None = None
@@ -122,7 +122,7 @@ class Auditing:
             ]
         return Proposal(finding, steps, any(step.loses_data for step in steps))
 
-    async def repair(self, proposal: Proposal) -> list[Outcome]:
+    async def repair(self, proposal: Proposal) -> list[StepOutcome]:
         """Apply a plan, writing down how to undo it; the finding is forgotten once it is done."""
         if not self.writable:
             raise UsageError("this explorer only reads. Start it with --write to repair.")
@@ -132,7 +132,7 @@ class Auditing:
             self._forget(proposal.finding)
         return outcomes
 
-    async def _apply(self, steps: Sequence[Step]) -> list[Outcome]:
+    async def _apply(self, steps: Sequence[Step]) -> list[StepOutcome]:
         undo = UndoFile(self.undo)
         repairer = Repairer(self.db, Matcher(self.spaces, self.db.context), undo)
         try:
@@ -158,7 +158,7 @@ class Auditing:
             del self.tally.findings[finding.code]
 
     async def _audit(self) -> None:
-        options = Options(max_rate=KEYS_PER_SECOND, keep=KEPT)
+        options = AuditOptions(max_rate=KEYS_PER_SECOND, keep=KEPT)
         walk = Walk(self.db, self.spaces, options, on_progress=self._on_progress)
         try:
             self.tally = await walk.run()
@@ -172,7 +172,7 @@ class Auditing:
             self.trouble = f"It failed with {type(error).__name__}. The log of the explorer tells more."
             log.error("an audit failed", exc_info=error)
 
-    def _on_progress(self, progress: Progress) -> None:
+    def _on_progress(self, progress: WalkProgress) -> None:
         self.progress = progress
 
 

@@ -9,21 +9,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from keywright.tools.audit import Options as AuditOptions
+    from keywright.tools.audit import AuditOptions
     from keywright.tools.audit import audit as audit_database
     from keywright.tools.check import prove
-    from keywright.tools.docs.asyncapi import Channel, Channels, Parameter
+    from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, MessageChannels
     from keywright.tools.migrate import (
         Bookmark,
         Conversion,
-        Counts,
-        Options,
-        Pace,
-        Page,
-        Progress,
+        ConversionPage,
+        ConversionRoute,
+        MigrationPace,
+        MigrationProgress,
         Refusal,
-        Result,
-        Route,
+        SweepCounts,
+        SweepOptions,
+        SweepResult,
         convert_all,
         sweep,
     )
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
 __all__ = [
     "AuditOptions",
     "Bookmark",
-    "Channel",
-    "Channels",
+    "ChannelParameter",
     "Conversion",
-    "Counts",
+    "ConversionPage",
+    "ConversionRoute",
+    "MessageChannel",
+    "MessageChannels",
+    "MigrationPace",
+    "MigrationProgress",
     "Model",
-    "Options",
-    "Pace",
-    "Page",
-    "Parameter",
-    "Progress",
     "Refusal",
-    "Result",
-    "Route",
+    "SweepCounts",
+    "SweepOptions",
+    "SweepResult",
     "audit_database",
     "convert_all",
     "count",
@@ -60,21 +60,21 @@ __all__ = [
 
 # Never the name of a submodule: importing that would put the module in the place of the function.
 _HOMES = {
-    "AuditOptions": ("audit", "Options"),
+    "AuditOptions": ("audit", "AuditOptions"),
     "Bookmark": ("migrate", "Bookmark"),
-    "Channel": ("docs.asyncapi", "Channel"),
-    "Channels": ("docs.asyncapi", "Channels"),
+    "ChannelParameter": ("docs.asyncapi", "ChannelParameter"),
     "Conversion": ("migrate", "Conversion"),
-    "Counts": ("migrate", "Counts"),
+    "ConversionPage": ("migrate", "ConversionPage"),
+    "ConversionRoute": ("migrate", "ConversionRoute"),
+    "MessageChannel": ("docs.asyncapi", "MessageChannel"),
+    "MessageChannels": ("docs.asyncapi", "MessageChannels"),
+    "MigrationPace": ("migrate", "MigrationPace"),
+    "MigrationProgress": ("migrate", "MigrationProgress"),
     "Model": ("model", "Model"),
-    "Options": ("migrate", "Options"),
-    "Pace": ("migrate", "Pace"),
-    "Page": ("migrate", "Page"),
-    "Parameter": ("docs.asyncapi", "Parameter"),
-    "Progress": ("migrate", "Progress"),
     "Refusal": ("migrate", "Refusal"),
-    "Result": ("migrate", "Result"),
-    "Route": ("migrate", "Route"),
+    "SweepCounts": ("migrate", "SweepCounts"),
+    "SweepOptions": ("migrate", "SweepOptions"),
+    "SweepResult": ("migrate", "SweepResult"),
     "audit_database": ("audit", "audit"),
     "convert_all": ("migrate", "convert_all"),
     "count": ("purger", "count"),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from keywright.keyspace import Finding, Keyspace
 from keywright.keyspace.proof.rules import PROOFS
 
-__all__ = ["Proof", "Report", "prove"]
+__all__ = ["CheckReport", "Proof", "prove"]
 
 
 class Proof(NamedTuple):
@@ -23,7 +23,7 @@ class Proof(NamedTuple):
         return not any(finding.severity == "error" for finding in self.findings)
 
 
-class Report(NamedTuple):
+class CheckReport(NamedTuple):
     """The proofs of a keyspace, and the size of its declaration."""
 
     keyspace: str
@@ -70,12 +70,12 @@ class Report(NamedTuple):
         yield f"\n{self.keyspace} is {'proved' if self.proved else 'not proved'}."
 
 
-def prove(space: Keyspace) -> Report:
+def prove(space: Keyspace) -> CheckReport:
     """Run every proof of `keywright.keyspace.proof.rules.check`. Return the findings of each."""
     proofs = tuple(
         Proof(run.__name__.replace("_", " "), _statement(run.__doc__), tuple(run(space))) for run in PROOFS
     )
-    return Report(space.name, len(space.keys), len(space.links), proofs)
+    return CheckReport(space.name, len(space.keys), len(space.links), proofs)
 
 
 def _described(finding: Finding) -> Iterator[str]:

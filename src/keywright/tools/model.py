@@ -12,8 +12,8 @@ from keywright.keyspace import Keyspace
 from keywright.tools.describe.description import SpaceDescription, describe
 
 if TYPE_CHECKING:
-    from keywright.tools.docs.asyncapi import Channels
-    from keywright.tools.migrate import Route, Sweep
+    from keywright.tools.docs.asyncapi import MessageChannels
+    from keywright.tools.migrate import ConversionRoute, Sweep
 
 __all__ = ["Model", "ModelDescription"]
 
@@ -41,9 +41,11 @@ class Model:
     spaces: tuple[Keyspace, ...]
     sweep: Sweep | None = None
     """A migration that knows more about old data than the declaration; `keywright migrate --yes` runs it."""
-    conversions: Mapping[str, Callable[[str | None, str | None], Route]] = field(default_factory=dict)
+    conversions: Mapping[str, Callable[[str | None, str | None], ConversionRoute]] = field(
+        default_factory=dict
+    )
     """From the name of another layout to the conversion into it, given both prefixes."""
-    channels: Callable[[], Channels] | None = None
+    channels: Callable[[], MessageChannels] | None = None
     """The message channels of its programs, for AsyncAPI."""
 
     def described(self) -> ModelDescription:

@@ -14,7 +14,7 @@ from keywright.engine.node_calls import info
 from keywright.engine.nodes import NodeReader
 from keywright.errors import KeywrightError, ServerRefusedError
 
-__all__ = ["Pace", "Progress", "place_of", "side_by_side"]
+__all__ = ["Pace", "WalkProgress", "place_of", "side_by_side"]
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ REPORT_SECONDS = 0.1
 CATCH_UP_SECONDS = 0.25
 
 
-class Progress(msgspec.Struct, frozen=True):
+class WalkProgress(msgspec.Struct, frozen=True):
     """The progress of a walk over keys. `total` is the server's count of all keys, ours or not."""
 
     seen: int

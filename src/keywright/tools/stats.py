@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.tools.audit.walk import Options, Walk
+from keywright.tools.audit.walk import AuditOptions, Walk
 from keywright.tools.model import Model
 
 __all__ = ["Count", "Snapshot", "snapshots", "take_snapshot"]
@@ -54,7 +54,7 @@ async def take_snapshot(
 ) -> Snapshot:
     """Scan all names once. `before` is the time and the result of an earlier pass, for the rates."""
     started = time.monotonic()
-    walk = Walk(db, model.spaces, Options(sample, max_rate, keep=0))
+    walk = Walk(db, model.spaces, AuditOptions(sample, max_rate, keep=0))
     tally = await walk.run()
     seconds = time.monotonic() - started
     past = {count.template: count.keys for count in before[1].counts} if before else {}

@@ -13,7 +13,7 @@ from keywright.explorer.audits import Proposal
 from keywright.explorer.explanations import explained
 from keywright.explorer.explorer import explorer_of, own_form, page
 from keywright.tools.audit.findings import Finding
-from keywright.tools.repair.repairer import Outcome
+from keywright.tools.repair.repairer import StepOutcome
 
 __all__ = ["audit", "audit_live", "audit_start", "finding", "repair"]
 
@@ -58,7 +58,7 @@ def _finding_page(
     request: Request,
     found: Finding,
     proposal: Proposal | None,
-    outcomes: Sequence[Outcome] | None = None,
+    outcomes: Sequence[StepOutcome] | None = None,
     status: int = 200,
 ) -> Response:
     return page(

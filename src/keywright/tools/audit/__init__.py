@@ -3,20 +3,20 @@
 from keywright.tools.audit.auditor import audit
 from keywright.tools.audit.budgets import Budget, parse_budget
 from keywright.tools.audit.checkpoint import Checkpoint
-from keywright.tools.audit.findings import CODES, Code, Finding, codes_named
-from keywright.tools.audit.report import Report, Row
-from keywright.tools.audit.walk import Options, Progress
+from keywright.tools.audit.findings import CODES, Finding, FindingCode, codes_named
+from keywright.tools.audit.report import AuditReport, TemplateRow
+from keywright.tools.audit.walk import AuditOptions, WalkProgress
 
 __all__ = [
     "CODES",
+    "AuditOptions",
+    "AuditReport",
     "Budget",
     "Checkpoint",
-    "Code",
     "Finding",
-    "Options",
-    "Progress",
-    "Report",
-    "Row",
+    "FindingCode",
+    "TemplateRow",
+    "WalkProgress",
     "audit",
     "codes_named",
     "parse_budget",

@@ -9,8 +9,8 @@ from keywright.engine import AsyncDatabase
 from keywright.tools.audit.budgets import Budget, check_budgets, over_budget
 from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import CODES, Finding
-from keywright.tools.audit.report import Report
-from keywright.tools.audit.walk import Options, Progress, Walk
+from keywright.tools.audit.report import AuditReport
+from keywright.tools.audit.walk import AuditOptions, Walk, WalkProgress
 from keywright.tools.model import Model
 
 __all__ = ["FAILING", "audit"]
@@ -21,21 +21,21 @@ FAILING = frozenset(code.code for code in CODES.values() if code.level != "note"
 async def audit(
     db: AsyncDatabase,
     model: Model,
-    options: Options | None = None,
+    options: AuditOptions | None = None,
     *,
     budgets: Sequence[Budget] = (),
     failing: frozenset[str] = FAILING,
     show_ids: bool = False,
     on_finding: Callable[[Finding], None] | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[WalkProgress], None] | None = None,
     checkpoint: Checkpoint | None = None,
-) -> Report:
+) -> AuditReport:
     """Compare every key of a database with a model. Read only, in bounded memory.
 
     `on_finding` gets every finding as it is made; the report keeps the first of each code. A key that exists
     during the whole audit is seen at least once, one that is created or deleted meanwhile may be missed.
     """
-    options = options or Options()
+    options = options or AuditOptions()
     started = time.monotonic()
     walk = Walk(
         db, model.spaces, options, on_finding=on_finding, on_progress=on_progress, checkpoint=checkpoint
@@ -47,7 +47,7 @@ async def audit(
         tally.add(finding, options.keep)
     if checkpoint is not None:
         checkpoint.done()
-    return Report(
+    return AuditReport(
         model.name,
         db.address.shown,
         time.monotonic() - started,

@@ -10,10 +10,10 @@ import msgspec
 
 from keywright.errors import UsageError
 
-__all__ = ["CODES", "Code", "Finding", "codes_named", "masked_name"]
+__all__ = ["CODES", "Finding", "FindingCode", "codes_named", "masked_name"]
 
 
-class Code(NamedTuple):
+class FindingCode(NamedTuple):
     """One type of finding. Codes and words are stable; `docs/findings/<code>.md` explains each."""
 
     code: str
@@ -27,28 +27,28 @@ class Code(NamedTuple):
 
 
 _ALL = (
-    Code("KW101", "unknown", "a key that no template matches", "warning"),
-    Code("KW102", "old-version", "a key of another version, or in an older place", "warning"),
-    Code("KW103", "old-shape", "a value in an older shape", "warning"),
-    Code("KW201", "wrong-type", "another Redis type than declared"),
-    Code("KW202", "undecodable", "a value that does not decode as declared"),
-    Code("KW203", "missing-member", "a record without a member that it must have"),
-    Code("KW204", "plaintext", "plaintext where a sealed value is declared"),
-    Code("KW205", "broken-seal", "a seal that the bound keys do not open"),
-    Code("KW301", "missing-expiry", "no expiry where one is declared"),
-    Code("KW302", "excessive-expiry", "a longer expiry than declared"),
-    Code("KW401", "dangling", "a reference that leads nowhere"),
-    Code("KW402", "missing-inverse", "a relation whose other side does not know of it"),
-    Code("KW403", "stray-inverse", "an inverse side that its forward side does not confirm"),
-    Code("KW404", "stray-index", "an index entry without its record"),
-    Code("KW405", "missing-index", "a record that its index does not name"),
-    Code("KW501", "over-budget", "more bytes than the budget allows"),
-    Code("KW502", "unread", "a value too large to be read", "note"),
-    Code("KW601", "invariant", "an invariant of the model that does not hold"),
-    Code("KW602", "unusual", "a state that the model allows and wants reported", "note"),
-    Code("KW603", "unchecked", "an invariant that could not be checked", "note"),
+    FindingCode("KW101", "unknown", "a key that no template matches", "warning"),
+    FindingCode("KW102", "old-version", "a key of another version, or in an older place", "warning"),
+    FindingCode("KW103", "old-shape", "a value in an older shape", "warning"),
+    FindingCode("KW201", "wrong-type", "another Redis type than declared"),
+    FindingCode("KW202", "undecodable", "a value that does not decode as declared"),
+    FindingCode("KW203", "missing-member", "a record without a member that it must have"),
+    FindingCode("KW204", "plaintext", "plaintext where a sealed value is declared"),
+    FindingCode("KW205", "broken-seal", "a seal that the bound keys do not open"),
+    FindingCode("KW301", "missing-expiry", "no expiry where one is declared"),
+    FindingCode("KW302", "excessive-expiry", "a longer expiry than declared"),
+    FindingCode("KW401", "dangling", "a reference that leads nowhere"),
+    FindingCode("KW402", "missing-inverse", "a relation whose other side does not know of it"),
+    FindingCode("KW403", "stray-inverse", "an inverse side that its forward side does not confirm"),
+    FindingCode("KW404", "stray-index", "an index entry without its record"),
+    FindingCode("KW405", "missing-index", "a record that its index does not name"),
+    FindingCode("KW501", "over-budget", "more bytes than the budget allows"),
+    FindingCode("KW502", "unread", "a value too large to be read", "note"),
+    FindingCode("KW601", "invariant", "an invariant of the model that does not hold"),
+    FindingCode("KW602", "unusual", "a state that the model allows and wants reported", "note"),
+    FindingCode("KW603", "unchecked", "an invariant that could not be checked", "note"),
 )
-CODES: dict[str, Code] = {code.code: code for code in _ALL}
+CODES: dict[str, FindingCode] = {code.code: code for code in _ALL}
 _BY_WORD = {code.word: code for code in _ALL}
 _GROUPS = {
     "expiry": ("KW301", "KW302"),
@@ -81,7 +81,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
     secret: bool = False
 
     @property
-    def kind(self) -> Code:
+    def kind(self) -> FindingCode:
         return CODES[self.code]
 
     @property

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from keywright.tools.audit.findings import CODES, Finding
 from keywright.tools.audit.tally import Tally
 
-__all__ = ["Report", "Row"]
+__all__ = ["AuditReport", "TemplateRow"]
 
 
-class Row(NamedTuple):
+class TemplateRow(NamedTuple):
     """The figures of one template; `coverage` is the share of its keys that expire, None if unknown."""
 
     template: str
@@ -24,7 +24,7 @@ class Row(NamedTuple):
     largest: str
 
 
-class Report(NamedTuple):
+class AuditReport(NamedTuple):
     """The result of one audit."""
 
     model: str
@@ -38,20 +38,22 @@ class Report(NamedTuple):
     show_ids: bool = False
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[TemplateRow]:
         """Return the figures of the templates, largest first, those without keys last."""
         total = sum(measure.total_bytes for measure in self.tally.templates.values()) or 1
         rows = []
         for template, expiry in self.expiries.items():
             measure = self.tally.templates.get(template)
             if measure is None:
-                rows.append(Row(template, 0, 0, 0.0, None, expiry, 0, ""))
+                rows.append(TemplateRow(template, 0, 0, 0.0, None, expiry, 0, ""))
                 continue
             size, name = max(measure.largest, default=(0, b""))
             shown = Finding("KW101", template, name, "").shown_name(show_ids=self.show_ids) if name else ""
             share = measure.total_bytes / total
             rows.append(
-                Row(template, measure.keys, measure.total_bytes, share, measure.coverage, expiry, size, shown)
+                TemplateRow(
+                    template, measure.keys, measure.total_bytes, share, measure.coverage, expiry, size, shown
+                )
             )
         return sorted(rows, key=lambda row: (-row.bytes, row.template))
 

@@ -20,15 +20,15 @@ from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.pages import Judge
 from keywright.tools.audit.tally import Tally
-from keywright.tools.pace import Pace, Progress, place_of, side_by_side
+from keywright.tools.pace import Pace, WalkProgress, place_of, side_by_side
 
-__all__ = ["Options", "Progress", "Walk"]
+__all__ = ["AuditOptions", "Walk", "WalkProgress"]
 
 PAGE = 500
 IN_FLIGHT = 3
 
 
-class Options(NamedTuple):
+class AuditOptions(NamedTuple):
     """The options of an audit; `max_rate` is in keys a second, `sample` the share of values read."""
 
     sample: float = 1.0
@@ -46,10 +46,10 @@ class Walk:
         self,
         db: AsyncDatabase,
         spaces: Iterable[Keyspace],
-        options: Options,
+        options: AuditOptions,
         *,
         on_finding: Callable[[Finding], None] | None = None,
-        on_progress: Callable[[Progress], None] | None = None,
+        on_progress: Callable[[WalkProgress], None] | None = None,
         checkpoint: Checkpoint | None = None,
     ) -> None:
         self.db = db
@@ -149,4 +149,4 @@ class Walk:
 
     def _progress(self, *, final: bool = False) -> None:
         if self._on_progress is not None and (final or self._pace.due()):
-            self._on_progress(Progress(self._seen, max(self._total, self._seen), self._pace.seconds))
+            self._on_progress(WalkProgress(self._seen, max(self._total, self._seen), self._pace.seconds))

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["Channel", "Channels", "Parameter", "asyncapi"]
+__all__ = ["ChannelParameter", "MessageChannel", "MessageChannels", "asyncapi"]
 
 VERSION = "3.0.0"
 
 
-class Parameter(NamedTuple):
+class ChannelParameter(NamedTuple):
     """A variable of an address; `values` if they are known."""
 
     description: str
@@ -19,7 +19,7 @@ class Parameter(NamedTuple):
     examples: tuple[str, ...] = ()
 
 
-class Channel(NamedTuple):
+class MessageChannel(NamedTuple):
     """Messages of one type that the described program sends or receives."""
 
     name: str
@@ -30,11 +30,11 @@ class Channel(NamedTuple):
     message: str
     payload: dict[str, Any]
     """A JSON schema."""
-    parameters: dict[str, Parameter]
+    parameters: dict[str, ChannelParameter]
     example: Any = None
 
 
-class Channels(NamedTuple):
+class MessageChannels(NamedTuple):
     """The channels of one program, and the exchange they are bound to."""
 
     title: str
@@ -42,10 +42,10 @@ class Channels(NamedTuple):
     version: str
     exchange: str
     content_type: str
-    channels: tuple[Channel, ...]
+    channels: tuple[MessageChannel, ...]
 
 
-def asyncapi(described: Channels) -> str:
+def asyncapi(described: MessageChannels) -> str:
     """Return the document as JSON, which every AsyncAPI tool reads."""
     document = {
         "asyncapi": VERSION,
@@ -62,7 +62,7 @@ def asyncapi(described: Channels) -> str:
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
 
-def _channel(channel: Channel, exchange: str) -> dict[str, Any]:
+def _channel(channel: MessageChannel, exchange: str) -> dict[str, Any]:
     described: dict[str, Any] = {
         "address": channel.address,
         "description": channel.description,
@@ -79,7 +79,7 @@ def _channel(channel: Channel, exchange: str) -> dict[str, Any]:
     return described
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
+def _parameter(parameter: ChannelParameter) -> dict[str, Any]:
     described: dict[str, Any] = {"description": parameter.description}
     if parameter.values:
         described["enum"] = list(parameter.values)
@@ -88,7 +88,7 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return described
 
 
-def _operation(channel: Channel) -> dict[str, Any]:
+def _operation(channel: MessageChannel) -> dict[str, Any]:
     place = f"#/channels/{channel.name}"
     return {
         "action": channel.action,
@@ -97,7 +97,7 @@ def _operation(channel: Channel) -> dict[str, Any]:
     }
 
 
-def _message(channel: Channel) -> dict[str, Any]:
+def _message(channel: MessageChannel) -> dict[str, Any]:
     described: dict[str, Any] = {
         "name": channel.message,
         "summary": channel.description,

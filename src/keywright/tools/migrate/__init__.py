@@ -2,23 +2,23 @@
 
 from keywright.tools.migrate.bookmark import Bookmark
 from keywright.tools.migrate.contraction import Contract, contract
-from keywright.tools.migrate.conversion import Conversion, Page, Route, Sweep, convert_all
-from keywright.tools.migrate.progress import Counts, Pace, Progress
-from keywright.tools.migrate.sweeper import Options, Refusal, Result, sweep
+from keywright.tools.migrate.conversion import Conversion, ConversionPage, ConversionRoute, Sweep, convert_all
+from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
+from keywright.tools.migrate.sweeper import Refusal, SweepOptions, SweepResult, sweep
 
 __all__ = [
     "Bookmark",
     "Contract",
     "Conversion",
-    "Counts",
-    "Options",
-    "Pace",
-    "Page",
-    "Progress",
+    "ConversionPage",
+    "ConversionRoute",
+    "MigrationPace",
+    "MigrationProgress",
     "Refusal",
-    "Result",
-    "Route",
     "Sweep",
+    "SweepCounts",
+    "SweepOptions",
+    "SweepResult",
     "contract",
     "convert_all",
     "sweep",

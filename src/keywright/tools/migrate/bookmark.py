@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from keywright.errors import UsageError
-from keywright.tools.migrate.progress import Counts
+from keywright.tools.migrate.progress import SweepCounts
 
 __all__ = ["Bookmark"]
 
@@ -22,7 +22,7 @@ EVERY_SECONDS = 1.0
 class _Saved(msgspec.Struct):
     task: str
     cursors: dict[str, int | None] = {}
-    counts: dict[str, Counts] = {}
+    counts: dict[str, SweepCounts] = {}
     seen: int = 0
     page: str = ""
 

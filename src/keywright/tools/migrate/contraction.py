@@ -8,9 +8,9 @@ from typing import NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import Key
 from keywright.keyspace.kinds.opener import Opener
-from keywright.tools.audit import Options, audit
+from keywright.tools.audit import AuditOptions, audit
 from keywright.tools.audit.findings import Finding
-from keywright.tools.audit.walk import Progress as Walked
+from keywright.tools.audit.walk import WalkProgress as Walked
 from keywright.tools.model import Model
 
 __all__ = ["Contract", "contract", "upgrades_in_place"]
@@ -59,7 +59,7 @@ async def contract(
         elif finding.code == "KW502" and finding.template in upgradable:
             unknown[finding.template] = "some values are too large to be read by an audit"
 
-    options = Options(max_rate=max_rate, keep=0, prefer_replica=False)
+    options = AuditOptions(max_rate=max_rate, keep=0, prefer_replica=False)
     await audit(db, model, options, on_finding=count, on_progress=on_progress)
     droppable = [] if old or unknown else [words for kind in kinds for words in _transitional(kind)]
     return Contract(old, unknown, droppable)

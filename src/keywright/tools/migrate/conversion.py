@@ -13,18 +13,18 @@ from typing import NamedTuple, Protocol, TypeAlias
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import Binding, Call, Keyspace
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.progress import Counts, Pace, Progress
-from keywright.tools.migrate.sweeper import Options, Result
+from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
+from keywright.tools.migrate.sweeper import SweepOptions, SweepResult
 
-__all__ = ["Conversion", "Page", "Route", "Sweep", "convert_all"]
+__all__ = ["Conversion", "ConversionPage", "ConversionRoute", "Sweep", "convert_all"]
 
 Sweep: TypeAlias = Callable[
-    [AsyncDatabase, Options, Path | None, Callable[[Progress], None]], Awaitable[Result]
+    [AsyncDatabase, SweepOptions, Path | None, Callable[[MigrationProgress], None]], Awaitable[SweepResult]
 ]
 """A migration of a model by its own code: options, the path of a configuration file or None, progress."""
 
 
-Page: TypeAlias = tuple[str, Call[int]]
+ConversionPage: TypeAlias = tuple[str, Call[int]]
 """A part of the source: its name, and the call that writes it to the target and counts its entities.
 
 Names order the pages. Pages of one name are converted again together by a conversion that goes on.
@@ -43,12 +43,12 @@ class Conversion(Protocol):
         """Return the approximate number of pages."""
         ...
 
-    def pages(self, db: AsyncDatabase) -> AsyncIterator[Page]:
+    def pages(self, db: AsyncDatabase) -> AsyncIterator[ConversionPage]:
         """Yield the pages, by ascending name. Content is read only when a page is converted."""
         ...
 
 
-class Route(NamedTuple):
+class ConversionRoute(NamedTuple):
     """A conversion, and the bindings of both layouts under their prefixes."""
 
     conversion: Conversion
@@ -61,12 +61,12 @@ async def convert_all(
     *,
     max_rate: int | None = None,
     bookmark: Bookmark | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
+    on_progress: Callable[[MigrationProgress], None] | None = None,
 ) -> int:
     """Write the whole target. Return the number of converted entities. `max_rate` is in entities a second."""
     mark = bookmark or Bookmark("convert")
-    counts = mark.saved.counts.setdefault("", Counts())
-    total, pace = await conversion.size(db), Pace(max_rate, on_progress)
+    counts = mark.saved.counts.setdefault("", SweepCounts())
+    total, pace = await conversion.size(db), MigrationPace(max_rate, on_progress)
     at_work = mark.saved.page
     try:
         async for name, convert in conversion.pages(db):

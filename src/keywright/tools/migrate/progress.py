@@ -8,10 +8,10 @@ import msgspec
 
 from keywright.tools import pace as pacing
 
-__all__ = ["Counts", "Pace", "Progress"]
+__all__ = ["MigrationPace", "MigrationProgress", "SweepCounts"]
 
 
-class Counts(msgspec.Struct):
+class SweepCounts(msgspec.Struct):
     """The results for the keys of one template.
 
     `moved` keys had a former name, `upgraded` ones an older shape or codec; in a dry run they still have.
@@ -32,7 +32,7 @@ class Counts(msgspec.Struct):
         return self.both + self.refused
 
 
-class Progress(pacing.Progress, frozen=True):
+class MigrationProgress(pacing.WalkProgress, frozen=True):
     """The progress of a migration in names, or in pages of a conversion; `total` is counted at the start."""
 
     done: int
@@ -43,13 +43,13 @@ class Progress(pacing.Progress, frozen=True):
         return f"{self.done:,} done"
 
 
-class Pace(pacing.Pace):
+class MigrationPace(pacing.Pace):
     """The rate limiter of one migration, which reports progress a few times a second."""
 
-    def __init__(self, max_rate: int | None, on_progress: Callable[[Progress], None] | None) -> None:
+    def __init__(self, max_rate: int | None, on_progress: Callable[[MigrationProgress], None] | None) -> None:
         super().__init__(max_rate)
         self._on_progress = on_progress
 
     def report(self, seen: int, total: int, done: int, left: int, *, final: bool = False) -> None:
         if self._on_progress is not None and (final or self.due()):
-            self._on_progress(Progress(seen, max(seen, total), self.seconds, done, left))
+            self._on_progress(MigrationProgress(seen, max(seen, total), self.seconds, done, left))

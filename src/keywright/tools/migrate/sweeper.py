@@ -20,16 +20,16 @@ from keywright.keyspace.versions.upgrades import brought_up_to_date, older_versi
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.migrate.bookmark import Bookmark
 from keywright.tools.migrate.contraction import upgrades_in_place
-from keywright.tools.migrate.progress import Counts, Pace, Progress
+from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
 from keywright.tools.pace import place_of, side_by_side
 
-__all__ = ["Options", "Refusal", "Result", "sweep"]
+__all__ = ["Refusal", "SweepOptions", "SweepResult", "sweep"]
 
 PAGE = 500
 KEPT = 20
 
 
-class Options(NamedTuple):
+class SweepOptions(NamedTuple):
     """The options of a sweep. `max_rate` is in names a second; `most` ends a dry run after so many names.
 
     With `discard` a key under a former name is removed if the present one has other content. `from_version`
@@ -52,10 +52,10 @@ class Refusal(NamedTuple):
     detail: str = ""
 
 
-class Result(NamedTuple):
+class SweepResult(NamedTuple):
     """The result of a sweep: counts by template, the first refusals, and the number of names scanned."""
 
-    counts: dict[str, Counts]
+    counts: dict[str, SweepCounts]
     refusals: list[Refusal]
     seen: int
     total: int
@@ -73,11 +73,11 @@ class Result(NamedTuple):
 async def sweep(
     db: AsyncDatabase,
     spaces: Iterable[Keyspace],
-    options: Options | None = None,
+    options: SweepOptions | None = None,
     *,
     bookmark: Bookmark | None = None,
-    on_progress: Callable[[Progress], None] | None = None,
-) -> Result:
+    on_progress: Callable[[MigrationProgress], None] | None = None,
+) -> SweepResult:
     """Upgrade every old key of some keyspaces, or only count them unless `options.apply` is set.
 
     A key that exists during the whole sweep is found; one that an older program writes behind the cursor is
@@ -85,7 +85,7 @@ async def sweep(
     """
     spaces = tuple(spaces)
     mark = bookmark or Bookmark("sweep")
-    run = _Sweep(db, spaces, options or Options(), mark, on_progress)
+    run = _Sweep(db, spaces, options or SweepOptions(), mark, on_progress)
     try:
         result = await run.everywhere()
     finally:
@@ -107,25 +107,25 @@ class _Sweep:
         self,
         db: AsyncDatabase,
         spaces: tuple[Keyspace, ...],
-        options: Options,
+        options: SweepOptions,
         bookmark: Bookmark,
-        on_progress: Callable[[Progress], None] | None,
+        on_progress: Callable[[MigrationProgress], None] | None,
     ) -> None:
         self._db = db
         self._options = options
         self._bookmark = bookmark
         self._matcher = Matcher(spaces, db.context)
         self._upgradable = {k.kind for k in self._matcher.known if upgrades_in_place(k.kind)}
-        self._pace = Pace(options.max_rate, on_progress)
+        self._pace = MigrationPace(options.max_rate, on_progress)
         self._total = 0
         self._refusals: list[Refusal] = []
 
-    async def everywhere(self) -> Result:
+    async def everywhere(self) -> SweepResult:
         saved = self._bookmark.saved
         nodes = await self._db.nodes()
         self._total = sum(await side_by_side(self._db.run(key_count(), at=node) for node in nodes))
         await side_by_side(self._node(node) for node in nodes)
-        result = Result(saved.counts, self._refusals, saved.seen, self._total, self._pace.seconds)
+        result = SweepResult(saved.counts, self._refusals, saved.seen, self._total, self._pace.seconds)
         self._report(final=True)
         return result
 
@@ -258,15 +258,15 @@ class _Sweep:
         return outcomes
 
     def _refuse(self, refusal: Refusal) -> None:
-        self._bookmark.saved.counts.setdefault(refusal.template, Counts()).refused += 1
+        self._bookmark.saved.counts.setdefault(refusal.template, SweepCounts()).refused += 1
         self._keep(refusal)
 
     def _keep(self, refusal: Refusal) -> None:
         if len(self._refusals) < KEPT:
             self._refusals.append(refusal)
 
-    def _of(self, key: Key) -> Counts:
-        return self._bookmark.saved.counts.setdefault(key.declaration.template.source, Counts())
+    def _of(self, key: Key) -> SweepCounts:
+        return self._bookmark.saved.counts.setdefault(key.declaration.template.source, SweepCounts())
 
     def _report(self, *, final: bool = False) -> None:
         saved = self._bookmark.saved

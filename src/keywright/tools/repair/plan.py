@@ -29,7 +29,7 @@ from keywright.tools.repair.fingerprints import fingerprint
 from keywright.tools.repair.fixes import Claims, Decided, Decisions
 from keywright.tools.repair.step import Step
 
-__all__ = ["Plan", "Step", "make_plan", "read_plan"]
+__all__ = ["RepairPlan", "Step", "make_plan", "read_plan"]
 
 DUMP = Operation("repair", b"DUMP", Effect.READ)
 CHUNK = 200
@@ -72,7 +72,7 @@ class Header(msgspec.Struct):
     left: dict[str, int] = {}
 
 
-class Plan(NamedTuple):
+class RepairPlan(NamedTuple):
     """A plan in a file: the number of its steps, and the findings that are left, and why."""
 
     path: Path
@@ -96,7 +96,7 @@ async def make_plan(
     findings: Iterable[Finding],
     path: Path,
     remove: frozenset[str],
-) -> Plan:
+) -> RepairPlan:
     """Write the plan for some findings to a file, readable only by its owner: it holds names of keys.
 
     Steps that invariants decide come last, and those of them that remove data at the very end, after those
@@ -123,7 +123,7 @@ async def make_plan(
                 if step.removes is removing:
                     lines.write(step)
         file.write(msgspec.json.encode(Header(model, lines.actions.total(), left)) + b"\n")
-    return Plan(path, model, lines.actions.total(), dict(left), dict(lines.actions))
+    return RepairPlan(path, model, lines.actions.total(), dict(left), dict(lines.actions))
 
 
 class _Lines:
@@ -149,7 +149,7 @@ class _Lines:
         self.actions[step.action] += 1
 
 
-def read_plan(path: Path) -> Plan:
+def read_plan(path: Path) -> RepairPlan:
     """Return a saved plan. Raise UsageError if the file is malformed."""
     try:
         lines = path.read_bytes().splitlines()
@@ -162,7 +162,7 @@ def read_plan(path: Path) -> Plan:
         raise UsageError(
             f"{path} is not a plan: {error}. Make one with keywright repair MODEL --save."
         ) from error
-    return Plan(path, first.model, sum(actions.values()), last.left, actions)
+    return RepairPlan(path, first.model, sum(actions.values()), last.left, actions)
 
 
 def owners_file(path: Path) -> IO[bytes]:

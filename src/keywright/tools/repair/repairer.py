@@ -32,7 +32,7 @@ from keywright.tools.repair.relation_repairs import Relinking
 from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import Back, UndoFile, restoring
 
-__all__ = ["Outcome", "Repairer"]
+__all__ = ["Repairer", "StepOutcome"]
 
 REMOVE_UNCHANGED = Script("keywright.tools.repair", "remove_unchanged", Effect.ONCE)
 GIVE_EXPIRY = Script("keywright.tools.repair", "give_expiry", Effect.ONCE)
@@ -42,7 +42,7 @@ TTL = Operation("repair", b"PTTL", Effect.READ)
 EXISTS = Operation("repair", b"EXISTS", Effect.READ)
 
 
-class Outcome(NamedTuple):
+class StepOutcome(NamedTuple):
     """The outcome of one step: `done`, `overtaken` (nothing to do any more), or `left`, and why."""
 
     step: Step
@@ -73,16 +73,16 @@ class Repairer:
             "fix": FixSteps(db, matcher, undo).fix,
         }
 
-    async def apply(self, step: Step) -> Outcome:
+    async def apply(self, step: Step) -> StepOutcome:
         action = self._actions.get(step.action)
         if action is None:
-            return Outcome(step, "left", f"the action {step.action!r} is unknown")
+            return StepOutcome(step, "left", f"the action {step.action!r} is unknown")
         try:
-            return Outcome(step, "done" if await action(step) else "overtaken")
+            return StepOutcome(step, "done" if await action(step) else "overtaken")
         except (KeywrightError, ValueError) as error:
             if isinstance(error, EngineError) and not isinstance(error, ConflictError):
                 raise
-            return Outcome(step, "left", _masked(str(error), step))
+            return StepOutcome(step, "left", _masked(str(error), step))
 
     async def _remove_key(self, step: Step) -> bool:
         name = step.name

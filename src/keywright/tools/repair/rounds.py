@@ -12,10 +12,10 @@ import msgspec
 
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import recover
-from keywright.tools.audit import Finding, Options, audit
+from keywright.tools.audit import AuditOptions, Finding, audit
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.model import Model
-from keywright.tools.repair.plan import Plan, make_plan
+from keywright.tools.repair.plan import RepairPlan, make_plan
 from keywright.tools.repair.repairer import Repairer
 from keywright.tools.repair.undo import UndoFile
 
@@ -46,8 +46,8 @@ class Repair(NamedTuple):
 
 
 async def plan_repair(
-    db: AsyncDatabase, model: Model, options: Options, path: Path, remove: frozenset[str]
-) -> Plan:
+    db: AsyncDatabase, model: Model, options: AuditOptions, path: Path, remove: frozenset[str]
+) -> RepairPlan:
     """Audit a database and write the plan of its repair to a file. Changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
         spool = Path(folder) / "findings"  # so that a plan of any length needs no memory
@@ -60,7 +60,7 @@ async def plan_repair(
 
 
 async def repair(
-    db: AsyncDatabase, model: Model, options: Options, undo: Path, remove: frozenset[str] = frozenset()
+    db: AsyncDatabase, model: Model, options: AuditOptions, undo: Path, remove: frozenset[str] = frozenset()
 ) -> Repair:
     """Repair until an audit finds nothing repairable, or nothing more changes.
 
@@ -85,7 +85,7 @@ async def repair(
     return Repair(rounds, dict(total), overtaken, failed, left, kept, waiting)
 
 
-async def apply_saved(db: AsyncDatabase, model: Model, plan: Plan, undo: Path) -> Repair:
+async def apply_saved(db: AsyncDatabase, model: Model, plan: RepairPlan, undo: Path) -> Repair:
     """Apply one plan, once."""
     repairer = Repairer(db, Matcher(model.spaces, db.context), UndoFile(undo))
     done: Counter[str] = Counter()

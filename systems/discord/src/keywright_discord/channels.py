@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
-from keywright.tools import Channel, Channels, Parameter
+from keywright.tools import ChannelParameter, MessageChannel, MessageChannels
 from keywright_discord.interpreter import EVENTS
 
 __all__ = ["gateway_channels"]
@@ -21,7 +21,7 @@ _PACKET: dict[str, Any] = {
 }
 _EXAMPLE = {"op": 4, "d": {"guild_id": "81384788765712384", "channel_id": None}}
 
-_EVENTS = Channel(
+_EVENTS = MessageChannel(
     name="events",
     address="{event}",
     description="The events of Discord's gateway: the `d` of a packet with op 0, under its `t`. A service "
@@ -30,13 +30,13 @@ _EVENTS = Channel(
     message="Event",
     payload={"type": "object", "description": "The `d` of the packet, as Discord documents it."},
     parameters={
-        "event": Parameter(
+        "event": ChannelParameter(
             "The `t` of the packet; the events that the cache applies are listed.", tuple(EVENTS)
         )
     },
     example={"id": "334385199974967042", "content": "a message"},
 )
-_SEND = Channel(
+_SEND = MessageChannel(
     name="send",
     address="SEND",
     description="A packet for whichever shard has the guild: the gateway that gets it publishes it there.",
@@ -50,21 +50,21 @@ _SEND = Channel(
     parameters={},
     example={"guild_id": "81384788765712384", "packet": _EXAMPLE},
 )
-_SHARDS = Channel(
+_SHARDS = MessageChannel(
     name="shards",
     address="{shard}",
     description="A packet for one shard, sent by the gateway that runs it.",
     action="receive",
     message="ShardPacket",
     payload=_PACKET,
-    parameters={"shard": Parameter("The shard's number, from 0.", examples=("0", "3"))},
+    parameters={"shard": ChannelParameter("The shard's number, from 0.", examples=("0", "3"))},
     example=_EXAMPLE,
 )
 
 
-def gateway_channels(group: str = "gateway") -> Channels:
+def gateway_channels(group: str = "gateway") -> MessageChannels:
     """Return the channels between a gateway and its workers, as the gateway sees them."""
-    return Channels(
+    return MessageChannels(
         title="Spectacles gateway",
         description="How a gateway to Discord and its workers talk over a message broker. The group is the "
         "exchange, an event the routing key. Exchanges and queues are durable.",

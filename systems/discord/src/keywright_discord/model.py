@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.tools import Channels, Model, Route
+from keywright.tools import ConversionRoute, MessageChannels, Model
 from keywright_discord.drc import schema as drc_schema
 from keywright_discord.spectacles import schema as spectacles_schema
 
@@ -10,14 +10,16 @@ __all__ = ["drc", "spectacles"]
 
 
 # What a command needs of a model is mostly its keyspaces, so the rest is imported on use.
-def _to_drc(prefix: str | None, to_prefix: str | None) -> Route:
+def _to_drc(prefix: str | None, to_prefix: str | None) -> ConversionRoute:
     from keywright_discord.conversion import SpectaclesToDrc
     from keywright_discord.layouts import LAYOUTS
 
-    return Route(SpectaclesToDrc(), (*LAYOUTS["spectacles"].bind(prefix), *LAYOUTS["drc"].bind(to_prefix)))
+    return ConversionRoute(
+        SpectaclesToDrc(), (*LAYOUTS["spectacles"].bind(prefix), *LAYOUTS["drc"].bind(to_prefix))
+    )
 
 
-def _channels() -> Channels:
+def _channels() -> MessageChannels:
     from keywright_discord.channels import gateway_channels
 
     return gateway_channels()

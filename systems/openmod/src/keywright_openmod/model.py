@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from keywright import AsyncDatabase
-from keywright.tools import Counts, Model, Options, Pace, Progress, Refusal, Result
+from keywright.tools import (
+    MigrationPace,
+    MigrationProgress,
+    Model,
+    Refusal,
+    SweepCounts,
+    SweepOptions,
+    SweepResult,
+)
 from keywright_openmod import schema
 from keywright_openmod.service import schema as service_schema
 
@@ -21,12 +29,15 @@ __all__ = ["openmod"]
 
 
 async def _upgrade_from_v1(
-    db: AsyncDatabase, options: Options, config: Path | None, report_progress: Callable[[Progress], None]
-) -> Result:
+    db: AsyncDatabase,
+    options: SweepOptions,
+    config: Path | None,
+    report_progress: Callable[[MigrationProgress], None],
+) -> SweepResult:
     """v1 audits contain names, so the ids come from Reddit if there is a configuration."""
     from keywright_openmod.upgrade import upgrade_all
 
-    pace = Pace(None, report_progress)
+    pace = MigrationPace(None, report_progress)
 
     def report(progress: UpgradeProgress) -> None:
         pace.report(progress.seen, progress.total, progress.upgraded, len(progress.left))
@@ -36,8 +47,8 @@ async def _upgrade_from_v1(
     pace.report(done.seen, done.total, done.upgraded, len(done.left), final=True)
     remedy = "it is malformed, or names people whose ids only Reddit knows: give --config to look them up"
     refusals = [Refusal("audit:<post>", f"audit:{post}".encode(), remedy) for post in done.left[:20]]
-    counts = {"audit:<post>": Counts(upgraded=done.upgraded, refused=len(done.left))}
-    return Result(counts, refusals, done.seen, done.total, pace.seconds)
+    counts = {"audit:<post>": SweepCounts(upgraded=done.upgraded, refused=len(done.left))}
+    return SweepResult(counts, refusals, done.seen, done.total, pace.seconds)
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from html import escape
 
 from keywright.tools.audit.findings import CODES
 from keywright.tools.audit.formats.units import bytes_shown, share_shown
-from keywright.tools.audit.report import Report, Row
+from keywright.tools.audit.report import AuditReport, TemplateRow
 
 __all__ = ["as_html"]
 
@@ -48,7 +48,7 @@ nav a:focus-visible { outline: 2px solid var(--bar); }
 """
 
 
-def as_html(report: Report) -> str:
+def as_html(report: AuditReport) -> str:
     title = f"Audit of {escape(report.model)}"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -58,7 +58,7 @@ def as_html(report: Report) -> str:
     )
 
 
-def _body(report: Report) -> Iterator[str]:
+def _body(report: AuditReport) -> Iterator[str]:
     tally = report.tally
     yield f"<p>{tally.names:,} keys on <code>{escape(report.server)}</code> in {report.seconds:.1f} s"
     yield f", values of {report.sample:.1%} read</p>\n" if report.sample < 1 else "</p>\n"
@@ -85,7 +85,7 @@ def _body(report: Report) -> Iterator[str]:
         yield from _group(report, code)
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: AuditReport) -> str:
     total = sum(report.counts.values())
     if not total:
         return '<p class="verdict good">Everything is as declared.</p>\n'
@@ -95,7 +95,7 @@ def _verdict(report: Report) -> str:
     return f'<p class="verdict {mood}">{total:,} {noun}.{hint}</p>\n'
 
 
-def _row(row: Row) -> str:
+def _row(row: TemplateRow) -> str:
     bar = f"<span class=bar><i style='width:{row.share:.1%}'></i></span>"
     largest = bytes_shown(row.largest_bytes) if row.keys else "-"
     return (
@@ -105,7 +105,7 @@ def _row(row: Row) -> str:
     )
 
 
-def _group(report: Report, code: str) -> Iterator[str]:
+def _group(report: AuditReport, code: str) -> Iterator[str]:
     kind, found = CODES[code], report.tally.findings[code]
     mood = "note" if kind.level == "note" else "bad"
     yield f'<details open id="{code}"><summary><b class="{mood}">{code} {kind.word}</b> '

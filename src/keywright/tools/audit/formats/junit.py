@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from keywright.tools.audit.findings import CODES, Code
-from keywright.tools.audit.report import Report
+from keywright.tools.audit.findings import CODES, FindingCode
+from keywright.tools.audit.report import AuditReport
 
 __all__ = ["as_junit"]
 
 _UNPRINTABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def as_junit(report: Report) -> str:
+def as_junit(report: AuditReport) -> str:
     failing = [code for code, count in report.counts.items() if count and code in report.failing]
     suite = ElementTree.Element(
         "testsuite",
@@ -31,7 +31,7 @@ def as_junit(report: Report) -> str:
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
 
 
-def _case(suite: ElementTree.Element, report: Report, code: Code) -> None:
+def _case(suite: ElementTree.Element, report: AuditReport, code: FindingCode) -> None:
     case = ElementTree.SubElement(suite, "testcase", classname=report.model, name=f"{code.code} {code.title}")
     found = report.tally.findings.get(code.code)
     if found is None:

@@ -6,13 +6,13 @@ import json
 from importlib.metadata import version
 from typing import Any
 
-from keywright.tools.audit.findings import CODES, Code, Finding
-from keywright.tools.audit.report import Report
+from keywright.tools.audit.findings import CODES, Finding, FindingCode
+from keywright.tools.audit.report import AuditReport
 
 __all__ = ["as_sarif"]
 
 
-def as_sarif(report: Report) -> str:
+def as_sarif(report: AuditReport) -> str:
     used = [CODES[code] for code in report.counts]
     run = {
         "tool": {
@@ -34,7 +34,7 @@ def as_sarif(report: Report) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def _rule(code: Code) -> dict[str, Any]:
+def _rule(code: FindingCode) -> dict[str, Any]:
     return {
         "id": code.code,
         "name": code.word,
@@ -44,7 +44,7 @@ def _rule(code: Code) -> dict[str, Any]:
     }
 
 
-def _result(report: Report, finding: Finding) -> dict[str, Any]:
+def _result(report: AuditReport, finding: Finding) -> dict[str, Any]:
     name = finding.shown_name(show_ids=report.show_ids)
     return {
         "ruleId": finding.code,

@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 
 from keywright.tools.audit.findings import CODES
 from keywright.tools.audit.formats.units import bytes_shown, share_shown
-from keywright.tools.audit.report import Report
+from keywright.tools.audit.report import AuditReport
 
 __all__ = ["as_text"]
 
 SHOWN = 10
 
 
-def as_text(report: Report) -> str:
+def as_text(report: AuditReport) -> str:
     return "\n".join(_lines(report))
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _lines(report: AuditReport) -> Iterator[str]:
     tally = report.tally
     where = f" ({report.replicas} replicas)" if report.replicas else ""
     yield f"{report.model} on {report.server}{where}: {tally.names:,} keys in {report.seconds:.1f} s"
@@ -36,7 +36,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield "\n" + _verdict(report)
 
 
-def _table(report: Report) -> Iterator[str]:
+def _table(report: AuditReport) -> Iterator[str]:
     head = ("template", "keys", "bytes", "share", "expire", "declared", "largest")
     rows = [
         (
@@ -64,7 +64,7 @@ def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(padded).rstrip()
 
 
-def _findings(report: Report) -> Iterator[str]:
+def _findings(report: AuditReport) -> Iterator[str]:
     for code, found in sorted(report.tally.findings.items()):
         kind = CODES[code]
         yield f"\n{code} {kind.word}: {kind.title} ({found.count:,})"
@@ -76,7 +76,7 @@ def _findings(report: Report) -> Iterator[str]:
             yield f"  … and {found.count - len(shown):,} more"
 
 
-def _verdict(report: Report) -> str:
+def _verdict(report: AuditReport) -> str:
     total = sum(report.counts.values())
     if not total:
         return f"{report.model} is as declared."
