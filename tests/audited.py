@@ -35,7 +35,7 @@ class Sample(NamedTuple):
 def audited(
     url: str, sample: Sample, *, options: AuditOptions | None = None, **settings: Any
 ) -> tuple[AuditReport, list[Finding]]:
-    """One audit: its report, and every finding."""
+    """Run one audit. Return its report and every finding."""
     found: list[Finding] = []
 
     async def run() -> AuditReport:
@@ -62,7 +62,7 @@ def planned(url: str, sample: Sample, path: Path) -> RepairPlan:
 
 
 def applied(url: str, sample: Sample, folder: Path) -> Repair:
-    """The plan in a folder, applied with its undo file beside it."""
+    """Apply the plan in a folder, with its undo file beside it."""
 
     async def run() -> Repair:
         async with aconnect(url, *sample.bindings) as db:

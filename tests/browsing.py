@@ -75,7 +75,7 @@ class Chromium:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Chromium]:
-    """Skips where there is no browser; fails in CI, where a skipped suite would pass for a tested one."""
+    """Yield the browser. Skip without one, except in CI, where a skipped suite would count as passed."""
     missing = _missing()
     if missing is not None:
         if os.environ.get("CI") == "true":

@@ -49,7 +49,7 @@ class EventSeries(Value[str], key="event:<event>:series", space=overlapping):
 
 
 class Path(Value[str], key="path:<above>:<below>", space=ambiguous):
-    """Nobody knows where one ends."""
+    """A template whose variable has no clear end."""
 
     above: Colons
     below: Colons

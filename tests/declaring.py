@@ -83,7 +83,7 @@ def key_class(
     doc: str | None = "Made at run time.",
     **options: Any,
 ) -> type[Any]:
-    """The class that `class Made(Value[int], key=template, space=space)` would declare."""
+    """Return the class that `class Made(Value[int], key=template, space=space)` would declare."""
     body = {"__annotations__": dict(variables), "__doc__": doc, "__module__": __name__}
     return types.new_class(name, (base,), {"key": template, "space": space, **options}, body_filled(body))
 
@@ -97,7 +97,7 @@ def body_filled(body: Mapping[str, Any]) -> Any:
 
 @st.composite
 def key_classes(draw: st.DrawFn, space: Keyspace) -> tuple[type[Key], dict[str, st.SearchStrategy[Any]]]:
-    """A class with up to three variables, declared in any order, and what each may be."""
+    """Draw a class with up to three variables, declared in any order, and the alphabet of each."""
     count = draw(st.integers(0, 3))
     literals = st.sampled_from([":", "a", "a:", ":b:", "é/"])
     hints: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Virtual environments of their own, into which a test installs what a user would."""
+"""Virtual environments, into which a test installs packages as a user would."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def build_wheels(folder: Path, *sources: Path) -> dict[str, str]:
 
 
 def _variables(more: dict[str, str]) -> dict[str, str]:
-    """The environment without what would lead to the packages, the server or the terminal of this run."""
+    """Return the variables without those of the packages, the server or the terminal of this run."""
     hidden = ("PYTHON", "REDIS_URL", "KEYWRIGHT", "COVERAGE", "COV_")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     return {**kept, "COLUMNS": "200", "NO_COLOR": "1", **more}

@@ -25,7 +25,7 @@ QUICK = Settings(timeout_seconds=2.0, connect_seconds=1.0, retry=Retry(attempts=
 
 
 class Explored:
-    """A running explorer: where it is, and what it keeps."""
+    """A running explorer: its address, and its state."""
 
     def __init__(self, explorer: Explorer, port: int) -> None:
         self.explorer = explorer
@@ -39,12 +39,12 @@ class Explored:
         return httpx.post(self.base + path, data=data, headers=headers, timeout=20)
 
     def surveyed(self) -> Explored:
-        """Once the first survey is done."""
+        """Wait until the first survey is done."""
         wait_until(lambda: self.explorer.surveyor.complete, "a survey")
         return self
 
     def surveyed_again(self) -> None:
-        """Once a survey is done that began after this call."""
+        """Wait until a survey is done that began after this call."""
         before = self.explorer.surveyor.complete
         self.explorer.db._loop.call_soon_threadsafe(self.explorer.surveyor.hurry)
         wait_until(lambda: self.explorer.surveyor.complete is not before, "another survey")
@@ -64,7 +64,7 @@ def exploring(
     settings: Settings = QUICK,
     **options: Any,
 ) -> Iterator[Explored]:
-    """An explorer of a server; keywords are those of ExplorerSettings."""
+    """Run an explorer of a server. Keywords are those of ExplorerSettings."""
     ready: list[Any] = []
 
     async def run() -> None:
@@ -100,7 +100,7 @@ def exploring(
 
 @contextmanager
 def exploring_sample(url: str, name: str, **options: Any) -> Iterator[Explored]:
-    """An explorer of a healthy database of one model, surveyed."""
+    """Run an explorer of a healthy database of one model, surveyed."""
     sample = filled(url, name)
     with exploring(url, sample.model.spaces, sample.bindings, **options) as explored:
         yield explored.surveyed()
@@ -114,7 +114,7 @@ def filled(url: str, name: str) -> Sample:
 
 
 async def serious_findings(page: Any) -> list[str]:
-    """What axe-core finds serious or worse on a page."""
+    """Return the findings of axe-core on a page that are serious or worse."""
     await page.evaluate(AXE)
     found = await page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
@@ -125,7 +125,7 @@ async def serious_findings(page: Any) -> list[str]:
 
 
 async def watched(page: Any, work: Callable[[Any], Any]) -> list[str]:
-    """What a page complained about while something was done on it, and what it asked of others."""
+    """Return the errors of a page during some work on it, and its requests to other hosts."""
     said: list[str] = []
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)

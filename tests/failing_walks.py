@@ -1,4 +1,4 @@
-"""A walk over a cluster that fails at one node, and what is left of it at the others."""
+"""A walk over a cluster that fails at one node, and the tasks it leaves at the others."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from keywright import AsyncDatabase, aconnect
 
 
 class FailedError(Exception):
-    """Whoever is told of the progress fails."""
+    """The error of the progress callback."""
 
 
 def left_of(
     cluster_url: str, walk: Callable[[AsyncDatabase, Callable[[Any], None]], Awaitable[Any]]
 ) -> list[str]:
-    """What still runs after a walk failed, besides what the engine ends by itself: batches that were sent,
-    and a connection that it opens for whoever comes next.
+    """Return the tasks that still run after a walk failed, except those of the engine: sent batches, and a
+    connection that it opens for the next caller.
     """
 
     def fail(progress: Any) -> None:

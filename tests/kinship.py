@@ -110,7 +110,7 @@ JOURNAL = b"keywright:"
 
 
 class Town(NamedTuple):
-    """Everything stored, as raw redis-py reads it."""
+    """The whole stored state, as raw redis-py reads it."""
 
     values: dict[str, str]
     sets: dict[str, frozenset[str]]
@@ -137,7 +137,7 @@ def survey(raw: Raw) -> Town:
 
 
 def assert_whole(found: Town) -> None:
-    """Both sides of every relation agree, and so do the indexes; nothing is left in the journal."""
+    """Assert that both sides of every relation and the indexes agree, and that the journal is empty."""
     homes = _named(found.values, "person", "home")
     residents = _named(found.sets, "house", "residents")
     assert _pairs(homes) == _turned(residents)
@@ -172,7 +172,7 @@ def _turned(sets: dict[str, frozenset[str]]) -> set[tuple[str, str]]:
 
 
 def recover_all(database: Database) -> int:
-    """Recover until nothing is left; how many commits were settled."""
+    """Recover until nothing is left. Return how many commits were settled."""
     settled = 0
     while any(found := database.run(recover(grace=timedelta(0)))):
         assert found.waiting == 0
@@ -189,11 +189,11 @@ class Mortal:
         self.wires: list[Wire] = next(self._rounds)
 
     def step(self) -> None:
-        """One whole round trip; StopIteration carries the call's value."""
+        """Run one whole round trip. Raise StopIteration with the call's value at the end."""
         self.receive(self.send(range(len(self.wires))))
 
     def send(self, chosen: Iterable[int]) -> list[Reply]:
-        """Send some of the wires that are due, and no more: this is where a process may die."""
+        """Send only some of the wires that are due: this is where a process may crash."""
         picked: Sequence[Wire] = [self.wires[number] for number in chosen]
         return self._database.run(Batch(picked))
 
@@ -201,7 +201,7 @@ class Mortal:
         self.wires = self._rounds.send(replies)
 
     def finish(self) -> Any:
-        """Go on to the end."""
+        """Run to the end."""
         try:
             while True:
                 self.step()

@@ -1,4 +1,4 @@
-"""Which keys a Lua script reaches, read from its text: a small data-flow over what luaparser gives.
+"""The keys that a Lua script reaches, from its text: a small data-flow analysis of luaparser's tree.
 
 A key is sound when it is `KEYS[…]`, a variable that is only ever given sound keys, a parameter that every
 call of its function gives one, or the result of a function that always returns one. Whatever the analysis
@@ -29,7 +29,7 @@ _FUNCTIONS = (astnodes.AnonymousFunction, astnodes.Function, astnodes.LocalFunct
 
 
 def problems(source: str) -> list[str]:
-    """What is wrong with a script; empty when it is sound."""
+    """Return the problems of a script; none if it is sound."""
     return [*_header_problems(source), *_Script(source).problems()]
 
 
@@ -48,7 +48,7 @@ def _header_problems(source: str) -> Iterator[str]:
 
 
 def _documented(source: str) -> set[int] | None:
-    """The numbers of KEYS that the header lists; None when it leaves their number open."""
+    """Return the numbers of KEYS that the header lists; None if it leaves their number open."""
     numbers: set[int] = set()
     for line in _header(source):
         if found := _HEADER_KEYS.match(line):
@@ -185,7 +185,7 @@ class _Script:
         return self.bound.get(id(name)) if isinstance(name, astnodes.Name) else None
 
     def _visit(self, node: Node) -> None:
-        """Bind every name below a node; what opens a scope or binds names has a method of its own."""
+        """Bind every name below a node; nodes that open a scope or bind names have their own methods."""
         visit = {
             astnodes.Block: self._visit_block,
             astnodes.LocalAssign: self._visit_local,
@@ -246,7 +246,7 @@ class _Script:
                 variable.given.append(_Unknown())
 
     def _own(self, variable: _Variable, value: Node) -> None:
-        """Remember which functions are called through a variable: itself, or those of a table in it."""
+        """Record which functions are called through a variable: itself, or those of a table in it."""
         held = [each.value for each in value.fields] if isinstance(value, astnodes.Table) else [value]
         for each in held:
             if isinstance(each, _FUNCTIONS):
@@ -311,7 +311,7 @@ class _Script:
             self._visit(index.idx)
 
     def _visit_name(self, name: Node) -> None:
-        """A name that is not called: a function in it may be called by anyone from now on."""
+        """Handle a name that is not called: a function in it may be called from anywhere later."""
         self._find(name).escapes = True
         if name.id in ("KEYS", "redis"):
             self.opaque.append(f"{name.id} is used as a value, so it cannot be followed")

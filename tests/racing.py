@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def race(count: int, work: Callable[[int], T]) -> list[T]:
-    """Run `work` with 0, 1, … in as many threads, released at once; what each returned."""
+    """Run `work` with 0, 1, … in as many threads, released at once. Return their results."""
     start = threading.Barrier(count)
 
     def released(number: int) -> T:

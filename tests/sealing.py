@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Bound(Codec[T]):
-    """Seals what the codec marks as plaintext and opens what is sealed, like the engine does."""
+    """A codec that seals plaintext and opens sealed values, like the engine does."""
 
     def __init__(self, codec: Codec[T], keyring: Keyring, template: bytes) -> None:
         self.codec = codec

@@ -39,7 +39,7 @@ class ServiceProcess:
 
 @contextmanager
 def launched(*arguments: str, variables: Mapping[str, str], log: Path) -> Iterator[ServiceProcess]:
-    """A process that does not outlive the block."""
+    """Yield a process that does not outlive the block."""
     process = ServiceProcess(arguments, variables, log)
     try:
         yield process

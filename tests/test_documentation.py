@@ -32,13 +32,13 @@ WRITTEN = [page for page in PAGES if not page.read_text("utf-8").startswith("<!-
 
 @cache
 def prose(page: Path) -> str:
-    """The page without code: neither blocks nor spans."""
+    """Return the page without code blocks and code spans."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", page.read_text("utf-8")))
 
 
 @cache
 def anchors(page: Path) -> frozenset[str]:
-    """What `#…` may name in a page: its headings, as GitHub spells them, and its own anchors."""
+    """Return the anchors of a page: its headings, as GitHub spells them, and its own anchors."""
     text = FENCE.sub("", page.read_text("utf-8"))
     found = set(ANCHOR.findall(text))
     for heading in HEADING.findall(text):

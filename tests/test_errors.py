@@ -53,7 +53,7 @@ FOREIGN = [
 
 
 def _drawn() -> list[tuple[int, str]]:
-    """Depth and name of every class in the docstring's tree."""
+    """Return depth and name of every class in the docstring's tree."""
     tree = re.findall(r"^    ([│ ├└─]*)(\w+Error)\b", errors.__doc__ or "", re.MULTILINE)
     return [(len(branches) // 4, name) for branches, name in tree]
 

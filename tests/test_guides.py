@@ -1,4 +1,4 @@
-"""The guides: the files that a page shows form a program that runs, prints what the page says, and passes."""
+"""The guides: the files of a page form a program that runs, prints the output of the page, and passes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def operations(tmp_path: Path) -> Guide:
     return Guide("operations.md", tmp_path)
 
 
-def test_the_program_of_the_operations_guide_prints_what_the_page_says(
+def test_the_program_of_the_operations_guide_prints_the_output_of_the_page(
     operations: Guide, redis_url: str, keywright_server: RedisServer
 ) -> None:
     done = operations.python("demo.py", url=keywright_server.url)

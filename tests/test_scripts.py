@@ -19,7 +19,7 @@ def test_there_are_scripts_to_look_at() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
-def test_a_script_reaches_only_its_keys_and_says_what_it_takes(script: Path) -> None:
+def test_a_script_reaches_only_its_keys_and_documents_its_arguments(script: Path) -> None:
     assert problems(script.read_text()) == []
 
 

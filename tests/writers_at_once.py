@@ -1,4 +1,4 @@
-"""Several writers at once, dying and losing connections wherever they are: the machine, for any keyspace."""
+"""A state machine with concurrent writers that crash and lose connections at any point, for any keyspace."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ WRITERS = 3
 
 
 class Death(NamedTuple):
-    """Where a process ends: at which round trip, and how many of its commands still leave."""
+    """The point where a process crashes: its round trip, and how many of its commands are still sent."""
 
     round: int
     sent: int
 
 
 class Deed(Protocol):
-    """One operation of one writer, and where it dies, if it does."""
+    """One operation of one writer, and where it crashes, if it does."""
 
     @property
     def death(self) -> Death | None: ...
@@ -48,7 +48,7 @@ def deaths(most_sent: int) -> st.SearchStrategy[Death | None]:
 
 
 class Stage(NamedTuple):
-    """What the writers work with: a database each, perhaps through a proxy each, and who cleans up."""
+    """The databases of the writers, perhaps each through a proxy, and the recoverer."""
 
     databases: list[Database]
     proxies: list[Proxy]
@@ -57,7 +57,7 @@ class Stage(NamedTuple):
 
 
 class WritersAtOnce(RuleBasedStateMachine):
-    """A rule lets every writer act at once with `act`, which recovers; then it reads everything back."""
+    """The state machine. A rule runs all writers at once with `act`, which recovers and reads all back."""
 
     stage: ClassVar[Stage]
     refusals: ClassVar[tuple[type[KeywrightError], ...]] = (EngineError, TakenError)

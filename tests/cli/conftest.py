@@ -9,7 +9,7 @@ from invoking import Invoke, invoke_keywright
 
 @pytest.fixture
 def invoke(monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Runs `keywright` with arguments; the machine's REDIS_URL and keyring are out of sight."""
+    """Return a function that runs `keywright` without the machine's REDIS_URL and keyring."""
     monkeypatch.delenv("REDIS_URL", raising=False)
     monkeypatch.delenv("KEYWRIGHT_SEAL_KEYS", raising=False)
     return invoke_keywright

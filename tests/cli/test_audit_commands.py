@@ -1,4 +1,4 @@
-"""`keywright audit`, `repair` and `stats` as they are called: what they print and exit with."""
+"""`keywright audit`, `repair` and `stats` from the command line: output and exit codes."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_progress_of_another_audit_is_not_gone_on_from(healthy: str, tmp_path: P
     assert _run(*resume, "--sample", "50%").exit_code == 0
 
 
-def test_what_a_repair_cannot_decide_is_said(damaged: str, tmp_path: Path) -> None:
+def test_findings_that_a_repair_cannot_decide_are_listed(damaged: str, tmp_path: Path) -> None:
     done = _run("repair", "drc", "--url", damaged, "--yes", "--undo-to", str(tmp_path / "undo"))
     assert done.exit_code == 1
     assert "left: 20 of KW101" in done.stdout

@@ -74,7 +74,7 @@ def test_a_missing_docstring_is_a_finding(invoke: Invoke) -> None:
     assert "Mystery has no docstring [missing-docstring]" in done.stdout
 
 
-def test_json_has_what_the_text_has(invoke: Invoke) -> None:
+def test_json_has_the_content_of_the_text(invoke: Invoke) -> None:
     done = invoke("check", "cli_spaces:overlapping", "--format", "json")
     data = json.loads(done.stdout)
     assert done.exit_code == 1

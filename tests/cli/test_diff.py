@@ -88,7 +88,7 @@ def test_a_revision_of_git_is_compared_with_the_present(
     assert "no revision or file is called 'nowhere'" in unknown.stderr
 
 
-def test_what_cannot_be_compared_is_a_usage_error(lock: Path, tmp_path: Path) -> None:
+def test_invalid_arguments_of_diff_are_usage_errors(lock: Path, tmp_path: Path) -> None:
     for arguments in (
         ("meetup",),
         ("meetup", "meetup", "--write"),

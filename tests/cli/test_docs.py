@@ -42,7 +42,7 @@ def test_a_document_is_written_and_checked(tmp_path: Path) -> None:
     assert f"keywright docs meetup --format markdown -o {path}" in stale.stderr
 
 
-def test_what_cannot_be_documented_is_a_usage_error(tmp_path: Path) -> None:
+def test_invalid_arguments_of_docs_are_usage_errors(tmp_path: Path) -> None:
     for arguments in (
         ("docs", "nonsense"),
         ("docs", "keywright_meetup.schema:nothing"),

@@ -1,4 +1,4 @@
-"""`keywright migrate`: plans, sweeps that may be killed, conversions, and what it ends with."""
+"""`keywright migrate`: plans, sweeps that may be killed, conversions, and exit codes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Invoke = Callable[..., Ran]
 
 @pytest.fixture
 def invoke(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Invoke:
-    """Runs the command against the server; an error has the exit code that `keywright` ends with."""
+    """Return a function that runs the command against the server and returns its exit code and output."""
     monkeypatch.delenv("REDIS_URL", raising=False)
 
     def run(*arguments: str, url: str | None = redis_url) -> Ran:
@@ -73,7 +73,7 @@ def test_without_yes_it_counts_and_changes_nothing(invoke: Invoke, raw: Raw) -> 
     assert raw("HGET", "sheet:s1", "line")
 
 
-def test_with_yes_it_sweeps_audits_and_says_what_may_be_dropped(invoke: Invoke, raw: Raw) -> None:
+def test_with_yes_it_sweeps_audits_and_lists_droppable_declarations(invoke: Invoke, raw: Raw) -> None:
     _old(raw, 30)
     ran = invoke(MODEL, "--yes", "--format", "json")
     assert ran.code == 0
@@ -119,7 +119,9 @@ def test_a_prefix_is_respected(invoke: Invoke, raw: Raw) -> None:
     assert raw("EXISTS", "loans:ann")
 
 
-def test_it_says_what_it_needs(invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_invalid_invocation_has_its_exit_code(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert invoke(MODEL, url=None).code == 2
     assert invoke("nothing").code == 2
@@ -194,7 +196,7 @@ def test_a_bookmark_of_other_names_is_not_gone_on_from(invoke: Invoke, raw: Raw,
     assert invoke(MODEL, "--yes", "--resume", str(path)).code == 0
 
 
-def test_what_is_sealed_with_a_key_that_is_not_here_keeps_its_declarations(
+def test_values_sealed_with_an_unknown_key_keep_their_declarations(
     invoke: Invoke, raw: Raw, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEYWRIGHT_SEAL_KEYS", Keyring.generate("first").export())
@@ -217,7 +219,7 @@ def _audit(actor: str, person: str) -> dict[str, str]:
 
 
 def _audits(url: str, count: int) -> None:
-    """v1 records whose people Redis alone can tell: bans by special accounts."""
+    """Return v1 records whose people are known from Redis alone: bans by special accounts."""
     with redis.Redis.from_url(url) as client:
         pipe = client.pipeline(transaction=False)
         for n in range(count):

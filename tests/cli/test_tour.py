@@ -1,4 +1,4 @@
-"""`keywright tour` shows the whole walk, ends by itself and leaves nothing behind."""
+"""`keywright tour` shows every step, ends, and leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_the_sample_of_the_tour_is_sound() -> None:
 
 
 def _servers_of(pid: int) -> list[int]:
-    """Processes that name the tour's run folder, as a server that outlived it would."""
+    """Return the processes that name the tour's run folder, as a server that outlived it would."""
     marked = f"keywright-{pid}-".encode()
     left = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):

@@ -1,4 +1,4 @@
-"""Access rules on a real server: logged in with them a model works, and nothing else does."""
+"""Access rules on a real server: a user with them can use the model, and nothing else."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def server(keywright_server: RedisServer, redis_url: str) -> Iterator[RedisServe
 def logged_in(
     server: RedisServer, model: Model, role: Role, version: Server = Server.REDIS_7_0, **options: Any
 ) -> Iterator[Database]:
-    """A database opened by a user who has just these rules, given to the server as they are printed."""
+    """Yield a database opened by a user with these rules, which are sent to the server as printed."""
     rules = acl(model.described(), role, server=version, password_hash=HASH, **options)
     assert server.call(*rules.as_command().split()) in (b"OK", "OK")
     url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
@@ -74,7 +74,7 @@ def refused(db: Database, call: Call[Any]) -> bool:
 
 
 def _operations() -> dict[str, Operation]:
-    """Every command that a kind of key sends, from the modules that declare them."""
+    """Return every command that a kind of key sends, from the modules that declare them."""
     found = pkgutil.iter_modules(keywright.keyspace.kinds.__path__, "keywright.keyspace.kinds.")
     modules = [key_module, *(importlib.import_module(each.name) for each in found)]
     values = [value for module in modules for value in vars(module).values()]
@@ -189,7 +189,7 @@ WORK: dict[str, Callable[[], list[Call[Any]]]] = {
 
 @pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
 @pytest.mark.parametrize("model", WORK)
-def test_a_writer_can_do_what_the_model_does_and_nothing_else(
+def test_a_writer_can_run_the_operations_of_the_model_and_nothing_else(
     server: RedisServer, model: str, version: Server
 ) -> None:
     with logged_in(server, load_model(model), Role.WRITER, version) as db:
@@ -203,7 +203,7 @@ stranger = Keyspace("stranger", "Somebody else's keys on the same server.", pref
 
 
 class Stranger(Value[str], key="value:<id>", space=stranger):
-    """A key of someone else."""
+    """A key of another model."""
 
     id: Id
 
@@ -271,7 +271,7 @@ def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: Se
 
 
 @pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
-def test_a_writer_moves_what_is_under_a_former_name_and_a_reader_reads_beside_it(
+def test_a_writer_moves_keys_from_former_names_and_a_reader_reads_them_there(
     server: RedisServer, version: Server
 ) -> None:
     library = Model("library", (migrating.now,))

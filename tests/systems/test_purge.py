@@ -1,4 +1,4 @@
-"""Names by keyspace, and a purge that takes those and no others."""
+"""Names by keyspace, and a purge that removes only those."""
 
 from __future__ import annotations
 

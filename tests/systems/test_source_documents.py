@@ -1,4 +1,4 @@
-"""Every generated document says all that its source document says.
+"""Every generated document contains everything that its source document says.
 
 The source documents are kept as tables in `documents`: every key with its type, and its members, inverse or
 expiry where the document names them. The tests read the generated Markdown.
@@ -54,14 +54,14 @@ def _facts(body: str) -> dict[str, list[str]]:
 
 
 def _members(body: str) -> list[list[str]]:
-    """The members of each shape, those that may be absent with a question mark."""
+    """Return the members of each shape, optional ones with a question mark."""
     tables = re.findall(r"(?m)^\| Member \|.*\n\| ---.*\n((?:\|.*\n?)+)", body)
     rows = [re.findall(r"(?m)^\| `(\w+)` \|.*?\| (yes|no) \|", table) for table in tables]
     return [[name if required == "yes" else f"{name}?" for name, required in shape] for shape in rows]
 
 
 def _said(section: Section, row: dict[str, Any]) -> list[str]:
-    """What the table says of a key and its section does not."""
+    """Return the facts of the table about a key that its section lacks."""
     facts = section.facts
     missing = [] if facts["Redis type"][0].startswith(row["type"]) else [f"type {row['type']}"]
     for title, word in (("Holds", "holds"), ("Expires", "expires"), ("Older version", "version")):

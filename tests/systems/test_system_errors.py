@@ -35,7 +35,7 @@ EXAMPLES: list[KeywrightError] = [
 
 
 def _drawn(module: ModuleType) -> list[tuple[int, str]]:
-    """Depth and name of every class in the docstring's tree."""
+    """Return depth and name of every class in the docstring's tree."""
     drawing = textwrap.dedent((module.__doc__ or "").partition("\n")[2])
     tree = re.findall(r"^([│ ├└─]*)(\w+Error)\b", drawing, re.MULTILINE)
     return [(len(branches) // 4, name) for branches, name in tree]

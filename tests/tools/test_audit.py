@@ -1,4 +1,4 @@
-"""What an audit counts, finds, leaves alone and never shows."""
+"""Audits: counts, findings, ignored keys, and masked ids."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ box = Keyspace("box", "A few keys in a box of their own.", prefix="box")
 
 
 class Parcel(Value[str], key="parcel:<parcel>", space=box):
-    """What is in a parcel."""
+    """The content of a parcel."""
 
     parcel: SnowflakeStr
 
@@ -58,7 +58,7 @@ def client(redis_url: str) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_every_code_has_a_page_that_says_what_repair_does(code: str) -> None:
+def test_every_code_has_a_page_that_describes_its_repair(code: str) -> None:
     page = (ROOT / CODES[code].page).read_text()
     assert page.startswith(f"# {code} {CODES[code].word}\n")
     assert "## What repair does" in page
@@ -69,7 +69,7 @@ def test_findings_are_named_by_code_word_or_group() -> None:
     assert codes_named(["KW101", "dangling", "index"]) == {"KW101", "KW401", "KW404", "KW405"}
 
 
-def test_keys_and_bytes_are_what_the_server_counts(redis_url: str, client: Any) -> None:
+def test_keys_and_bytes_equal_the_counts_of_the_server(redis_url: str, client: Any) -> None:
     sample = SAMPLES["drc"]()
     with sample.open(redis_url) as db:
         sample.fill(db)
@@ -123,7 +123,7 @@ def test_ids_and_values_are_masked_unless_asked_for(redis_url: str, client: Any)
     assert "secret-ish" in str(shown.as_data())
 
 
-def test_what_is_declared_secret_is_never_shown(redis_url: str, client: Any) -> None:
+def test_declared_secrets_are_never_shown(redis_url: str, client: Any) -> None:
     client.set("shop:door_code", b"\xff4711")
     sample = SAMPLES["bookshop"]()
     report, _ = audited(redis_url, sample, show_ids=True)
@@ -152,7 +152,7 @@ def test_a_budget_that_is_exceeded_is_a_finding(redis_url: str, client: Any) -> 
     assert within.counts == {}
 
 
-def test_what_to_fail_on_can_be_chosen(redis_url: str, client: Any) -> None:
+def test_the_codes_to_fail_on_can_be_chosen(redis_url: str, client: Any) -> None:
     client.set("box:strange", "x")
     assert audited(redis_url, BOX)[0].failed
     assert not audited(redis_url, BOX, failing=codes_named(["dangling"]))[0].failed
@@ -192,7 +192,7 @@ def test_the_rate_is_held(redis_url: str, client: Any) -> None:
     assert seen[-1].rate <= 5500
 
 
-def test_large_collections_are_read_in_pages_and_in_part_where_that_is_told(
+def test_large_collections_are_read_in_pages_and_truncated_ones_are_reported(
     redis_url: str, client: Any
 ) -> None:
     client.sadd("housed", *(f"p{n}" for n in range(3000)))
@@ -214,7 +214,7 @@ def test_values_too_large_to_read_are_measured_and_noted(redis_url: str, client:
     assert row.bytes > row.largest_bytes >= 2 << 20
 
 
-def test_a_relation_that_moves_under_the_audit_is_no_finding(redis_url: str) -> None:
+def test_a_relation_that_moves_during_the_audit_is_not_a_finding(redis_url: str) -> None:
     with TOWN.open(redis_url) as db:
         TOWN.fill(db)
         stop = threading.Event()
@@ -242,7 +242,7 @@ def test_replicas_are_read_where_there_are_any(keywright_cluster: RedisCluster, 
     wait_until(caught_up, "an audit of the replicas that finds all there is")
 
 
-def test_a_key_in_an_older_place_is_told_from_a_stranger(redis_url: str, client: Any) -> None:
+def test_a_key_under_a_former_name_is_distinguished_from_an_unknown_key(redis_url: str, client: Any) -> None:
     client.hset("shop:customer:7", mapping={"first_name": "Ben Nevis", "last_name": ""})
     client.set("shop:nobodys", "x")
     _, findings = audited(redis_url, SAMPLES["bookshop"]())
@@ -252,7 +252,7 @@ def test_a_key_in_an_older_place_is_told_from_a_stranger(redis_url: str, client:
     }
 
 
-def test_names_that_are_no_text_are_unknown_keys(redis_url: str, client: Any) -> None:
+def test_names_that_are_not_text_are_unknown_keys(redis_url: str, client: Any) -> None:
     client.set(b"box:parcel:\xff\xfe", "x")
     client.set(b"box:parcel:1\nbox:parcel:2", "x")
     report, _ = audited(redis_url, BOX)
@@ -332,7 +332,7 @@ def test_a_cursor_of_a_server_that_was_restarted_or_of_another_database_is_not_g
     assert report.rows[0].keys == len(parcels)
 
 
-def test_a_checkpoint_keeps_what_was_counted_until_each_cursor(tmp_path: Path) -> None:
+def test_a_checkpoint_keeps_the_counts_until_each_cursor(tmp_path: Path) -> None:
     path, one = tmp_path / "progress", Tally(names=1)
     checkpoint = Checkpoint.at(path, ["box"])
     checkpoint.save("one", 5, one)
@@ -380,7 +380,7 @@ def test_a_record_that_was_read_in_part_is_not_said_to_lack_members(redis_url: s
     assert [finding.code for finding in findings if finding.code != "KW301"] == []
 
 
-def test_memory_does_not_grow_with_what_a_page_obliges_others_to_hold(redis_url: str, client: Any) -> None:
+def test_memory_does_not_grow_with_the_obligations_of_a_page(redis_url: str, client: Any) -> None:
     number = 230  # each person is in every club: so many questions, for each side, on one page of names
     for n in range(number):
         client.sadd(f"person:p{n}:clubs", *(f"c{m}" for m in range(number)))
@@ -395,7 +395,7 @@ def test_memory_does_not_grow_with_what_a_page_obliges_others_to_hold(redis_url:
     assert peak < 40 << 20
 
 
-def test_a_budget_for_what_is_not_declared_is_refused_before_anything_is_read(redis_url: str) -> None:
+def test_a_budget_of_an_undeclared_template_is_refused_before_anything_is_read(redis_url: str) -> None:
     reported: list[WalkProgress] = []
     with pytest.raises(UsageError, match="budget of 'parcels' does not name a template"):
         audited(redis_url, BOX, budgets=[parse_budget("parcels=1MB")], on_progress=reported.append)
@@ -410,7 +410,7 @@ def test_a_node_that_fails_ends_the_walk_of_the_others(cluster_url: str, raw_clu
     assert left_of(cluster_url, lambda db, fail: audit(db, BOX.model, options, on_progress=fail)) == []
 
 
-def test_a_name_that_is_no_text_in_an_older_place_is_an_unknown_key(redis_url: str, client: Any) -> None:
+def test_a_former_name_that_is_not_text_is_an_unknown_key(redis_url: str, client: Any) -> None:
     client.sadd(b"loans:\xff\xfe", "b1")
     client.sadd("loans:ann", "b1")
     library = Sample(Model("library", (migrating.now,)), (), lambda _: None, {})

@@ -1,4 +1,4 @@
-"""The report of a check: what was proved, what was found."""
+"""The report of a check: proofs and findings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ def sound() -> Keyspace:
     space = Keyspace("sound", "Nothing is wrong here.")
 
     class Holder(Value[Id], key="holder:<item>", space=space):
-        """Who has an item."""
+        """The holder of an item."""
 
         item: Id
 
     class Items(Set[Id], key="items:<owner>", space=space):
-        """What someone has."""
+        """The items of a holder."""
 
         owner: Id
 

@@ -1,4 +1,4 @@
-"""What changes between two declarations, and which changes break."""
+"""The changes between two declarations, and which of them are breaking."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_new_key_is_compatible_and_one_that_is_gone_breaks() -> None:
     assert only(made(one, two), made(one)) == (BREAKING, "is not declared any more")
 
 
-def test_another_template_breaks_unless_an_upgrade_moves_what_is_stored() -> None:
+def test_another_template_breaks_unless_an_upgrade_moves_stored_keys() -> None:
     old = made(key(Value[int], "order:<order>"))
     severity, what = only(old, made(key(Value[int], "orders:<order>")))
     assert (severity, "stored keys are not found" in what) == (BREAKING, True)
@@ -219,7 +219,7 @@ def test_the_worst_comes_first_and_the_verdict_last() -> None:
     assert text.endswith("shop: 1 of 2 changes break.")
 
 
-def test_a_file_that_is_no_lock_is_refused(tmp_path: Path) -> None:
+def test_a_malformed_lock_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "lock.json"
     with pytest.raises(UsageError, match="Make it with --write"):
         read_lock(path)

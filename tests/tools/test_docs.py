@@ -12,7 +12,7 @@ import pytest
 
 from keywright import Id, Keyspace, Record, Set, Value, many_to_one
 from keywright.errors import UsageError
-from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, MessageChannels, asyncapi
+from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, ProgramChannels, asyncapi
 from keywright.tools.docs.diagram import diagram_of, mermaid
 from keywright.tools.docs.formats import Format, is_current, written
 from keywright.tools.docs.svg import svg
@@ -108,7 +108,7 @@ def test_html_holds_no_script_and_nothing_to_load(hostile: ModelDescription) -> 
         assert "default-src 'none'" in text
 
 
-def test_html_shows_what_was_declared_as_text(hostile: ModelDescription) -> None:
+def test_html_escapes_declared_text(hostile: ModelDescription) -> None:
     text = written(hostile, Format.HTML)
     assert "&lt;script&gt;alert(2)&lt;/script&gt; &amp; &quot;quotes&quot;" in text
     assert "<title>Data model: nasty</title>" in text
@@ -179,7 +179,7 @@ def test_a_guarantee_stands_once_with_the_keys_that_give_it() -> None:
     assert "Written whole in one transaction" in text
 
 
-def test_asyncapi_refers_only_to_what_it_defines() -> None:
+def test_asyncapi_refers_only_to_its_own_definitions() -> None:
     events = MessageChannel(
         "events",
         "{event}",
@@ -189,7 +189,7 @@ def test_asyncapi_refers_only_to_what_it_defines() -> None:
         {"type": "object"},
         {"event": ChannelParameter("Its name.", ("A",))},
     )
-    described = MessageChannels("Program", "What it does.", "1.0", "group", "application/json", (events,))
+    described = ProgramChannels("Program", "What it does.", "1.0", "group", "application/json", (events,))
     document = msgspec.json.decode(asyncapi(described))
     assert document["asyncapi"] == "3.0.0"
     references = re.findall(r'"\$ref":\s*"#/([^"]+)"', asyncapi(described))

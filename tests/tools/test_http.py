@@ -1,4 +1,4 @@
-"""HTTP serving: one server that leaves signals to its program, and what signals do then."""
+"""HTTP serving: a server that leaves signals to its program, and the handling of signals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Held:
-    """An application whose one page is answered once it may be."""
+    """An application whose only page is answered when the test releases it."""
 
     def __init__(self) -> None:
         self.asked = asyncio.Event()

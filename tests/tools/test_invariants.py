@@ -1,4 +1,4 @@
-"""Invariants that a model declares: found by the audit by name, repaired by the model's rule, taken back."""
+"""Invariants that a model declares: found by the audit by name, repaired by the model's rule, undone."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Greeting(
         Upgrade("old", lambda stored: stored.startswith(b"old "), lambda stored, _: stored[4:].decode())
     ],
 ):
-    """What a desk says."""
+    """The text on a desk."""
 
     desk: Id
 
@@ -334,9 +334,7 @@ def test_a_step_that_was_planned_to_add_does_not_remove(redis_url: str, client: 
     assert client.get("desk:d1:person") == "ann"
 
 
-def test_what_a_fix_set_in_maps_and_sorted_sets_is_taken_back(
-    redis_url: str, client: Any, tmp_path: Path
-) -> None:
+def test_the_fixes_of_maps_and_sorted_sets_are_undone(redis_url: str, client: Any, tmp_path: Path) -> None:
     client.hset("rooms", mapping={"a": 3, "b": 0})
     client.zadd("ranks", {"ann": 1, "ben": 0})
     before = contents(client)

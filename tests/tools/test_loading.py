@@ -1,4 +1,4 @@
-"""From MODULE:ATTRIBUTE to a keyspace, or to an error that says what to write instead."""
+"""Loading a keyspace by MODULE:ATTRIBUTE, or an error with the remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keywright.tools.loader import load_keyspace
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, forgotten again after the test with all that was imported from it."""
+    """Return a current folder; modules that are imported from it are removed after the test."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "modules", dict(sys.modules))
@@ -44,7 +44,7 @@ def test_a_missing_module_is_named(folder: Path, name: str) -> None:
         load_keyspace(name)
 
 
-def test_a_missing_import_of_the_module_is_told_from_a_missing_module(folder: Path) -> None:
+def test_a_missing_import_of_the_module_is_distinguished_from_a_missing_module(folder: Path) -> None:
     (folder / "shop_c.py").write_text("import nowhere_at_all\n")
     with pytest.raises(UsageError, match="'shop_c' imports 'nowhere_at_all', which is not installed"):
         load_keyspace("shop_c:shop")

@@ -1,4 +1,4 @@
-"""A sweep brings every old key up to date, on a server and on a cluster, and loses nothing beside it."""
+"""A sweep upgrades every old key, on a server and on a cluster, and loses no concurrent write."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def _swept(url: str, options: SweepOptions = APPLY, *bindings: Binding, **
 
 
 async def _fill(db: AsyncDatabase) -> None:
-    """What older programs left."""
+    """Write the data of older programs."""
     await db.run(OldBookOf.set_many((f"b{n}", Book(f"title {n}", n)) for n in range(KEYS)))
     await db.run(OldReview.set_many((f"b{n}", LONG) for n in range(KEYS)))
     for n in range(KEYS):
@@ -117,18 +117,18 @@ def _all(count: int) -> dict[str, tuple[str, int]]:
     return {kind._template.source: (what, count) for kind, what in OLD.items()}
 
 
-def _told(result: SweepResult) -> dict[str, tuple[str, int]]:
+def _counts_of(result: SweepResult) -> dict[str, tuple[str, int]]:
     return {
         template: ("moved", counts.moved) if counts.moved else ("upgraded", counts.upgraded)
         for template, counts in result.counts.items()
     }
 
 
-def test_a_plan_counts_what_is_old_and_changes_nothing(place: Place) -> None:
+def test_a_dry_run_counts_old_keys_and_changes_nothing(place: Place) -> None:
     place.run(_filled(place))
     before = {name: place.raw("DUMP", name) for name in place.raw.names()}
     result = place.run(_swept(place.url, SweepOptions()))
-    assert _told(result) == _all(KEYS)
+    assert _counts_of(result) == _all(KEYS)
     assert (result.done, result.left) == (7 * KEYS, 0)
     assert {name: place.raw("DUMP", name) for name in place.raw.names()} == before
 
@@ -142,7 +142,7 @@ def test_a_plan_ends_after_the_most_names(redis_url: str, raw: Raw) -> None:
 
 def test_a_sweep_brings_everything_up_to_date(place: Place) -> None:
     place.run(_filled(place))
-    assert _told(place.run(_swept(place.url))) == _all(KEYS)
+    assert _counts_of(place.run(_swept(place.url))) == _all(KEYS)
 
     async def read() -> None:
         async with aconnect(place.url) as db:
@@ -188,7 +188,7 @@ def test_tokens_in_clear_are_sealed(redis_url: str, raw: Raw) -> None:
     asyncio.run(run())
 
 
-def test_what_cannot_be_upgraded_is_left_and_told(redis_url: str, raw: Raw) -> None:
+def test_keys_that_cannot_be_upgraded_are_left_and_reported(redis_url: str, raw: Raw) -> None:
     raw("HSET", "sheet:a", "line", "no number")
     raw("HSET", "sheet:b", "line", "Waves/12")
     raw("SADD", "loans:ann", "older")
@@ -304,7 +304,7 @@ def test_a_stopped_sweep_goes_on_from_its_bookmark(redis_url: str, raw: Raw, tmp
         place.run(_swept(redis_url, slowly, bookmark=Bookmark.at(path, "x"), on_progress=stop))
     assert path.exists()
     whole = place.run(_swept(redis_url, APPLY, bookmark=Bookmark.at(path, "x")))
-    assert _told(whole) == _all(KEYS)
+    assert _counts_of(whole) == _all(KEYS)
     assert not path.exists()
 
 
@@ -318,7 +318,7 @@ def test_a_bookmark_of_another_migration_is_refused(tmp_path: Path) -> None:
         Bookmark.at(tmp_path / "none", "two")
 
 
-def test_progress_tells_rate_and_time_left(redis_url: str, raw: Raw) -> None:
+def test_progress_has_the_rate_and_the_time_left(redis_url: str, raw: Raw) -> None:
     place = Place(redis_url, raw)
     place.run(_filled(place))
     reported: list[MigrationProgress] = []
@@ -342,7 +342,7 @@ def test_names_of_another_version_are_moved_when_it_is_named(place: Place) -> No
     assert len(place.raw.names()) == KEYS
 
 
-def test_what_an_upgrade_moves_keeps_its_expiry_and_is_swept(place: Place) -> None:
+def test_keys_that_an_upgrade_moves_keep_their_expiry_and_are_swept(place: Place) -> None:
     place.raw("HSET", "leaf:a", "title", "Waves", "pages", "2")
     place.raw("PEXPIRE", "leaf:a", MINUTE_MS)
     place.raw("HSET", "leaf:b", "title", "older")

@@ -94,7 +94,7 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(JSON)
-def test_what_is_json_already_stays_as_it_is(value: Any) -> None:
+def test_json_values_stay_unchanged(value: Any) -> None:
     assert json.loads(json.dumps(plain(value))) == value
 
 

@@ -1,4 +1,4 @@
-"""A repair shows its plan, re-checks every step, leaves what it cannot decide, and can be taken back."""
+"""A repair shows its plan, re-checks every step, leaves undecided findings, and can be undone."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Restless(
     space=restless,
     upgrades=[Upgrade("ever", lambda _: True, lambda stored, _: stored.decode())],
 ):
-    """Its upgrade applies to what it makes, as if somebody always wrote in between."""
+    """A value whose upgrade applies to its own result, as if somebody always wrote in between."""
 
     name: Id
 
@@ -60,7 +60,7 @@ offers = Keyspace("offers", "What is cheap, and until when.")
 
 
 class Offer(Record[Terms], key="offer:<name>", space=offers, expiry=expires_at(lambda terms: terms.until)):
-    """An offer, gone when it ends."""
+    """An offer, which expires when it ends."""
 
     name: Id
 
@@ -131,7 +131,7 @@ def test_a_step_that_was_overtaken_changes_nothing(redis_url: str, client: Any, 
     assert not client.exists("house:h1:residents")
 
 
-def test_what_was_removed_comes_back_with_its_time(redis_url: str, client: Any, tmp_path: Path) -> None:
+def test_removed_data_is_restored_with_its_ttl(redis_url: str, client: Any, tmp_path: Path) -> None:
     _damaged(redis_url, SHOP)
     client.set("shop:strange:1", "x", ex=500)
     before, codes = _contents(client), audited(redis_url, SHOP)[0].counts
@@ -151,7 +151,7 @@ def test_what_was_removed_comes_back_with_its_time(redis_url: str, client: Any, 
     assert unlike <= sealed | {b"shop:hours", b"shop:sales"}  # a stream takes nothing that is older
 
 
-def test_undoing_never_writes_over_what_is_there_again(redis_url: str, client: Any, tmp_path: Path) -> None:
+def test_undo_never_overwrites_keys_that_exist_again(redis_url: str, client: Any, tmp_path: Path) -> None:
     client.set("nobodys", "x")
     repaired(redis_url, TOWN, tmp_path / "undo")
     client.set("nobodys", "somebody's")

@@ -1,4 +1,4 @@
-"""Counts by template, and how fast they change."""
+"""Counts by template, and their rates of change."""
 
 from __future__ import annotations
 

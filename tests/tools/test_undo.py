@@ -1,4 +1,4 @@
-"""Taking a repair back: only what it did, never over what programs wrote since, from a file that survives."""
+"""Undoing a repair: only its own changes, never over later writes, from a file that survives a crash."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_an_overtaken_step_leaves_nothing_to_take_back(redis_url: str, client: A
     assert not (tmp_path / "undo").exists()
 
 
-def test_what_a_relation_became_since_is_not_taken_back(redis_url: str, client: Any, tmp_path: Path) -> None:
+def test_later_changes_of_a_relation_are_not_undone(redis_url: str, client: Any, tmp_path: Path) -> None:
     client.mset({"person:ann:desk": "d1", "person:ben:desk": "d2", "desk:d2:occupant": "ghost"})
     client.sadd("seated", "ann", "ben")
     client.sadd("desks_taken", "d1", "d2")
@@ -46,9 +46,7 @@ def test_what_a_relation_became_since_is_not_taken_back(redis_url: str, client: 
     assert (client.get("desk:d1:occupant"), client.get("desk:d2:occupant")) == (b"eve", b"fay")
 
 
-def test_what_a_relation_was_comes_back_where_nobody_wrote_since(
-    redis_url: str, client: Any, tmp_path: Path
-) -> None:
+def test_a_relation_is_restored_if_nobody_wrote_since(redis_url: str, client: Any, tmp_path: Path) -> None:
     client.mset({"person:ann:desk": "d1", "person:ben:desk": "d2", "desk:d2:occupant": "ghost"})
     client.sadd("seated", "ann", "ben")
     client.sadd("desks_taken", "d1", "d2")
@@ -69,7 +67,7 @@ def test_an_inverse_that_was_withdrawn_is_not_put_over_a_newer_one(
     assert client.get("desk:d1:occupant") == b"eve"
 
 
-def test_entries_that_are_there_again_keep_what_was_written_since(
+def test_entries_that_exist_again_keep_their_later_content(
     redis_url: str, client: Any, tmp_path: Path
 ) -> None:
     client.hset("shop:book:b_1:prices", mapping={"eur": "no number"})
@@ -146,7 +144,7 @@ def test_a_line_that_was_cut_off_in_the_middle_does_not_spoil_the_others(
     assert {*client.keys()} == {b"nobodys", b"strangers", b"another"}
 
 
-def test_a_file_that_is_no_undo_file_is_refused(redis_url: str, client: Any, tmp_path: Path) -> None:
+def test_a_malformed_undo_file_is_refused(redis_url: str, client: Any, tmp_path: Path) -> None:
     (tmp_path / "undo").write_text("something else\n")
     with pytest.raises(UsageError, match="is not an undo file"):
         undone(redis_url, TOWN, tmp_path / "undo")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from keywright.tools.audit import AuditOptions
     from keywright.tools.audit import audit as audit_database
     from keywright.tools.check import prove
-    from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, MessageChannels
+    from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, ProgramChannels
     from keywright.tools.migrate import (
         Bookmark,
         Conversion,
@@ -40,10 +40,10 @@ __all__ = [
     "ConversionPage",
     "ConversionRoute",
     "MessageChannel",
-    "MessageChannels",
     "MigrationPace",
     "MigrationProgress",
     "Model",
+    "ProgramChannels",
     "Refusal",
     "SweepCounts",
     "SweepOptions",
@@ -67,7 +67,7 @@ _HOMES = {
     "ConversionPage": ("migrate", "ConversionPage"),
     "ConversionRoute": ("migrate", "ConversionRoute"),
     "MessageChannel": ("docs.asyncapi", "MessageChannel"),
-    "MessageChannels": ("docs.asyncapi", "MessageChannels"),
+    "ProgramChannels": ("docs.asyncapi", "ProgramChannels"),
     "MigrationPace": ("migrate", "MigrationPace"),
     "MigrationProgress": ("migrate", "MigrationProgress"),
     "Model": ("model", "Model"),

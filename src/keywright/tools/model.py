@@ -12,7 +12,7 @@ from keywright.keyspace import Keyspace
 from keywright.tools.describe.description import SpaceDescription, describe
 
 if TYPE_CHECKING:
-    from keywright.tools.docs.asyncapi import MessageChannels
+    from keywright.tools.docs.asyncapi import ProgramChannels
     from keywright.tools.migrate import ConversionRoute, Sweep
 
 __all__ = ["Model", "ModelDescription"]
@@ -45,7 +45,7 @@ class Model:
         default_factory=dict
     )
     """From the name of another layout to the conversion into it, given both prefixes."""
-    channels: Callable[[], MessageChannels] | None = None
+    channels: Callable[[], ProgramChannels] | None = None
     """The message channels of its programs, for AsyncAPI."""
 
     def described(self) -> ModelDescription:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-__all__ = ["ChannelParameter", "MessageChannel", "MessageChannels", "asyncapi"]
+__all__ = ["ChannelParameter", "MessageChannel", "ProgramChannels", "asyncapi"]
 
 VERSION = "3.0.0"
 
@@ -34,7 +34,7 @@ class MessageChannel(NamedTuple):
     example: Any = None
 
 
-class MessageChannels(NamedTuple):
+class ProgramChannels(NamedTuple):
     """The channels of one program, and the exchange they are bound to."""
 
     title: str
@@ -45,7 +45,7 @@ class MessageChannels(NamedTuple):
     channels: tuple[MessageChannel, ...]
 
 
-def asyncapi(described: MessageChannels) -> str:
+def asyncapi(described: ProgramChannels) -> str:
     """Return the document as JSON, which every AsyncAPI tool reads."""
     document = {
         "asyncapi": VERSION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
-from keywright.tools import ChannelParameter, MessageChannel, MessageChannels
+from keywright.tools import ChannelParameter, MessageChannel, ProgramChannels
 from keywright_discord.interpreter import EVENTS
 
 __all__ = ["gateway_channels"]
@@ -62,9 +62,9 @@ _SHARDS = MessageChannel(
 )
 
 
-def gateway_channels(group: str = "gateway") -> MessageChannels:
+def gateway_channels(group: str = "gateway") -> ProgramChannels:
     """Return the channels between a gateway and its workers, as the gateway sees them."""
-    return MessageChannels(
+    return ProgramChannels(
         title="Spectacles gateway",
         description="How a gateway to Discord and its workers talk over a message broker. The group is the "
         "exchange, an event the routing key. Exchanges and queues are durable.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keywright.tools import ConversionRoute, MessageChannels, Model
+from keywright.tools import ConversionRoute, Model, ProgramChannels
 from keywright_discord.drc import schema as drc_schema
 from keywright_discord.spectacles import schema as spectacles_schema
 
@@ -19,7 +19,7 @@ def _to_drc(prefix: str | None, to_prefix: str | None) -> ConversionRoute:
     )
 
 
-def _channels() -> MessageChannels:
+def _channels() -> ProgramChannels:
     from keywright_discord.channels import gateway_channels
 
     return gateway_channels()
