@@ -26,7 +26,7 @@ from keywright.keyspace.call import Plain
 from keywright.operations import Effect, Operation
 from keywright.testing import RedisCluster, RedisServer
 from keywright.testing.damage import plant
-from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, Role, Server, acl
+from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, AclRole, AclServer, acl
 from keywright.tools.describe.inspection import inspect
 from keywright.tools.model import Model
 from keywright.tools.plugins import load_model, model_names
@@ -57,7 +57,7 @@ def server(keywright_server: RedisServer, redis_url: str) -> Iterator[RedisServe
 
 @contextmanager
 def logged_in(
-    server: RedisServer, model: Model, role: Role, version: Server = Server.REDIS_7_0, **options: Any
+    server: RedisServer, model: Model, role: AclRole, version: AclServer = AclServer.REDIS_7_0, **options: Any
 ) -> Iterator[Database]:
     """Yield a database opened by a user with these rules, which are sent to the server as printed."""
     rules = acl(model.described(), role, server=version, password_hash=HASH, **options)
@@ -96,11 +96,11 @@ def test_every_command_of_every_kind_is_known_as_read_or_write() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
-@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("version", [AclServer.REDIS_6_2, AclServer.REDIS_7_0])
+@pytest.mark.parametrize("role", AclRole)
 @pytest.mark.parametrize("model", model_names())
 def test_the_server_takes_the_rules_of_every_model(
-    server: RedisServer, model: str, role: Role, version: Server
+    server: RedisServer, model: str, role: AclRole, version: AclServer
 ) -> None:
     with logged_in(server, load_model(model), role, version) as db:
         assert db.run(Plain(Operation("ping", b"PING", Effect.READ))) in (b"PONG", "PONG")
@@ -111,7 +111,7 @@ def test_the_server_takes_the_rules_of_every_model(
 
 
 def test_an_acl_file_line_makes_the_same_user(server: RedisServer) -> None:
-    rules = acl(load_model("meetup").described(), Role.WRITER, password_hash=HASH)
+    rules = acl(load_model("meetup").described(), AclRole.WRITER, password_hash=HASH)
     server.call(*rules.as_command().split())
     from_command = server.call("ACL", "GETUSER", rules.user)
     server.call("ACL", "DELUSER", rules.user)
@@ -187,12 +187,12 @@ WORK: dict[str, Callable[[], list[Call[Any]]]] = {
 }
 
 
-@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("version", [AclServer.REDIS_6_2, AclServer.REDIS_7_0])
 @pytest.mark.parametrize("model", WORK)
 def test_a_writer_can_run_the_operations_of_the_model_and_nothing_else(
-    server: RedisServer, model: str, version: Server
+    server: RedisServer, model: str, version: AclServer
 ) -> None:
-    with logged_in(server, load_model(model), Role.WRITER, version) as db:
+    with logged_in(server, load_model(model), AclRole.WRITER, version) as db:
         for call in WORK[model]():
             db.run(call)
         assert refused(db, Stranger("x").get())
@@ -216,7 +216,7 @@ def test_a_reader_reads_and_changes_nothing(server: RedisServer) -> None:
     with connect(server.tcp_url) as db:
         for call in _openmod():
             db.run(call)
-    with logged_in(server, load_model("openmod"), Role.READER) as db:
+    with logged_in(server, load_model("openmod"), AclRole.READER) as db:
         assert db.run(openmod.TrackingSet("t2_a").range()) != []
         assert db.run(openmod.EnforcementSet().due_count()) == 0  # a script that only reads
         assert db.run(openmod.CacheHash("t2_a").get()) is not None  # renews an expiry that slides
@@ -238,7 +238,7 @@ def test_a_script_of_a_reader_cannot_write(server: RedisServer) -> None:
     due = openmod.EnforcementSet()
     with connect(server.tcp_url) as db:
         db.run(due.schedule("t2_a", NOW))
-    with logged_in(server, load_model("openmod"), Role.READER) as db:
+    with logged_in(server, load_model("openmod"), AclRole.READER) as db:
         with pytest.raises(EngineError, match="can't run this command"):
             db.run(due.claim_due(1, HOUR))
         assert db.run(due.due_count()) == 1
@@ -248,7 +248,7 @@ def test_an_auditor_looks_at_everything_without_renewing_anything(server: RedisS
     with connect(server.tcp_url) as db:
         db.run(openmod.CacheHash("t2_a").put(CachedUser("user", "ann")))
         db.run(Stranger("x").set("y"))
-    with logged_in(server, load_model("openmod"), Role.AUDITOR) as db:
+    with logged_in(server, load_model("openmod"), AclRole.AUDITOR) as db:
         assert db.run(inspect(openmod.CacheHash("t2_a"))) is not None
         assert b"cache:t2_a" in list(db.names(openmod.openmod))
         assert db.run(Stranger("x").stored_type()) == "string"
@@ -257,33 +257,33 @@ def test_an_auditor_looks_at_everything_without_renewing_anything(server: RedisS
         assert refused(db, openmod.CacheHash("t2_a").delete())
 
 
-@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("version", [AclServer.REDIS_6_2, AclServer.REDIS_7_0])
 @pytest.mark.parametrize("name", SAMPLES)
-def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: Server) -> None:
+def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: AclServer) -> None:
     sample = SAMPLES[name]()
     with sample.open(server.tcp_url) as db:
         sample.fill(db)
         plant(db, sample.model.spaces, each=1, older=sample.older)
-    rules = acl(sample.model.described(), Role.AUDITOR, server=version, password_hash=HASH)
+    rules = acl(sample.model.described(), AclRole.AUDITOR, server=version, password_hash=HASH)
     server.call(*rules.as_command().split())
     url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
     assert audited(url, sample)[0].counts == audited(server.tcp_url, sample)[0].counts != {}
 
 
-@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("version", [AclServer.REDIS_6_2, AclServer.REDIS_7_0])
 def test_a_writer_moves_keys_from_former_names_and_a_reader_reads_them_there(
-    server: RedisServer, version: Server
+    server: RedisServer, version: AclServer
 ) -> None:
     library = Model("library", (migrating.now,))
     for name in ("loans:ann", "loans:ben", "loans:someone:else"):
         server.call("SADD", name, "b1")
     server.call("SET", "tag:b1", "good")
-    with logged_in(server, library, Role.WRITER, version) as db:
+    with logged_in(server, library, AclRole.WRITER, version) as db:
         db.run(migrating.Loans("ann").add("b2"))
         assert db.run(migrating.Loans("ann").members()) == {"b1", "b2"}
         assert db.run(migrating.Tag("b1").get()) == "good"
         assert refused(db, Plain(Operation("get", b"SMEMBERS", Effect.READ), (b"loan:ann",), b"loan:ann"))
-    with logged_in(server, library, Role.READER, version) as db:
+    with logged_in(server, library, AclRole.READER, version) as db:
         assert db.run(migrating.Loans("ann").members()) == {"b1", "b2"}
         with pytest.raises(EngineError):
             db.run(migrating.Loans("ben").members())
@@ -292,7 +292,7 @@ def test_a_writer_moves_keys_from_former_names_and_a_reader_reads_them_there(
 
 def test_former_names_follow_the_prefix(server: RedisServer) -> None:
     library = Model("library", (migrating.now,))
-    rules = acl(library.described(), Role.WRITER, prefix="two", password_hash=HASH)
+    rules = acl(library.described(), AclRole.WRITER, prefix="two", password_hash=HASH)
     server.call(*rules.as_command().split())
     names = {"two:loans:ann": True, "loans:ann": False, "two:loan:ann": False}
     script = ("EVALSHA", "0" * 40, "2", "two:reader:ann:loans")
@@ -300,15 +300,15 @@ def test_former_names_follow_the_prefix(server: RedisServer) -> None:
     assert found == names
 
 
-@pytest.mark.parametrize("version", [Server.REDIS_6_2, Server.REDIS_7_0])
+@pytest.mark.parametrize("version", [AclServer.REDIS_6_2, AclServer.REDIS_7_0])
 def test_an_upgrade_from_a_key_of_another_keyspace_is_let_through(
-    server: RedisServer, version: Server
+    server: RedisServer, version: AclServer
 ) -> None:
     shop = Model("bookshop", (bookshop.shop,))
     server.call("HSET", "shop:customer:7", "first_name", "Ben Nevis", "last_name", "")
-    with logged_in(server, shop, Role.READER, version) as db:
+    with logged_in(server, shop, AclRole.READER, version) as db:
         assert db.run(bookshop.Reader(8).get()) is None
-    with logged_in(server, shop, Role.WRITER, version) as db:
+    with logged_in(server, shop, AclRole.WRITER, version) as db:
         found = db.run(bookshop.Reader(7).get())
         assert found is not None
         assert found.last_name == "Nevis"
@@ -317,12 +317,12 @@ def test_an_upgrade_from_a_key_of_another_keyspace_is_let_through(
 @pytest.mark.parametrize("prefix", ["two words", "a ~*", "a)", "(a", "a\n+@all"])
 def test_a_prefix_that_would_be_read_as_other_rules_is_refused(prefix: str) -> None:
     with pytest.raises(UsageError, match="cannot be written in access rules"):
-        acl(load_model("meetup").described(), Role.READER, prefix=prefix)
+        acl(load_model("meetup").described(), AclRole.READER, prefix=prefix)
 
 
 def test_each_type_has_its_own_commands_on_redis_7(server: RedisServer) -> None:
     model = Model("kinds", (kinds,))
-    rules = acl(model.described(), Role.WRITER, password_hash=HASH)
+    rules = acl(model.described(), AclRole.WRITER, password_hash=HASH)
     server.call(*rules.as_command().split())
     dry = [
         (("SADD", "kinds:members", "1"), True),
@@ -354,7 +354,7 @@ def test_patterns_follow_the_prefix_and_take_literal_stars_for_stars(server: Red
 
         id: Id
 
-    rules = acl(Model("starry", (space,)).described(), Role.READER, prefix="two", password_hash=HASH)
+    rules = acl(Model("starry", (space,)).described(), AclRole.READER, prefix="two", password_hash=HASH)
     server.call(*rules.as_command().split())
     names = {"two:st*r:[a]:x": True, "one:st*r:[a]:x": False, "two:star:[a]:x": False, "two:st*r:a:x": False}
     found = {name: server.call("ACL", "DRYRUN", rules.user, "GET", name) in (b"OK", "OK") for name in names}
@@ -363,26 +363,26 @@ def test_patterns_follow_the_prefix_and_take_literal_stars_for_stars(server: Red
 
 def test_scan_can_be_left_out(server: RedisServer) -> None:
     with (
-        logged_in(server, load_model("meetup"), Role.WRITER, scan=False) as db,
+        logged_in(server, load_model("meetup"), AclRole.WRITER, scan=False) as db,
         pytest.raises(ServerRefusedError),
     ):
         list(db.names(meetup.meetup))
-    with logged_in(server, load_model("meetup"), Role.WRITER) as db:
+    with logged_in(server, load_model("meetup"), AclRole.WRITER) as db:
         assert list(db.names(meetup.meetup)) == []
 
 
 def test_passwords_are_hashes_or_a_placeholder() -> None:
     described = load_model("meetup").described()
-    assert "#PASSWORD-SHA256" in acl(described, Role.READER).as_command()
+    assert "#PASSWORD-SHA256" in acl(described, AclRole.READER).as_command()
     with pytest.raises(UsageError, match="64 lower-case"):
-        acl(described, Role.READER, password_hash="s3cret")
+        acl(described, AclRole.READER, password_hash="s3cret")
     with pytest.raises(UsageError, match="is not a valid user name"):
-        acl(described, Role.READER, user="two words")
+        acl(described, AclRole.READER, user="two words")
 
 
 @pytest.mark.cluster
 def test_on_a_cluster_a_writer_uses_the_journal(keywright_cluster: RedisCluster, cluster_url: str) -> None:
-    rules = acl(load_model("meetup").described(), Role.WRITER, password_hash=HASH)
+    rules = acl(load_model("meetup").described(), AclRole.WRITER, password_hash=HASH)
     words = rules.as_command().split()
     for node in keywright_cluster.nodes:
         node.call(*words)

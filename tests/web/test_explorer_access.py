@@ -19,7 +19,7 @@ from keywright.explorer import ExplorerSettings
 from keywright.explorer.server import serve
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
-from keywright.tools.acl import Role, acl
+from keywright.tools.acl import AclRole, acl
 from keywright_discord.drc import schema as drc
 from keywright_meetup import schema as meetup
 
@@ -255,7 +255,7 @@ def test_only_reading_commands_are_sent(redis_url: str, raw: Raw) -> None:
 
 def test_an_auditors_user_is_enough(keywright_server: Any, redis_url: str, raw: Raw) -> None:
     sample = filled(redis_url, "meetup")
-    rules = acl(sample.model.described(), Role.AUDITOR).rules()
+    rules = acl(sample.model.described(), AclRole.AUDITOR).rules()
     raw("ACL", "SETUSER", "looker", "reset", "on", ">secret", *rules)
     url = keywright_server.tcp_url.replace("redis://", "redis://looker:secret@")
     try:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from keywright.cli.models import ModelName
-from keywright.tools.acl import Role, Server
+from keywright.tools.acl import AclRole, AclServer
 from keywright.tools.acl import acl as rules_of
 from keywright.tools.plugins import load_model
 
@@ -22,15 +22,15 @@ class AclFormat(Enum):
 
 def acl(
     model: ModelName,
-    role: Annotated[Role, typer.Option(help="The role of the user.", show_default=False)],
+    role: Annotated[AclRole, typer.Option(help="The role of the user.", show_default=False)],
     form: Annotated[
         AclFormat, typer.Option("--format", help="ACL SETUSER, or the line of an ACL file.")
     ] = AclFormat.COMMAND,
     user: Annotated[str | None, typer.Option(help="The user's name, else MODEL-ROLE.")] = None,
     prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
     server: Annotated[
-        Server, typer.Option(help="The oldest server that must understand the rules.")
-    ] = Server.REDIS_7_0,
+        AclServer, typer.Option(help="The oldest server that must understand the rules.")
+    ] = AclServer.REDIS_7_0,
     password_hash: Annotated[
         str | None,
         typer.Option(

@@ -20,10 +20,10 @@ from keywright.tools.describe.description import KeyDescription, SpaceDescriptio
 from keywright.tools.describe.globs import glob_escaped
 from keywright.tools.model import ModelDescription
 
-__all__ = ["READS", "WRITES", "Acl", "Role", "Server", "acl"]
+__all__ = ["READS", "WRITES", "Acl", "AclRole", "AclServer", "acl"]
 
 
-class Role(Enum):
+class AclRole(Enum):
     """The role of a user: a program that only reads, one that also writes, or an auditor of all keys."""
 
     READER = "reader"
@@ -31,7 +31,7 @@ class Role(Enum):
     AUDITOR = "auditor"
 
 
-class Server(Enum):
+class AclServer(Enum):
     """The server version that the rules are for: 6.2 has no selectors, 7.4 has fields that expire."""
 
     REDIS_6_2 = "6.2"
@@ -77,13 +77,13 @@ class Acl(NamedTuple):
     user: str
     commands: tuple[str, ...]
     selectors: tuple[Selector, ...]
-    server: Server
+    server: AclServer
     password_hash: str | None = None
 
     def rules(self) -> list[str]:
         """Return the rules that follow the user's name, without the password."""
         root = [f"+{command}" for command in self.commands]
-        if self.server is Server.REDIS_6_2:
+        if self.server is AclServer.REDIS_6_2:
             commands = _distinct(command for each in self.selectors for command in each.commands)
             patterns = _distinct(pattern for each in self.selectors for pattern in each.patterns)
             return [*root, *(f"+{command}" for command in commands), *(f"~{pattern}" for pattern in patterns)]
@@ -106,11 +106,11 @@ class Acl(NamedTuple):
 
 def acl(
     model: ModelDescription,
-    role: Role,
+    role: AclRole,
     *,
     user: str | None = None,
     prefix: str | None = None,
-    server: Server = Server.REDIS_7_0,
+    server: AclServer = AclServer.REDIS_7_0,
     password_hash: str | None = None,
     scan: bool = True,
 ) -> Acl:
@@ -135,7 +135,7 @@ def acl(
                 f"{pattern!r} cannot be written in access rules: spaces and parentheses are separators. "
                 "Use another prefix or template."
             )
-    sweeping = ("scan",) if scan and role is Role.WRITER else ()
+    sweeping = ("scan",) if scan and role is AclRole.WRITER else ()
     return Acl(name, (*_ROOT[role], *sweeping), selectors, server, password_hash)
 
 
@@ -186,7 +186,7 @@ class _Names:
         )
 
 
-def _reader(names: _Names, server: Server) -> Iterator[Selector]:
+def _reader(names: _Names, server: AclServer) -> Iterator[Selector]:
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *names.former(*_converted(redis_type)))
         yield Selector((*commands, *ANY_READS), own, "R")
@@ -197,31 +197,31 @@ def _reader(names: _Names, server: Server) -> Iterator[Selector]:
     yield Selector(("hget",), names.journal() if names.linked else (), "R")
 
 
-def _writer(names: _Names, server: Server) -> Iterator[Selector]:
+def _writer(names: _Names, server: AclServer) -> Iterator[Selector]:
     # One script reaches keys of several types, so the rights to run it are not split by type.
     everywhere = (*names.all(), *names.former(*READS), *names.journal())
     yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), everywhere)
     yield Selector(MOVING, names.moving())
     for redis_type, commands in WRITES.items():
-        more = FIELD_EXPIRY if redis_type == "hash" and server is Server.REDIS_7_4 else ()
+        more = FIELD_EXPIRY if redis_type == "hash" and server is AclServer.REDIS_7_4 else ()
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*READS[redis_type], *commands, *more), own)
         yield Selector(READS[redis_type], names.former(*_converted(redis_type)))
 
 
-def _auditor(names: _Names, server: Server) -> Iterator[Selector]:
+def _auditor(names: _Names, server: AclServer) -> Iterator[Selector]:
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*commands, *ANY_READS), own, "R")
     # SCAN returns every name anyway, and with its TYPE option the type too: this reveals no more.
-    yield Selector(("type",), ("*",) if server is not Server.REDIS_6_2 else (), "R")
+    yield Selector(("type",), ("*",) if server is not AclServer.REDIS_6_2 else (), "R")
 
 
-_SELECTORS = {Role.READER: _reader, Role.WRITER: _writer, Role.AUDITOR: _auditor}
+_SELECTORS = {AclRole.READER: _reader, AclRole.WRITER: _writer, AclRole.AUDITOR: _auditor}
 _ROOT = {
-    Role.READER: (*CONNECTING, *TRANSACTIONS, "readonly"),
-    Role.WRITER: (*CONNECTING, *TRANSACTIONS, *DURABILITY),
-    Role.AUDITOR: (*CONNECTING, *LOOKING_AROUND),
+    AclRole.READER: (*CONNECTING, *TRANSACTIONS, "readonly"),
+    AclRole.WRITER: (*CONNECTING, *TRANSACTIONS, *DURABILITY),
+    AclRole.AUDITOR: (*CONNECTING, *LOOKING_AROUND),
 }
 
 
