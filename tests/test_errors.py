@@ -106,6 +106,11 @@ def test_a_refused_password_and_a_refused_setting_are_distinct_errors() -> None:
     assert isinstance(unreachable(redis.exceptions.DataError("no"), "here"), UsageError)
 
 
+def test_a_missing_password_is_recognised_without_the_code_of_the_reply() -> None:
+    refused = unreachable(redis.exceptions.AuthenticationError("Authentication required."), "here")
+    assert str(refused) == "AUTH was refused: NOAUTH Authentication required. Give the password in the URL."
+
+
 def test_a_missing_module_of_a_third_party_names_the_feature_and_the_install_command() -> None:
     with pytest.raises(MissingDependencyError) as caught, dependencies_of("a feature", install="shop[extra]"):
         importlib.import_module("nowhere_at_all.deeper")

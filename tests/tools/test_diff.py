@@ -61,7 +61,7 @@ def record(shape: Any) -> Any:
 
 
 def json_of(shape: Any) -> Any:
-    return Value.__class_getitem__(Annotated.__class_getitem__((shape, Json)))  # type: ignore[attr-defined]  # the same
+    return Value.__class_getitem__(Annotated[shape, Json])  # type: ignore[attr-defined]  # the same
 
 
 def severities(old: ModelDescription, new: ModelDescription) -> list[tuple[Severity, str]]:

@@ -47,7 +47,9 @@ def unreachable(error: Exception, server: str) -> EngineError | UsageError:
     if isinstance(error.__cause__, redis.exceptions.RedisError):
         error = error.__cause__  # redis-py's asyncio side wraps what the server said in a ConnectionError
     if isinstance(error, redis.exceptions.AuthenticationError):
-        return ServerRefusedError("AUTH", b"", _coded(str(error), "WRONGPASS"))
+        # redis-py drops the code of the reply. Redis 7.4 and later say "Authentication required." for NOAUTH.
+        code = "NOAUTH" if "required" in str(error) else "WRONGPASS"
+        return ServerRefusedError("AUTH", b"", _coded(str(error), code))
     if isinstance(error, redis.exceptions.ResponseError):
         return ServerRefusedError("HELLO", b"", str(error))
     if isinstance(error, redis.exceptions.DataError):
