@@ -100,8 +100,13 @@ class AmqpConnection:
 
     def write(self, frames: bytes) -> None:
         """Send whole frames; drop them if the connection is lost."""
-        if not self.lost.done():
+        if self.lost.done():
+            return
+        try:
             self._transport.write(frames)
+        except RuntimeError as error:
+            # aiormq ends the stream when the server closes the connection, a moment before it reports the loss.
+            self.lose(str(error))
 
     def lose(self, reason: str) -> None:
         """Declare the connection lost."""
