@@ -105,7 +105,7 @@ class AmqpConnection:
         try:
             self._transport.write(frames)
         except RuntimeError as error:
-            # aiormq ends the stream when the server closes the connection, a moment before it reports the loss.
+            # aiormq ends the stream when the server closes the connection, before it reports the loss.
             self.lose(str(error))
 
     def lose(self, reason: str) -> None:
