@@ -239,7 +239,7 @@ def test_a_hundred_thousand_records_of_openmod_are_swept(invoke: Invoke, redis_u
         "ready": True,
         "old": {},
         "unknown": {},
-        "droppable": ["Extract: the upgrade from 'v1'"],
+        "droppable": ["ExtractHash: the upgrade from 'v1'"],
     }
     assert raw("HGETALL", "audit:t3_7") == {
         b"type": b"banuser",
@@ -256,7 +256,7 @@ def test_records_that_name_unknown_people_are_left_and_listed(
     ran = invoke("openmod", "--yes")
     assert ran.code == 1
     assert "3 upgraded, 1 that cannot be upgraded" in ran.output
-    assert "give --config to ask it" in ran.output
+    assert "give --config to look them up" in ran.output
     assert raw("HGET", "audit:t3_9", "actor") == b"some_mod"
 
 
