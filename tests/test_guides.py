@@ -40,12 +40,14 @@ class Guide:
                 (path.parent / "__init__.py").touch()
 
     def python(self, *arguments: str, url: str = "") -> subprocess.CompletedProcess[str]:
-        environment = {**os.environ, "REDIS_URL": url}
+        # A pytest that this starts must not take itself for a worker of the pytest that runs this test.
+        outer = ("PYTEST_", "SLIPCOVER_")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(outer)}
         command = [sys.executable, *arguments]
         return subprocess.run(
             command,
             cwd=self.folder,
-            env=environment,
+            env={**environment, "REDIS_URL": url},
             capture_output=True,
             text=True,
             timeout=300,
