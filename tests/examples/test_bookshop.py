@@ -18,7 +18,7 @@ from keywright.testing.runs import OpenRun, Raw, Run
 SCRIPT = Path(bookshop.__file__)
 TUESDAY = MONDAY + timedelta(days=1)
 
-TOLD: dict[str, object] = {
+EXPECTED: dict[str, object] = {
     "read it back": WAVES,
     "only two of its members": {"title": "The Waves", "signed": True},
     "change a member, remove another": True,
@@ -57,7 +57,7 @@ def _toured(run: Run) -> dict[str, object]:
 
 
 def _assert_toured(found: dict[str, object]) -> None:
-    assert {title: found[title] for title in TOLD} == TOLD
+    assert {title: found[title] for title in EXPECTED} == EXPECTED
     assert "token" not in repr(found)
     assert "4711" not in repr(found)
 

@@ -45,7 +45,7 @@ from keywright.keyspace.alphabets import alphabet_of
 from keywright.keyspace.template import Template
 from keywright.tools.describe.description import SpaceDescription, describe
 from keywright.tools.describe.globs import MOST, globs_of
-from keywright.tools.describe.wording import attribute_docs, default_words, duration
+from keywright.tools.describe.words import attribute_docs, default_words, duration
 from keywright.tools.docs.formats import Format, written
 from keywright.tools.model import Model
 

@@ -54,7 +54,7 @@ _EXPLANATIONS = {
         "A repair shortens its expiry to the declared one.",
     ),
     "KW401": Explanation(
-        "The value names something that is not stored. Whoever follows it finds nothing.",
+        "The value names something that is not stored. A read that follows it finds nothing.",
         "Store what is missing, or remove what refers to it: the audit cannot decide which is wrong.",
     ),
     "KW402": Explanation(

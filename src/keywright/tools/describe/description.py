@@ -24,11 +24,10 @@ from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, One
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
-from keywright.keyspace.versions.recognition import former_places
 from keywright.keyspace.versions.upgrades import Upgrade
 from keywright.tools.describe.globs import glob_escaped, globs_of
 from keywright.tools.describe.guarantees import key_guarantees, link_guarantees
-from keywright.tools.describe.wording import (
+from keywright.tools.describe.words import (
     MemberDescription,
     ShapeDescription,
     TypeDescription,
@@ -380,7 +379,7 @@ def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:
 
 def _former_template(kind: type[Key], upgrade: Upgrade) -> str | None:
     try:
-        place = next((each for each in former_places(kind) if each.upgrade is upgrade), None)
+        place = next((each for each in kind.declaration.former_places if each.upgrade is upgrade), None)
     except Exception:  # noqa: BLE001  # the function is the user's; what it refuses is left open
         return None
     return None if place is None else _full_template(place.former)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keywright.keyspace.key import Key
 from keywright.keyspace.relations import Index, Link
-from keywright.tools.describe.wording import own_doc
+from keywright.tools.describe.words import own_doc
 
 __all__ = ["key_guarantees", "link_guarantees"]
 

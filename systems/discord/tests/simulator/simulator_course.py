@@ -8,7 +8,7 @@ from keywright_discord.simulator import DiscordSimulator, Op, SimulatorSettings
 
 Report = dict[str, Any]
 
-TOLD = ["before", "missed 0", "missed 1", "missed 2", "after"]
+EXPECTED = ["before", "missed 0", "missed 1", "missed 2", "after"]
 
 
 def settings(shards: int, guilds: int) -> SimulatorSettings:

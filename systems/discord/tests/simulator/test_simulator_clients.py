@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .simulator_course import TOLD
+from .simulator_course import EXPECTED
 
 _GUILDS = 12
 _EVENTS = 2000
@@ -51,7 +51,7 @@ def test_a_real_client_logs_in_follows_and_resumes(script: str, library: str, co
     assert report["guilds"] == report["expected_guilds"]
     assert report["members"] == [8] * _GUILDS
     assert report.get("chunked", report["members"]) == [8] * _GUILDS
-    assert report["seen"] == TOLD
+    assert report["seen"] == EXPECTED
     assert (report["identifies"], report["resumes"], report["replayed"]) == (_SHARDS, _SHARDS, 3)
     assert report["paths"] == ["/resume"] * _SHARDS
     assert report["compression"] == compression

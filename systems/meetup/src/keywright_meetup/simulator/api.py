@@ -27,7 +27,7 @@ LARGEST_PAGE = 200
 
 
 class GraphQl:
-    """POST /gql-ext. Whoever has an access token may ask."""
+    """POST /gql-ext, for every client with an access token."""
 
     def __init__(self, world: MeetupWorld, oauth: OAuthProvider) -> None:
         self._world = world
