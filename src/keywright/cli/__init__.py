@@ -14,11 +14,18 @@ from keywright.errors import MissingDependencyError, dependencies_of
 if TYPE_CHECKING:
     from keywright.cli.files import check_writable, open_source, write_file
     from keywright.cli.logs import log_to_stderr
-    from keywright.cli.models import ModelName, bindings_of
     from keywright.cli.output import as_json
     from keywright.cli.program import app
     from keywright.cli.progress import Meter, bar
-    from keywright.cli.targets import NamesPrefix, ServerOption, UrlOption, needed_url, server_url
+    from keywright.cli.targets import (
+        ModelName,
+        NamesPrefix,
+        ServerOption,
+        UrlOption,
+        bindings_of,
+        needed_url,
+        server_url,
+    )
 
 __all__ = [
     "Meter",
@@ -41,14 +48,14 @@ __all__ = [
 
 _HOMES = {
     "Meter": "progress",
-    "ModelName": "models",
+    "ModelName": "targets",
     "NamesPrefix": "targets",
     "ServerOption": "targets",
     "UrlOption": "targets",
     "app": "program",
     "as_json": "output",
     "bar": "progress",
-    "bindings_of": "models",
+    "bindings_of": "targets",
     "check_writable": "files",
     "log_to_stderr": "logs",
     "needed_url": "targets",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.models import ModelName
+from keywright.cli.targets import ModelName
 from keywright.tools.acl import AclRole, AclServer
 from keywright.tools.acl import acl as rules_of
 from keywright.tools.plugins import load_model

@@ -10,9 +10,8 @@ from typing import Annotated
 import typer
 
 from keywright.cli.files import check_writable, write_file
-from keywright.cli.models import ModelName, bindings_of
 from keywright.cli.progress import Meter
-from keywright.cli.targets import UrlOption, needed_url
+from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import (

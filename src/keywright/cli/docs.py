@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from keywright.cli.files import write_file
-from keywright.cli.models import ModelName
+from keywright.cli.targets import ModelName
 from keywright.errors import UsageError
 from keywright.tools.docs.asyncapi import asyncapi
 from keywright.tools.docs.formats import Format, is_current, written

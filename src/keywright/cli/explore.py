@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.models import MODEL_HELP, bindings_of
-from keywright.cli.targets import UrlOption, server_url
+from keywright.cli.targets import MODEL_HELP, UrlOption, bindings_of, server_url
 from keywright.errors import UsageError
 from keywright.keyspace import Secret
 from keywright.tools.plugins import load_model, model_names

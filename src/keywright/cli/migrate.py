@@ -12,10 +12,9 @@ import typer
 
 from keywright.cli.audit import MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
-from keywright.cli.models import ModelName, bindings_of
 from keywright.cli.output import as_json
 from keywright.cli.progress import Meter
-from keywright.cli.targets import UrlOption, needed_url
+from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
 from keywright.engine import AsyncDatabase, aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.findings import masked_name

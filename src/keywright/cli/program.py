@@ -18,8 +18,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-from keywright.cli.models import ModelName, bindings_of
 from keywright.cli.output import as_json
+from keywright.cli.targets import ModelName, bindings_of
 from keywright.cli.tour import take_tour
 from keywright.engine import connect
 from keywright.errors import DeclarationError, KeywrightError, UsageError, dependencies_of

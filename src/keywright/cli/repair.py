@@ -12,8 +12,7 @@ import typer
 
 from keywright.cli.audit import IgnoreOption, MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
-from keywright.cli.models import ModelName, bindings_of
-from keywright.cli.targets import UrlOption, needed_url
+from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import AuditOptions, codes_named

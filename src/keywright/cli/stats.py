@@ -12,9 +12,8 @@ from rich.live import Live
 from rich.table import Table
 
 from keywright.cli.audit import MaxRateOption, PrefixOption, parse_share
-from keywright.cli.models import ModelName, bindings_of
 from keywright.cli.output import as_json
-from keywright.cli.targets import UrlOption, needed_url
+from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.formats.units import bytes_shown, share_shown

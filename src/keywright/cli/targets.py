@@ -1,17 +1,39 @@
-"""The server of a command: `--url`, else REDIS_URL, else `[tool.keywright]`, else an embedded one."""
+"""The model and the server of a command.
+
+The server is that of `--url`, else REDIS_URL, else `[tool.keywright]`, else an embedded one.
+"""
 
 from __future__ import annotations
 
 import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from keywright.errors import UsageError
+from keywright.keyspace import Binding, Keyring, Keyspace
 
-__all__ = ["NamesPrefix", "ServerOption", "UrlOption", "needed_url", "server_url", "setting"]
+__all__ = [
+    "MODEL_HELP",
+    "ModelName",
+    "NamesPrefix",
+    "ServerOption",
+    "UrlOption",
+    "bindings_of",
+    "needed_url",
+    "server_url",
+    "setting",
+]
+
+MODEL_HELP = (
+    "An installed model by name, or MODULE:ATTRIBUTE, as in shop.schema:shop; several are separated by "
+    "commas. The current folder is searched too."
+)
+
+ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=MODEL_HELP, show_default=False)]
 
 UrlOption = Annotated[
     str | None,
@@ -63,3 +85,10 @@ def _table(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise UsageError(f'[tool.keywright] in {path} must be a table. Write url = "…" below it.')
     return found
+
+
+def bindings_of(spaces: Sequence[Keyspace], prefix: str | None) -> list[Binding]:
+    """Bind keyspaces to the prefix of the command line, and to the environment's keyring if they seal."""
+    sealed = any(kind.declaration.sealed for space in spaces for kind in space)
+    keyring = Keyring.from_env_if_set() if sealed else None
+    return [space.bind(prefix=prefix, keyring=keyring) for space in spaces]
