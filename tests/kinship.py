@@ -20,7 +20,7 @@ from keywright import (
     one_to_one,
     recover,
 )
-from keywright.engine.node_calls import Batch
+from keywright.engine.nodes import Batch
 from keywright.operations import Reply, Wire
 from keywright.testing.runs import Raw
 

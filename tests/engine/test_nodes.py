@@ -9,8 +9,7 @@ import pytest
 
 from engines import Engine, Group, Tally, Word
 from keywright import RoundTrip, gather, gather_list
-from keywright.engine.node_calls import Batch, info, key_count, name_page
-from keywright.engine.nodes import NodeReader
+from keywright.engine.nodes import Batch, NodeReader, info, key_count, name_page
 from keywright.errors import ServerRefusedError, UsageError, WrongTypeError
 from keywright.keyspace.slots import slot_of
 from keywright.operations import Effect, Operation, ServerCommand, Wire

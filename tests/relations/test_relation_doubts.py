@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from keywright import Database
-from keywright.engine.node_calls import Batch
+from keywright.engine.nodes import Batch
 from keywright.errors import KeywrightError, OutcomeUnknownError
 from keywright.operations import Effect
 from keywright.testing.runs import Raw

@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from redis.connection import parse_url as _parse_url
 
+from keywright.engine.settings import Settings
 from keywright.errors import UsageError
 
 parse_url: Callable[[str], dict[str, Any]] = _parse_url  # redis-py leaves it untyped
@@ -45,6 +46,16 @@ class Address(NamedTuple):
         settings = {name: value for name, value in self.settings.items() if name != "path"}
         scheme = "redis" if self.scheme == "unix" else self.scheme
         return self._replace(scheme=scheme, settings={**settings, "host": host, "port": port}, sentinels=None)
+
+    def connection_options(self, settings: Settings) -> dict[str, Any]:
+        """Return the options of every connection to this address."""
+        return {
+            "socket_timeout": settings.timeout_seconds,
+            "socket_connect_timeout": settings.connect_seconds,
+            **self.settings,
+            "protocol": 2,
+            "health_check_interval": 0,
+        }
 
     def __repr__(self) -> str:
         return f"Address({self.shown})"

@@ -23,7 +23,7 @@ from redis.asyncio.sentinel import (
 from redis.backoff import NoBackoff
 
 from keywright.engine.address import Address
-from keywright.engine.connections import CLOSED, BrokenConnectionError, connection_options
+from keywright.engine.connections import CLOSED, BrokenConnectionError
 from keywright.engine.settings import Settings
 from keywright.engine.translation import unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
@@ -308,7 +308,7 @@ def _cancellations() -> int:
 
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     """Return an opener factory, and the sentinel clients that it uses."""
-    options = connection_options(address, settings)
+    options = address.connection_options(settings)
     if address.sentinels is None:
         kind = KINDS[address.scheme]
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []

@@ -60,6 +60,7 @@ class AsyncDatabase:
         self, address: Address, context: Context, settings: Settings, observers: Sequence[Observer] = ()
     ) -> None:
         self.address = address
+        self._shown = address.shown
         self.context = context
         self.settings = settings
         self._observers = tuple(observers)
@@ -136,8 +137,9 @@ class AsyncDatabase:
             self._closing.set_result(None)
         for pool in (self._home, *self._nodes.values()):
             await pool.close()
-        _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
-        self._queue.clear()
+        if self._queue:
+            _fail(list(self._queue), ConnectionLostError(self.address.shown, CLOSED))
+            self._queue.clear()
         await asyncio.sleep(0)  # tasks that wait for a connection get their error
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=CLOSING_SECONDS)
@@ -188,9 +190,7 @@ class AsyncDatabase:
         require_reads(sent)
         await self._routes()
         start = time.perf_counter()
-        delivery = Delivery(
-            sent, self.settings.retry, self.address.shown, self._topology, readers, resend_late=True
-        )
+        delivery = Delivery(sent, self.settings.retry, self._shown, self._topology, readers, resend_late=True)
         if len(readers) == 1 and len(sent) <= MOST_WIRES:
             await self._ship(Shipment(readers[0].node, False, range(len(sent)), sent), delivery, alone=True)
         await self._finish(delivery, alone=True)
@@ -288,7 +288,7 @@ class AsyncDatabase:
         return delivery
 
     def _delivery(self, wires: list[Wire]) -> Delivery:
-        return Delivery(wires, self.settings.retry, self.address.shown, self._topology)
+        return Delivery(wires, self.settings.retry, self._shown, self._topology)
 
     async def _finish(self, delivery: Delivery, *, alone: bool = False) -> None:
         while delivery.pending:
@@ -323,7 +323,8 @@ class AsyncDatabase:
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return
-        extra = wait_command(shipment.wires, self.settings.durability)
+        durability = self.settings.durability
+        extra = b"" if durability is None else wait_command(shipment.wires, durability)
         try:
             packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
             buffer = packed.buffer
@@ -348,7 +349,8 @@ class AsyncDatabase:
         if self.settings.durability and packed.extra:
             confirmed = raw[-1] if broken is None else None
             replies = check_durability(replies, confirmed, shipment.wires, self.settings.durability)
-        if isinstance(outcome, tuple) and packed.plain and not outcome[1] and delivery.is_all(shipment):
+        clean = isinstance(outcome, tuple) and packed.plain and not outcome[1]
+        if clean and len(shipment.indexes) == len(delivery.wires):
             delivery.complete(replies)
             return
         delivery.answered(shipment, replies)

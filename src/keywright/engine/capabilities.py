@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from keywright.engine.node_calls import info
+from keywright.engine.nodes import INFO, Batch, info_fields
 from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
-from keywright.keyspace.call import Call, Plain
-from keywright.keyspace.composition import gather_list
-from keywright.keyspace.wires import Effect, Operation
+from keywright.keyspace.wires import Effect, Operation, Wire
 
 COMMAND = Operation("capabilities", b"COMMAND", Effect.READ)
 
@@ -42,26 +40,23 @@ class Server(NamedTuple):
             raise CapabilityError(feature, f"{self.product} {self.version}", FEATURES[feature][1])
 
 
-def probe_call() -> Call[list[Any]]:
+def probe_call() -> Batch:
     """Return a call that asks for INFO and for each feature's command, in one batch."""
     commands = [verb for verb, _ in FEATURES.values()]
-    return gather_list(
-        [
-            info().attempt(),
-            Plain(COMMAND, (b"INFO", *commands)).attempt(),
-        ]
+    return Batch(
+        [Wire((b"INFO",), b"", INFO, None), Wire((b"COMMAND", b"INFO", *commands), b"", COMMAND, None)]
     )
 
 
 def read_probe(answers: Any) -> Server:
     if isinstance(answers, KeywrightError):
         raise answers
-    facts, commands = answers
-    if isinstance(facts, KeywrightError):
-        # A user who may not run INFO still gets a working database, of unknown make.
-        if not isinstance(facts, ServerRefusedError) or not facts.reply.startswith("NOPERM"):
-            raise facts
-        facts = {}
+    info, commands = answers
+    # A user who may not run INFO still gets a working database, of unknown make.
+    refused = isinstance(info, ServerRefusedError) and info.reply.startswith("NOPERM")
+    if isinstance(info, KeywrightError) and not refused:
+        raise info
+    facts = {} if refused else info_fields(info)
     known = [] if isinstance(commands, KeywrightError) else commands
     features = {name for name, entry in zip(FEATURES, known, strict=False) if entry}
     product = "Valkey" if "valkey_version" in facts else "Redis"

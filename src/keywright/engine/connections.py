@@ -209,7 +209,7 @@ class ConnectionPool:
 
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     """Return a connection factory, and the sentinel clients that it uses."""
-    options = connection_options(address, settings)
+    options = address.connection_options(settings)
     if address.sentinels is None:
         kind = KINDS[address.scheme]
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
@@ -227,14 +227,3 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     )
     # Not pool.make_connection: it counts opened connections, never closed ones, and stops at 100.
     return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels
-
-
-def connection_options(address: Address, settings: Settings) -> dict[str, Any]:
-    """Return the options of every connection of a database."""
-    return {
-        "socket_timeout": settings.timeout_seconds,
-        "socket_connect_timeout": settings.connect_seconds,
-        **address.settings,
-        "protocol": 2,
-        "health_check_interval": 0,
-    }

@@ -49,6 +49,7 @@ class Database:
         self, address: Address, context: Context, settings: Settings, observers: Sequence[Observer] = ()
     ) -> None:
         self.address = address
+        self._shown = address.shown
         self.context = context
         self.settings = settings
         self._observers = tuple(observers)
@@ -159,7 +160,7 @@ class Database:
 
     def _delivered(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         topology = self._routes()
-        retry, server = self.settings.retry, self.address.shown
+        retry, server = self.settings.retry, self._shown
         delivery = Delivery(wires, retry, server, topology, readers, resend_late=bool(readers))
         if (topology is None or len(readers) == 1) and len(wires) <= MOST_WIRES:
             node = readers[0].node if readers else None
@@ -201,7 +202,8 @@ class Database:
                 pool.drop(connection)
 
     def _send(self, shipment: Shipment, delivery: Delivery) -> tuple[ConnectionPool, Any, Packed] | None:
-        extra = wait_command(shipment.wires, self.settings.durability)
+        durability = self.settings.durability
+        extra = b"" if durability is None else wait_command(shipment.wires, durability)
         try:
             packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
         except Exception as error:  # noqa: BLE001  # raised to the caller of `run`
@@ -240,7 +242,7 @@ class Database:
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
-        if packed.plain and not errors and delivery.is_all(shipment):
+        if packed.plain and not errors and len(shipment.indexes) == len(delivery.wires):
             delivery.complete(replies)
         else:
             delivery.answered(shipment, replies)

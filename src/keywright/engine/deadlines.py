@@ -29,9 +29,9 @@ def makes_wait(wires: Sequence[Wire]) -> bool:
     return Waiting in set(map(type, wires))
 
 
-def wait_command(wires: Sequence[Wire], durability: Durability | None) -> bytes:
+def wait_command(wires: Sequence[Wire], durability: Durability) -> bytes:
     """Return the WAIT to send after the wires, or b"" if no replica needs to confirm a write."""
-    if durability is None or all(wire.operation.effect is Effect.READ for wire in wires):
+    if all(wire.operation.effect is Effect.READ for wire in wires):
         return b""
     return durability.command
 

@@ -83,10 +83,6 @@ class Delivery:
             self._pending = dict.fromkeys(range(len(self.wires)))
         return self._pending
 
-    def is_all(self, shipment: Shipment) -> bool:
-        """Return whether a shipment is the whole batch, none of which was answered before."""
-        return len(shipment.indexes) == len(self.wires)
-
     def complete(self, replies: list[Reply]) -> None:
         """Take the replies of the whole batch, none of which is an error or a transaction."""
         self.replies = Sound(replies)

@@ -1,4 +1,7 @@
-"""Reads at a chosen node: one reader for each primary, at a replica of it where one is up to date."""
+"""Reads at a chosen node: one reader for each primary, at a replica of it where one is up to date.
+
+`Batch` and the calls below it are about a node itself, or about names that are known already.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,19 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
+from keywright.engine.scan import SCAN, escaped
 from keywright.engine.settings import Settings
 from keywright.engine.topology import Node, Topology
 from keywright.errors import UsageError
-from keywright.keyspace.wires import Effect, Reply, Wire
+from keywright.keyspace.call import Call, Plain
+from keywright.keyspace.context import Context
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
-__all__ = ["At", "NodeReader"]
+__all__ = ["At", "Batch", "NodeReader", "info", "key_count", "name_page"]
 
 REPLICA_CONNECT_SECONDS = 2.0
+DBSIZE = Operation("key count", b"DBSIZE", Effect.READ)
+INFO = Operation("info", b"INFO", Effect.READ)
 
 
 class NodeReader:
@@ -96,3 +104,45 @@ def _listed(info: str) -> list[Node]:
             facts = dict(part.split("=", 1) for part in described.split(",") if "=" in part)
             nodes.append(Node(facts["ip"], int(facts["port"]), replica=True))
     return nodes
+
+
+class Batch(Call[list[Reply]]):
+    """A batch of commands on bound names. It returns the raw replies, with errors as values."""
+
+    __slots__ = ("wires",)
+
+    def __init__(self, wires: Sequence[Wire]) -> None:
+        self.wires = wires
+
+    def rounds(self, context: Context) -> Rounds[list[Reply]]:
+        return (yield list(self.wires))
+
+
+def key_count() -> Call[int]:
+    """Return the number of keys of a node, of any keyspace."""
+    return Plain(DBSIZE).map(int)
+
+
+def info(*sections: bytes) -> Call[dict[str, str]]:
+    """Return the fields of INFO, of some sections or of all."""
+    return Plain(INFO, sections).map(info_fields)
+
+
+def name_page(cursor: int, count: int, *, lead: bytes = b"", pattern: bytes = b"") -> Call[Names]:
+    """Return one page of SCAN: the next cursor, and the names that begin with `lead` or match a pattern."""
+    pattern = pattern or (escaped(lead) + b"*" if lead else b"")
+    match = (b"MATCH", pattern) if pattern else ()
+    return Plain(SCAN, (cursor, *match, b"COUNT", count)).map(_page)
+
+
+Names = tuple[int, list[bytes]]
+
+
+def _page(reply: Reply) -> Names:
+    return int(reply[0]), reply[1]
+
+
+def info_fields(reply: bytes) -> dict[str, str]:
+    """Return the fields of a reply to INFO."""
+    lines = (line.partition(":") for line in reply.decode("utf-8", "replace").splitlines() if ":" in line)
+    return {name: value for name, _, value in lines}

@@ -43,7 +43,7 @@ def report(
         Counter((_template(wire), wire.operation.name) for wire in wires),
         seconds,
         sum(_size(wire.arguments) for wire in wires),
-        sum(map(_size, replies)),
+        _size(replies),
         sum(isinstance(reply, KeywrightError) for reply in replies),
     )
     for observer in observers:
@@ -54,9 +54,9 @@ def _template(wire: Wire) -> str:
     return wire.source.declaration.template.source if wire.source is not None else ""
 
 
-def _size(part: object) -> int:
-    if isinstance(part, bytes | str):
-        return len(part)
-    if isinstance(part, tuple | list):
-        return sum(map(_size, part))
-    return 8
+def _size(parts: Sequence[object]) -> int:
+    """Return the bytes of some arguments or replies, about: a number or an error counts as 8."""
+    return sum(
+        len(part) if isinstance(part, bytes | str) else _size(part) if isinstance(part, tuple | list) else 8
+        for part in parts
+    )

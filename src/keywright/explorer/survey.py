@@ -18,8 +18,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.node_calls import Batch, info, key_count, name_page
-from keywright.engine.nodes import NodeReader
+from keywright.engine.nodes import Batch, NodeReader, info, key_count, name_page
 from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedError
 from keywright.explorer.atlas import Atlas
 from keywright.explorer.settings import ExplorerSettings

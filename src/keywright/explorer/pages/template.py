@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from keywright.engine.node_calls import name_page
+from keywright.engine.nodes import name_page
 from keywright.engine.scan import escaped
 from keywright.errors import VariableError
 from keywright.explorer.atlas import Sheet, key_url
