@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from keywright.errors import UsageError
+from keywright.keyspace.versions.recognition import FormerPlace, former_places
 
 if TYPE_CHECKING:
     from keywright.keyspace.alphabets import Derived
@@ -23,94 +26,100 @@ __all__ = ["Declaration"]
 class Declaration:
     """The declaration of one key class: `Order.declaration.template`, `.expiry`, `.encode(value)`, …"""
 
-    __slots__ = ("_key", "_storage")
+    values: Callable[[Key], tuple[Any, ...]] = staticmethod(attrgetter("_values"))
+    """Return the variables of a key in the order of the constructor."""
 
     def __init__(self, key: type[Key]) -> None:
         self._key = key
-        self._storage: Storage | None = None
 
-    @property
+    @cached_property
     def template(self) -> Template:
         return self._key._template
 
-    @property
+    @cached_property
     def space(self) -> Keyspace:
         return self._key._space
 
-    @property
+    @cached_property
     def expiry(self) -> Expiry | None:
         """The declared expiry; a database may override it, see `Context.expiry_of`."""
         return self._key._expiry
 
-    @property
+    @cached_property
     def codecs(self) -> tuple[Codec[Any], ...]:
         """The codecs of all stored parts."""
         return self._key._codecs
 
-    @property
+    @cached_property
     def derived(self) -> dict[str, Derived]:
         """The variables that `of` computes from a source text."""
         return self._key._derived
 
-    @property
+    @cached_property
     def part_of(self) -> type[Key] | None:
         """The class whose keys this one is part of: `erase` deletes both."""
         return self._key._part_of
 
-    @property
+    @cached_property
     def former(self) -> tuple[type[Key], ...]:
         """One class for each former template, as `moved_from` lists them."""
         return self._key._former
 
-    @property
+    @cached_property
     def upgrades(self) -> tuple[Upgrade, ...]:
         upgrades: tuple[Upgrade, ...] = getattr(self._key, "_upgrades", ())
         return upgrades
 
-    @property
+    @cached_property
+    def upgrades_in_place(self) -> bool:
+        """Whether values may be in an older shape under their present name."""
+        return any(upgrade.moved_from is None for upgrade in self.upgrades)
+
+    @cached_property
+    def former_places(self) -> tuple[FormerPlace, ...]:
+        """The places where keys of the class were stored, the renamed ones first."""
+        return tuple(former_places(self._key))
+
+    @cached_property
     def sealed(self) -> bool:
         """Whether any stored part is encrypted."""
         return self._key._sealed
 
-    @property
+    @cached_property
     def secret(self) -> bool:
         """Whether any stored part must not be shown."""
         return self._key._secret
 
-    @property
+    @cached_property
     def storage(self) -> Storage:
         """How keys of the class are stored: commands, entries, and what may be wrong with them."""
-        storage = self._storage
-        if storage is None:
-            storage = self._storage = self._key._storage(self._key)
+        storage: Storage = self._key._storage(self._key)
         return storage
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[str, ...]:
         """The variables in the order of the constructor; the template may have another order."""
         return tuple(self._key.__dict__["_argument_names"])
 
-    def values(self, key: Key) -> tuple[Any, ...]:
-        """Return the variables of a key in the order of the constructor."""
-        return key._values
-
-    def encode(self, value: object) -> bytes:
+    @cached_property
+    def encode(self) -> Callable[[object], bytes]:
         """Return the stored form of a value, member or item. Raise ValueRefusedError if it is invalid."""
         encode = getattr(self._key, "_encode", None) or getattr(self._key, "_encode_value", None)
         if encode is None:
             raise UsageError(
                 f"{self._key.__name__} stores members, not one value. Use encode_members() with a key."
             )
-        stored: bytes = encode(value)
-        return stored
+        found: Callable[[object], bytes] = encode
+        return found
 
-    def encode_field(self, field: object) -> bytes:
+    @cached_property
+    def encode_field(self) -> Callable[[object], bytes]:
         """Return the stored form of a field of a Map."""
         encode = getattr(self._key, "_encode_field", None)
         if encode is None:
             raise UsageError(f"{self._key.__name__} is not a Map, so it has no fields to encode.")
-        stored: bytes = encode(field)
-        return stored
+        found: Callable[[object], bytes] = encode
+        return found
 
     def decode(self, data: bytes) -> Any:
         """Return the value, member or item of stored bytes. Raise CodecError if they are malformed."""

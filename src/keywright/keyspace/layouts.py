@@ -112,6 +112,7 @@ class Layout:
         raise self._no_entries()
 
     def is_present(self, reply: Reply) -> bool:
+        """Return whether a reply to `presence` says so."""
         return bool(reply)
 
     def absence(self, key: Key, entry: bytes) -> Check:
@@ -217,8 +218,7 @@ class SetLayout(_Scanned):
     def found(self, entry: bytes, reply: Reply) -> Any:
         return [entry] if reply else None
 
-    def presence(self, entry: bytes) -> Ask:
-        return self.find(entry)
+    presence = find
 
     def absence(self, key: Key, entry: bytes) -> Check:
         return has_member(key, entry, present=False)
@@ -251,8 +251,7 @@ class SortedSetLayout(_Scanned):
     def found(self, entry: bytes, reply: Reply) -> Any:
         return None if reply is None else [entry, reply]
 
-    def presence(self, entry: bytes) -> Ask:
-        return self.find(entry)
+    presence = find
 
     def is_present(self, reply: Reply) -> bool:
         return reply is not None  # a score of 0 is one
@@ -305,8 +304,7 @@ class ListLayout(Layout):
     def found(self, entry: bytes, reply: Reply) -> Any:
         return [entry] * len(reply) or None
 
-    def presence(self, entry: bytes) -> Ask:
-        return self.find(entry)
+    presence = find
 
     def absence(self, key: Key, entry: bytes) -> Check:
         return items_are(key, entry, 0)
@@ -354,8 +352,7 @@ class StreamLayout(Layout):
     def found(self, entry: bytes, reply: Reply) -> Any:
         return reply or None
 
-    def presence(self, entry: bytes) -> Ask:
-        return self.find(entry)
+    presence = find
 
     def absence(self, key: Key, entry: bytes) -> Check:
         return entry_exists(key, entry, present=False)

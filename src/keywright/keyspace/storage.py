@@ -86,6 +86,8 @@ class Storage:
     """Whether it is one value, of which a page alone means nothing."""
     divisible: ClassVar[bool] = False
     """Whether entries are named by their content, so that each can be removed by itself."""
+    by_name: bool = False
+    """Whether the allowed shape depends on the name of the key, so that `key` is required."""
     # Typed as Any, so that a kind can narrow them: a Codec or None, and a FieldSet or None.
     item: Any = None
     """The codec of the value, of members, items, or values of fields."""
@@ -97,11 +99,6 @@ class Storage:
     def __init__(self, kind: type[Key]) -> None:
         self.kind = kind
         self.layout: Layout = layout_of(kind.redis_type)
-
-    @property
-    def by_name(self) -> bool:
-        """Return whether the allowed shape depends on the name of the key, so that `key` is required."""
-        return False
 
     @property
     def score_meaning(self) -> str | None:

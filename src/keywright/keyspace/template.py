@@ -67,6 +67,12 @@ class Template:
         return b"" if first.is_variable else first.text.encode()
 
     @cached_property
+    def doubtful(self) -> list[tuple[int, Alphabet[object]]]:
+        """The variables, counted from 1, whose texts may match the pattern and still be invalid."""
+        alphabets = enumerate(self.alphabets.values(), 1)
+        return [(number, alphabet) for number, alphabet in alphabets if not alphabet.pattern_decides]
+
+    @cached_property
     def segments(self) -> list[Language]:
         """Literal, variable, literal, …: variable ``n`` is at ``2 * n + 1``; a literal may be empty."""
         segments, text = [], ""

@@ -80,7 +80,7 @@ class IdOf(Codec[Any]):
         return super().encode_many(values) if len(values) < 8 else self.alphabet.render_all(values)
 
     def decode_many(self, replies: Sequence[bytes | None]) -> list[Any]:
-        if len(replies) >= 8 and None not in replies:
+        if replies and None not in replies:
             try:
                 return self.alphabet.read_all(cast("Sequence[bytes]", replies))
             except ValueError:

@@ -80,7 +80,7 @@ def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
 
 def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
     def decoded(reply: list[bytes]) -> set[T]:
-        return set(cast("list[T]", codec.decode_many(reply)))
+        return set(cast("list[T]", codec.decode_many(reply))) if reply else set()
 
     return decoded
 

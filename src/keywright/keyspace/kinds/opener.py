@@ -30,11 +30,6 @@ class Opener:
         self.can_open = binding is not None and binding.keyring is not None
         self._upgrades = [each for each in kind.declaration.upgrades if each.moved_from is None]
 
-    @property
-    def upgrades_in_place(self) -> bool:
-        """Return whether values may be in an older shape under their present name."""
-        return bool(self._upgrades)
-
     def older(self, stored: Any) -> Upgrade | None:
         """Return the upgrade that a read of a stored form would make, or None."""
         if not self._upgrades:

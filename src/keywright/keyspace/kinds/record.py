@@ -43,10 +43,7 @@ class RecordStorage(Storage):
         super().__init__(kind)
         self.fields = kind._fields
         self._by_prefix = kind._by_prefix
-
-    @property
-    def by_name(self) -> bool:
-        return self._by_prefix is not None
+        self.by_name = kind._by_prefix is not None
 
     @property
     def shapes(self) -> list[tuple[Shape[Any], str]]:

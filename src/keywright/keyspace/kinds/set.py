@@ -40,7 +40,8 @@ class SetStorage(ItemStorage):
         return _ordered(values)
 
     def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        return ((self.entry_name(member), [member]) for member in value)
+        encode = self.kind.declaration.encode
+        return ((encode(member), [member]) for member in value)
 
 
 class Set(Key, Generic[M]):

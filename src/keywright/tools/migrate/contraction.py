@@ -13,7 +13,7 @@ from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.walk import WalkProgress as Walked
 from keywright.tools.model import Model
 
-__all__ = ["Contract", "contract", "upgrades_in_place"]
+__all__ = ["Contract", "contract"]
 
 OLD = frozenset({"KW102", "KW103"})
 
@@ -49,9 +49,11 @@ async def contract(
     unknown = {
         kind.declaration.template.source: "it is sealed, and no key that opens it is bound"
         for kind in kinds
-        if upgrades_in_place(kind) and kind.declaration.sealed and not Opener(kind, db.context).can_open
+        if kind.declaration.upgrades_in_place
+        and kind.declaration.sealed
+        and not Opener(kind, db.context).can_open
     }
-    upgradable = {kind.declaration.template.source for kind in kinds if upgrades_in_place(kind)}
+    upgradable = {kind.declaration.template.source for kind in kinds if kind.declaration.upgrades_in_place}
 
     def count(finding: Finding) -> None:
         if finding.code in OLD:
@@ -63,11 +65,6 @@ async def contract(
     await audit(db, model, options, on_finding=count, on_progress=on_progress)
     droppable = [] if old or unknown else [words for kind in kinds for words in _transitional(kind)]
     return Contract(old, unknown, droppable)
-
-
-def upgrades_in_place(kind: type[Key]) -> bool:
-    """Return whether values of a class may have an older shape under their present name."""
-    return any(upgrade.moved_from is None for upgrade in kind.declaration.upgrades)
 
 
 def _transitional(kind: type[Key]) -> Iterator[str]:

@@ -11,15 +11,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.node_calls import key_count, name_page
-from keywright.engine.nodes import NodeReader
+from keywright.engine.nodes import NodeReader, key_count, name_page
 from keywright.errors import ConflictError, EngineError, KeywrightError, StoredDataError
 from keywright.keyspace import Call, Key, Keyspace, gather_list
 from keywright.keyspace.renames import Arrival, moved, moved_from_name
 from keywright.keyspace.versions.upgrades import brought_up_to_date, older_version
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.contraction import upgrades_in_place
 from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
 from keywright.tools.pace import place_of, side_by_side
 
@@ -115,7 +113,7 @@ class _Sweep:
         self._options = options
         self._bookmark = bookmark
         self._matcher = Matcher(spaces, db.context)
-        self._upgradable = {k.kind for k in self._matcher.known if upgrades_in_place(k.kind)}
+        self._upgradable = {k.kind for k in self._matcher.known if k.kind.declaration.upgrades_in_place}
         self._pace = MigrationPace(options.max_rate, on_progress)
         self._total = 0
         self._refusals: list[Refusal] = []

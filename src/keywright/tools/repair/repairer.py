@@ -21,7 +21,6 @@ from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.layouts import Ask, stored_read
 from keywright.keyspace.renames import Arrival, moved
 from keywright.keyspace.script import BoundScript, Script
-from keywright.keyspace.versions.recognition import former_places
 from keywright.keyspace.versions.upgrades import brought_up_to_date
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.matcher import Matcher
@@ -153,7 +152,7 @@ class Repairer:
         """Move a key from a former name, or from the former template of an upgrade."""
         assert step.other is not None
         successor = self.matcher.key(step.other)
-        places = former_places(type(successor))
+        places = successor.declaration.former_places
         place = next((each for each in places if self._name(each.former_key(successor)) == step.name), None)
         if place is None:
             return False
