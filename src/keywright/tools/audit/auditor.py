@@ -41,10 +41,12 @@ async def audit(
         db, model.spaces, options, on_finding=on_finding, on_progress=on_progress, checkpoint=checkpoint
     )
     expiries = {known.template.source: _expiry(db, known.kind) for known in walk.judge.matcher.known}
-    check_budgets(budgets, expiries)
+    if budgets:
+        check_budgets(budgets, expiries)
     tally = await walk.run()
-    for finding in over_budget(budgets, tally):
-        tally.add(finding, options.keep)
+    if budgets:
+        for finding in over_budget(budgets, tally):
+            tally.add(finding, options.keep)
     if checkpoint is not None:
         checkpoint.done()
     return AuditReport(

@@ -42,17 +42,13 @@ class _Written(msgspec.Struct):
 class Checkpoint:
     """The cursors and counts of each node, written every few seconds and at the end of each node."""
 
-    def __init__(self, path: Path | None, scope: Sequence[str], saved: dict[str, _Node]) -> None:
+    def __init__(self, path: Path, scope: Sequence[str], saved: dict[str, _Node]) -> None:
         self.path = path
         self._saved = saved
         nodes = {name: msgspec.Raw(msgspec.json.encode(node)) for name, node in saved.items()}
         self._written = _Written(list(scope), nodes)
         self._times: dict[str, float] = {}
         self._begun = time.monotonic()
-
-    @classmethod
-    def nowhere(cls) -> Checkpoint:
-        return cls(None, (), {})
 
     @classmethod
     def at(cls, path: Path, scope: Sequence[str]) -> Checkpoint:
@@ -80,11 +76,9 @@ class Checkpoint:
 
     def due(self, node: str) -> bool:
         since = self._times.get(node, self._begun)
-        return self.path is not None and time.monotonic() - since > EVERY_SECONDS
+        return time.monotonic() - since > EVERY_SECONDS
 
     def save(self, node: str, cursor: int | None, tally: Tally) -> None:
-        if self.path is None:
-            return
         self._written.nodes[node] = msgspec.Raw(msgspec.json.encode(_Node(cursor, tally)))
         fresh = self.path.with_name(f"{self.path.name}.new")
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds names of keys
@@ -95,5 +89,4 @@ class Checkpoint:
 
     def done(self) -> None:
         """Remove the file: nothing is left to resume."""
-        if self.path is not None:
-            self.path.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from keywright.keyspace.references import Reference
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds
 from keywright.tools.audit.findings import Finding
 
-__all__ = ["Examined", "Invariants", "attempted", "examine", "settled_by"]
+__all__ = ["Examined", "InvariantChecks", "attempted", "examine", "settled_by"]
 
 T = TypeVar("T")
 Settled = dict[tuple[str, str], Invariant]
@@ -34,32 +34,17 @@ class Examined(NamedTuple):
     value: Any
 
 
-class Invariants:
-    """The invariants of some keyspaces, as one database has them."""
+class InvariantChecks:
+    """The checks of the invariants of some keyspaces in one database."""
 
     def __init__(self, db: AsyncDatabase, spaces: Iterable[Keyspace]) -> None:
         self._db = db
-        self._of: dict[type[Key], list[Invariant]] = {}
-        spaces = tuple(spaces)
         self._settled = settled_by(spaces)
-        for space in spaces:
-            for invariant in space.invariants:
-                for kind in invariant.keys:
-                    self._of.setdefault(kind, []).append(invariant)
-
-    def concern(self, kind: type[Key]) -> bool:
-        return kind in self._of
-
-    def of(self, key: Key, value: Any) -> Iterator[Examined]:
-        """Return the checks that concern this value, or this page of a collection."""
-        return (Examined(invariant, key, value) for invariant in self._of.get(type(key), ()))
 
     async def broken(
         self, examined: Sequence[Examined], known: Iterable[Finding], nodes: Sequence[NodeReader]
     ) -> list[Finding]:
         """Return the violations, without those that the `known` findings of the same keys report already."""
-        if not examined:
-            return []
         checks = [attempted(each.invariant.violations(each.key, each.value)) for each in examined]
         results = await self._db.run(gather_list(checks), at=nodes)
         suspects = list(dict.fromkeys(_suspects(examined, results)))

@@ -16,7 +16,7 @@ from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeT
 from keywright.keyspace.commits.journal import journal
 from keywright.keyspace.key import Key
 from keywright.keyspace.template import Template
-from keywright.keyspace.versions.recognition import FormerPlace, former_places
+from keywright.keyspace.versions.recognition import FormerPlace
 
 __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 
@@ -33,11 +33,7 @@ class Known:
         template = self.template = kind.declaration.template
         whole = _pattern(lead, template, capturing=True)
         self._match = re.compile(whole).fullmatch
-        self._doubtful = [
-            (number, alphabet)
-            for number, alphabet in enumerate(template.alphabets.values(), 1)
-            if not alphabet.pattern_decides
-        ]
+        self._doubtful = template.doubtful
         # Variables that need no second look are not captured, which saves a third of the time.
         lines = f"({whole})" if self._doubtful else _pattern(lead, template, capturing=False)
         self._find = re.compile(f"^{lines}$", re.MULTILINE).findall
@@ -245,7 +241,7 @@ def _surely_in_range(alphabet: Any, texts: list[str]) -> bool:
 
 def _older_places(known: Iterable[Known], context: Context) -> Iterator[Older]:
     for each in known:
-        for place in former_places(each.kind):
+        for place in each.kind.declaration.former_places:
             lead = context.prefixes[place.former.declaration.space]
             yield Older(Known(place.former, lead, ours=False), place)
 

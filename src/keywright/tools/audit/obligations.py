@@ -1,8 +1,8 @@
 """Obligations: what one stored key requires of others, as the inverse of a relation or an index entry.
 
-Each obligation is a question to the server with its expected answer, and a premise: the read that raised it.
-A question with another answer is asked again together with its premise, so that a concurrent write between
-two reads is not reported as a finding.
+Each obligation is a question to the server with its expected answer, and has a premise: the read that raised
+it. A question with another answer is asked again together with its premise, so that a concurrent write
+between two reads is not reported as a finding.
 """
 
 from __future__ import annotations
@@ -12,37 +12,41 @@ from functools import partial
 from operator import eq
 from typing import Any, NamedTuple
 
-from keywright.errors import KeywrightError
 from keywright.keyspace import Context, Keyspace
 from keywright.keyspace.key import Key
-from keywright.keyspace.layouts import Ask
+from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.references import Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
-from keywright.keyspace.wires import Wire
+from keywright.keyspace.wires import Effect, Operation, Wire
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.page_reader import on_name
 
 __all__ = ["Obligation", "Obligations", "Question"]
 
-EXISTS = Ask(b"EXISTS")
+EXISTS = Operation("exists", b"EXISTS", Effect.READ)
 
 
 class Question(NamedTuple):
-    """One reading command and its expected reply. A WRONGTYPE error is never the expected reply."""
+    """One reading command, and whether a reply is the expected one. A WRONGTYPE error never is."""
 
     wire: Wire
     expected: Callable[[Any], bool]
 
-    def holds(self, reply: Any) -> bool:
-        return not isinstance(reply, KeywrightError) and self.expected(reply)
-
 
 class Obligation(NamedTuple):
-    """A question, its premise, and the finding if the answer is not the expected one."""
+    """A question about another key, and the key, the entry of it or the value of it that raises it."""
 
     question: Question
-    premise: Question
-    finding: Finding
+    code: str
+    link: Link | Reference
+    key: Key
+    other: Key
+    entry: bytes | None = None
+    """The entry of the key that raises it; None if the key or its value does."""
+    field: bytes | None = None
+    """The field of the other key that the question is about."""
+    value: Any = UNSET
+    """The value that raises it; UNSET if any value does."""
 
 
 Raise = Callable[[Any, Any], Iterator[Obligation]]
@@ -53,7 +57,7 @@ class Obligations:
 
     def __init__(self, spaces: Iterable[Keyspace], context: Context) -> None:
         self.context = context
-        self._raised: dict[type[Key], list[Raise]] = {}
+        self.kinds: dict[type[Key], list[Raise]] = {}
         for space in spaces:
             for link in space.links:
                 self._relate(link)
@@ -61,12 +65,9 @@ class Obligations:
                 if reference.required:
                     self._add(reference.source, self._reference(reference))
 
-    def concern(self, kind: type[Key]) -> bool:
-        return kind in self._raised
-
     def of(self, key: Key, value: Any) -> Iterator[Obligation]:
         """Yield the obligations of other keys because of this value, or this page of a collection."""
-        for raised in self._raised.get(type(key), ()):
+        for raised in self.kinds.get(type(key), ()):
             yield from raised(key, value)
 
     def of_sealed(self, key: Key) -> list[Obligation]:
@@ -99,16 +100,35 @@ class Obligations:
             self._add(index, self._backed(link, of))
 
     def _add(self, kind: type[Key], raised: Raise) -> None:
-        self._raised.setdefault(kind, []).append(raised)
+        self.kinds.setdefault(kind, []).append(raised)
+
+    def premise(self, obligation: Obligation) -> Question:
+        """Return the question whether the key still raises an obligation."""
+        key = obligation.key
+        if obligation.entry is not None:
+            return self._within(key, obligation.entry)
+        return self._exists(key) if obligation.value is UNSET else self._is(key, obligation.value)
+
+    def finding(self, obligation: Obligation) -> Finding:
+        """Return the finding that an obligation is not met."""
+        _, code, link, key, other, entry, field, _ = obligation
+        return Finding(
+            code,
+            key.declaration.template.source,
+            self.context.name(key),
+            f"{link.name}{_REASONS[code].format(other=type(other).__name__)}",
+            member=entry,
+            other=self.context.name(other),
+            field=field,
+            link=link.name,
+        )
 
     def _inside(self, link: Link, code: str, inverse: type[Any]) -> Raise:
         """A value b of a: the set of b has a."""
 
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             other = inverse(value)
-            yield self._made(
-                code, link, key, self._has(other, _identity(key)), self._is(key, value), other=other
-            )
+            yield Obligation(self._has(other, _identity(key)), code, link, key, other, value=value)
 
         return raised
 
@@ -117,9 +137,9 @@ class Obligations:
 
         def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
             for member in members:
-                other, stored = forward(member), _stored(key, member)
+                other = forward(member)
                 question = self._is(other, _identity(key))
-                yield self._made("KW403", link, key, question, self._within(key, stored), stored, other)
+                yield Obligation(question, "KW403", link, key, other, _stored(key, member))
 
         return raised
 
@@ -128,9 +148,7 @@ class Obligations:
 
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             other = there(value)
-            yield self._made(
-                code, link, key, self._is(other, _identity(key)), self._is(key, value), other=other
-            )
+            yield Obligation(self._is(other, _identity(key)), code, link, key, other, value=value)
 
         return raised
 
@@ -139,9 +157,9 @@ class Obligations:
 
         def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
             for member in members:
-                other, stored = there(member), _stored(key, member)
+                other = there(member)
                 question = self._has(other, _identity(key))
-                yield self._made(code, link, key, question, self._within(key, stored), stored, other)
+                yield Obligation(question, code, link, key, other, _stored(key, member))
 
         return raised
 
@@ -150,9 +168,7 @@ class Obligations:
 
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             other = index()
-            yield self._made(
-                "KW405", link, key, self._has(other, _identity(key)), self._exists(key), other=other
-            )
+            yield Obligation(self._has(other, _identity(key)), "KW405", link, key, other)
 
         return raised
 
@@ -161,9 +177,8 @@ class Obligations:
 
         def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
             for member in members:
-                other, stored = of(member), _stored(key, member)
-                question = self._exists(other)
-                yield self._made("KW404", link, key, question, self._within(key, stored), stored, other)
+                other = of(member)
+                yield Obligation(self._exists(other), "KW404", link, key, other, _stored(key, member))
 
         return raised
 
@@ -171,63 +186,36 @@ class Obligations:
         def raised(key: Any, value: Any) -> Iterator[Obligation]:
             for entry, part in _parts(key, value, reference):
                 for place in reference.places(key, part):
-                    field = place.stored_field
-                    question = self._exists(place.key) if field is None else self._within(place.key, field)
-                    reason = f"{reference.name} leads to no {reference.target.__name__}"
-                    premise = self._exists(key) if entry is None else self._within(key, entry)
-                    yield self._made(
-                        "KW401", reference, key, question, premise, entry, place.key, reason, field
-                    )
+                    other, field = place.key, place.stored_field
+                    question = self._exists(other) if field is None else self._within(other, field)
+                    yield Obligation(question, "KW401", reference, key, other, entry, field)
 
         return raised
 
-    def _made(
-        self,
-        code: str,
-        link: Link | Reference,
-        key: Any,
-        question: Question,
-        premise: Question,
-        member: bytes | None = None,
-        other: Any = None,
-        reason: str = "",
-        field: bytes | None = None,
-    ) -> Obligation:
-        finding = Finding(
-            code,
-            key.declaration.template.source,
-            self.context.name(key),
-            reason or f"{link.name}: {_REASONS[code].format(other=type(other).__name__)}",
-            member=member,
-            other=None if other is None else self.context.name(other),
-            field=field,
-            link=link.name,
-        )
-        return Obligation(question, premise, finding)
-
     def _exists(self, key: Key) -> Question:
-        return self._question(EXISTS, key, bool)
+        name = self.context.name(key)
+        return Question(Wire((b"EXISTS", name), name, EXISTS, type(key)), bool)
 
     def _has(self, key: Key, member: Any) -> Question:
         return self._within(key, _stored(key, member))
 
     def _within(self, key: Key, entry: bytes) -> Question:
         layout = key.declaration.storage.layout
-        return self._question(layout.presence(entry), key, layout.is_present)
+        wire = on_name(layout.presence(entry), self.context.name(key), type(key))
+        return Question(wire, layout.is_present)
 
     def _is(self, key: Key, value: Any) -> Question:
+        everything = key.declaration.storage.layout.everything
         stored = key.declaration.encode(value)
-        return self._question(key.declaration.storage.layout.everything, key, partial(eq, stored))
-
-    def _question(self, ask: Ask, key: Key, expected: Callable[[Any], bool]) -> Question:
-        return Question(on_name(ask, self.context.name(key), type(key)), expected)
+        return Question(on_name(everything, self.context.name(key), type(key)), partial(eq, stored))
 
 
 _REASONS = {
-    "KW402": "{other} on the other side does not hold it",
-    "KW403": "{other} on the forward side does not confirm it",
-    "KW404": "it names a key that {other} has not",
-    "KW405": "{other} does not name it",
+    "KW401": " leads to no {other}",
+    "KW402": ": {other} on the other side does not hold it",
+    "KW403": ": {other} on the forward side does not confirm it",
+    "KW404": ": it names a key that {other} has not",
+    "KW405": ": {other} does not name it",
 }
 
 

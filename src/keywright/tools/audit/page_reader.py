@@ -71,7 +71,8 @@ class Reading:
 
 def on_name(ask: Ask, name: bytes, source: type[Key] | None) -> Wire:
     """Return a reading command on a name; observers see its verb."""
-    return Wire(ask.on(name), name, _operation(ask.verb), source)
+    verb, operands = ask
+    return Wire((verb, name, *operands), name, _operation(verb), source)
 
 
 def checked_replies(replies: list[Reply]) -> list[Reply]:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from operator import add
+from itertools import compress
+from operator import add, not_
 from typing import Any
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.node_calls import Batch
-from keywright.engine.nodes import At, NodeReader
+from keywright.engine.nodes import At, Batch, NodeReader
+from keywright.errors import KeywrightError
 from keywright.keyspace import Key, Keyspace
+from keywright.keyspace.invariants import Invariant
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.layouts import Ask, StoredPage
 from keywright.keyspace.wires import Reply, Wire
 from keywright.tools.audit.findings import Finding
-from keywright.tools.audit.invariants import Examined, Invariants
+from keywright.tools.audit.invariants import Examined, InvariantChecks
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
-from keywright.tools.audit.obligations import Obligation, Obligations
+from keywright.tools.audit.obligations import Obligation, Obligations, Question
 from keywright.tools.audit.page_reader import MOST_BYTES, Reading, checked_replies, on_name
 from keywright.tools.audit.tally import Measure, Tally
 from keywright.tools.audit.value_checks import Checker, Problem
@@ -39,7 +41,12 @@ class Judge:
         self.entries = entries
         self.matcher = Matcher(spaces, db.context)
         self.obligations = Obligations(spaces, db.context)
-        self.invariants = Invariants(db, spaces)
+        self.invariants: dict[type[Key], list[Invariant]] = {}
+        for invariant in (each for space in spaces for each in space.invariants):
+            for kind in invariant.keys:
+                self.invariants.setdefault(kind, []).append(invariant)
+        self.related = {*self.obligations.kinds, *self.invariants}
+        """The classes with values that are compared with other keys."""
         self._db = db
         self._checkers = {known: Checker(known.kind, db.context) for known in self.matcher.known}
         self._turn = 0
@@ -134,14 +141,24 @@ class Judge:
         if not raised:
             return []
         replies = checked_replies(await self.ask([o.question.wire for o in raised], nodes))
-        doubtful = [o for o, reply in zip(raised, replies, strict=True) if not o.question.holds(reply)]
+        doubtful = list(compress(raised, map(not_, _held([o.question for o in raised], replies))))
         if not doubtful:
             return []
-        asked = [side for o in doubtful for side in (o.premise, o.question, o.premise)]
-        answers = checked_replies(await self._db.run(Batch([side.wire for side in asked])))
-        held = [question.holds(reply) for question, reply in zip(asked, answers, strict=True)]
+        premises = map(self.obligations.premise, doubtful)
+        asked = [
+            q for premise, o in zip(premises, doubtful, strict=True) for q in (premise, o.question, premise)
+        ]
+        answers = checked_replies(await self._db.run(Batch([question.wire for question in asked])))
+        held = _held(asked, answers)
         verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
-        return [o.finding for o, before, met, after in verdicts if before and after and not met]
+        unmet = [o for o, before, met, after in verdicts if before and after and not met]
+        return list(map(self.obligations.finding, unmet))
+
+    async def broken(
+        self, examined: list[Examined], known: list[Finding], nodes: Sequence[NodeReader]
+    ) -> list[Finding]:
+        """Return the findings of violated invariants, without those that `known` findings report already."""
+        return await InvariantChecks(self._db, self.matcher.spaces).broken(examined, known, nodes)
 
 
 class _Bench:
@@ -180,14 +197,15 @@ class _Bench:
         self._timed(known, reading, values, strange)
 
     def _needs_values(self, checker: Checker) -> bool:
-        return checker.needs_value_for_expiry or self._is_related(checker.kind)
+        return checker.needs_value_for_expiry or checker.kind in self._judge.related
 
     async def settle(self) -> None:
         """Check the obligations that were raised and the invariants, and add their findings."""
         raised, examined = self._raised, self._examined
         self._raised, self._examined = [], []
         self._findings += await self._judge.unmet(raised, self._nodes)
-        self._findings += await self._judge.invariants.broken(examined, self._findings, self._nodes)
+        if examined:
+            self._findings += await self._judge.broken(examined, self._findings, self._nodes)
 
     async def _value(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         """Check all pages of one key. Return its value, or UNSET."""
@@ -224,18 +242,18 @@ class _Bench:
         checked = checker.check(lambda: known.key(name), stored)
         for problem in checked.problems:
             self._found(known, name, problem)
-        if checked.value is not UNSET and self._is_related(known.kind):
+        if checked.value is not UNSET and known.kind in self._judge.related:
             key = known.key(name)
             self._raised += self._judge.obligations.of(key, checked.value)
-            self._examined += self._judge.invariants.of(key, checked.value)
+            self._examined += [
+                Examined(invariant, key, checked.value)
+                for invariant in self._judge.invariants.get(known.kind, ())
+            ]
             if len(self._raised) + len(self._examined) >= MOST_RAISED:
                 await self.settle()
         elif known.kind.declaration.sealed and not checked.problems:
             self._raised += self._judge.obligations.of_sealed(known.key(name))
         return checked.value
-
-    def _is_related(self, kind: type[Key]) -> bool:
-        return self._judge.obligations.concern(kind) or self._judge.invariants.concern(kind)
 
     async def _types(self, known: Known, names: list[bytes]) -> None:
         """Report keys of another type than declared among those that could not be read."""
@@ -271,6 +289,14 @@ class _Bench:
         self._findings.append(
             Finding(code, known.template.source, name, reason, found, member, secret=secret)
         )
+
+
+def _held(questions: list[Question], replies: list[Reply]) -> list[bool]:
+    """Return for each question whether its reply is the expected one."""
+    return [
+        not isinstance(reply, KeywrightError) and expected(reply)
+        for (_, expected), reply in zip(questions, replies, strict=True)
+    ]
 
 
 def _strange(stored: list[Any]) -> set[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from keywright.keyspace import Context
@@ -51,9 +52,14 @@ class Checker:
         self.context = context
         self.storage = kind.declaration.storage
         self.expiry: Expiry | None = context.expiry_of(kind)
-        self.opener = Opener(kind, context)
         self._sealed = kind.declaration.sealed
-        self._in_bulk = self.storage.is_read and not self._sealed and not self.opener.upgrades_in_place
+        self._upgrades = kind.declaration.upgrades_in_place
+        self._in_bulk = self.storage.is_read and not self._sealed and not self._upgrades
+
+    @cached_property
+    def opener(self) -> Opener:
+        """The decoder of single entries, which sound values do not need."""
+        return Opener(self.kind, self.context)
 
     def sound(self, stored: Sequence[Any]) -> bool:
         """Return whether many stored values are all valid; False if they must be checked one by one."""
@@ -64,9 +70,10 @@ class Checker:
 
     def check(self, key: Callable[[], Any], stored: Any) -> Checked:
         """Check a stored value, or one page of a collection. `key` makes the key, which few checks need."""
-        older = self.opener.older(stored)
-        if older is not None:
-            return Checked(UNSET, [Problem("KW103", f"stored in the older shape {older.version!r}")])
+        if self._upgrades:
+            older = self.opener.older(stored)
+            if older is not None:
+                return Checked(UNSET, [Problem("KW103", f"stored in the older shape {older.version!r}")])
         if not self.storage.is_read:
             return Checked(UNSET)
         named = key() if self.storage.by_name else None

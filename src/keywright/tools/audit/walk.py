@@ -13,8 +13,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.node_calls import key_count, name_page
-from keywright.engine.nodes import NodeReader
+from keywright.engine.nodes import NodeReader, key_count, name_page
 from keywright.keyspace import Keyspace
 from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import Finding
@@ -57,7 +56,7 @@ class Walk:
         self.judge = Judge(db, spaces, options.entries)
         self._on_finding = on_finding
         self._on_progress = on_progress
-        self._checkpoint = checkpoint or Checkpoint.nowhere()
+        self._checkpoint = checkpoint
         self._pace = Pace(options.max_rate)
         self._seen = 0
         self._total = 0
@@ -84,7 +83,8 @@ class Walk:
 
     async def _pages(self, node: NodeReader, nodes: Sequence[NodeReader], label: str) -> Tally:
         place = await place_of(self.db, node)
-        cursor, tally = self._checkpoint.of(place)
+        saved = self._checkpoint
+        cursor, tally = (0, Tally()) if saved is None else saved.of(place)
         self._seen += tally.names
         if cursor is None:
             return tally
@@ -101,13 +101,13 @@ class Walk:
                 in_flight.add(asyncio.create_task(self._page(names, node, nodes, tally)))
                 self._seen += len(names)
                 self._progress()
-                due = self._checkpoint.due(place)
+                due = saved is not None and saved.due(place)
                 while in_flight and (due or not cursor or len(in_flight) >= IN_FLIGHT):
                     done, in_flight = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
                     for task in done:
                         task.result()
-                if due or not cursor:
-                    self._checkpoint.save(place, cursor or None, tally)
+                if saved is not None and (due or not cursor):
+                    saved.save(place, cursor or None, tally)
                 if not cursor:
                     break
         finally:
