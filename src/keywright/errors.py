@@ -166,13 +166,21 @@ def dependencies_of(feature: str, *, install: str) -> Iterator[None]:
     """
     try:
         yield
-    except MissingDependencyError:
-        raise
     except ModuleNotFoundError as error:
-        # A module of ours that is missing is a defect, which no installation repairs.
-        if error.name is None or error.name.startswith("keywright"):
+        missing = missing_dependency(error, feature, install)
+        if missing is None:
             raise
-        raise MissingDependencyError(feature, error.name.partition(".")[0], install) from error
+        raise missing from error
+
+
+def missing_dependency(error: Exception, feature: str, install: str) -> MissingDependencyError | None:
+    """Return the error to raise instead of a failed import; None if no installation repairs it."""
+    if not isinstance(error, ModuleNotFoundError) or isinstance(error, MissingDependencyError):
+        return None
+    # A module of ours that is missing is a defect.
+    if error.name is None or error.name.startswith("keywright"):
+        return None
+    return MissingDependencyError(feature, error.name.partition(".")[0], install)
 
 
 class StoredDataError(KeywrightError):

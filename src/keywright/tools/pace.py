@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from keywright.engine import AsyncDatabase
-from keywright.engine.node_calls import info
-from keywright.engine.nodes import NodeReader
+from keywright.engine.nodes import NodeReader, info
 from keywright.errors import KeywrightError, ServerRefusedError
 
 __all__ = ["Pace", "WalkProgress", "place_of", "side_by_side"]

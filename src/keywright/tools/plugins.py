@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-from keywright.errors import KeywrightError, UsageError, dependencies_of
+from keywright.errors import KeywrightError, UsageError, missing_dependency
 from keywright.keyspace import Keyspace
 from keywright.tools.loader import load_keyspace
 from keywright.tools.model import Model
@@ -108,12 +108,12 @@ def _installed(name: str) -> Model:
 def _loaded(entry: EntryPoint) -> Any:
     package = _distribution(entry)
     try:
-        with dependencies_of(repr(entry.name), install=package):
-            return entry.load()
+        return entry.load()
     except KeywrightError:
         raise
     except Exception as error:
-        raise UsageError(
+        missing = missing_dependency(error, repr(entry.name), package)
+        raise missing or UsageError(
             f"{entry.name!r} of {package} cannot be loaded: {type(error).__name__}: {error}. "
             f"Upgrade or uninstall {package}."
         ) from error
