@@ -5,10 +5,10 @@ VENV := .venv
 BENCH_VENV := .venv-bench
 # Extra arguments for pytest: make test ARGS="-k expired"
 ARGS ?=
-# Most tests wait for a server, so three processes share the work, a file at a time: 8 minutes on two cores
-# instead of 17. With a debugger: make test TESTERS=0
+# Most tests wait for a server, so three processes share the work, a file at a time, in the order of conftest.py.
+# With a debugger: make test TESTERS=0
 TESTERS ?= 3
-PYTEST := pytest --numprocesses $(TESTERS) --dist loadfile
+PYTEST := pytest --numprocesses $(TESTERS) --dist loadfile --no-loadscope-reorder
 COVERAGE := build/coverage.json
 
 # The installed pyright and its own node decide: no advice about newer versions, no node of the machine.

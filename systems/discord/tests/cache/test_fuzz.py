@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -105,21 +105,35 @@ def _compared(client: Any) -> int:
 
 def _stored(client: Any, prefix: bytes) -> dict[bytes, object]:
     """Return all that is stored below a prefix; every document must be readable."""
-    found: dict[bytes, object] = {}
-    for name in client.scan_iter(match=prefix + b":*", count=1000):
-        kind = client.type(name)
-        if kind == b"string":
-            found[name[len(prefix) :]] = _document(client.get(name) or b"null")
-        elif kind == b"hash":
-            found[name[len(prefix) :]] = {
-                field: value if value.isdigit() else _document(value)
-                for field, value in client.hgetall(name).items()
-            }
-        elif kind == b"zset":
-            found[name[len(prefix) :]] = set(client.zrange(name, 0, -1))
-        else:
-            found[name[len(prefix) :]] = client.smembers(name)
-    return found
+    names = list(client.scan_iter(match=prefix + b":*", count=1000))
+    with client.pipeline(transaction=False) as batch:
+        for name in names:
+            batch.type(name)
+        kinds = batch.execute()
+        for name, kind in zip(names, kinds, strict=True):
+            _READS[kind](batch, name)
+        stored = batch.execute()
+    return {
+        name[len(prefix) :]: _readable(kind, value)
+        for name, kind, value in zip(names, kinds, stored, strict=True)
+    }
+
+
+_READS: dict[bytes, Callable[[Any, bytes], object]] = {
+    b"none": lambda batch, name: batch.get(name),  # it expired meanwhile
+    b"string": lambda batch, name: batch.get(name),
+    b"hash": lambda batch, name: batch.hgetall(name),
+    b"set": lambda batch, name: batch.smembers(name),
+    b"zset": lambda batch, name: batch.zrange(name, 0, -1),
+}
+
+
+def _readable(kind: bytes, value: Any) -> object:
+    if kind == b"hash":
+        return {field: body if body.isdigit() else _document(body) for field, body in value.items()}
+    if kind == b"string":
+        return _document(value or b"null")
+    return set(value or ())
 
 
 def _document(body: bytes) -> object:
