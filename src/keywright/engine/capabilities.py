@@ -52,11 +52,13 @@ def read_probe(answers: Any) -> Server:
     if isinstance(answers, KeywrightError):
         raise answers
     info, commands = answers
-    # A user who may not run INFO still gets a working database, of unknown make.
-    refused = isinstance(info, ServerRefusedError) and info.reply.startswith("NOPERM")
-    if isinstance(info, KeywrightError) and not refused:
-        raise info
-    facts = {} if refused else info_fields(info)
+    if isinstance(info, KeywrightError):
+        # A user who may not run INFO still gets a working database, of unknown make.
+        if not isinstance(info, ServerRefusedError) or not info.reply.startswith("NOPERM"):
+            raise info
+        facts: dict[str, str] = {}
+    else:
+        facts = info_fields(info)
     known = [] if isinstance(commands, KeywrightError) else commands
     features = {name for name, entry in zip(FEATURES, known, strict=False) if entry}
     product = "Valkey" if "valkey_version" in facts else "Redis"

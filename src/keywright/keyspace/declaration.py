@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from keywright.errors import UsageError
-from keywright.keyspace.versions.recognition import FormerPlace, former_places
+from keywright.keyspace.recognition import FormerPlace, former_places
 
 if TYPE_CHECKING:
     from keywright.keyspace.alphabets import Derived

@@ -102,7 +102,7 @@ class OneOf(Verbatim):
             ):
                 raise TypeError(f"OneOf() takes alphabets of str that is written as it is, not {alphabet!r}")
 
-    @cached_property
+    @property
     def pattern_decides(self) -> bool:
         return all(alphabet.pattern_decides for alphabet in self.alphabets)
 

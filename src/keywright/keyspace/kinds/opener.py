@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from keywright.errors import KeywrightError
 from keywright.keyspace.codecs import CodecError, SealRefused, is_sealed
 from keywright.keyspace.kinds.unset import UNSET
+from keywright.keyspace.recognition import older_shape
 from keywright.keyspace.storage import Defect, EntryPart, Fault
-from keywright.keyspace.versions.recognition import older_shape
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context

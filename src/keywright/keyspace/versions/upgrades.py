@@ -16,8 +16,8 @@ from keywright.keyspace.codecs import Codec, Unopened
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
 from keywright.keyspace.layouts import stored_read
+from keywright.keyspace.recognition import older_shape
 from keywright.keyspace.storage import Storage
-from keywright.keyspace.versions.recognition import older_shape
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:

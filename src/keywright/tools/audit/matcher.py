@@ -15,8 +15,8 @@ from keywright.keyspace import Context, Keyspace
 from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeText, Unsigned64
 from keywright.keyspace.commits.journal import journal
 from keywright.keyspace.key import Key
+from keywright.keyspace.recognition import FormerPlace
 from keywright.keyspace.template import Template
-from keywright.keyspace.versions.recognition import FormerPlace
 
 __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 

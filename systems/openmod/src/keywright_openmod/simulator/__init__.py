@@ -1,12 +1,12 @@
 """A simulated Reddit for asyncpraw and other clients of its API: moderation, deletions, outages."""
 
-from keywright_openmod.simulator.faults import Faults
+from keywright_openmod.simulator.faults import RedditFaults
 from keywright_openmod.simulator.simulator import RedditSimulator, RedditSimulatorSettings
 from keywright_openmod.simulator.world import LogEntry, RedditWorld, SimulatedSubmission, SimulatedUser
 
 __all__ = [
-    "Faults",
     "LogEntry",
+    "RedditFaults",
     "RedditSimulator",
     "RedditSimulatorSettings",
     "RedditWorld",

@@ -17,9 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from keywright.errors import UsageError
 from keywright_openmod.simulator import payloads
-from keywright_openmod.simulator.faults import Faults
 from keywright_openmod.simulator.world import RedditWorld, SimulatedSubmission, SimulatedUser
-from keywright_service.testing.http_faults import Answered
 
 __all__ = ["AppCredentials", "RedditApi"]
 
@@ -41,10 +39,8 @@ class AppCredentials:
 class RedditApi:
     """An ASGI application. Requests with a token act as the account of the app."""
 
-    def __init__(self, world: RedditWorld, faults: Faults, credentials: AppCredentials) -> None:
+    def __init__(self, world: RedditWorld, credentials: AppCredentials) -> None:
         self.world = world
-        self.answered: list[Answered] = []
-        self._faults = faults
         self._credentials = credentials
         self._tokens: set[str] = set()
         self._app = Starlette(routes=[*self._reading(), *self._writing()])
@@ -54,27 +50,7 @@ class RedditApi:
         self._tokens.clear()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["path"] = scope["path"].rstrip("/") or "/"
-        request = Request(scope, receive)
-        response = self._faults.before(request)
-        fault = self._faults.scripted(request) if response is None else None
-        if fault is not None:
-            if fault.done:
-                await self._app(scope, receive, _discarded)
-            response = await self._faults.reply(fault)
-        if response is None:
-            await self._app(scope, receive, self._noting(request, send))
-            return
-        self.answered.append(Answered(request.method, request.url.path, response.status_code))
-        await response(scope, receive, send)
-
-    def _noting(self, request: Request, send: Send) -> Send:
-        async def noted(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                self.answered.append(Answered(request.method, request.url.path, message["status"]))
-            await send(message)
-
-        return noted
+        await self._app(scope, receive, send)
 
     def _reading(self) -> list[Route]:
         reads: dict[str, Handler] = {
@@ -216,10 +192,6 @@ class RedditApi:
 
 async def _form(request: Request) -> dict[str, str]:
     return dict(parse_qsl((await request.body()).decode(), keep_blank_values=True))
-
-
-async def _discarded(message: Any) -> None:
-    """Send no reply."""
 
 
 def _refusal(status: int) -> Response:

@@ -10,7 +10,7 @@ from typing import Self
 import msgspec
 
 from keywright_openmod.simulator.api import AppCredentials, RedditApi
-from keywright_openmod.simulator.faults import Faults
+from keywright_openmod.simulator.faults import RedditFaults
 from keywright_openmod.simulator.world import RedditWorld, SimulatedUser
 from keywright_service.testing.http_faults import Answered
 from keywright_service.testing.http_server import HttpServer
@@ -43,7 +43,6 @@ class RedditSimulator:
     ) -> None:
         self.settings = settings or RedditSimulatorSettings()
         self.world = world or RedditWorld()
-        self.faults = Faults()
         self.app = self.world.join(self.settings.username)
         self.moderator = self.world.join("some_mod")
         self.world.found(self.settings.subreddit, self.app, self.moderator)
@@ -54,12 +53,13 @@ class RedditSimulator:
             self.settings.username,
             self.settings.password,
         )
-        self._api = RedditApi(self.world, self.faults, credentials)
+        self._api = RedditApi(self.world, credentials)
+        self.faults = RedditFaults(self._api)
         self._traffic: list[asyncio.Task[None]] = []
         self.port = self.settings.port
 
     async def __aenter__(self) -> Self:
-        self._server = HttpServer(self._api, host=self.settings.host, port=self.settings.port)
+        self._server = HttpServer(self.faults, host=self.settings.host, port=self.settings.port)
         await self._server.__aenter__()
         self.port = self._server.port
         return self
@@ -90,7 +90,7 @@ class RedditSimulator:
     @property
     def answered(self) -> list[Answered]:
         """Every request since the start, oldest first."""
-        return self._api.answered
+        return self.faults.answered
 
     def forget_tokens(self) -> None:
         """Invalidate every token, as after an hour."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class FaultyApp:
         self._app = app
         self._faults: list[Fault] = []
         self._outage: Fault | None = None
+        self._limited_until = 0.0
         self.answered: list[Answered] = []
 
     def fail(self, path: str, status: int | None = 500, **settings: Any) -> None:
@@ -75,11 +77,16 @@ class FaultyApp:
         finally:
             self._outage = None
 
+    def rate_limit(self, seconds: float) -> None:
+        """Answer every request with 429 and a Retry-After for this time."""
+        self._limited_until = time.monotonic() + seconds
+
     def clear(self) -> None:
         self._faults.clear()
+        self._limited_until = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        fault = self._outage or self._next(scope)
+        fault = self._outage or self._rate_limit() or self._next(scope)
         if fault is None:
             await self._app(scope, receive, self._noting(scope, send))
             return
@@ -96,6 +103,10 @@ class FaultyApp:
             return
         response = Response(fault.body, fault.status, dict(fault.headers))
         await response(scope, receive, self._noting(scope, send))
+
+    def _rate_limit(self) -> Fault | None:
+        left = self._limited_until - time.monotonic()
+        return Fault("", status=429, headers={"Retry-After": str(int(left) + 1)}) if left > 0 else None
 
     def _next(self, scope: Scope) -> Fault | None:
         for fault in self._faults:
