@@ -82,7 +82,9 @@ class FaultyApp:
         self._limited_until = time.monotonic() + seconds
 
     def clear(self) -> None:
+        """Remove every fault, an outage too."""
         self._faults.clear()
+        self._outage = None
         self._limited_until = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
