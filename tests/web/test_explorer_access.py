@@ -131,7 +131,7 @@ def test_an_audit_that_fails_by_a_fault_of_ours_is_not_passed_over_in_silence(
         trouble = wait_until(lambda: explored.explorer.auditing.trouble, "the audit's end")
         page = explored.get("/audit").text
     assert "ZeroDivisionError" in trouble
-    assert "The audit did not come to its end." in page
+    assert "The audit failed." in page
 
 
 def test_a_page_addressed_to_another_name_is_refused(redis_url: str) -> None:

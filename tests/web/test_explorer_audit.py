@@ -120,7 +120,7 @@ def test_a_plan_that_is_not_what_was_shown_is_shown_again_before_it_is_carried_o
         kept = raw("GET", "leftover:1")
         second = client.post(f"{path}/repair", data=_fields(first.text))
     assert first.status_code == 409
-    assert "It changed since its plan was shown." in first.text
+    assert "The plan has changed since it was shown." in first.text
     assert kept == b"precious by now"
     assert second.status_code == 200
     assert raw("EXISTS", "leftover:1") == 0

@@ -130,7 +130,7 @@ def test_whatever_is_stored_is_only_text_in_the_browser(chromium: Chromium, redi
         ("harm:note:broken", "Not as declared."),
         ("harm:note:wrong-type", "Not as declared."),
         (b"harm:\xff\xfe\x00<b>", "harm:\\xff\\xfe\\x00&lt;b&gt;"),
-        ("harm:<h1>unknown</h1>", "No template of what is explored here gives this name"),
+        ("harm:<h1>unknown</h1>", "No template matches this name"),
         ("harm:paper:wide", "and 1,000 more"),
         ("harm:wide:evil", f">{'x' * 240}…</a>"),
     ],

@@ -1,4 +1,4 @@
-"""The explorer: a live keyspace, seen through its declaration, in a browser."""
+"""The explorer: browse a live keyspace, decoded with its declaration."""
 
 from keywright.errors import dependencies_of
 

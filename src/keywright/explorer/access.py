@@ -1,8 +1,8 @@
-"""Who may use an explorer, and what a browser may do with its pages.
+"""Authentication, sessions, CSRF protection and security headers of an explorer.
 
-Without a token it is loopback only, and requests must be addressed to this machine by name, so that no
-foreign page reaches it through a name of its own (DNS rebinding). With one, a browser signs in once and gets
-a cookie that holds no token. What changes anything needs a form of ours: same origin and a session's mark.
+Without a token it listens on loopback only and checks the Host header, against DNS rebinding. With one, a
+browser signs in once and gets a cookie that does not contain the token. A request that changes something must
+be a form of the same origin with the CSRF token (the mark) of its session.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ HEADERS = {
 
 
 class Session(NamedTuple):
-    """A browser that was met; `signed_in` once it gave the token."""
+    """A browser session; `signed_in` once it sent the token."""
 
     identity: str
     signed_in: bool
 
 
 class Access:
-    """The rules of one explorer. Sessions end with the process: its key is made at every start."""
+    """The access rules of one explorer. Sessions end with the process, and with its signing key."""
 
     def __init__(self, settings: ExplorerSettings) -> None:
         self._token = None if settings.token is None else settings.token.reveal()
@@ -60,28 +60,28 @@ class Access:
         return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())
 
     def host_is_ours(self, host: str) -> bool:
-        """Whether a request was addressed to this machine; anywhere with a token beyond loopback."""
+        """Return whether a Host header names this machine; any host is accepted beyond loopback."""
         name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
         return self._any_host or name.lower() in self._hosts
 
     def cookie(self, *, signed_in: bool) -> str:
-        """A fresh session, as a cookie's value."""
+        """Return the cookie value of a new session."""
         identity = f"{secrets.token_urlsafe(16)}.{int(signed_in)}"
         return f"{identity}.{self._mark('session', identity)}"
 
     def session(self, cookie: str) -> Session | None:
-        """The session of a cookie that we gave; None for any other."""
+        """Return the session of a cookie, or None if its signature is invalid."""
         identity, _, mark = cookie.rpartition(".")
         if not hmac.compare_digest(mark.encode(), self._mark("session", identity).encode()):
             return None
         return Session(identity, identity.endswith(".1"))
 
     def form_mark(self, session: Session) -> str:
-        """What a form of this session must carry."""
+        """Return the CSRF token that forms of this session must send."""
         return self._mark("form", session.identity)
 
     def form_is_ours(self, session: Session, mark: str, headers: Headers) -> bool:
-        """Whether a form comes from a page of ours in this session."""
+        """Return whether a form was sent by a page of this explorer in this session."""
         origin = headers.get("Origin")
         if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
             return False
@@ -98,7 +98,7 @@ class Access:
 
 
 class Guard:
-    """Middleware: turns away whom `Access` does not know, and adds the headers that bind a browser."""
+    """Middleware that refuses requests without access and adds the security headers."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self.app = app
@@ -137,17 +137,17 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if not self.access.host_is_ours(headers.get("Host", "")):
-            return PlainTextResponse("This explorer answers to its own address only.\n", 421)
+            return PlainTextResponse("This Host is not allowed. Use the address of the explorer.\n", 421)
         if scope["state"]["admitted"] or _is_open(scope["path"]):
             return None
         if "text/html" in headers.get("Accept", "") and "HX-Request" not in headers:
             return RedirectResponse("/login", 303)
         challenge = {"WWW-Authenticate": 'Bearer realm="keywright"'}
-        return PlainTextResponse("Give the token: sign in at /login.\n", 401, headers=challenge)
+        return PlainTextResponse("A token is required. Sign in at /login.\n", 401, headers=challenge)
 
 
 def _is_open(path: str) -> bool:
-    """What anybody may see: how to sign in, and what that page looks like."""
+    """Return whether a path is public: the login page and static files."""
     return path == "/login" or path.startswith("/static/")
 
 
@@ -157,6 +157,6 @@ def cookie_header(scope: Scope, value: str) -> str:
 
 
 def _cookie_name(scope: Scope) -> str:
-    # Browsers give a cookie to every port of a host: explorers of one machine must not share a name.
+    # Browsers send a cookie to every port of a host: two explorers of one machine need different names.
     _, port = scope.get("server") or ("", None)
     return f"keywright_explorer_{port or 'socket'}"

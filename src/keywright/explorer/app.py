@@ -1,4 +1,4 @@
-"""The explorer as an ASGI application: routes, what runs behind them, and what a failure looks like."""
+"""The explorer as an ASGI application: routes, background tasks and error pages."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ STATIC = Path(__file__).parent / "static"
 def create_app(
     db: AsyncDatabase, spaces: Sequence[Keyspace], settings: ExplorerSettings | None = None
 ) -> Starlette:
-    """An explorer of an open database, for these keyspaces as the database binds them.
+    """Return an explorer of an open database, for these keyspaces as the database binds them.
 
-    It surveys in the background while its lifespan lasts, and leaves closing the database to the caller.
-    Only reads, unless `settings.write` allows repairs. UsageError for settings that would let anybody in.
+    It surveys in the background during its lifespan; the caller closes the database. It only reads, unless
+    `settings.write` allows repairs. Raise UsageError if the settings would give access to anybody.
     """
     explorer = Explorer(db, spaces, settings or ExplorerSettings())
 
@@ -90,13 +90,13 @@ ROUTES = [
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     titles = {
-        400: "That cannot be asked",
+        400: "Invalid request",
         403: "Not allowed",
         404: "Not found",
         405: "Not allowed",
-        413: "That is too much",
+        413: "Request too large",
     }
-    reasons = {404: "There is no such page.", 405: "This page cannot be asked in that way."}
+    reasons = {404: "There is no such page.", 405: "This page does not support that method."}
     starlettes_own = error.detail == HTTPStatus(error.status_code).phrase
     return page(
         request,
@@ -109,20 +109,20 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """A failure of the server or of the data, in the error's own words, which end with the remedy."""
+    """Return the page of a KeywrightError, with its message, which ends with the remedy."""
     status, title = 500, "Something is wrong"
     if isinstance(error, ConnectionLostError | DeadlineError):
         status, title = 503, "The server does not answer"
     elif isinstance(error, ServerRefusedError):
         status, title = 403, "The server refused"
     elif isinstance(error, UsageError):
-        status, title = 400, "That cannot be asked"
+        status, title = 400, "Invalid request"
     return page(request, "error.html", status=status, title=title, reason=str(error), again=status == 503)
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    """A fault of ours. It is answered outside of the guard, and raised again for the log."""
-    reason = "That was not foreseen. The log of the explorer tells more; please report it."
+    """Return the page of an unexpected error. It bypasses the guard; Starlette raises the error again."""
+    reason = "Unexpected error. The log of the explorer has the details; please report it."
     answer = page(request, "error.html", status=500, title="Something is wrong", reason=reason, again=False)
     answer.headers.update(HEADERS)
     return answer

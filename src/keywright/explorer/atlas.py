@@ -1,6 +1,6 @@
-"""The declared side of an explorer: which template a name belongs to, what there is to say about it.
+"""The templates of an explorer: match names to templates, describe templates, build page URLs.
 
-Needs no server. Addresses of pages are made here too, so that they are written once.
+Needs no server.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class Atlas:
         }
 
     def named(self, space: str, name: str) -> Sheet | None:
-        """The template of that keyspace and class name."""
+        """Return the template with that keyspace and class name."""
         return next((s for s in self.sheets.values() if (s.space.name, s.about.name) == (space, name)), None)
 
     def key_of(self, name: bytes) -> Key | None:
-        """The key of a full name; None where no template of ours matches it."""
+        """Return the key with a full name, or None if no template matches it."""
         known = self.matcher.match(name)
         if known is None or not known.ours:
             return None
@@ -66,7 +66,7 @@ class Atlas:
         return found
 
     def hides(self, name: bytes) -> bool:
-        """Whether what is stored under a name may be secret: as declared, now or before an upgrade."""
+        """Return whether a stored value may be secret, as declared now or before an upgrade."""
         known = self.matcher.match(name)
         older = None if known is not None else self.matcher.old_place(name)
         kind = known.kind if known is not None else older.known.kind if older is not None else None
@@ -75,7 +75,7 @@ class Atlas:
         return kind is not None and (kind.declaration.secret or kind.declaration.sealed or bool(kind.hides))
 
     def key_from(self, sheet: Sheet, texts: Mapping[str, str]) -> Key:
-        """The key of a template whose variables have these texts; VariableError for one that is refused."""
+        """Return the key of a template with these variables. Raise VariableError if one is invalid."""
         values = {}
         for variable, alphabet in sheet.kind.declaration.template.alphabets.items():
             try:
@@ -86,7 +86,7 @@ class Atlas:
         return sheet.kind(**values)
 
     def variables(self, key: Key) -> list[tuple[str, str]]:
-        """The variables of a key and their texts, in the order of its template."""
+        """Return the variables of a key as texts, in the order of its template."""
         return [
             (name, alphabet.render(getattr(key, name)))
             for name, alphabet in key.declaration.template.alphabets.items()
@@ -112,23 +112,23 @@ def key_url(name: bytes, entry: bytes | None = None) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """Any bytes as part of a query; `query_of` reads them back."""
+    """Quote any bytes for a query string; `query_of` parses them."""
     return quote(data, safe=":")
 
 
 def query_of(query: bytes) -> dict[str, bytes]:
-    """The parameters of a query string with their exact bytes, which need not be UTF-8."""
+    """Parse a query string into parameters with their exact bytes, which need not be UTF-8."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True, encoding="latin-1")
     return {name: value.encode("latin-1", "replace") for name, value in pairs}
 
 
 def text_of(data: bytes, limit: int = 400) -> str:
-    """Bytes as one line a person can read: control characters and broken UTF-8 are spelled out."""
+    """Return bytes as one readable line, with control characters and invalid UTF-8 escaped."""
     text = data[: limit * 4].decode("utf-8", "backslashreplace")
     shown = "".join(char if char.isprintable() else spelled(char) for char in text[:limit])
     return shown if len(text) <= limit and len(data) <= limit * 4 else f"{shown}… ({len(data)} bytes)"
 
 
 def spelled(char: str) -> str:
-    """A character that cannot be seen, in words of Python."""
+    """Return the Python escape sequence of a character."""
     return char.encode("unicode_escape").decode()

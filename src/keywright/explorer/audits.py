@@ -1,4 +1,4 @@
-"""Audits started from a page: one at a time, in the background, paced; and repairs of what they found."""
+"""Audits started from a page, one at a time, in the background, with a rate limit; repairs of findings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log = logging.getLogger("keywright.explorer")
 
 
 class Group(NamedTuple):
-    """The findings of one code: how many there are, and the first of them."""
+    """The findings of one code: their number, and the first of them."""
 
     code: FindingCode
     total: int
@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What a repair of one finding would do; `removes` where something would be lost."""
+    """The repair plan of one finding; `removes` if it would delete data."""
 
     finding: Finding
     steps: list[Step]
@@ -47,12 +47,12 @@ class Proposal(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """By which a form tells which plan was shown."""
+        """Return the digest by which a form names the plan that was shown."""
         return hashlib.blake2b(repr(self.steps).encode(), digest_size=9).hexdigest()
 
 
 class Auditing:
-    """The last audit, and the one that is under way."""
+    """The last audit, and the running one."""
 
     def __init__(
         self, db: AsyncDatabase, spaces: Sequence[Keyspace], *, writable: bool, undo: Path | None = None
@@ -77,7 +77,7 @@ class Auditing:
         return time.time() - self.finished
 
     def start(self) -> bool:
-        """Begin an audit; False while one is under way."""
+        """Start an audit. Return False if one is running."""
         if self.running:
             return False
         self.progress, self.trouble = None, None
@@ -91,22 +91,22 @@ class Auditing:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def groups(self) -> list[Group]:
-        """What the last audit found, by code."""
+        """Return the findings of the last audit, by code."""
         found = {} if self.tally is None else self.tally.findings
         return [Group(CODES[code], each.count, each.kept) for code, each in sorted(found.items())]
 
     def findings_on(self, name: bytes) -> list[Finding]:
-        """What the last audit kept about one key."""
+        """Return the findings that the last audit kept about one key."""
         return [finding for finding in self._kept() if finding.name == name]
 
     def finding(self, identity: str) -> Finding | None:
         return next((each for each in self._kept() if finding_id(each) == identity), None)
 
     async def propose(self, finding: Finding) -> Proposal:
-        """Return the plan of one finding's repair. Changes nothing.
+        """Return the repair plan of one finding. Changes nothing.
 
-        Findings of relations and invariants are planned together with the others that were kept, so that
-        those which contradict each other are seen.
+        Findings of relations and invariants are planned together with the others that were kept, to detect
+        conflicts between them.
         """
         others = [each for each in self._kept() if each.link and each != finding] if finding.link else []
         matcher = Matcher(self.spaces, self.db.context)
@@ -123,9 +123,9 @@ class Auditing:
         return Proposal(finding, steps, any(step.loses_data for step in steps))
 
     async def repair(self, proposal: Proposal) -> list[StepOutcome]:
-        """Apply a plan, writing down how to undo it; the finding is forgotten once it is done."""
+        """Apply a plan and append to the undo file; drop the finding once it is repaired."""
         if not self.writable:
-            raise UsageError("this explorer only reads. Start it with --write to repair.")
+            raise UsageError("this explorer is read-only. Start it with --write to repair.")
         async with self._repairing:  # there is one undo file
             outcomes = await self._apply(proposal.steps)
         if all(outcome.state != "left" for outcome in outcomes):
@@ -139,7 +139,7 @@ class Auditing:
             return [await repairer.apply(step) for step in steps]
         except OSError as error:
             raise UsageError(
-                f"what a repair takes away cannot be written to {self.undo}: {error}. "
+                f"cannot write the undo file {self.undo}: {error}. "
                 f"Start the explorer with --undo and another file."
             ) from error
         finally:
@@ -167,9 +167,9 @@ class Auditing:
             self.trouble = str(error)
 
     def _report(self, task: asyncio.Task[None]) -> None:
-        """Report an unexpected error of an audit on the page, as a defect of Keywright."""
+        """Show an unexpected error of an audit on the page, and log it."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.trouble = f"It failed with {type(error).__name__}. The log of the explorer tells more."
+            self.trouble = f"It failed with {type(error).__name__}. The log of the explorer has the details."
             log.error("an audit failed", exc_info=error)
 
     def _on_progress(self, progress: WalkProgress) -> None:
@@ -177,5 +177,5 @@ class Auditing:
 
 
 def finding_id(finding: Finding) -> str:
-    """By which a page names a finding."""
+    """Return the identifier of a finding in URLs."""
     return hashlib.blake2b(repr(finding.identity).encode(), digest_size=9).hexdigest()

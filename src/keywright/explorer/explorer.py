@@ -1,4 +1,4 @@
-"""What all requests of one explorer share: the database, the declaration, and what runs behind the pages."""
+"""The state that all requests of one explorer share: database, declaration and background tasks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Explorer:
 
     @asynccontextmanager
     async def background(self) -> AsyncIterator[None]:
-        """Survey and watch while this is entered."""
+        """Run the survey and the notification listener while this context is open."""
         tasks = [asyncio.create_task(self.surveyor.run()), asyncio.create_task(self.watcher.run())]
         for task in tasks:
             task.add_done_callback(_report)
@@ -60,9 +60,9 @@ class Explorer:
 
 
 def _report(task: asyncio.Task[None]) -> None:
-    """Neither of the tasks ends by itself: what ended one is a fault of ours."""
+    """Log the error that ended a background task: none of them should end."""
     if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("the explorer goes on without %s", task.get_coro(), exc_info=error)
+        log.error("%s failed; the explorer continues without it", task.get_coro(), exc_info=error)
 
 
 def explorer_of(request: Request) -> Explorer:
@@ -71,7 +71,7 @@ def explorer_of(request: Request) -> Explorer:
 
 
 def page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
-    """A rendered page, or part of one."""
+    """Render a page, or part of one."""
     explorer = explorer_of(request)
     session = request.scope["state"]["session"]
     html = explorer.templates.get_template(template).render(
@@ -88,19 +88,19 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 
 
 async def form_of(request: Request) -> dict[str, str]:
-    """The fields of a form; 413 for one that no page of ours could send."""
+    """Return the fields of a form. Respond with 413 if it is larger than any form of the explorer."""
     body = b""
     async for chunk in request.stream():
         body += chunk
         if len(body) > LARGEST_FORM:
-            raise HTTPException(413, "This form is too large.")
+            raise HTTPException(413, "The form is too large.")
     return {name: value.decode("utf-8", "replace") for name, value in query_of(body).items()}
 
 
 async def own_form(request: Request) -> dict[str, str]:
-    """The fields of a form; 403 unless it comes from a page of ours, in the same session."""
+    """Return the fields of a form. Respond with 403 unless a page of this session sent it."""
     form = await form_of(request)
     session, mark = request.scope["state"]["session"], form.get("mark", "")
     if not explorer_of(request).access.form_is_ours(session, mark, request.headers):
-        raise HTTPException(403, "This form did not come from this explorer. Open the page again.")
+        raise HTTPException(403, "The form was not sent by a page of this explorer. Reload the page.")
     return form

@@ -24,7 +24,7 @@ WIDTH, HEIGHT, GAP, AISLE = 230, 40, 12, 110
 
 
 class Node(NamedTuple):
-    """A key in the drawing, or what stands for several."""
+    """A key in the drawing, or a placeholder for several."""
 
     title: str
     detail: str
@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """A curve between two nodes, and what it is along."""
+    """A curve between two nodes, labelled with its relation or reference."""
 
     path: str
     label: str
@@ -48,7 +48,7 @@ class Edge(NamedTuple):
 
 
 class Drawing(NamedTuple):
-    """What a template needs to draw."""
+    """The nodes and edges that a page template draws."""
 
     nodes: list[Node]
     edges: list[Edge]
@@ -57,7 +57,7 @@ class Drawing(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """A neighbour that is drawn, with those behind it; `more` counts those that are not."""
+    """A drawn neighbour with those behind it; `more` counts the neighbours left out."""
 
     along: str
     sort: str
@@ -69,7 +69,7 @@ class _Step(NamedTuple):
 async def drawn(
     db: AsyncDatabase, atlas: Atlas, neighbours: Neighbours, key: Key, steps: Sequence[Neighbour]
 ) -> Drawing:
-    """The graph around a key with these neighbours, and one step further."""
+    """Lay out the graph around a key: these neighbours, and one step further."""
     first = _chosen(steps)
     behind = await _behind(db, neighbours, key, first)
     return _laid_out(
@@ -78,7 +78,7 @@ async def drawn(
 
 
 def _chosen(steps: Sequence[Neighbour]) -> list[_Step]:
-    """A few of each sort of step, and how many were left out."""
+    """Return a few steps of each sort, and the number left out."""
     by_name: dict[str, list[Neighbour]] = {}
     seen: set[Place] = set()
     for step in steps:
@@ -98,7 +98,7 @@ def _chosen(steps: Sequence[Neighbour]) -> list[_Step]:
 async def _behind(
     db: AsyncDatabase, neighbours: Neighbours, key: Key, first: Sequence[_Step]
 ) -> list[tuple[_Step, ...]]:
-    """What is one step behind each neighbour along relations and references, without the way back."""
+    """Return the neighbours of each neighbour along relations and references, without the way back."""
     read = await _readable(db, first)
     found = await db.run(gather_list([inspect(key, ENTRIES).attempt() for _, key in read]))
     seen = {key, *(step.place.key for step in first if step.place is not None)}
@@ -110,7 +110,7 @@ async def _behind(
 
 
 async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int, Key]]:
-    """The keys among some steps that are read in a moment."""
+    """Return the keys of some steps that are small enough to read."""
     keys = [
         (number, step.place.key)
         for number, step in enumerate(steps)
@@ -126,7 +126,7 @@ async def _readable(db: AsyncDatabase, steps: Sequence[_Step]) -> list[tuple[int
 
 
 def _bytes_to_read(key: Key, size: int | None, memory: int | None) -> float:
-    """About how many bytes it takes to look at a key; 0 where nothing is known of it."""
+    """Estimate the bytes read to inspect a key; 0 if its size is not known."""
     if key.redis_type == "string":
         return size or 0
     entries = 1 if key.declaration.storage.whole else size or 1
@@ -134,7 +134,7 @@ def _bytes_to_read(key: Key, size: int | None, memory: int | None) -> float:
 
 
 def _further(neighbours: Neighbours, inspection: Inspection, seen: set[Key]) -> tuple[_Step, ...]:
-    # Records come here without the value that references are declared on: relations are followed alone.
+    # The inspection of a record lacks the value that references are declared on: only relations are followed.
     value = dict(inspection.value) if inspection.key.kind == "map" else inspection.value
     steps = [step for step in neighbours.linked(inspection.key, value) if step.place.key not in seen]
     shown = steps[:MOST_SECOND]

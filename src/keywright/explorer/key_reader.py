@@ -1,6 +1,6 @@
-"""What a key's page asks of the server: facts about the key, its value within bounds, its raw bytes.
+"""Read a key for its page: facts, its value within limits, its raw bytes.
 
-Only reads, renews no expiry and upgrades nothing. What the user may not ask is left out, not failed on.
+Only reads, renews no expiry and upgrades nothing. Commands denied by the ACL are left out and raise no error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RAW_ENTRIES = 20
 
 
 class Facts(NamedTuple):
-    """What the server says about a key; None where it refused to."""
+    """The server's facts about a key; None if it refused the command."""
 
     stored_type: str
     ttl_ms: int | None
@@ -42,7 +42,7 @@ class Facts(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A key as it was found. `whole` is the value for following references, if it could be decoded."""
+    """A key as it was read. `whole` is the value for following references, if it could be decoded."""
 
     key: Key
     facts: Facts
@@ -53,7 +53,7 @@ class Reading(NamedTuple):
 
 
 class Raw(NamedTuple):
-    """Stored bytes, or the beginning of them: of a string, or pairs of what names an entry and what it is."""
+    """Stored bytes, possibly truncated: one pair for a string, else pairs of field or member and value."""
 
     entries: list[tuple[bytes, bytes]]
     size: int
@@ -62,26 +62,26 @@ class Raw(NamedTuple):
 
 
 def ask(verb: bytes, name: bytes, *operands: bytes | int, before: Sequence[bytes] = ()) -> Call[Reply]:
-    """One reading command on a name, with its reply as it comes; `before` are subcommands."""
+    """Return a read command on a name, with its raw reply; `before` are subcommands."""
     return PlainCall(Operation("explore", verb, Effect.READ), (*before, name, *operands), name)
 
 
 async def answers(db: AsyncDatabase, calls: Sequence[Call[Any]]) -> list[Any]:
-    """The replies, None for what this user may not ask; other errors are raised."""
+    """Return the replies, None for commands denied by the ACL. Raise other errors."""
     found = await db.run(gather_list([call.attempt() for call in calls]))
     return [_allowed(each) for each in found]
 
 
 def _allowed(reply: Any) -> Any:
     if isinstance(reply, ServerRefusedError | StoredDataError):
-        return None  # not allowed, or of another type by now
+        return None  # denied, or the key has another type by now
     if isinstance(reply, KeywrightError):
         raise reply
     return reply
 
 
 async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
-    """Type, expiry, memory, encoding and size, in two round trips."""
+    """Return type, expiry, memory, encoding and size, in two round trips."""
     stored_type = (await db.run(ask(b"TYPE", name))).decode()
     if stored_type == "none":
         return Facts(stored_type, None, None, None)
@@ -98,14 +98,14 @@ async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
 
 
 async def measures(db: AsyncDatabase, names: Sequence[bytes]) -> list[tuple[int | None, int | None]]:
-    """The time left (ms) and the bytes of many keys, in one round trip."""
+    """Return the time to live (ms) and the memory of many keys, in one round trip."""
     calls = [call for name in names for call in (ask(b"PTTL", name), ask(b"MEMORY", name, before=[b"USAGE"]))]
     found = await answers(db, calls)
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Reading:
-    """A key, or one entry of it, as far as it can be read in a moment."""
+    """Read a key, or one entry of it, within limits."""
     facts = await facts_of(db, db.context.name(key))
     if not facts.exists:
         return Reading(key, facts)
@@ -124,13 +124,13 @@ async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Readi
 
 async def _is_too_large(db: AsyncDatabase, key: Key, facts: Facts, entry: bytes | None) -> bool:
     if key.redis_type != "string" and key.declaration.storage.whole:
-        # It is read whole, or its members would be said to be missing.
+        # It must be read whole: members that were not read would be reported as missing.
         return (facts.memory or 0) > MOST_BYTES or (facts.memory is None and (facts.size or 0) > MOST_ENTRIES)
     return await _is_heavy(db, db.context.name(key), facts, entry)
 
 
 async def _is_heavy(db: AsyncDatabase, name: bytes, facts: Facts, entry: bytes | None) -> bool:
-    """Whether a string, an entry, or the entries of a collection on average are more than a page reads."""
+    """Return whether a string, an entry, or the average entry of a collection exceeds the limit of a page."""
     if facts.stored_type == "string":
         return (facts.size or 0) > MOST_BYTES
     if entry is not None and facts.stored_type == "hash":
@@ -139,7 +139,7 @@ async def _is_heavy(db: AsyncDatabase, name: bytes, facts: Facts, entry: bytes |
 
 
 def _bound(key: Key, facts: Facts) -> int:
-    """How many entries are read: fewer where they are large."""
+    """Return how many entries to read: fewer if they are large."""
     if key.declaration.storage.whole:
         return facts.size or 1
     if facts.memory is None or not facts.size:
@@ -148,7 +148,7 @@ def _bound(key: Key, facts: Facts) -> int:
 
 
 async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
-    """The value in the form that references are declared on; None where secrets or an older shape forbid."""
+    """Return the value in the form that references are declared on; None for secrets and older shapes."""
     declared = key.declaration
     if found is None or found.older is not None or declared.secret or declared.sealed:
         return None
@@ -167,7 +167,7 @@ async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
 
 
 async def raw_of(db: AsyncDatabase, name: bytes, entry: bytes | None = None) -> Raw:
-    """The stored bytes, shortened where they are many."""
+    """Return the stored bytes, truncated if they are many."""
     facts = await facts_of(db, name)
     size = facts.size or 0
     if facts.stored_type == "string":
@@ -191,7 +191,7 @@ async def _raw_entries(db: AsyncDatabase, name: bytes, stored_type: str) -> list
 
 
 async def are_there(db: AsyncDatabase, places: Sequence[Place]) -> list[bool | None]:
-    """Whether keys, fields and members exist, in one round trip; None where it may not be asked."""
+    """Return whether keys, fields and members exist, in one round trip; None if the ACL denies it."""
     return await answers(db, [_presence(db, place) for place in places])
 
 

@@ -1,4 +1,4 @@
-"""Where one can walk from a key: along its relations, its references, and to what is about the same thing."""
+"""The neighbours of a key: along relations and references, and siblings with the same variables."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Follow = Callable[[Key, Any], Iterable[Key]]
 
 
 class Neighbour(NamedTuple):
-    """One step: what it is along, of which sort, and where it leads."""
+    """One step: its relation or reference, its sort, and its target."""
 
     along: str
     sort: str
@@ -43,24 +43,24 @@ class Neighbours:
         self._siblings = {kind: list(_siblings(kind, atlas.sheets)) for kind in atlas.sheets}
 
     def of(self, key: Key, value: Any) -> list[Neighbour]:
-        """The steps from a key; `value` is None where only its name is known."""
+        """Return the steps from a key; `value` is None if only its name is known."""
         return [*self.linked(key, value), *self.siblings(key)]
 
     def linked(self, key: Key, value: Any) -> list[Neighbour]:
-        """The steps along relations and references, each place once."""
+        """Return the steps along relations and references, each target once."""
         found: dict[tuple[str, Place], Neighbour] = {}
         for neighbour in (*self._along_relations(key, value), *self._along_references(key, value)):
             found.setdefault((neighbour.along, neighbour.place), neighbour)
         return list(found.values())
 
     def references(self, kind: type[Key]) -> list[Reference]:
-        """The references that a template has, or is the target of."""
+        """Return the references from and to a template."""
         every = [reference for found in self._references.values() for reference in found]
         known = self.atlas.sheets
         return [each for each in every if kind in (each.source, each.target) and each.target in known]
 
     def siblings(self, key: Key) -> list[Neighbour]:
-        """Keys whose variables are among this one's: what else is kept about the same thing."""
+        """Return the keys whose variables are a subset of this key's: other data about the same entity."""
         steps = []
         for kind, variables in self._siblings[type(key)]:
             other = kind(**{name: getattr(key, name) for name in variables})
@@ -110,7 +110,7 @@ def _index(link: Link, name: str) -> type[Key] | None:
 
 
 def _to_each(kind: type[Key]) -> Follow:
-    """To the keys of a kind that a value, or the members of a set, name."""
+    """Follow a value, or the members of a set, to the keys of a kind."""
 
     def follow(key: Key, value: Any) -> Iterator[Key]:
         for identity in _identities(key, value):
@@ -123,7 +123,7 @@ def _to_each(kind: type[Key]) -> Follow:
 
 
 def _to_only(kind: type[Key]) -> Follow:
-    """To the one key of a kind without variables."""
+    """Lead to the only key of a kind without variables."""
 
     def follow(key: Key, value: Any) -> Iterator[Key]:
         yield kind()
@@ -140,7 +140,7 @@ def _identities(key: Key, value: Any) -> Iterable[Any]:
 
 
 def _places(reference: Reference, key: Key, value: Any) -> Iterator[Place]:
-    """Where a reference leads; stored data that it was not written for leads nowhere."""
+    """Yield the targets of a reference; none for stored data that it does not support."""
     try:
         yield from reference.places(key, value)
     except (AttributeError, LookupError, TypeError, ValueError, KeywrightError):

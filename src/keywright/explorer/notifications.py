@@ -1,7 +1,7 @@
-"""Changes as they happen: from the server's keyspace notifications, where somebody has enabled them.
+"""Live changes, from the server's keyspace notifications if they are enabled.
 
-They are never enabled here, for that costs every writer. A cluster's nodes tell only of their own keys, so
-there, and without notifications, the changes between two surveys are what is shown.
+The explorer never enables them, because they slow down every writer. Each node of a cluster publishes only
+its own keys, so there, and without notifications, the page shows the changes between two surveys.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CONFIG = Operation("explore", b"CONFIG", Effect.READ)
 
 
 class Change(NamedTuple):
-    """One event on one key of ours."""
+    """One event on one key of the explored keyspaces."""
 
     number: int
     moment: float
@@ -44,10 +44,10 @@ class Watcher:
         self.atlas = atlas
         self.changes: deque[Change] = deque(maxlen=KEPT)
         self.seen = 0
-        self.why_not: str | None = "Asking the server whether it tells of changes."
+        self.why_not: str | None = "Checking whether keyspace notifications are enabled."
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Listen until cancelled, and retry after errors."""
         while True:
             try:
                 self.why_not = await self._obstacle()
@@ -58,16 +58,16 @@ class Watcher:
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _obstacle(self) -> str | None:
-        """Why there is nothing to listen to, or None."""
+        """Return why notifications cannot be used, or None."""
         if self.db.context.sharded:
-            return "A cluster's nodes each tell of their own keys only; changes come from the survey."
+            return "Each node of a cluster publishes only its own keys; changes come from the survey."
         asked = await self.db.run(Plain(CONFIG, (b"GET", b"notify-keyspace-events")).attempt())
         if isinstance(asked, KeywrightError):
-            return "This user may not ask whether notifications are enabled; changes come from the survey."
+            return "This user may not run CONFIG GET notify-keyspace-events; changes come from the survey."
         flags = asked[1] if isinstance(asked, list) and len(asked) == 2 else b""
         if b"E" in flags:
             return None
-        return "The server does not notify (notify-keyspace-events); changes come from the survey."
+        return "Notifications are disabled (notify-keyspace-events); changes come from the survey."
 
     async def _listen(self) -> None:
         number = self.db.address.settings.get("db", 0) or 0

@@ -1,4 +1,4 @@
-"""How pages are made of templates: escaping always on, and the few words and numbers that they format."""
+"""The Jinja environment of the pages: autoescape is always on; filters format texts and numbers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["environment"]
 
 
 def environment() -> Environment:
-    """The templates of the explorer; what a template names and does not have is an error."""
+    """Return the templates of the explorer. An undefined variable raises an error."""
     made = Environment(
         loader=PackageLoader("keywright.explorer"),
         autoescape=True,
@@ -43,7 +43,7 @@ def environment() -> Environment:
 
     made.globals.update(finding_id=finding_id, key_url=key_url, template_url=template_url)
     for name in made.list_templates():
-        made.get_template(name)  # compiled now, so that the first page is as quick as the others
+        made.get_template(name)  # compile now, so that the first page is as fast as the others
     return made
 
 
@@ -64,7 +64,7 @@ def share(part: float | None) -> str:
 
 
 def rate(per_minute: float | None) -> str:
-    """A net change of keys."""
+    """Format a net change of keys."""
     if per_minute is None:
         return "—"
     if abs(per_minute) < 0.05:
@@ -73,7 +73,7 @@ def rate(per_minute: float | None) -> str:
 
 
 def sentence(text: str) -> str:
-    """With a capital, and otherwise as it is: `capitalize` would write "redis"."""
+    """Capitalize the first letter only: `capitalize` would turn "Redis" inside a text into "redis"."""
     return text[:1].upper() + text[1:]
 
 
@@ -82,10 +82,10 @@ def clock(moment: float) -> str:
 
 
 def doc(text: str) -> Markup:
-    """A docstring: what stands between backticks is code, and everything is escaped."""
+    """Render a docstring: text between backticks as code, all of it escaped."""
     pieces = [escape(piece) for piece in text.split("`")]
     if len(pieces) % 2 == 0:
-        return escape(text)  # an unpaired mark means itself
+        return escape(text)  # an unpaired backtick stays a backtick
     code = Markup("<code>{}</code>")
     marked = [code.format(piece) if number % 2 else piece for number, piece in enumerate(pieces)]
     return Markup("").join(marked)

@@ -1,6 +1,6 @@
-"""Decoded values as a person reads them: a tree of small parts that a template renders, bounded in every way.
+"""Decoded values as a tree of small parts that a template renders, with limits on size and depth.
 
-Nothing here is HTML. Whatever the data holds, a part is text, and the template escapes it.
+Nothing here is HTML: a part is text, and the template escapes it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Part(msgspec.Struct):
     """text, number, word (true, false, null), time, concealed, bytes; object or array for groups."""
     text: str = ""
     note: str = ""
-    """A second reading: how long ago a time was, how large bytes are."""
+    """A note beside the text: how long ago a time was, the size of bytes."""
     parts: list[tuple[Part | None, Part]] = []
     url: str | None = None
     more: int = 0
@@ -50,7 +50,7 @@ class Part(msgspec.Struct):
 
     @property
     def hint(self) -> str:
-        """What an object calls itself, else its first fields, to tell it while it is folded."""
+        """Return the name of an object, else its first fields, to identify it while it is collapsed."""
         named = {
             label.text: part
             for label, part in self.parts
@@ -61,7 +61,7 @@ class Part(msgspec.Struct):
 
     @property
     def summary(self) -> str:
-        """What a folded group shows: how many it has."""
+        """Return the number of parts, shown while a group is collapsed."""
         total = len(self.parts) + self.more
         if not total:
             return "empty"
@@ -74,7 +74,7 @@ def _excerpt(text: str) -> str:
 
 
 class Presenter:
-    """Presents the values of one page; `links` are the pages of texts that name something else.
+    """Presents the values of one page; `links` maps texts that name another key to its page.
 
     `entry_url` gives the page of one entry of a map, by its field.
     """
@@ -91,7 +91,7 @@ class Presenter:
         self._left = MOST_PARTS
 
     def inspected(self, found: Inspection) -> Part:
-        """What was found under a key."""
+        """Return the parts of an inspected key."""
         if found.older is not None:
             return self.part(_texts(found.value))
         if isinstance(found.key, SortedSet | Map):
@@ -101,7 +101,7 @@ class Presenter:
         return self.part(found.value)
 
     def _entry(self, name: Any) -> Part:
-        """What names an entry, as a link to the entry, where it has a page."""
+        """Return the label of an entry, as a link if the entry has a page."""
         label = self.part(name)
         if self._entry_url is not None and not isinstance(name, Hidden):
             label.url = self._entry_url(name)
@@ -121,7 +121,7 @@ class Presenter:
         return self.part(plain(value), depth + 1)
 
     def _within(self, items: Any) -> list[Any]:
-        """As many items as there is room for."""
+        """Return as many items as the limit of parts allows."""
         listed = list(items)
         return listed[: max(0, self._left)]
 
@@ -151,7 +151,7 @@ def _text(value: str, now: datetime) -> Part:
 
 
 def _moment(text: str) -> datetime | None:
-    """A time in the form that JSON documents write it."""
+    """Parse an ISO 8601 time with a zone; None for other texts."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
@@ -176,7 +176,7 @@ def _number(value: int | float, now: datetime) -> Part:
 
 
 def _texts(stored: Any) -> Any:
-    """Bytes of an older shape, whose types are not known: text where they are text."""
+    """Decode the bytes of an older shape, whose types are not known, where they are UTF-8."""
     if isinstance(stored, dict):
         return {_texts(name): _texts(value) for name, value in stored.items()}
     try:
@@ -186,7 +186,7 @@ def _texts(stored: Any) -> Any:
 
 
 def in_words(distance: timedelta) -> str:
-    """How far a moment is from now: `in 3 days`, `2 minutes ago`."""
+    """Format a distance from now: `in 3 days`, `2 minutes ago`."""
     seconds = distance.total_seconds()
     duration = left(abs(seconds) * 1000)
     return f"in {duration}" if seconds >= 0 else f"{duration} ago"
@@ -196,7 +196,7 @@ _UNITS = ((365.25 * 86400, "year"), (86400, "day"), (3600, "hour"), (60, "minute
 
 
 def left(milliseconds: float) -> str:
-    """A length of time in its largest unit."""
+    """Format a duration in its largest unit."""
     seconds = milliseconds / 1000
     for length, unit in _UNITS:
         if seconds >= length:
@@ -206,14 +206,14 @@ def left(milliseconds: float) -> str:
 
 
 def sized(count: float | None) -> str:
-    """Bytes for people."""
+    """Format a number of bytes."""
     if count is None:
         return "—"
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1024 or unit == "GiB":
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1024
-    raise AssertionError("the last unit is taken whatever is left")
+    raise AssertionError("the last unit takes any size")
 
 
 Present = Callable[[Any, datetime], Part]

@@ -1,4 +1,4 @@
-"""The explorer as a process: opens the database, listens, and ends with SIGINT or SIGTERM."""
+"""The explorer as a process: opens the database, listens, and stops on SIGINT or SIGTERM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keywright.tools.http import UvicornServer, listening, on_signals, url_of
 
 __all__ = ["serve"]
 
-# A person waits for the page: better an error page soon than an answer late.
+# A person waits for the page: a quick error page is better than a late reply.
 PATIENCE = Settings(timeout_seconds=5.0, connect_seconds=2.0, retry=Retry(attempts=3))
 SHUTDOWN_SECONDS = 2
 
@@ -26,10 +26,10 @@ async def serve(
     bindings: Sequence[Binding] = (),
     on_listening: Callable[[str], None] | None = None,
 ) -> None:
-    """Explore a database until SIGINT or SIGTERM; `on_listening` gets the address once pages can be opened.
+    """Serve the explorer until SIGINT or SIGTERM; `on_listening` gets the address once pages can be opened.
 
-    No `url` is REDIS_URL, else an embedded server. Raise UsageError if the address cannot be listened on,
-    EngineError if the server cannot be reached at the start; one that goes away later is waited for.
+    `url` defaults to REDIS_URL, else an embedded server. Raise UsageError if the address is not available,
+    EngineError if Redis cannot be reached at the start; a later outage is retried.
     """
     settings = settings or ExplorerSettings()
     settings.check()

@@ -1,4 +1,4 @@
-"""How an explorer is started: where it listens, who may see it, how much it asks of the server."""
+"""The settings of an explorer: address, token, writes and load on the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHORTEST_TOKEN = 16
 
 
 class ExplorerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """`write` allows repairs, nothing else; without it no command that writes is ever sent."""
+    """Settings of an explorer. `write` allows repairs; without it no write command is ever sent."""
 
     host: str = LOOPBACK
     port: int = 8600
@@ -24,16 +24,16 @@ class ExplorerSettings(msgspec.Struct, frozen=True, kw_only=True):
     write: bool = False
     names_per_second: int = 100_000
     rest_seconds: float = 15.0
-    """The least time between two surveys; a survey that took longer rests twice as long as it took."""
+    """The minimum pause between two surveys; after a long survey, twice its duration."""
     undo: Path | None = None
-    """Where repairs write what they take away, else keywright-explorer.undo in the current folder."""
+    """The undo file of repairs; the default is keywright-explorer.undo in the current folder."""
 
     def check(self) -> None:
-        """UsageError for what would let anybody in."""
+        """Raise UsageError for settings that would give access to anybody."""
         if self.token is not None and len(self.token.reveal()) < SHORTEST_TOKEN:
-            raise UsageError(f"the token has fewer than {SHORTEST_TOKEN} characters. Use a long random text.")
+            raise UsageError(f"the token has fewer than {SHORTEST_TOKEN} characters. Use a long random one.")
         if self.token is None and not is_loopback(self.host):
             raise UsageError(
-                f"{self.host} can be reached from outside, and anybody could read all data there. "
-                f"Give --token or KEYWRIGHT_EXPLORER_TOKEN, or listen on {LOOPBACK}."
+                f"{self.host} can be reached from outside, and without a token anybody could read all data. "
+                f"Set --token or KEYWRIGHT_EXPLORER_TOKEN, or listen on {LOOPBACK}."
             )

@@ -1,7 +1,7 @@
-"""The survey: how many keys each template has, what they take and how many expire, counted in the background.
+"""The survey: count keys, memory and expiries of each template, in the background.
 
-Requests never walk the keyspace; they show the last survey and its age. A survey reads names page by page,
-asks about a few names of each page, and rests in between. Its memory does not grow with the keyspace.
+Requests never scan the keyspace; they show the last survey and its age. A survey scans names page by page,
+measures a few names of each page, and pauses in between. Its memory does not grow with the keyspace.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ AFTER_TROUBLE_SECONDS = 2.0
 
 
 class Counted(msgspec.Struct):
-    """The keys of one template. Bytes and expiries were asked of a sample and are extrapolated."""
+    """The counts of one template. Memory and expiries are measured on a sample and extrapolated."""
 
     keys: int = 0
     sized: int = 0
@@ -51,10 +51,10 @@ class Counted(msgspec.Struct):
     expiring: int = 0
     largest: list[tuple[int, bytes]] = []
     names: list[bytes] = []
-    """An even sample of the names, all of them while they are few."""
+    """A uniform sample of the names, or all of them if they are few."""
     chance: float = 1.0
     due: int = KEPT - 1
-    """Which name to keep next, counted from the first; the first ones are all kept."""
+    """The number of the next name to sample; the first ones are all kept."""
 
     def __post_init__(self) -> None:
         self._skip()
@@ -65,11 +65,11 @@ class Counted(msgspec.Struct):
 
     @property
     def coverage(self) -> float | None:
-        """The share of keys that expire."""
+        """Return the share of keys that expire."""
         return self.expiring / self.timed if self.timed else None
 
     def keep(self, names: Sequence[bytes]) -> None:
-        """Count names, and keep each with the same chance: a reservoir that skips ahead (Li, 1994)."""
+        """Count names and sample them uniformly: reservoir sampling, algorithm L (Li, 1994)."""
         first = self.keys
         self.keys += len(names)
         if first < KEPT:
@@ -86,7 +86,7 @@ class Counted(msgspec.Struct):
         self.due += 1 + int(math.log(1 - random.random()) / math.log1p(-self.chance))
 
     def measured(self, name: bytes, size: object, ttl_ms: object) -> None:
-        """Return the number that the server replied for one key, or None if it refused."""
+        """Record the replies of MEMORY USAGE and PTTL for one key; an error is ignored."""
         if isinstance(ttl_ms, int) and ttl_ms != -2:
             self.timed += 1
             self.expiring += ttl_ms >= 0
@@ -98,16 +98,16 @@ class Counted(msgspec.Struct):
 
 
 class Node(NamedTuple):
-    """One server of the database, as the survey met it."""
+    """One server of the database at the time of the survey."""
 
     label: str
     keys: int | None
     used_bytes: int | None
-    """None where this user may not ask."""
+    """None if the ACL denies INFO."""
 
 
 class Snapshot(msgspec.Struct):
-    """What one survey found; `finished` is 0 while it goes on."""
+    """The results of one survey; `finished` is 0 while it runs."""
 
     started: float
     total: int = 0
@@ -119,10 +119,10 @@ class Snapshot(msgspec.Struct):
     unknown_keys: int = 0
     nodes: list[Node] = []
     slots: dict[int, int] = {}
-    """Keys of ours by slot, on a cluster."""
+    """Declared keys by slot, on a cluster."""
 
     def of(self, kind: type[Key]) -> Counted:
-        """What was counted of a template, nothing for one without keys."""
+        """Return the counts of a template, zeros for one without keys."""
         return self.counted.get(kind) or Counted()
 
     @property
@@ -135,12 +135,12 @@ class Snapshot(msgspec.Struct):
 
     @property
     def age(self) -> float:
-        """Seconds since it was finished, or since it began."""
+        """Return the seconds since it finished, or since it started."""
         return max(0.0, time.time() - (self.finished or self.started))
 
 
 class Surveyor:
-    """Surveys a database again and again; `latest` is what pages show."""
+    """Surveys a database repeatedly; pages show `latest`."""
 
     def __init__(self, db: AsyncDatabase, atlas: Atlas, settings: ExplorerSettings) -> None:
         self.db = db
@@ -154,11 +154,11 @@ class Surveyor:
 
     @property
     def latest(self) -> Snapshot:
-        """The last complete survey, else the one that is under way."""
+        """Return the last complete survey, else the running one."""
         return self.complete or self.current or Snapshot(time.time())
 
     def change_per_minute(self, kind: type[Key]) -> float | None:
-        """Keys more or less a minute, between the last two surveys."""
+        """Return the net change of keys per minute between the last two surveys."""
         before, after = self.previous, self.complete
         if before is None or after is None or after.finished <= before.finished:
             return None
@@ -166,11 +166,11 @@ class Surveyor:
         return change * 60 / (after.finished - before.finished)
 
     def hurry(self) -> None:
-        """Begin the next survey now, or as soon as the one that is under way is done."""
+        """Start the next survey now, or as soon as the running one ends."""
         self._wanted.set()
 
     async def run(self) -> None:
-        """Until cancelled. A server that is gone is asked again until it is back."""
+        """Survey until cancelled, and retry until an unreachable server is back."""
         while True:
             self._wanted.clear()
             try:
@@ -184,7 +184,7 @@ class Surveyor:
                 await asyncio.wait_for(self._wanted.wait(), rest)
 
     async def once(self) -> Snapshot:
-        """One survey from its beginning to its end."""
+        """Run one complete survey."""
         found = self.current = Snapshot(time.time())
         nodes = await self.db.nodes(prefer_replica=True)
         sizes = await asyncio.gather(*(_allowed(self.db, key_count(), node) for node in nodes))
@@ -208,14 +208,14 @@ class Surveyor:
             began = time.monotonic()
             cursor, names = await self.db.run(name_page(cursor, PAGE, lead=lead), at=node)
             await self._page(node, names, found)
-            if node.label != surveyed:  # cursors of the primary are others
+            if node.label != surveyed:  # the cursor is not valid on the primary
                 raise ConnectionLostError(
-                    surveyed, "it went away, and its primary is surveyed from the start"
+                    surveyed, "it became unreachable, and the survey restarts at its primary"
                 )
             found.seen += PAGE if lead else len(names)
             if cursor == 0:
                 return
-            # Never busier than half of the time, nor faster than the limit.
+            # At most half of the time is spent scanning, and the rate limit holds.
             spent = time.monotonic() - began
             await asyncio.sleep(max(spent, PAGE / self.settings.names_per_second - spent))
 
@@ -261,11 +261,11 @@ def _by_slot(found: Snapshot, names: list[bytes]) -> None:
 
 
 async def _allowed(db: AsyncDatabase, call: Call[T], node: NodeReader) -> T | None:
-    """What a node says of itself; None to a user who may not ask."""
+    """Run a call on a node; None if the ACL denies it."""
     try:
         return await db.run(call, at=node)
     except ServerRefusedError:
-        return None  # a server that is loading refuses the first page too
+        return None  # a server that is loading its data fails at the first page
 
 
 def _used_bytes(facts: dict[str, str]) -> int | None:

@@ -1,4 +1,4 @@
-"""A treemap: weights as areas, laid out so that the boxes are as square as they can be."""
+"""A squarified treemap: weights as areas of boxes that are as square as possible."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Box", "squarified"]
 
 
 class Box(NamedTuple):
-    """Where one weight lies, in the units of the whole."""
+    """The rectangle of one weight, in the units of the whole."""
 
     x: float
     y: float
@@ -22,7 +22,7 @@ class Box(NamedTuple):
 
 
 def squarified(weights: Sequence[float], whole: Box) -> list[Box]:
-    """A box for each weight, in their order; largest first gives the squarest (Bruls and others, 2000)."""
+    """Return a box for each weight, in order; squarest with the largest first (Bruls et al., 2000)."""
     total = sum(weights)
     if total <= 0:
         return [Box(whole.x, whole.y, 0, 0) for _ in weights]
@@ -38,7 +38,7 @@ def squarified(weights: Sequence[float], whole: Box) -> list[Box]:
 
 
 def _row(areas: Sequence[float], side: float) -> int:
-    """How many of the next areas make the squarest row along a side."""
+    """Return how many of the next areas form the squarest row along a side."""
     count = 1
     while count < len(areas) and _worst(areas[: count + 1], side) <= _worst(areas[:count], side):
         count += 1
@@ -46,7 +46,7 @@ def _row(areas: Sequence[float], side: float) -> int:
 
 
 def _worst(row: Sequence[float], side: float) -> float:
-    """The highest ratio of sides in a row."""
+    """Return the worst aspect ratio in a row."""
     total, least = sum(row), min(row)
     if least <= 0 or side <= 0:
         return float("inf") if total else 1.0
@@ -54,7 +54,7 @@ def _worst(row: Sequence[float], side: float) -> float:
 
 
 def _lay(row: Sequence[float], room: Box) -> tuple[list[Box], Box]:
-    """A row along the shorter side of a room, and the room that is left."""
+    """Lay a row along the shorter side of a room. Return its boxes and the remaining room."""
     total = sum(row)
     shares = [area / total if total else 0.0 for area in row]
     boxes = []

@@ -1,6 +1,6 @@
-"""Presented values as HTML. Thousands of parts are on a page, for which a template takes ten times as long.
+"""Presented values as HTML. A page has thousands of parts, and a Jinja template takes ten times as long.
 
-Every text goes through `escape`; what is not escaped is written in this file.
+Every text from the data goes through `escape`; only literals of this file are not escaped.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ FEW = 3
 
 
 def tree(part: Part) -> Markup:
-    """A value that folds: open where there is little of it."""
+    """Render a value as a collapsible tree, expanded if it is small."""
     pieces: list[str] = []
     if part.is_group:
         _group(pieces, part, unfolded=len(part.parts) <= FEW)
@@ -40,7 +40,7 @@ def _group(pieces: list[str], part: Part, *, unfolded: bool = False) -> None:
 
 
 def _folding(pieces: list[str], label: Part | None, value: Part, number: int, *, unfolded: bool) -> None:
-    """A group under its label, and beside it the way to its own page: no links belong in a summary."""
+    """Render a collapsible group, with the link to its page beside it: a summary must not contain links."""
     url = label.url if label is not None else None
     pieces.append('<li class="entry">' if url else "<li>")
     pieces.append("<details open><summary>" if unfolded else "<details><summary>")

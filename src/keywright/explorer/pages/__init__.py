@@ -1,1 +1,1 @@
-"""The explorer's pages: each reads a request, asks for what it shows, and renders it."""
+"""The explorer's pages: each parses a request, reads its data and renders it."""

@@ -1,4 +1,4 @@
-"""Findings with what they mean and, where the explorer may write, their repair: the plan, then the act."""
+"""Findings with their meaning and, with --write, their repair: the plan first, then the repair."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def audit(request: Request) -> Response:
 
 
 async def audit_live(request: Request) -> Response:
-    """Progress and findings, for polling."""
+    """Return progress and findings, for polling."""
     return page(request, "audit_live.html", **_values(request))
 
 
@@ -34,7 +34,7 @@ async def audit_start(request: Request) -> Response:
 
 
 async def finding(request: Request) -> Response:
-    """One finding: what it is, why it matters, and what a repair would do."""
+    """Show one finding: its meaning, its remedy and its repair plan."""
     explorer = explorer_of(request)
     found = _found(request)
     proposal = await explorer.auditing.propose(found) if explorer.settings.write else None
@@ -42,11 +42,11 @@ async def finding(request: Request) -> Response:
 
 
 async def repair(request: Request) -> Response:
-    """Do what the finding's page proposed, and nothing else: a plan that is another by now is shown again."""
+    """Apply the plan that the finding's page showed. If it has changed, show the new plan (409)."""
     form = await own_form(request)
     explorer = explorer_of(request)
     if not explorer.settings.write:
-        raise HTTPException(403, "This explorer only reads. Start it with --write to repair.")
+        raise HTTPException(403, "This explorer is read-only. Start it with --write to repair.")
     found = _found(request)
     proposal = await explorer.auditing.propose(found)
     if form.get("plan") != proposal.mark:
@@ -84,5 +84,5 @@ def _values(request: Request) -> dict[str, Any]:
 def _found(request: Request) -> Finding:
     found = explorer_of(request).auditing.finding(request.path_params["finding"])
     if found is None:
-        raise HTTPException(404, "There is no such finding any more. It was repaired, or a newer audit ran.")
+        raise HTTPException(404, "The finding does not exist. It was repaired, or a newer audit ran.")
     return found

@@ -1,4 +1,4 @@
-"""Changes: as the server tells of them, else between the last two surveys."""
+"""Changes: from keyspace notifications, and between the last two surveys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWN = 60
 
 
 class Difference(NamedTuple):
-    """How a template changed between two surveys."""
+    """The key counts of a template in the last two surveys."""
 
     sheet: Sheet
     before: int
@@ -29,7 +29,7 @@ async def changes(request: Request) -> Response:
 
 
 async def changes_live(request: Request) -> Response:
-    """The part that is polled."""
+    """Return the part of the page that is polled."""
     return page(request, "changes_live.html", **_values(request))
 
 

@@ -1,4 +1,4 @@
-"""A key's page: the value as a person reads it, its raw bytes, its expiry, and the ways on from it."""
+"""A key's page: the decoded value, its raw bytes, its expiry and its neighbours."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A_LINE = 16
 
 
 class Way(NamedTuple):
-    """One step from a key, and whether something is there."""
+    """One step from a key, and whether its target exists."""
 
     step: Neighbour
     url: str
@@ -49,7 +49,7 @@ class Trail(NamedTuple):
 
 
 class RawEntry(NamedTuple):
-    """Some bytes: what names them, a dump of them, and how many there are."""
+    """Stored bytes: their label, a hex dump, and their size."""
 
     label: str
     lines: list[tuple[str, str, str]]
@@ -90,7 +90,7 @@ async def key(request: Request) -> Response:
 
 
 async def key_raw(request: Request) -> Response:
-    """The stored bytes, as part of a page; nothing of what is declared secret."""
+    """Return the stored bytes, as part of a page; no bytes of a value that is declared secret."""
     explorer = explorer_of(request)
     name, entry = _asked(request)
     if explorer.atlas.hides(name):
@@ -101,14 +101,14 @@ async def key_raw(request: Request) -> Response:
 
 
 async def key_ttl(request: Request) -> Response:
-    """How long a key has left, as part of a page."""
+    """Return the time to live of a key, as part of a page."""
     explorer = explorer_of(request)
     name, _ = _asked(request)
     return page(request, "key_ttl.html", name=name, facts=await facts_of(explorer.db, name))
 
 
 async def _stranger(request: Request, explorer: Explorer, name: bytes) -> Response:
-    """A key that no template matches: what can be said without knowing what it means."""
+    """Return the page of a key that no template matches: its facts, without a decoded value."""
     facts = await facts_of(explorer.db, name)
     older = explorer.atlas.matcher.old_place(name)
     return page(
@@ -126,7 +126,7 @@ def _asked(request: Request) -> tuple[bytes, bytes | None]:
     asked = query_of(request.scope["query_string"])
     name = asked.get("name", b"")
     if not name or len(name) > LONGEST_NAME:
-        raise HTTPException(400, "Name a key: /key?name=…")
+        raise HTTPException(400, "The key name is missing or too long. Use /key?name=…")
     return name, asked.get("entry") or None
 
 
@@ -143,7 +143,7 @@ def _value(explorer: Explorer, reading: Reading, trails: Sequence[Trail], *, who
 
 
 def _inline_links(trails: Sequence[Trail]) -> dict[str, str]:
-    """Texts that mean one place: those are links where they stand. The simplest place wins, if it is one."""
+    """Return the texts that become links inside the value: those with one target, or one simplest target."""
     places: dict[str, set[tuple[int, str]]] = {}
     for trail in trails:
         if trail.sort == "sibling":
@@ -163,7 +163,7 @@ def _inline_links(trails: Sequence[Trail]) -> dict[str, str]:
 
 
 def _only_text(step: Neighbour) -> str | None:
-    """What a value writes for a place: the last variable of its key, or the entry."""
+    """Return the text by which a value names a place: the entry, or the last variable of its key."""
     if step.place.stored_field is not None:
         return text_of(step.place.stored_field)
     values: tuple[Any, ...] = step.place.key.declaration.values(step.place.key)
@@ -183,16 +183,16 @@ def _trails(explorer: Explorer, steps: Sequence[Neighbour], there: Sequence[bool
 
 
 def _told(trouble: StoredDataError | None, *, hidden: bool) -> str | None:
-    """What is wrong with a value; nothing of the value itself where that is secret."""
+    """Return why a value does not decode, without the value itself if that is secret."""
     if trouble is None:
         return None
     if hidden:
-        return "It is not stored as declared. What is stored is secret, so it is not shown."
-    return f"It should hold {trouble.expected}, but holds {trouble.found}. {trouble.remedy}"
+        return "The value is not stored as declared. It is secret, so it is not shown."
+    return f"Expected {trouble.expected}, found {trouble.found}. {trouble.remedy}"
 
 
 def _dump(data: bytes) -> list[tuple[str, str, str]]:
-    """Bytes in lines: where, in hexadecimal, and as the characters they may be."""
+    """Return a hex dump in lines: offset, hexadecimal, ASCII."""
     shown = data[:RAW_BYTES]
     return [
         (

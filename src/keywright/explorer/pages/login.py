@@ -1,4 +1,4 @@
-"""Signing in with the token, where there is one."""
+"""The login page, for an explorer with a token."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ async def login(request: Request) -> Response:
 
 
 async def sign_in(request: Request) -> Response:
-    """Start a session for a browser that has the token; the token is not part of the cookie."""
+    """Start a session for a browser that sends the token; the cookie does not contain the token."""
     access = explorer_of(request).access
     form = await form_of(request)
     session = request.scope["state"]["session"]
     ours = access.form_is_ours(session, form.get("mark", ""), request.headers)
     if not ours or not access.accepts(form.get("token", "")):
-        await asyncio.sleep(AFTER_REFUSAL_SECONDS)  # guessing should be slow
+        await asyncio.sleep(AFTER_REFUSAL_SECONDS)  # slow down guessing
         return page(request, "login.html", status=403, refused=True)
     answer = RedirectResponse("/", 303)
     cookie = access.cookie(signed_in=True)

@@ -19,7 +19,7 @@ WHOLE = Box(0, 0, 1000, 360)
 SHADES = 6
 FULLEST = 12
 LETTER = 8.0
-"""The width of a letter in the drawing, for deciding what fits."""
+"""The width of a letter in the drawing, to decide which labels fit."""
 
 
 class Row(NamedTuple):
@@ -45,7 +45,7 @@ async def overview(request: Request) -> Response:
 
 
 async def overview_live(request: Request) -> Response:
-    """What changes on the map, for polling; 204 while the page shows the last survey already."""
+    """Return the live part of the map, for polling; 204 if the page already shows the last survey."""
     surveyor = explorer_of(request).surveyor
     if surveyor.complete is not None and request.query_params.get("seen") == stamp(explorer_of(request)):
         return Response(status_code=204)
@@ -53,14 +53,14 @@ async def overview_live(request: Request) -> Response:
 
 
 async def survey_now(request: Request) -> Response:
-    """Whatever is shown, fresher: the next survey begins now."""
+    """Start the next survey now."""
     await own_form(request)
     explorer_of(request).surveyor.hurry()
     return RedirectResponse("/", 303)
 
 
 def stamp(explorer: Explorer) -> str:
-    """By which a page knows whether what it shows is the latest."""
+    """Return the version of the shown survey, by which polling detects a newer one."""
     return f"{explorer.surveyor.latest.finished}{explorer.surveyor.trouble or ''}"
 
 
@@ -70,7 +70,7 @@ def _values(request: Request) -> dict[str, Any]:
     snapshot = explorer.surveyor.latest
     by = "keys" if request.query_params.get("by") == "keys" else "memory"
     if not any(row.counted.memory for row in rows):
-        by = "keys"  # this user may not ask for memory
+        by = "keys"  # the ACL denies MEMORY USAGE
     by_space = {
         space: [row for row in rows if row.sheet.space is space]
         for space in explorer.atlas.descriptions.values()

@@ -1,7 +1,7 @@
-"""Search by pasting: a key, with its prefix or without; an id; a path that ids are derived from; a word.
+"""Search for a key, with or without its prefix, an id, a path that ids are derived from, or a word.
 
-Nothing is scanned. An id is tried in every template that it could name on its own, in one round trip; in
-templates of several variables it is looked for in the survey's sample.
+Nothing is scanned. An id is looked up in every template where it identifies a key or an entry on its own, in
+one round trip; for templates with several variables only the survey's sample is searched.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_SAMPLED = 30
 
 
 class Hit(NamedTuple):
-    """Something that was found, and why it is one."""
+    """A search result, and why it matches."""
 
     url: str
     title: str
@@ -52,7 +52,7 @@ async def search(request: Request) -> Response:
 
 
 async def _named(explorer: Explorer, asked: bytes) -> bytes | None:
-    """The key that has this name, or has it after a prefix."""
+    """Return the full name of the existing key with this name, with or without a prefix."""
     leads = dict.fromkeys([b"", *(explorer.db.context.prefixes[space] for space in explorer.atlas.spaces)])
     names = [lead + asked for lead in leads]
     there = await answers(explorer.db, [ask(b"EXISTS", name) for name in names])
@@ -60,7 +60,7 @@ async def _named(explorer: Explorer, asked: bytes) -> bytes | None:
 
 
 async def _by_id(explorer: Explorer, text: str) -> list[Hit]:
-    """The keys and entries that an id names on its own."""
+    """Return the existing keys and entries that an id identifies on its own."""
     candidates = list(_candidates(explorer, text))
     there = await are_there(explorer.db, [place for place, _ in candidates])
     return [
@@ -79,7 +79,7 @@ def _candidates(explorer: Explorer, text: str) -> Iterator[tuple[Place, str]]:
 
 
 def _place(kind: type[Key], text: str) -> tuple[Place, str] | None:
-    """What an id names in a template, and as what; None where it takes more than one id."""
+    """Return the key or entry with an id in a template, and why; None if it needs more than one id."""
     alphabets = kind.declaration.template.alphabets
     if kind.declaration.derived and not alphabets.keys() - kind.declaration.derived.keys():
         return Place(kind.of(text)), "derived from it"
@@ -93,7 +93,7 @@ def _place(kind: type[Key], text: str) -> tuple[Place, str] | None:
 
 
 def _sampled(explorer: Explorer, text: str) -> list[Hit]:
-    """Keys of several variables that the last survey happened to keep and that have this id."""
+    """Return keys with several variables, one of them this id, from the last survey's sample."""
     hits = []
     for kind, counted in explorer.surveyor.latest.counted.items():
         if len(kind.declaration.template.variables) < 2:

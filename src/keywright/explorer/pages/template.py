@@ -1,7 +1,7 @@
 """A template's page: its documentation, and its keys, found by their variables.
 
-Without variables the sample of the survey is listed; with some of them SCAN looks for a moment and says
-where it stopped; with all of them the key is named outright.
+Without variables it lists the survey's sample; with some of them it scans for a short time and returns a
+cursor; with all of them it redirects to the key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["template"]
 
 A_PAGE = 50
 FEWEST, MOST = 64, 4096
-"""Names that one SCAN looks at: few where all are wanted, since a page cannot be cut; many where none is."""
+"""The COUNT of one SCAN: low while all names match, since a page cannot be split; high while none does."""
 SCAN_SECONDS = 0.04
 _DIGITS = re.compile(rb"(\d{1,40})")
 
@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """Some keys, how they were found, and the address of those that follow."""
+    """A page of keys, how they were found, and the URL of the next page."""
 
     names: list[bytes]
     how: str
@@ -56,7 +56,7 @@ async def template(request: Request) -> Response:
     explorer = explorer_of(request)
     sheet = explorer.atlas.named(request.path_params["space"], request.path_params["name"])
     if sheet is None:
-        raise HTTPException(404, "There is no such template in what is explored here.")
+        raise HTTPException(404, "The explored keyspaces have no such template.")
     asked = {
         name: text
         for name in sheet.kind.declaration.template.variables
@@ -81,14 +81,14 @@ async def template(request: Request) -> Response:
         asked=asked,
         columns=sorted(
             sheet.kind.declaration.template.variables, key=asked.__contains__
-        ),  # what differs comes first
+        ),  # variables that differ come first
         listing=listing,
         lines=await _lines(explorer, listing.names),
     )
 
 
 def _outright(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str]) -> Key | Listing:
-    """The key of these variables; one that could not exist is said to be so."""
+    """Return the key with these variables, or a listing with the error if one is invalid."""
     if not asked:
         return Listing([explorer.db.context.name(sheet.kind())], "the only key of this template")
     try:
@@ -111,13 +111,13 @@ async def _listing(
 
 
 async def _scanned(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str], cursor: str) -> Listing:
-    """Keys by some of their variables: SCAN for a moment, from where the last page stopped."""
+    """Find keys by some of their variables: SCAN for a short time from the cursor of the last page."""
     node, place = (_number(part) for part in (cursor.partition("-")[0], cursor.partition("-")[2]))
     alphabets = sheet.kind.declaration.template.alphabets
     try:
         values = {name: alphabets[name].parse(text) for name, text in asked.items()}
     except ValueError as error:
-        return Listing([], "", trouble=f"No key is named so: {error}.")
+        return Listing([], "", trouble=f"The variables are invalid: {error}.")
     lead = explorer.db.context.prefixes[sheet.kind.declaration.space]
     pattern = escaped(lead) + sheet.kind.declaration.template.glob(values)
     until = time.monotonic() + SCAN_SECONDS
@@ -141,7 +141,7 @@ def _is_wanted(explorer: Explorer, sheet: Sheet, values: Mapping[str, object], n
 
 
 async def _lines(explorer: Explorer, names: list[bytes]) -> list[Line]:
-    """The listed keys with what the server says of each, in one round trip; without those that are gone."""
+    """Return the listed keys with their time to live and memory, in one round trip; skip deleted keys."""
     measured = await measures(explorer.db, names) if names else []
     lines = []
     for name, (ttl_ms, memory) in zip(names, measured, strict=True):
@@ -152,7 +152,7 @@ async def _lines(explorer: Explorer, names: list[bytes]) -> list[Line]:
 
 
 def _natural(name: bytes) -> list[bytes | int]:
-    """By which 9 comes before 10: the digits of a name as numbers."""
+    """Return a sort key that compares digits as numbers, so that 9 comes before 10."""
     return [int(part) if place % 2 else part for place, part in enumerate(_DIGITS.split(name))]
 
 

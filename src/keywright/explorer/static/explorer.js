@@ -1,4 +1,4 @@
-// What pages do by themselves: keys, clocks that tick. Everything works without it, only less pleasantly.
+// Keyboard shortcuts and ticking clocks. Every page works without this script.
 "use strict";
 
 const SECOND = 1000;
@@ -17,7 +17,7 @@ function countdown(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
-// Elements tell how much was left, or how long ago it was, when they were made; the clock of the page does the rest.
+// Elements carry the time left, or the age, of when they were rendered; the page's clock updates them.
 const met = new WeakMap();
 
 function elapsed(element) {
@@ -67,7 +67,7 @@ document.addEventListener("DOMContentLoaded", () => {
   tick();
   setInterval(tick, SECOND);
 });
-// What was unfolded or scrolled stays so when a part of the page is replaced by a newer one.
+// Keep expanded and scrolled elements as they are when polling replaces a part of the page.
 const KEPT = "details[id], .scroll[id]";
 let kept = [];
 
