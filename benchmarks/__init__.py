@@ -1,1 +1,1 @@
-"""How fast Keywright is next to redis-py and redis-om: `python -m benchmarks`, or `make bench`."""
+"""Benchmarks of Keywright against redis-py and redis-om: `python -m benchmarks`, or `make bench`."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [NAME…] [--json FILE]`: run all benchmarks, or those named."""
+"""`python -m benchmarks [NAME…] [--json FILE]`: run all benchmarks, or the named ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def main() -> None:
     names = options.names or NAMES
     results = []
     lines = []
-    # Nothing is written to disk: what is compared is the clients.
+    # Nothing is written to disk: the benchmark compares clients.
     with RedisServer(options={"appendonly": "no"}) as server:
         for result in _measured(names, server, options.placement):
             results.append(result)

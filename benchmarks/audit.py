@@ -1,11 +1,11 @@
-"""`keywright audit` next to `redis-cli --memkeys`, on a million keys: speed, memory, and what others feel.
+"""`keywright audit` against `redis-cli --memkeys`, on a million keys: speed, memory, others' latency.
 
-Both walk the same server in turns. The audit runs in a process of its own, whose memory is then its own.
-Beside measuring, it matches every name, reads and decodes every value, and checks every declared expiry.
-Of strings `--memkeys` asks the memory of each; the audit asks it of one in sixteen and computes the rest.
+Both scan the same server in turns. The audit runs in a separate process, so that its memory can be measured.
+Besides sizes, it matches every name, reads and decodes every value, and checks every declared expiry.
+For strings `--memkeys` reads the memory of each; the audit reads one in sixteen and computes the rest.
 
     python -m benchmarks audit          # a million keys
-    python -m benchmarks.audit 100000   # fewer, by itself
+    python -m benchmarks.audit 100000   # fewer, alone
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ MOST_MB = 200.0
 PACED = 50_000
 CHUNK = 10_000
 
-space = Keyspace("bench-audit", "What an audit of a usual application meets.", prefix="app")
+space = Keyspace("bench-audit", "The keys of a typical application.", prefix="app")
 
 
 class Person(msgspec.Struct):
@@ -74,25 +74,25 @@ class Profile(Value[Person], key="profile:<person>", space=space):
 
 
 class Session(Value[Visit], key="session:<session>", space=space, expiry=expires_in(timedelta(days=1))):
-    """A visit, as JSON; forgotten after a day."""
+    """A visit, as JSON; expires after a day."""
 
     session: Id
 
 
 class Hits(Counter, key="hits:<page>", space=space):
-    """How often a page was seen."""
+    """The number of views of a page."""
 
     page: Id
 
 
 class Tags(Set[Id], key="tags:<person>", space=space):
-    """What a person likes."""
+    """The tags of a person."""
 
     person: Id
 
 
 class Settings(Map[Id, str], key="settings:<person>", space=space):
-    """What a person chose."""
+    """The settings of a person."""
 
     person: Id
 
@@ -108,7 +108,7 @@ SHARES: tuple[tuple[type[Key], int], ...] = (
 
 
 class Run(NamedTuple):
-    """One walk: keys a second, and the largest resident memory in MB."""
+    """One audit: keys a second, and the peak resident memory in MB."""
 
     rate: float
     resident_mb: float
@@ -131,7 +131,7 @@ def measure(server: RedisServer, keys: int = KEYS) -> Iterator[Result]:
 
 
 def fill(db: Database, keys: int) -> None:
-    """The keys, in chunks of each class."""
+    """Write the keys, in batches of each class."""
     for kind, share in SHARES:
         count = keys * share // 100
         for start in range(0, count, CHUNK):
@@ -153,7 +153,7 @@ def _written(db: Database, kind: type[Key], numbers: range) -> None:
 
 
 def _felt(server: RedisServer) -> Iterator[Result]:
-    """What the GETs of another client take (p99): alone, beside an audit, and beside a paced one."""
+    """Yield the GET latency of another client (p99): alone, during an audit, and with a rate limit."""
     alone = _p99(server, None)
     for subject, rate in (("beside an audit", None), (f"beside --max-rate {PACED}", PACED)):
         with _auditing(server.url, rate):
@@ -177,7 +177,7 @@ def _p99(server: RedisServer, seconds: float | None) -> Figure:
 
 @contextmanager
 def _auditing(url: str, rate: int | None) -> Iterator[None]:
-    """Audits in another process, one after the other, until the block ends."""
+    """Run audits in another process, one after the other, until the block ends."""
     stop = threading.Event()
 
     def again() -> None:
@@ -190,7 +190,7 @@ def _auditing(url: str, rate: int | None) -> Iterator[None]:
 
     thread = threading.Thread(target=again)
     thread.start()
-    stop.wait(1.0)  # until it has begun to walk
+    stop.wait(1.0)  # until it has started to scan
     try:
         yield
     finally:
@@ -223,7 +223,7 @@ def _walk(url: str, rate: int) -> None:
             return report.tally.names / report.seconds
 
     walked = asyncio.run(run())
-    # Not ru_maxrss: that of the parent process counts there too.
+    # Not ru_maxrss: that includes the memory of the parent process.
     peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert peak is not None
     print(json.dumps([walked, int(peak[1]) / 1024]))

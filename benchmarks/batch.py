@@ -1,6 +1,6 @@
-"""The four batches of 1,000 calls, as Keywright writes them and as a user of a redis-py pipeline does.
+"""The four batches of 1,000 calls, with Keywright and with a redis-py pipeline.
 
-Keys are made and values encoded and decoded within the time measured, on both sides alike.
+On both sides, building keys and encoding and decoding values is part of the measured time.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEXTS = list(zip(IDS, texts(CALLS), strict=True))
 
 
 class Pipe(Protocol):
-    """What every pipeline of redis-py has: blocking, asyncio, cluster."""
+    """The interface that all redis-py pipelines share: blocking, asyncio, cluster."""
 
     def set(self, name: str, value: bytes | str) -> object: ...
 
@@ -38,7 +38,7 @@ class Pipe(Protocol):
 
 
 class Batch(NamedTuple):
-    """One batch; `text` says that the peer asks redis-py for str, as for plain text one would."""
+    """One batch; with `text` the peer uses `decode_responses=True`, as is usual for plain text."""
 
     name: str
     call: Callable[[], Call[list[Any]]]

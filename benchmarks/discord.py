@@ -1,7 +1,7 @@
-"""The Discord cache: a large guild, everyday events, hydration, and what an entity costs in memory.
+"""The Discord cache: a large guild, everyday events, hydration, and memory per entity.
 
-The peers are `json` with a redis-py pipeline, and a Lua script that takes the guild apart on the server.
-Before anything is timed, what Keywright and the first have stored is compared; cjson cannot be.
+The peers are `json` with a redis-py pipeline, and a Lua script that splits the guild on the server.
+Before anything is timed, the stored data of Keywright and of the first peer is compared; cjson's differs.
 """
 
 from __future__ import annotations
@@ -112,9 +112,9 @@ def _guild(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
 
 
 def _held_micros(client: Any, work: Callable[[], None]) -> float:
-    """How long the commands of one execution keep others waiting, as the server counts it itself.
+    """Return the time that the commands of one execution block the server, by INFO commandstats.
 
-    EXEC and EVALSHA count what runs inside them, so only what was sent from outside is added up.
+    EXEC and EVALSHA include the commands inside them, so only commands sent by the client are summed.
     """
     client.config_resetstat()
     for _ in range(SERVED):
@@ -126,7 +126,7 @@ def _held_micros(client: Any, work: Callable[[], None]) -> float:
 
 
 def _server_seconds(server: RedisServer, work: Callable[[], None]) -> float:
-    """CPU time of all threads of the server for one execution, as the kernel's scheduler counts it."""
+    """Return the CPU time of all threads of the server for one execution, by the kernel's scheduler."""
     before = _cpu_ns(server)
     for _ in range(SERVED):
         work()
@@ -172,7 +172,7 @@ def _stream(db: Database, client: Any) -> Iterator[Result]:
 
 
 def _segments() -> list[list[Event]]:
-    """The guilds, then the stream in equal parts."""
+    """Return the guilds, then the stream in equal segments."""
     traffic = Traffic(3)
     mix = dict.fromkeys(EVERYDAY, 0.0) | {name: EVERYDAY[name] for name in STREAM}
     guilds = [("GUILD_CREATE", encode(traffic.guild(200))) for _ in range(10)]
@@ -182,7 +182,7 @@ def _segments() -> list[list[Event]]:
 
 
 def _hydration(db: Database, client: Any) -> Iterator[Result]:
-    """Messages that the stream left: in a guild, by people, answering nothing."""
+    """Return messages that the stream stored: in a guild, written by users, without a reply."""
     names = sorted(client.scan_iter(match=f"{PLAIN}:v1json:messages:*", count=10_000))
     found = zip(names, map(json.loads, client.mget(names)), strict=True)
     special = ("webhook_id", "interaction", "thread", "referenced_message")
@@ -211,7 +211,7 @@ def _hydration(db: Database, client: Any) -> Iterator[Result]:
 
 
 def _memory(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
-    """MEMORY USAGE of all there is of a kind, indexes included, by entity."""
+    """Yield the MEMORY USAGE per entity of each kind, indexes included."""
     traffic = Traffic(4)
     mix = dict.fromkeys(EVERYDAY, 0.0) | {"MESSAGE_CREATE": 1.0}
     events = [("GUILD_CREATE", encode(traffic.guild(MEMBERS)))]
@@ -242,7 +242,7 @@ def _memory(db: Database, client: Any, server: RedisServer) -> Iterator[Result]:
 
 
 def _count(client: Any, pattern: str) -> int:
-    """How many entities there are under a pattern: keys, or fields where it is one hash."""
+    """Count the entities under a pattern: keys, or fields if it is one hash."""
     return len(client.keys(pattern)) if "*" in pattern else client.hlen(pattern)
 
 
@@ -251,7 +251,7 @@ def _usage(client: Any, pattern: str) -> int:
 
 
 def _stored(client: Any, prefix: str) -> dict[str, Any]:
-    """Every key below a prefix, documents decoded."""
+    """Return every key with a prefix, documents decoded."""
     names = [name.decode() for name in client.scan_iter(match=f"{prefix}:*", count=10_000)]
     pipe = client.pipeline(transaction=False)
     for name in names:

@@ -1,9 +1,9 @@
--- A GUILD_CREATE taken apart on the server, as DRC has it.
--- KEYS   none: the names follow from the payload, so this cannot run on a cluster
--- ARGV   the payload, what all names begin with, what those of the indexes begin with
--- Output how many members there were
--- cjson turns [] into {} and integers of more than 14 digits into floats, so what it stores is not
--- what was received. It is here to be timed.
+-- Store a GUILD_CREATE in the DRC layout, split on the server.
+-- KEYS   none: the names depend on the payload, so this cannot run on a cluster
+-- ARGV   the payload, the prefix of all names, the prefix of the indexes
+-- Output the number of members
+-- cjson turns [] into {} and integers of more than 14 digits into floats, so the stored data differs
+-- from the payload. It is used for timing only.
 local guild = cjson.decode(ARGV[1])
 local lead = ARGV[2]
 local private = ARGV[3]

@@ -1,7 +1,7 @@
-"""A DRC cache as a user of `json` and redis-py writes it: the same keys, one command an entity.
+"""A DRC cache written with `json` and redis-py: the same keys, one command per entity.
 
-Each event has a pipeline of its own; what it merges into is read by another one before. It knows the
-events that the benchmark sends, and stores what Keywright stores: the benchmark compares the two.
+Each event has its own pipeline; documents to merge with are read by another one before. It supports the
+events that the benchmark sends, and stores the same data as Keywright: the benchmark compares them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MESSAGE_SECONDS = 600
 
 
 class Merge(NamedTuple):
-    """Fields to be laid over a stored document; `create` says what to do when there is none."""
+    """Fields to merge into a stored document; `create` decides whether to create a missing one."""
 
     name: str
     field: str | None
@@ -41,7 +41,7 @@ class Merge(NamedTuple):
 
 
 class PlainCache:
-    """One method an event."""
+    """One method per event."""
 
     def __init__(self, client: redis.Redis, prefix: str) -> None:
         self.client: Any = client
@@ -193,7 +193,7 @@ class PlainCache:
         pipe.execute()
 
     def _normalised(self, pipe: Any, message: Json) -> list[Merge]:
-        """Take a message apart, the one it answers too; what of it is merged."""
+        """Split a message, and the message it replies to. Return the documents to merge."""
         merges: list[Merge] = []
         guild = message.get("guild_id")
         if "author" in message:
@@ -248,7 +248,7 @@ class PlainCache:
         return [Merge(name, None, member, create=True, listed=(f"{self.lead}:members:{guild}", person))]
 
     def _merge(self, pipe: Any, merges: list[Merge]) -> None:
-        """Read what is there in one pipeline, and add the merged documents to another."""
+        """Read the stored documents in one pipeline, and add the merged ones to another."""
         reading = self.client.pipeline(transaction=False)
         for merge in merges:
             if merge.field is None:
@@ -308,7 +308,7 @@ class PlainCache:
 
 
 def hydrated(client: Any, prefix: str, messages: list[str]) -> list[Json]:
-    """Messages with their authors, members and mentions: one pipeline for each step."""
+    """Return messages with their authors, members and mentions: one pipeline for each step."""
     lead = f"{prefix}:v1json"
     pipe = client.pipeline(transaction=False)
     for message in messages:

@@ -1,9 +1,9 @@
-"""Discord to worker: `python -m benchmarks.gateway`. The simulator, the gateway and the worker are processes.
+"""Discord to worker: `python -m benchmarks.gateway`. Simulator, gateway and worker are separate processes.
 
-The simulated bot is in 1,000 guilds. Everyday events are made before the clock starts, sent as fast as the
-gateway reads them, written to the cache (DRC) and to Redis streams, consumed and acknowledged by one worker.
-The clock runs from the first event that is sent, when the cache has all guilds, to the last that the worker
-acknowledges. Two cores serve four processes: the simulator takes a good part of them.
+The simulated bot is in 1,000 guilds. Everyday events are generated before the clock starts, sent as fast as
+the gateway reads them, written to the cache (DRC) and to Redis streams, and acknowledged by one worker.
+The clock runs from the first event sent, when the cache has all guilds, to the last one acknowledged by
+the worker. Four processes share two cores: the simulator uses a large part of them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ COMPARED = (("json", "zstd-stream"), ("etf", "none"))
 
 
 class Ready(msgspec.Struct):
-    """What the process of the simulator tells first."""
+    """The first message of the simulator process: its address and token."""
 
     api: str
     token: str
 
 
 class Sent(msgspec.Struct):
-    """What it tells when all is sent: how many events workers will get, and when it was at work."""
+    """Its last message, after all events: how many of them workers get, and when it started and ended."""
 
     wanted: int
     began: float
@@ -55,7 +55,7 @@ class Sent(msgspec.Struct):
 
 
 async def simulate(events: int, rate: float | None) -> None:
-    """The process of the simulator: traffic as fast as it is read, once the gateway has all guilds."""
+    """Run the simulator process: send traffic as fast as it is read, once the gateway has all guilds."""
     settings = SimulatorSettings(
         guilds=GUILDS, members=MEMBERS, outbox=events + 5000, replay_events=events + 5000
     )
@@ -117,7 +117,7 @@ async def all_guilds_cached(redis_url: str, token: str) -> None:
 
 
 async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> float:
-    """Take and acknowledge until all that was sent is here; when that was."""
+    """Consume and acknowledge until all events have arrived. Return the time of the last one."""
     got, last = 0, 0.0
     async with (
         await open_broker(redis_url, BrokerSettings(client="worker")) as broker,
@@ -135,7 +135,7 @@ async def consume(redis_url: str, sent: asyncio.Task[Sent]) -> float:
 
 
 def one_run(events: int, rate: float | None, encoding: str, compression: str) -> float:
-    """Events a second, all of the traffic counted, which the gateway caches; prints what was seen."""
+    """Return the events a second, counting all traffic that the gateway caches. Print the details."""
     with RedisServer(options={"appendonly": "no"}) as server, simulator(events, rate) as child:
         assert child.stdout is not None
         assert child.stdin is not None
@@ -179,7 +179,7 @@ def main() -> None:
 
 
 def measure() -> Iterator[Result]:
-    """Events a second from Discord to worker; each way of sending them against plain JSON."""
+    """Yield the events a second from Discord to worker; each encoding against plain JSON."""
     base = Figure.of(_paces(*BASE, EVENTS, ROUNDS, None))
     for encoding, compression in COMPARED:
         yield Result(

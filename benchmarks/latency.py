@@ -1,7 +1,7 @@
-"""One typed GET at a time: what the types and the engine cost when there is nothing to batch.
+"""One typed GET at a time: the overhead of types and engine when there is nothing to batch.
 
 Measured for every placement of client and server, since the placement moves the ratio across the
-target. Turns are short and many, so that a change of the machine's mood meets both contestants.
+target. Turns are short and many, so that a change of the machine's speed affects both contestants.
 """
 
 from __future__ import annotations

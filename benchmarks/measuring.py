@@ -1,7 +1,7 @@
-"""How two contestants are timed: interleaved rounds, medians, and what is reported of them.
+"""Time two contestants: interleaved rounds, medians, and the reported figures.
 
 A sampler executes one contestant several times and returns the seconds of each execution. A contest
-lets both samplers warm up, then runs them in turns, changing who begins. The figure of a round is the
+warms up both samplers, then runs them in turns, alternating which one starts. The figure of a round is the
 median of its executions; the figure of the contest is the median of its rounds.
 """
 
@@ -56,7 +56,7 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Contest:
-    """Two ways to do the same thing."""
+    """Two implementations of the same work."""
 
     benchmark: str
     subject: str
@@ -66,12 +66,12 @@ class Contest:
     rounds: int = ROUNDS
 
     def throughput(self, operations: int, *, at_least: float | None = None) -> Result:
-        """Operations per second, where one execution does that many."""
+        """Return operations per second, if one execution does that many."""
         ours, theirs = ([operations / seconds for seconds in side] for side in self._race())
         return self._result("ops_per_second", ours, theirs, at_least)
 
     def latency(self, *, at_most: float) -> Result:
-        """Microseconds of one execution."""
+        """Return the microseconds of one execution."""
         ours, theirs = ([seconds * 1e6 for seconds in side] for side in self._race())
         return self._result("microseconds", ours, theirs, at_most)
 
@@ -91,7 +91,7 @@ class Contest:
 
 
 def blocking(work: Callable[[], object], executions: int) -> Sampler:
-    """Samples of a function."""
+    """Return a sampler of a function."""
 
     def sample() -> list[float]:
         seconds = []
@@ -105,7 +105,7 @@ def blocking(work: Callable[[], object], executions: int) -> Sampler:
 
 
 def in_loop(runner: asyncio.Runner, work: Callable[[], Awaitable[object]], executions: int) -> Sampler:
-    """Samples of a coroutine function; entering and leaving the event loop is not timed."""
+    """Return a sampler of a coroutine function; entering and leaving the event loop is not timed."""
 
     async def sample() -> list[float]:
         seconds = []

@@ -1,8 +1,8 @@
 """The bot's model: 10,000 events with 100,000 RSVPs and 50,000 links, synced, synced again, audited.
 
-The peer is redis-py used as the bot did: for each event WATCH, read, MULTI and EXEC, and to find nothing
-changed a read of each key of each event, one at a time. An audit stands beside a floor: the same keys read in
-redis-py pipelines, nothing compared.
+The peer is redis-py as the bot used it: WATCH, read, MULTI and EXEC for each event, and one read for each
+key of each event if nothing changed. The audit is compared with a lower bound: the same keys read in
+redis-py pipelines, without checks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ START = datetime(2019, 8, 8, 17, 30, tzinfo=UTC)
 
 
 def announcements() -> list[Announced]:
-    """Two thirds begin a series, the others join one of those; each has a host and ten guests."""
+    """Return the events: two thirds start a series, the others join one; each has a host and ten guests."""
     random = Random(1)
     return [
         Announced(
@@ -101,7 +101,7 @@ async def _sound(url: str) -> None:
 
 
 def _emptied(client: redis.Redis, work: object) -> Sampler:
-    """Samples of what starts from an empty server; emptying it is not timed."""
+    """Return a sampler of work on an empty server; emptying it is not timed."""
     assert callable(work)
 
     def sample() -> list[float]:
@@ -114,7 +114,7 @@ def _emptied(client: redis.Redis, work: object) -> Sampler:
 
 
 def _counted(url: str, events: list[Announced]) -> Iterator[Result]:
-    """Commands an event: of a sync that changes nothing, which must be reads, and of one that changes 1 %."""
+    """Yield the commands per event of a sync without changes, which may only read, and of one with 1 %."""
     trips: list[RoundTrip] = []
 
     def observe(trip: RoundTrip) -> None:

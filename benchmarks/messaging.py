@@ -2,7 +2,7 @@
 
 Every side writes and reads the same JSON of about 250 bytes. RabbitMQ keeps messages on disk (durable queue,
 persistent messages), Redis logs them with `appendfsync everysec`, its default. Queues are filled and emptied
-outside the time measured; how many a queue held then must be what the turn left there.
+outside the measured time; the number of messages left in a queue is checked after every turn.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ FASTSTREAM_TARGET = 1.0
 REDIS_TARGET = 5.0
 
 Turn: TypeAlias = Callable[[], Awaitable[float]]
-"""Prepares, does MESSAGES of something, cleans up; returns the seconds of the middle part."""
+"""Prepares, processes MESSAGES messages, cleans up; returns the seconds of the middle part."""
 
 PAYLOADS: list[dict[str, Any]] = msgspec.to_builtins(meetings(MESSAGES))
 _encode = msgspec.json.Encoder().encode
@@ -278,7 +278,7 @@ def _handled(payload: object) -> int:
 
 
 def _drained(broker: Broker) -> Callable[[], Awaitable[int]]:
-    """How many messages wait in a queue that cannot be purged: all are consumed, up to a last one."""
+    """Count the messages of a queue that cannot be purged, by consuming up to a last one."""
 
     async def drain() -> int:
         await broker.publish(EVENT, {"last": True})

@@ -1,6 +1,6 @@
-"""Which cores client and server run on. It decides a latency: another core has to be woken first.
+"""Pin client and server to cores. The placement decides the latency: another core must be woken first.
 
-Left to the scheduler, two runs of one benchmark may be placed differently and contradict each other.
+The scheduler may place two runs of one benchmark differently, with contradictory results.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Placement(enum.Enum):
 
 @contextmanager
 def placed(placement: Placement, server: RedisServer) -> Iterator[None]:
-    """Pin this process and the server; afterwards both may run anywhere again."""
+    """Pin this process and the server; unpin both afterwards."""
     cores = sorted(os.sched_getaffinity(0))
     assert server.pid is not None
     if placement is not Placement.FREE:

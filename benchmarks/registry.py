@@ -1,7 +1,7 @@
 """The registry's cache: one cached lookup, a thousand at once, a stampede, and the query that a hit saves.
 
-The peers are a bare redis-py GET of the same bytes, which decodes and compares nothing; redis-py's pipeline
-with msgpack, which leaves a dict; and the metadata database itself, PostgreSQL where one can be started.
+The peers are a bare redis-py GET of the same bytes, without decoding or checks; redis-py's pipeline with
+msgpack, which returns a dict; and the metadata database itself, PostgreSQL if it can be started.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _hit(runner: asyncio.Runner, db: AsyncDatabase, metadata: Metadata, kind: st
 
 
 class Counting:
-    """A metadata database that counts what it is asked for."""
+    """A metadata database that counts its queries."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -194,7 +194,7 @@ class Counting:
 
 
 class Unasked(Counting):
-    """A metadata database that nothing may be asked of: every lookup must be a hit."""
+    """A metadata database that fails on every query: every lookup must be a hit."""
 
     def __init__(self) -> None:
         self.queries = 0
@@ -225,7 +225,7 @@ def _database() -> Iterator[tuple[str, str]]:
 
 
 def repositories(count: int) -> Sequence[Repository]:
-    """Repositories of about 250 bytes each."""
+    """Return repositories of about 250 bytes each."""
     first = datetime(2026, 1, 2, 3, 4, 5, 678_901, tzinfo=UTC)
     return [
         Repository(
@@ -243,6 +243,6 @@ def repositories(count: int) -> Sequence[Repository]:
 
 
 def _name(path: str) -> str:
-    """The key of a repository, as a user of redis-py writes it."""
+    """Return the key of a repository, as a user of redis-py builds it."""
     digest = hashlib.sha256(path.encode()).hexdigest()
     return f"registry:db:{{repository:{path.partition('/')[0]}:{digest}}}"

@@ -1,4 +1,4 @@
-"""Results as JSON lines for machines, and as a table for people."""
+"""Results as JSON lines and as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is stored: a keyspace as Keywright declares it, and the same names and forms for its peers."""
+"""The stored data: a keyspace declared with Keywright, and the same names and formats for its peers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MeetingText(Value[str], key="meeting:<meeting>:text", space=bench):
 
 
 class MeetingRecord(Record[Meeting], key="meeting:<meeting>", space=bench):
-    """A meeting as a hash, one field a member."""
+    """A meeting as a hash, one field per member."""
 
     meeting: Id
 
@@ -43,7 +43,7 @@ decode_meeting: Callable[[bytes], Meeting] = msgspec.json.Decoder(Meeting).decod
 
 
 def json_name(identity: str) -> str:
-    """What MeetingJson is called, as a user of redis-py writes it."""
+    """Return the name of a MeetingJson key, as a user of redis-py builds it."""
     return f"meeting:{identity}:json"
 
 
@@ -56,7 +56,7 @@ def identities(count: int) -> list[str]:
 
 
 def meetings(count: int) -> list[Meeting]:
-    """Meetings whose JSON is about 250 bytes long."""
+    """Return meetings whose JSON is about 250 bytes long."""
     first = datetime(2026, 1, 1, 18, 30, tzinfo=UTC)
     return [
         Meeting(
