@@ -2,7 +2,8 @@
 
     python scripts/coverage.py build/coverage.json [--floor]
 
-The floors are what the tests reached when they were last set: raise them when coverage rises.
+The floors are the whole per cents that the tests reached when they were last set: raise them when coverage
+rises. The demo's processes are started by its tests, and not measured.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from collections import Counter
 from pathlib import Path
 
 FLOORS = {
-    "keywright": 0,
-    "keywright_service": 0,
-    "keywright_messaging": 0,
-    "keywright_discord": 0,
-    "keywright_openmod": 0,
-    "keywright_registry": 0,
-    "keywright_meetup": 0,
-    "keywright_demo": 0,
+    "keywright": 96,
+    "keywright_service": 98,
+    "keywright_messaging": 96,
+    "keywright_discord": 98,
+    "keywright_openmod": 96,
+    "keywright_registry": 97,
+    "keywright_meetup": 98,
+    "keywright_demo": 65,
 }
 
 
