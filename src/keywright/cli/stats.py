@@ -16,7 +16,7 @@ from keywright.cli.output import as_json
 from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
-from keywright.tools.audit.formats.units import bytes_shown, share_shown
+from keywright.tools.audit.formats.units import estimated_bytes, estimated_share
 from keywright.tools.model import Model
 from keywright.tools.plugins import load_model
 from keywright.tools.stats import Snapshot, snapshots, take_snapshot
@@ -79,6 +79,8 @@ async def _watch(
 
 def _table(snapshot: Snapshot) -> Table:
     title = f"{snapshot.model}: {snapshot.names:,} keys, {snapshot.unknown:,} unknown"
+    if snapshot.outside:
+        title += f"; {snapshot.outside:,} outside the prefix"
     table = Table("template", title=title, title_justify="left")
     for heading in ("keys", "keys/s", "bytes", "expire"):
         table.add_column(heading, justify="right")
@@ -88,7 +90,7 @@ def _table(snapshot: Snapshot) -> Table:
             count.template.replace("[", "\\["),
             f"{count.keys:,}",
             rate,
-            bytes_shown(count.bytes),
-            share_shown(count.expiring),
+            estimated_bytes(count.bytes, count.bytes_error),
+            estimated_share(count.expiring, count.expiring_error),
         )
     return table

@@ -16,13 +16,19 @@ SAMPLE = 0.02
 
 
 class Count(NamedTuple):
-    """The statistics of one template; bytes and the share of expiring keys come from the sample."""
+    """The statistics of one template; None is unknown.
+
+    Bytes and the share of expiring keys come from the sample. Their errors are margins at 95 % confidence, 0
+    if every key was measured.
+    """
 
     template: str
     keys: int
-    bytes: int
+    bytes: int | None
     expiring: float | None
     rate: float | None
+    bytes_error: float = 0.0
+    expiring_error: float = 0.0
 
 
 class Snapshot(NamedTuple):
@@ -31,6 +37,7 @@ class Snapshot(NamedTuple):
     model: str
     seconds: float
     names: int
+    outside: int
     unknown: int
     counts: list[Count]
 
@@ -39,6 +46,7 @@ class Snapshot(NamedTuple):
             "model": self.model,
             "seconds": round(self.seconds, 3),
             "names": self.names,
+            "outside": self.outside,
             "unknown": self.unknown,
             "templates": [count._asdict() for count in self.counts],
         }
@@ -64,8 +72,19 @@ async def take_snapshot(
         template = known.template.source
         measure = tally.measure(template)
         rate = (measure.keys - past.get(template, 0)) / elapsed if elapsed else None
-        counts.append(Count(template, measure.keys, measure.total_bytes, measure.coverage, rate))
-    return Snapshot(model.name, seconds, tally.names, sum(tally.patterns.values()), counts)
+        counts.append(
+            Count(
+                template,
+                measure.keys,
+                measure.total_bytes,
+                measure.coverage,
+                rate,
+                measure.bytes_error,
+                measure.coverage_error,
+            )
+        )
+    inside = tally.names - tally.outside
+    return Snapshot(model.name, seconds, inside, tally.outside, sum(tally.patterns.values()), counts)
 
 
 async def snapshots(

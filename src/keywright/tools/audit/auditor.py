@@ -59,6 +59,7 @@ async def audit(
         expiries,
         failing,
         show_ids,
+        walk.judge.lead,
     )
 
 

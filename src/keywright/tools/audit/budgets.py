@@ -46,6 +46,6 @@ def over_budget(budgets: Iterable[Budget], tally: Tally) -> Iterator[Finding]:
     """Yield a finding for each budget that is exceeded."""
     for template, most in budgets:
         measures = [m for name, m in tally.templates.items() if template in ("*", name)]
-        used = sum(measure.total_bytes for measure in measures)
+        used = sum(measure.total_bytes or 0 for measure in measures)
         if used > most:
             yield Finding("KW501", template, b"", f"takes {used} bytes, the budget is {most}")

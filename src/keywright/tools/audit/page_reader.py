@@ -1,7 +1,8 @@
 """The commands that read one page of names, in one batch with bounded replies.
 
 Every key of a template with an expiry is asked for its TTL, every collection for its memory. Of strings,
-whose memory follows from their length, and of keys that need not expire, one in `EVERY` is asked. Strings
+whose memory follows from their length, and of keys that need not expire, one in `EVERY` is asked once there
+are enough of a template. Strings
 are read by MGET on one server. A collection is read by its first page; the rest follows if there is one.
 """
 
@@ -29,15 +30,24 @@ MEMORY = Operation("memory", b"MEMORY", Effect.READ)
 class Reading:
     """The names of one template on one page, the commands that read them, and their replies."""
 
-    def __init__(self, checker: Checker, names: list[bytes], turn: int, *, together: bool) -> None:
+    def __init__(
+        self,
+        checker: Checker,
+        names: list[bytes],
+        turn: int,
+        *,
+        together: bool,
+        every_ttl: bool = False,
+        every_size: bool = False,
+    ) -> None:
         self.checker = checker
         self.names = names
         strings = checker.kind.redis_type == "string"
         self._together = together and strings
         everyone = range(len(names))
         some = range(-turn % EVERY, len(names), EVERY)
-        self.timed = everyone if checker.expiry is not None else some
-        self.measured = some if strings else everyone
+        self.timed = everyone if every_ttl or checker.expiry is not None else some
+        self.measured = everyone if every_size or not strings else some
         self.ttls: list[int] = []
         self.sizes: list[int | None] = []
         self.stored: list[Reply] = []

@@ -15,13 +15,14 @@ from keywright.keyspace.invariants import Invariant
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.layouts import Ask, StoredPage
 from keywright.keyspace.wires import Reply, Wire
+from keywright.tools.audit.confirmation import TYPE, Suspect, confirmed, type_problem
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.invariants import Examined, InvariantChecks
 from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
 from keywright.tools.audit.obligations import Obligation, Obligations, Question
 from keywright.tools.audit.page_reader import MOST_BYTES, Reading, checked_replies, on_name
-from keywright.tools.audit.tally import Measure, Tally
-from keywright.tools.audit.value_checks import Checker, Problem
+from keywright.tools.audit.tally import LEAST, Measure, Tally
+from keywright.tools.audit.value_checks import Checker
 
 __all__ = ["Judge"]
 
@@ -29,8 +30,9 @@ CAREFUL_BYTES = 1 << 16
 BATCH_BYTES = 4 << 20
 MOST_RAISED = 4_000
 LENGTH = Ask(b"STRLEN")
-TYPE = Ask(b"TYPE")
-Choose = Callable[[list[bytes]], list[bytes]]
+EXISTS = Ask(b"EXISTS")
+Choose = Callable[[list[bytes], int], list[bytes]]
+"""Return the names whose values are read, given how many of the template were read before."""
 
 
 class Judge:
@@ -40,6 +42,7 @@ class Judge:
         spaces = tuple(spaces)
         self.entries = entries
         self.matcher = Matcher(spaces, db.context)
+        self.lead = self.matcher.common_lead
         self.obligations = Obligations(spaces, db.context)
         self.invariants: dict[type[Key], list[Invariant]] = {}
         for invariant in (each for space in spaces for each in space.invariants):
@@ -62,10 +65,14 @@ class Judge:
         """Audit a page of names of one node. Return its findings, and add its counts to the tally."""
         findings: list[Finding] = []
         bench = _Bench(self, node, nodes, tally, findings)
-        groups = self._grouped(names, tally, findings)
+        groups, unknown = self._grouped(names, tally)
+        findings += await self._unknown(unknown, node, tally)
         readings = [
             reading
-            for known, chosen in ((known, choose(group)) for known, group in groups.items())
+            for known, chosen in (
+                (known, choose(group, tally.measure(known.template.source).read))
+                for known, group in groups.items()
+            )
             if chosen
             for reading in await self._planned(node, known, chosen, tally, findings)
         ]
@@ -82,16 +89,28 @@ class Judge:
         """Run commands on some nodes as one batch. Return the replies, errors included."""
         return await self._db.run(Batch(wires), at=at)
 
-    def _grouped(self, names: list[bytes], tally: Tally, findings: list[Finding]) -> dict[Known, list[bytes]]:
+    def _grouped(self, names: list[bytes], tally: Tally) -> tuple[dict[Known, list[bytes]], list[bytes]]:
+        """Group the names of our prefix by template. Return the groups, and the names of none."""
+        lead = self.lead
+        if lead:
+            inside = [name for name in names if name.startswith(lead)]
+            tally.outside += len(names) - len(inside)
+            names = inside
         groups, unknown = self.matcher.grouped(names)
-        for name in unknown:
-            findings += self._unknown(name, tally)
         ours = {known: group for known, group in groups.items() if known.ours}
         for known, group in ours.items():
             tally.measure(known.template.source).keys += len(group)
-        return ours
+        return ours, unknown
 
-    def _unknown(self, name: bytes, tally: Tally) -> Iterator[Finding]:
+    async def _unknown(self, names: list[bytes], node: NodeReader, tally: Tally) -> list[Finding]:
+        """Return the findings of names that no template matches and that are still there."""
+        ours = [name for name in names if self.matcher.belongs(name)]
+        tally.outside += len(names) - len(ours)
+        there = await self.ask([on_name(EXISTS, name, None) for name in ours], node) if ours else []
+        exist = compress(ours, checked_replies(there))
+        return [finding for name in exist for finding in self._strange_name(name, tally)]
+
+    def _strange_name(self, name: bytes, tally: Tally) -> Iterator[Finding]:
         older = self.matcher.old_place(name)
         if older is not None:
             place, successor = older.place, self.matcher.successor(older, name)
@@ -104,12 +123,10 @@ class Judge:
         if version is not None:
             known, word = version
             yield Finding("KW102", known.template.source, name, f"of version {word!r}", link=word)
-        elif self.matcher.belongs(name):
+        else:
             pattern = likely_pattern(name)
             tally.add_pattern(pattern)
             yield Finding("KW101", pattern, name, "no template matches it")
-        else:
-            tally.outside += 1
 
     async def _planned(
         self,
@@ -120,21 +137,33 @@ class Judge:
         findings: list[Finding],
     ) -> list[tuple[Reading, Known]]:
         checker, measure = self._checkers[known], tally.measure(known.template.source)
+        measure.read += len(names)
         self._turn += len(names)
-        # The first of each template is always asked, so that small templates are measured too.
-        turn = self._turn if measure.samples and measure.timed else 0
         together = not self._db.context.sharded
+        # Small templates are measured completely.
+        every_ttl, every_size = measure.asked < LEAST, measure.samples < LEAST
         # The first of each template are asked for their length, and all once there was a large one.
         largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
         if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
-            return [(Reading(checker, names, turn, together=together), known)]
+            reading = Reading(
+                checker, names, self._turn, together=together, every_ttl=every_ttl, every_size=every_size
+            )
+            return [(reading, known)]
         wires = [on_name(LENGTH, name, known.kind) for name in names]
         small, large = _by_length(names, checked_replies(await self.ask(wires, node)))
         for name, length in large:
             measure.add_sizes([len(name) + length], [name])
             reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
             findings.append(Finding("KW502", known.template.source, name, reason))
-        return [(Reading(checker, part, turn, together=together), known) for part in small]
+        return [
+            (
+                Reading(
+                    checker, part, self._turn, together=together, every_ttl=every_ttl, every_size=every_size
+                ),
+                known,
+            )
+            for part in small
+        ]
 
     async def unmet(self, raised: list[Obligation], nodes: Sequence[NodeReader]) -> list[Finding]:
         """Return the findings of unmet obligations, confirmed at the primaries with their premises."""
@@ -153,6 +182,9 @@ class Judge:
         verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
         unmet = [o for o, before, met, after in verdicts if before and after and not met]
         return list(map(self.obligations.finding, unmet))
+
+    async def confirmed(self, suspects: list[Suspect]) -> list[Suspect]:
+        return await confirmed(self._db, suspects)
 
     async def broken(
         self, examined: list[Examined], known: list[Finding], nodes: Sequence[NodeReader]
@@ -177,6 +209,7 @@ class _Bench:
         self._nodes = nodes
         self._tally = tally
         self._findings = findings
+        self._suspects: list[Suspect] = []
         self._raised: list[Obligation] = []
         self._examined: list[Examined] = []
 
@@ -186,7 +219,7 @@ class _Bench:
         _measured(measure, reading)
         strange = _strange(reading.stored)
         if strange:
-            await self._types(known, [reading.names[number] for number in sorted(strange)])
+            await self._types(known, checker, [reading.names[number] for number in sorted(strange)])
         elif not self._needs_values(checker) and _all_decode(checker, reading.stored):
             self._timed(known, reading, {}, strange)
             return
@@ -200,9 +233,11 @@ class _Bench:
         return checker.needs_value_for_expiry or checker.kind in self._judge.related
 
     async def settle(self) -> None:
-        """Check the obligations that were raised and the invariants, and add their findings."""
-        raised, examined = self._raised, self._examined
-        self._raised, self._examined = [], []
+        """Look at suspects again, check obligations and invariants, and add the findings."""
+        suspects, raised, examined = self._suspects, self._raised, self._examined
+        self._suspects, self._raised, self._examined = [], [], []
+        if suspects:
+            self._findings += map(_finding, await self._judge.confirmed(suspects))
         self._findings += await self._judge.unmet(raised, self._nodes)
         if examined:
             self._findings += await self._judge.broken(examined, self._findings, self._nodes)
@@ -211,6 +246,8 @@ class _Bench:
         """Check all pages of one key. Return its value, or UNSET."""
         storage = checker.storage
         page = storage.layout.page(stored)
+        if page.stored == []:
+            return UNSET  # an empty collection does not exist: it expired or was deleted meanwhile
         if page.more is None:
             return await self._checked(known, checker, name, page.stored)
         if not storage.whole:
@@ -241,7 +278,7 @@ class _Bench:
     async def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         checked = checker.check(lambda: known.key(name), stored)
         for problem in checked.problems:
-            self._found(known, name, problem)
+            self._suspects.append(Suspect(known, checker, name, problem))
         if checked.value is not UNSET and known.kind in self._judge.related:
             key = known.key(name)
             self._raised += self._judge.obligations.of(key, checked.value)
@@ -249,26 +286,26 @@ class _Bench:
                 Examined(invariant, key, checked.value)
                 for invariant in self._judge.invariants.get(known.kind, ())
             ]
-            if len(self._raised) + len(self._examined) >= MOST_RAISED:
+            if len(self._raised) + len(self._examined) + len(self._suspects) >= MOST_RAISED:
                 await self.settle()
         elif known.kind.declaration.sealed and not checked.problems:
             self._raised += self._judge.obligations.of_sealed(known.key(name))
         return checked.value
 
-    async def _types(self, known: Known, names: list[bytes]) -> None:
-        """Report keys of another type than declared among those that could not be read."""
+    async def _types(self, known: Known, checker: Checker, names: list[bytes]) -> None:
+        """Suspect keys of another type than declared among those that could not be read."""
         wires = [on_name(TYPE, name, known.kind) for name in names]
         replies = checked_replies(await self._judge.ask(wires, self._node))
         for name, reply in zip(names, replies, strict=True):
-            found = reply.decode()
-            if found not in ("none", known.kind.redis_type):
-                reason = f"is a {found}, declared a {known.kind.kind} ({known.kind.redis_type})"
-                self._found(known, name, Problem("KW201", reason))
+            problem = type_problem(known, reply)
+            if problem is not None:
+                self._suspects.append(Suspect(known, checker, name, problem))
 
     def _timed(self, known: Known, reading: Reading, values: dict[int, Any], strange: set[int]) -> None:
         measure, checker = self._tally.measure(known.template.source), reading.checker
         ttls = reading.ttls
         gone, lasting = ttls.count(-2), ttls.count(-1)
+        measure.asked += len(ttls)
         measure.timed += len(ttls) - gone
         measure.expiring += len(ttls) - gone - lasting
         if checker.expiry is None:
@@ -281,14 +318,14 @@ class _Bench:
                 continue
             problem = checker.expiry_problem(ttl, values.get(number, UNSET))
             if problem is not None:
-                self._found(known, reading.names[number], problem)
+                self._suspects.append(Suspect(known, checker, reading.names[number], problem))
 
-    def _found(self, known: Known, name: bytes, problem: Problem) -> None:
-        code, reason, found, member = problem
-        secret = known.kind.declaration.secret or bool(known.kind.hides)
-        self._findings.append(
-            Finding(code, known.template.source, name, reason, found, member, secret=secret)
-        )
+
+def _finding(suspect: Suspect) -> Finding:
+    code, reason, found, member = suspect.problem
+    known = suspect.known
+    secret = known.kind.declaration.secret or bool(known.kind.hides)
+    return Finding(code, known.template.source, suspect.name, reason, found, member, secret=secret)
 
 
 def _held(questions: list[Question], replies: list[Reply]) -> list[bool]:
@@ -328,7 +365,7 @@ def _measured(measure: Measure, reading: Reading) -> None:
     if set(map(type, stored)) != {bytes}:
         read = [(name, value) for name, value in zip(names, stored, strict=True) if type(value) is bytes]
         names, stored = [name for name, _ in read], [value for _, value in read]
-    measure.add_sizes(list(map(add, map(len, names), map(len, stored))), names, measure.overhead)
+    measure.add_sizes(list(map(add, map(len, names), map(len, stored))), names)
 
 
 def _batches(readings: list[tuple[Reading, Known]]) -> Iterator[list[tuple[Reading, Known]]]:

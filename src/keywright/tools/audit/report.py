@@ -12,16 +12,22 @@ __all__ = ["AuditReport", "TemplateRow"]
 
 
 class TemplateRow(NamedTuple):
-    """The figures of one template; `coverage` is the share of its keys that expire, None if unknown."""
+    """The figures of one template; `coverage` is the share of its keys that expire. None is unknown.
+
+    The errors are margins at 95 % confidence: of bytes as a share of them, of the coverage in shares of 1.
+    A figure whose error is not 0 is an estimate.
+    """
 
     template: str
     keys: int
-    bytes: int
-    share: float
+    bytes: int | None
+    share: float | None
     coverage: float | None
     expiry: str
     largest_bytes: int
     largest: str
+    bytes_error: float = 0.0
+    coverage_error: float = 0.0
 
 
 class AuditReport(NamedTuple):
@@ -36,11 +42,13 @@ class AuditReport(NamedTuple):
     expiries: dict[str, str]
     failing: frozenset[str]
     show_ids: bool = False
+    lead: bytes = b""
+    """The beginning of all names in the scope."""
 
     @property
     def rows(self) -> list[TemplateRow]:
         """Return the figures of the templates, largest first, those without keys last."""
-        total = sum(measure.total_bytes for measure in self.tally.templates.values()) or 1
+        total = sum(measure.total_bytes or 0 for measure in self.tally.templates.values()) or 1
         rows = []
         for template, expiry in self.expiries.items():
             measure = self.tally.templates.get(template)
@@ -49,13 +57,35 @@ class AuditReport(NamedTuple):
                 continue
             size, name = max(measure.largest, default=(0, b""))
             shown = Finding("KW101", template, name, "").shown_name(show_ids=self.show_ids) if name else ""
-            share = measure.total_bytes / total
+            size_of_all = measure.total_bytes
             rows.append(
                 TemplateRow(
-                    template, measure.keys, measure.total_bytes, share, measure.coverage, expiry, size, shown
+                    template,
+                    measure.keys,
+                    size_of_all,
+                    None if size_of_all is None else size_of_all / total,
+                    measure.coverage,
+                    expiry,
+                    size,
+                    shown,
+                    measure.bytes_error,
+                    measure.coverage_error,
                 )
             )
-        return sorted(rows, key=lambda row: (-row.bytes, row.template))
+        return sorted(rows, key=lambda row: (-(row.bytes or 0), row.template))
+
+    @property
+    def keys(self) -> int:
+        """Return the number of keys in the scope."""
+        return self.tally.names - self.tally.outside
+
+    @property
+    def scope(self) -> str:
+        """Return the names that were audited, in words."""
+        if self.lead:
+            prefix = self.lead.decode("utf-8", "backslashreplace")
+            return f"keys whose names begin with {prefix!r}"
+        return "all keys" if not self.tally.outside else "keys of the bound prefixes"
 
     @property
     def counts(self) -> dict[str, int]:
@@ -84,7 +114,8 @@ class AuditReport(NamedTuple):
             "seconds": round(self.seconds, 3),
             "sample": self.sample,
             "replicas": self.replicas,
-            "names": self.tally.names,
+            "scope": self.scope,
+            "names": self.keys,
             "outside": self.tally.outside,
             "truncated": self.tally.truncated,
             "failed": self.failed,

@@ -18,7 +18,7 @@ from keywright.keyspace import Keyspace
 from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.pages import Judge
-from keywright.tools.audit.tally import Tally
+from keywright.tools.audit.tally import LEAST, Tally
 from keywright.tools.pace import Pace, WalkProgress, place_of, side_by_side
 
 __all__ = ["AuditOptions", "Walk", "WalkProgress"]
@@ -88,16 +88,16 @@ class Walk:
         self._seen += tally.names
         if cursor is None:
             return tally
-        lead, count = self.judge.matcher.common_lead, self._page_size()
+        count = self._page_size()  # without MATCH: keys outside the prefix are counted, and not read
         in_flight: set[asyncio.Task[None]] = set()
-        ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count, lead=lead), at=node))
+        ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count), at=node))
         try:
             while node.label == label:
                 cursor, names = await ahead
                 await self._pace.wait(count)
                 if cursor:
                     # Asked for before this page's batch, so that the server always has something to do.
-                    ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count, lead=lead), at=node))
+                    ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count), at=node))
                 in_flight.add(asyncio.create_task(self._page(names, node, nodes, tally)))
                 self._seen += len(names)
                 self._progress()
@@ -136,12 +136,13 @@ class Walk:
             if not any(fnmatchcase(name.decode("utf-8", "replace"), pattern) for pattern in ignore)
         ]
 
-    def _chosen(self, names: list[bytes]) -> list[bytes]:
-        """Return the names of the sample, chosen by hash: the same names for the same share."""
+    def _chosen(self, names: list[bytes], read: int) -> list[bytes]:
+        """Return the names of the sample: the first of each template, and others by hash."""
         if self.options.sample >= 1:
             return names
         bar = int(self.options.sample * 2**32)
-        return [name for name in names if zlib.crc32(name) < bar]
+        first = max(0, LEAST - read)
+        return names[:first] + [name for name in names[first:] if zlib.crc32(name) < bar]
 
     def _page_size(self) -> int:
         rate = self.options.max_rate

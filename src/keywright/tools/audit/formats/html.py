@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 from keywright.tools.audit.findings import CODES
-from keywright.tools.audit.formats.units import bytes_shown, share_shown
+from keywright.tools.audit.formats.units import bytes_shown, estimated_bytes, estimated_share, share_shown
 from keywright.tools.audit.report import AuditReport, TemplateRow
 
 __all__ = ["as_html"]
@@ -60,7 +60,9 @@ def as_html(report: AuditReport) -> str:
 
 def _body(report: AuditReport) -> Iterator[str]:
     tally = report.tally
-    yield f"<p>{tally.names:,} keys on <code>{escape(report.server)}</code> in {report.seconds:.1f} s"
+    yield f"<p>{report.keys:,} keys on <code>{escape(report.server)}</code> in {report.seconds:.1f} s"
+    yield f"; scope: {escape(report.scope)}"
+    yield f", {tally.outside:,} keys outside of it were not read" if tally.outside else ""
     yield f", values of {report.sample:.1%} read</p>\n" if report.sample < 1 else "</p>\n"
     yield _verdict(report)
     if report.counts:
@@ -96,11 +98,13 @@ def _verdict(report: AuditReport) -> str:
 
 
 def _row(row: TemplateRow) -> str:
-    bar = f"<span class=bar><i style='width:{row.share:.1%}'></i></span>"
-    largest = bytes_shown(row.largest_bytes) if row.keys else "-"
+    bar = f"<span class=bar><i style='width:{row.share or 0:.1%}'></i></span>"
+    largest = bytes_shown(row.largest_bytes) if row.largest_bytes else "-"
+    size = estimated_bytes(row.bytes, row.bytes_error)
+    coverage = estimated_share(row.coverage, row.coverage_error)
     return (
-        f"<tr><td><code>{escape(row.template)}</code></td><td>{row.keys:,}</td><td>{bytes_shown(row.bytes)}</td>"
-        f"<td class=wide>{bar}</td><td>{share_shown(row.share)}</td><td>{share_shown(row.coverage)}</td>"
+        f"<tr><td><code>{escape(row.template)}</code></td><td>{row.keys:,}</td><td>{size}</td>"
+        f"<td class=wide>{bar}</td><td>{share_shown(row.share)}</td><td>{coverage}</td>"
         f"<td class=wide>{escape(row.expiry) or '-'}</td><td>{largest}</td></tr>\n"
     )
 

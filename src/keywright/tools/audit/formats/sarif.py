@@ -24,7 +24,7 @@ def as_sarif(report: AuditReport) -> str:
             }
         },
         "results": [_result(report, finding) for finding in report.findings],
-        "properties": {"counts": report.counts, "names": report.tally.names},
+        "properties": {"counts": report.counts, "names": report.keys, "outside": report.tally.outside},
     }
     document = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",

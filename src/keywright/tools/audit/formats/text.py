@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from keywright.tools.audit.findings import CODES
-from keywright.tools.audit.formats.units import bytes_shown, share_shown
+from keywright.tools.audit.formats.units import bytes_shown, estimated_bytes, estimated_share, share_shown
 from keywright.tools.audit.report import AuditReport
+from keywright.tools.audit.tally import LEAST
 
 __all__ = ["as_text"]
 
@@ -20,15 +21,17 @@ def as_text(report: AuditReport) -> str:
 def _lines(report: AuditReport) -> Iterator[str]:
     tally = report.tally
     where = f" ({report.replicas} replicas)" if report.replicas else ""
-    yield f"{report.model} on {report.server}{where}: {tally.names:,} keys in {report.seconds:.1f} s"
+    yield f"{report.model} on {report.server}{where}: {report.keys:,} keys in {report.seconds:.1f} s"
+    outside = f"; {tally.outside:,} keys outside of it were not read" if tally.outside else ""
+    yield f"scope: {report.scope}{outside}"
     if report.sample < 1:
-        yield f"values of {report.sample:.1%} of the keys were read; bytes and expiries are extrapolated"
-    if tally.outside:
-        yield f"{tally.outside:,} keys outside the prefix were left alone"
+        yield f"values of {report.sample:.1%} of the keys were read, and of at least {LEAST} of each template"
     if tally.truncated:
         yield f"{tally.truncated:,} large collections were read in part"
     yield ""
     yield from _table(report)
+    if any(row.bytes_error or row.coverage_error for row in report.rows):
+        yield "~ is an estimate from a sample, with its margin at 95 % confidence"
     if report.patterns:
         yield "\nunknown keys look like:"
         yield from (f"  {count:>9,}  {pattern}" for pattern, count in report.patterns[:SHOWN])
@@ -42,11 +45,11 @@ def _table(report: AuditReport) -> Iterator[str]:
         (
             row.template,
             f"{row.keys:,}",
-            bytes_shown(row.bytes),
+            estimated_bytes(row.bytes, row.bytes_error),
             share_shown(row.share),
-            share_shown(row.coverage),
+            estimated_share(row.coverage, row.coverage_error),
             row.expiry or "-",
-            bytes_shown(row.largest_bytes) if row.keys else "-",
+            bytes_shown(row.largest_bytes) if row.largest_bytes else "-",
         )
         for row in report.rows
     ]
@@ -79,7 +82,8 @@ def _findings(report: AuditReport) -> Iterator[str]:
 def _verdict(report: AuditReport) -> str:
     total = sum(report.counts.values())
     if not total:
-        return f"{report.model} is as declared."
+        part = "" if report.sample >= 1 else f" in the {report.sample:.1%} of the values that were read"
+        return f"{report.model} is as declared{part}."
     hint = "" if report.show_ids else " Ids are masked; --show-ids shows them."
     noun = "finding" if total == 1 else "findings"
     return f"{total:,} {noun}, explained in docs/findings.{hint}"

@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
-__all__ = ["bytes_shown", "share_shown"]
+__all__ = ["bytes_shown", "estimated_bytes", "estimated_share", "share_shown"]
+
+
+def estimated_bytes(size: int | None, error: float) -> str:
+    """Return a size, with its margin if it is an estimate: `~1.5 KiB ±4%`. None is unknown."""
+    if size is None:
+        return "-"
+    return f"~{bytes_shown(size)} ±{_margin(error)}" if error else bytes_shown(size)
+
+
+def estimated_share(share: float | None, error: float) -> str:
+    """Return a share, with its margin in percentage points if it is an estimate. None is unknown."""
+    if share is None or not error:
+        return share_shown(share)
+    return f"~{share:.0%} ±{_margin(error)}"
+
+
+def _margin(error: float) -> str:
+    return "<1%" if error < 0.01 else f"{error:.0%}"
 
 
 def bytes_shown(size: float) -> str:
