@@ -11,7 +11,7 @@ import pytest
 import redis
 
 from audited import PRIMARIES, Sample, audited
-from keywright import Id, Keyspace, List, Map, Record, Set, Value, aconnect, expires_at, expires_in
+from keywright import Id, Keyspace, List, Map, Record, Set, Stream, Value, aconnect, expires_at, expires_in
 from keywright.engine.telemetry import RoundTrip
 from keywright.tools.audit import AuditOptions, AuditReport, Finding, audit
 from keywright.tools.audit.formats.text import as_text
@@ -48,6 +48,36 @@ class Ticket(Value[datetime], key="ticket:<ticket>", space=jobs, expiry=expires_
 
 class Tags(Set[int], key="tags:<job>", space=jobs):
     """Numbers of tags."""
+
+    job: Id
+
+
+class Settings(Value[JobDetails], key="settings:<user>", space=jobs):
+    """Settings, as JSON."""
+
+    user: Id
+
+
+class Answers(Map[Id, JobDetails], key="answers:<job>", space=jobs):
+    """Answers by person, as JSON."""
+
+    job: Id
+
+
+class Log(Stream[JobDetails], key="log:<job>", space=jobs):
+    """A log."""
+
+    job: Id
+
+
+class Document(Value[JobDetails], key="document:<job>", space=jobs, open=True):
+    """A document of others."""
+
+    job: Id
+
+
+class OpenRecord(Record[JobDetails], key="open:<job>", space=jobs, open=True):
+    """A record of others."""
 
     job: Id
 
@@ -233,4 +263,38 @@ def _rows(report: AuditReport) -> dict[str, Any]:
 def test_the_moment_of_a_ticket_is_compared_with_its_ttl(redis_url: str, client: Any) -> None:
     soon = datetime.now(UTC) + timedelta(minutes=5)
     client.set("app:ticket:1", soon.isoformat().replace("+00:00", "Z"), ex=300)
+    assert audited(redis_url, JOBS)[1] == []
+
+
+EXTRA = '{"name":"n","state":"s","password":"hunter2"}'
+
+
+@pytest.mark.parametrize(
+    ("wrong", "shown"),
+    [
+        (
+            ("hset", "job:1", "name", "n", "state", "s", "password", "hunter2"),
+            "found 'password'; entry password",
+        ),
+        (("set", "settings:1", EXTRA), "found 'password'"),
+        (("hset", "answers:1", "ann", EXTRA), "found 'password'; entry ann"),
+        (("xadd", "log:1", "1-1", "name", "n", "state", "s", "password", "x"), "found 'password'; entry 1-1"),
+    ],
+    ids=lambda value: value[1] if isinstance(value, tuple) else "",
+)
+def test_a_member_that_is_not_declared_is_a_finding(
+    redis_url: str, client: Any, wrong: tuple[str, ...], shown: str
+) -> None:
+    client.execute_command(wrong[0], f"app:{wrong[1]}", *wrong[2:])
+    report, (finding,) = audited(redis_url, JOBS)
+    assert report.failed
+    assert (finding.code, finding.reason) == ("KW206", "has members that are not declared")
+    assert finding.shown_reason(show_ids=True) == f"has members that are not declared; {shown}"
+    assert "hunter2" not in str(report.as_data())
+    assert "password" not in str(report.as_data())
+
+
+def test_a_class_that_is_open_may_have_members_that_are_not_declared(redis_url: str, client: Any) -> None:
+    client.set("app:document:1", EXTRA)
+    client.hset("app:open:1", mapping={**DETAILS, "password": "hunter2"})
     assert audited(redis_url, JOBS)[1] == []

@@ -45,6 +45,10 @@ _EXPLANATIONS = {
         "No key of the bound keyring decrypts the value.",
         "Bind a keyring that still has the key that sealed it.",
     ),
+    "KW206": Explanation(
+        "The stored value has members that the declaration does not know. Reads ignore them.",
+        "Declare the members, declare the class with open=True, or let their writer remove them.",
+    ),
     "KW301": Explanation(
         "The key has no expiry, but is declared with one.",
         "A repair sets the declared expiry, counted from now.",

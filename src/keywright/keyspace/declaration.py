@@ -81,6 +81,11 @@ class Declaration:
         return tuple(former_places(self._key))
 
     @cached_property
+    def open(self) -> bool:
+        """Whether values may have members that are not declared."""
+        return self._key._open
+
+    @cached_property
     def sealed(self) -> bool:
         """Whether any stored part is encrypted."""
         return self._key._sealed

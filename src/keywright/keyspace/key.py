@@ -59,6 +59,7 @@ class Key:
     _former: ClassVar[tuple[type[Key], ...]] = ()
     hides: ClassVar[tuple[str, ...]] = ()
     """Fields of its objects that no tool shows: credentials inside a document that is kept as it came."""
+    _open: ClassVar[bool] = False
     _sealed: ClassVar[bool] = False
     _secret: ClassVar[bool] = False
     _storage: ClassVar[Unbound] = staticmethod(storage_of)
@@ -75,6 +76,7 @@ class Key:
         expiry: Expiry | None = None,
         part_of: type[Key] | None = None,
         moved_from: str | Sequence[str] = (),
+        open: bool = False,  # noqa: A002  # as users write it
     ) -> None:
         super().__init_subclass__()
         if key is None:
@@ -87,6 +89,7 @@ class Key:
         cls._space = space
         cls._expiry = _fitting(cls, expiry)
         cls._part_of = part_of
+        cls._open = open
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
         cls._secret = any(codec.secret for codec in cls._codecs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -30,6 +31,7 @@ __all__ = [
     "StringStorage",
     "member_entry",
     "storage_of",
+    "undeclared_names",
 ]
 
 
@@ -125,6 +127,21 @@ class Storage:
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
         """Yield the entries of a stored form."""
         raise NotImplementedError
+
+    @cached_property
+    def has_members(self) -> bool:
+        """Whether stored values may have members that are not declared."""
+        return self.fields is not None or (self.item is not None and self.item.undeclared is not None)
+
+    def undeclared(self, stored: Any, key: Key | None = None) -> list[tuple[bytes | None, list[str]]]:
+        """Return the members that are not declared, by the entry that has them (None: the value)."""
+        found = []
+        for entry in self.entries(stored, key):
+            for codec, data, name, _ in entry.parts:
+                paths = codec.undeclared(data) if codec.undeclared is not None and not codec.secret else []
+                if paths:
+                    found.append((name, paths))
+        return found
 
     def joined(self, values: list[Any]) -> Any:
         """Return the value made of the values of all entries."""
@@ -256,6 +273,13 @@ def member_entry(
         for member in there
     ]
     return StoredEntry(parts, built, named, [_missing(member, entry) for member in missing])
+
+
+def undeclared_names(fields: FieldSet[Any], stored: Mapping[bytes, bytes]) -> dict[bytes, str]:
+    """Return the stored members that a shape does not declare, with their names as text."""
+    declared = {member.stored for member in fields.shape_of(stored).members}
+    others = (name for name in stored if name not in declared)
+    return {name: name.decode("utf-8", "backslashreplace") for name in others}
 
 
 def _missing(member: Member, entry: bytes | None) -> Defect:

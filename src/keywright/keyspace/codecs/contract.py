@@ -50,6 +50,8 @@ class Codec(ABC, Generic[T]):
     """A struct or dataclass that names the parts of the bytes, for documentation, where there are such."""
     samples: tuple[T, ...] = ()
     """Values that must round-trip."""
+    undeclared: Callable[[bytes], list[str]] | None = None
+    """Returns the members of stored bytes that the type does not declare; None if it has no members."""
 
     @abstractmethod
     def encode(self, value: T) -> bytes:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, is_typeddict
 import msgspec
 
 from keywright.keyspace.codecs.contract import Codec
+from keywright.keyspace.codecs.members import undeclared_members
 from keywright.keyspace.codecs.samples import samples_of
 
 __all__ = ["Json", "MessagePack"]
@@ -66,6 +67,7 @@ class Json(_Structured):
         encoder = msgspec.json.Encoder()
         decoder = msgspec.json.Decoder(hint, strict=strict)
         super().__init__("JSON", hint, encoder.encode, decoder.decode)
+        self.undeclared = undeclared_members(hint, msgspec.json.Decoder)
 
 
 class MessagePack(_Structured):
@@ -75,6 +77,7 @@ class MessagePack(_Structured):
         encoder = msgspec.msgpack.Encoder()
         decoder = msgspec.msgpack.Decoder(hint, strict=strict)
         super().__init__("MessagePack", hint, encoder.encode, decoder.decode)
+        self.undeclared = undeclared_members(hint, msgspec.msgpack.Decoder)
 
 
 def _accepted_classes(hint: Any) -> tuple[type, ...]:

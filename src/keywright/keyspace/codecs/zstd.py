@@ -44,6 +44,8 @@ class Zstd(Codec[T]):
         self._min_size = min_size
         self._max_size = max_size
         self._contexts = _Contexts(level)
+        if inner.undeclared is not None:
+            self.undeclared = self._undeclared
 
     def encode(self, value: T) -> bytes:
         plain = self.inner.encode(value)
@@ -54,9 +56,12 @@ class Zstd(Codec[T]):
         return self._contexts.compressor.compress(plain)
 
     def decode(self, data: bytes) -> T:
-        if data.startswith(_MAGIC):
-            data = self._unpacked(data)
-        return self.inner.decode(data)
+        return self.inner.decode(self._unpacked(data) if data.startswith(_MAGIC) else data)
+
+    def _undeclared(self, data: bytes) -> list[str]:
+        search = self.inner.undeclared
+        plain = self._unpacked(data) if data.startswith(_MAGIC) else data
+        return [] if search is None else search(plain)
 
     def _unpacked(self, data: bytes) -> bytes:
         zstandard = _zstandard()

@@ -16,7 +16,7 @@ from keywright.keyspace.fields import FieldSet, Shape, Union
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.space import Keyspace
-from keywright.keyspace.storage import Storage, StoredEntry, member_entry
+from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.versions.codecs import members_recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -57,6 +57,10 @@ class RecordStorage(Storage):
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
         yield member_entry(self._fields_of(key), _by_member(stored))
+
+    def undeclared(self, stored: Any, key: Key | None = None) -> list[tuple[bytes | None, list[str]]]:
+        others = undeclared_names(self._fields_of(key), _by_member(stored))
+        return [*((name, [text]) for name, text in others.items()), *super().undeclared(stored, key)]
 
     def joined(self, values: list[Any]) -> Any:
         return values[0]
@@ -109,12 +113,15 @@ class Record(Key, Generic[S]):
         moved_from: str | Sequence[str] = (),
         upgrades: Iterable[Upgrade] = (),
         formerly: Mapping[str, object] | None = None,
+        open: bool = False,  # noqa: A002  # as users write it
     ) -> None:
         if shape_by is not None:
             variable, prefixes = shape_by
             cls._by_prefix = variable, {prefix: Shape(cls, arm) for prefix, arm in prefixes.items()}
         cls._upgrades = tuple(upgrades)
-        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from)
+        super().__init_subclass__(
+            key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from, open=open
+        )
         if formerly:
             cls._upgrades += (_recoding(cls, formerly),)
 

@@ -14,7 +14,7 @@ from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.kinds.encoders import each
 from keywright.keyspace.layouts import Ask, pairs
-from keywright.keyspace.storage import Storage, StoredEntry, member_entry
+from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 E = TypeVar("E")
@@ -86,6 +86,14 @@ class StreamStorage(Storage):
         for identity, flat in stored:
             wrap = partial(Entry, identity.decode())
             yield member_entry(self.fields, dict(pairs(flat)), identity, wrap)
+
+    def undeclared(self, stored: Any, key: Key | None = None) -> list[tuple[bytes | None, list[str]]]:
+        found = super().undeclared(stored, key)
+        for identity, flat in stored:
+            others = undeclared_names(self.fields, dict(pairs(flat)))
+            if others:
+                found.append((identity, list(others.values())))
+        return found
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         members = [(member.stored, refused(member.codec) or b"") for member in self.fields.members]

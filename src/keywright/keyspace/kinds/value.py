@@ -62,9 +62,12 @@ class Value(Key, Generic[T]):
         moved_from: str | Sequence[str] = (),
         upgrades: Iterable[Upgrade] = (),
         formerly: Iterable[object] = (),
+        open: bool = False,  # noqa: A002  # as users write it
     ) -> None:
         cls._upgrades = tuple(upgrades)
-        super().__init_subclass__(key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from)
+        super().__init_subclass__(
+            key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from, open=open
+        )
         if key is not None:
             cls._upgrades += tuple(recoded(cls._codec, codec_of(hint)) for hint in formerly)
 

@@ -35,6 +35,7 @@ _ALL = (
     FindingCode("KW203", "missing-member", "a record without a member that it must have"),
     FindingCode("KW204", "plaintext", "plaintext where a sealed value is declared"),
     FindingCode("KW205", "broken-seal", "a seal that the bound keys do not open"),
+    FindingCode("KW206", "undeclared-member", "a member that the declaration does not have", "warning"),
     FindingCode("KW301", "missing-expiry", "no expiry where one is declared"),
     FindingCode("KW302", "excessive-expiry", "a longer expiry than declared"),
     FindingCode("KW401", "dangling", "a reference that leads nowhere"),

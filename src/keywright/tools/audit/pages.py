@@ -107,7 +107,8 @@ class Judge:
         ours = [name for name in names if self.matcher.belongs(name)]
         tally.outside += len(names) - len(ours)
         there = await self.ask([on_name(EXISTS, name, None) for name in ours], node) if ours else []
-        exist = compress(ours, checked_replies(there))
+        # A user who may not read keys of others gets an error, and must believe SCAN.
+        exist = [name for name, reply in zip(ours, there, strict=True) if reply != 0]
         return [finding for name in exist for finding in self._strange_name(name, tally)]
 
     def _strange_name(self, name: bytes, tally: Tally) -> Iterator[Finding]:

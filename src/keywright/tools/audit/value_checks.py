@@ -54,6 +54,7 @@ class Checker:
         self.expiry: Expiry | None = context.expiry_of(kind)
         self._sealed = kind.declaration.sealed
         self._upgrades = kind.declaration.upgrades_in_place
+        self._closed = self.storage.has_members and not kind.declaration.open
         self._in_bulk = self.storage.is_read and not self._sealed and not self._upgrades
 
     @cached_property
@@ -64,7 +65,9 @@ class Checker:
     def sound(self, stored: Sequence[Any]) -> bool:
         """Return whether many stored values are all valid; False if they must be checked one by one."""
         try:
-            return self._in_bulk and self.storage.verify(stored)
+            if not (self._in_bulk and self.storage.verify(stored)):
+                return False
+            return not (self._closed and any(map(self.storage.undeclared, stored)))
         except (CodecError, ValueError):
             return False
 
@@ -79,7 +82,8 @@ class Checker:
         named = key() if self.storage.by_name else None
         if not self._sealed:
             try:
-                return Checked(self.storage.value(stored, named))
+                value = self.storage.value(stored, named)
+                return Checked(value, self._undeclared(stored, named) if self._closed else ())
             except (CodecError, ValueError):
                 pass  # the checks of single entries find the invalid one
         return self._by_entry(stored, named)
@@ -95,8 +99,16 @@ class Checker:
                 problems += map(_problem, defects if self.storage.whole else defects[:1])
             elif self.storage.fields is None or UNSET not in decoded:
                 values.append(entry.value(decoded))
+        if self._closed and not problems:
+            problems += self._undeclared(stored, key)
         known = values or not self.storage.whole
         return Checked(self.storage.joined(values) if known else UNSET, problems)
+
+    def _undeclared(self, stored: Any, key: Key | None) -> list[Problem]:
+        return [
+            Problem("KW206", "has members that are not declared", ", ".join(map(repr, names)), entry)
+            for entry, names in self.storage.undeclared(stored, key)
+        ]
 
     def expiry_problem(self, ttl_ms: int, value: Any) -> Problem | None:
         """Return the problem of a key's TTL (-1: no expiry), if any. Expiries by value need the value."""

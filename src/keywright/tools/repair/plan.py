@@ -55,6 +55,7 @@ _LEFT = {
     "KW202": "the declared value is unknown; --remove undecodable removes it",
     "KW203": "the missing member is unknown; --remove missing-member removes the record",
     "KW205": "a key that opens it may exist elsewhere; --remove broken-seal removes it",
+    "KW206": "it may belong to other software; declare it, or declare the class with open=True",
     "KW401": "either side may be wrong; --remove dangling removes the reference",
     "KW501": "a budget is a decision",
     "KW502": "it was not read",
