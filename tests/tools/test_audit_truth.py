@@ -4,17 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
 import redis
 
 from audited import PRIMARIES, Sample, audited
-from keywright import Id, Keyspace, List, Map, Record, Set, Stream, Value, aconnect, expires_at, expires_in
+from keywright import (
+    Id,
+    Keyring,
+    Keyspace,
+    List,
+    Map,
+    Record,
+    SealedIfBound,
+    Secret,
+    Set,
+    Stream,
+    Value,
+    aconnect,
+    connect,
+    expires_at,
+    expires_in,
+)
 from keywright.engine.telemetry import RoundTrip
 from keywright.tools.audit import AuditOptions, AuditReport, Finding, audit
 from keywright.tools.audit.formats.text import as_text
+from keywright.tools.describe.inspection import Hidden, inspect
 from keywright.tools.model import Model
 from keywright.tools.stats import take_snapshot
 
@@ -298,3 +315,41 @@ def test_a_class_that_is_open_may_have_members_that_are_not_declared(redis_url: 
     client.set("app:document:1", EXTRA)
     client.hset("app:open:1", mapping={**DETAILS, "password": "hunter2"})
     assert audited(redis_url, JOBS)[1] == []
+
+
+vault = Keyspace("vault", "Tokens.")
+
+
+class Token(Value[Annotated[Secret[str], SealedIfBound]], key="token:<user>", space=vault):
+    """A token, sealed where a keyring is bound."""
+
+    user: Id
+
+
+@pytest.mark.parametrize(
+    ("sealed", "in_clear", "state"),
+    [
+        (2, 0, "sealed (2 values sealed, 0 in clear)"),
+        (0, 2, "in clear (0 values sealed, 2 in clear)"),
+        (2, 1, "mixed (2 values sealed, 1 in clear)"),
+    ],
+)
+@pytest.mark.parametrize("bound", [False, True], ids=["without a keyring", "with the keyring"])
+def test_the_state_of_seals_is_reported_from_the_data(
+    redis_url: str, sealed: int, in_clear: int, state: str, bound: bool
+) -> None:
+    keyring = Keyring.generate("k1")
+    with connect(redis_url, vault.bind(keyring=keyring)) as db:
+        for n in range(sealed):
+            db.run(Token(f"s{n}").set(Secret("hunter2")))
+    with connect(redis_url) as db:
+        for n in range(in_clear):
+            db.run(Token(f"c{n}").set(Secret("hunter2")))
+    binding = vault.bind(keyring=keyring if bound else None)
+    report, findings = audited(redis_url, Sample(Model("vault", (vault,)), (binding,), lambda _: None, {}))
+    assert f"token:<user>: {state}" in as_text(report)
+    assert [finding.code for finding in findings] == ["KW204"] * in_clear * bound
+    with connect(redis_url, binding) as db:
+        shown = {db.run(inspect(key)).value for key in db.scan(Token)}  # type: ignore[union-attr]  # it is there
+    expected = {Hidden.SEALED: sealed, Hidden.IN_CLEAR: in_clear}
+    assert shown == {mark for mark, count in expected.items() if count}

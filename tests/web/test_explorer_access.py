@@ -13,7 +13,7 @@ import pytest
 
 from browsing import Chromium
 from exploring import Explored, exploring, exploring_sample, filled, key_path
-from keywright import Codec, Id, Keyspace, Secret, Value, connect
+from keywright import Codec, Id, Keyring, Keyspace, Secret, Value, connect
 from keywright.errors import UsageError
 from keywright.explorer import ExplorerSettings
 from keywright.explorer.server import serve
@@ -287,3 +287,21 @@ def test_what_a_user_may_not_ask_is_left_out(keywright_server: Any, redis_url: s
     assert (overview.status_code, key.status_code) == (200, 200)
     assert re.search(r"<dt>Memory</dt><dd>—</dd>", key.text)
     assert "https://example.org" in key.text
+
+
+def test_tokens_that_are_stored_in_clear_are_not_shown_as_sealed(redis_url: str) -> None:
+    keyring = Keyring.generate("k1")
+    with connect(redis_url) as db:
+        db.run(meetup.AccessToken().set(Secret("hunter2")))
+    with exploring(redis_url, [meetup.meetup]) as explored:
+        name = b"meetup_access_token"
+        page, template = explored.get(key_path(name)).text, explored.get("/template/meetup/AccessToken").text
+    assert "(secret, stored in clear)" in page
+    assert "declared sealed, stored in clear (1 read)" in template
+    assert "hunter2" not in page + template
+    with connect(redis_url, meetup.meetup.bind(keyring=keyring)) as db:
+        db.run(meetup.AccessToken().set(Secret("hunter2")))
+    with exploring(redis_url, [meetup.meetup]) as explored:
+        page, template = explored.get(key_path(name)).text, explored.get("/template/meetup/AccessToken").text
+    assert "(sealed)" in page
+    assert "declared sealed, stored sealed (1 read)" in template

@@ -172,9 +172,10 @@ def get(
 ) -> None:
     """Print the decoded value of a key as JSON. Read only.
 
-    Nothing on the server changes: no expiry is renewed, no older shape is upgraded. Secrets are printed
-    as "(secret)", and sealed values as "(sealed)" unless KEYWRIGHT_SEAL_KEYS opens them; they stay hidden
-    then too. Times are RFC 3339, bytes are {"base64": …}, integers are exact.
+    Nothing on the server changes: no expiry is renewed, no older shape is upgraded. Secrets are printed as
+    "(secret)", sealed values as "(sealed)", and values that are declared sealed and are not as "(secret,
+    stored in clear)". With KEYWRIGHT_SEAL_KEYS seals are checked; the values stay hidden. Times are RFC 3339,
+    bytes are {"base64": …}, integers are exact.
 
     Exits with 1 when the key is missing or not stored as declared, 2 when no template has that name, 3 when
     the server cannot be reached.

@@ -91,6 +91,12 @@ class Declaration:
         return self._key._sealed
 
     @cached_property
+    def optional_seal(self) -> bool:
+        """Whether every sealed part is sealed only in a database with a keyring."""
+        sealed = [codec for codec in self.codecs if codec.sealed]
+        return bool(sealed) and all(codec.optional_seal for codec in sealed)
+
+    @cached_property
     def secret(self) -> bool:
         """Whether any stored part must not be shown."""
         return self._key._secret

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
 
@@ -23,7 +23,8 @@ from keywright.explorer.atlas import Sheet, key_url
 from keywright.explorer.explorer import Explorer, explorer_of, page
 from keywright.explorer.key_reader import measures
 from keywright.explorer.survey import LONGEST_NAME
-from keywright.keyspace import Key
+from keywright.keyspace import Key, gather_list
+from keywright.tools.describe.inspection import Hidden, Inspection, inspect
 
 __all__ = ["template"]
 
@@ -31,6 +32,8 @@ A_PAGE = 50
 FEWEST, MOST = 64, 4096
 """The COUNT of one SCAN: low while all names match, since a page cannot be split; high while none does."""
 SCAN_SECONDS = 0.04
+SEALS_READ, ENTRIES_READ = 16, 50
+"""So many keys of a sealed template, and entries of each, are read to show how they are stored."""
 _DIGITS = re.compile(rb"(\d{1,40})")
 
 
@@ -84,7 +87,32 @@ async def template(request: Request) -> Response:
         ),  # variables that differ come first
         listing=listing,
         lines=await _lines(explorer, listing.names),
+        sealing=await _sealing(explorer, sheet, listing.names[:SEALS_READ]),
     )
+
+
+async def _sealing(explorer: Explorer, sheet: Sheet, names: Sequence[bytes]) -> str | None:
+    """Return how values that are declared sealed are stored, as some of them show; None if none is."""
+    if not sheet.kind.declaration.sealed:
+        return None
+    keys = [key for name in names if (key := explorer.atlas.key_of(name)) is not None]
+    found = await explorer.db.run(gather_list(inspect(key, ENTRIES_READ).attempt() for key in keys))
+    marks = {mark for each in found if isinstance(each, Inspection) for mark in _marks(each.value)}
+    states = {Hidden.SEALED: "sealed", Hidden.IN_CLEAR: "in clear"}
+    known = [words for mark, words in states.items() if mark in marks]
+    if not known:
+        return "declared sealed"
+    state = known[0] if len(known) == 1 else "mixed: some sealed, some in clear"
+    return f"declared sealed, stored {state} ({len(keys)} read)"
+
+
+def _marks(value: object) -> Iterator[Hidden]:
+    if isinstance(value, Hidden):
+        yield value
+    elif isinstance(value, Mapping):
+        yield from (mark for each in value.values() for mark in _marks(each))
+    elif isinstance(value, list | tuple):
+        yield from (mark for each in value for mark in _marks(each))
 
 
 def _outright(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str]) -> Key | Listing:

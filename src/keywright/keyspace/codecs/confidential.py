@@ -90,6 +90,8 @@ class SealedIfBound(Sealed[T]):
     Redis can plant plaintext: where that matters, use `Sealed`.
     """
 
+    optional_seal = True
+
     def __init__(self, inner: Codec[T]) -> None:
         super().__init__(inner, allow_plaintext=True)
         self.expected = f"{inner.expected}, sealed where a keyring is bound"

@@ -42,6 +42,8 @@ class Codec(ABC, Generic[T]):
     secret: bool = False
     """Neither values nor bytes may be shown."""
     sealed: bool = False
+    optional_seal: bool = False
+    """Sealed only in a database with a keyring, and stored in clear in others."""
     quick_encode: Callable[[T], bytes] | None = None
     """The bare function behind `encode`, where there is one; it may raise anything when `encode` would."""
     quick_decode: Callable[[bytes], T] | None = None

@@ -278,6 +278,10 @@ class _Bench:
 
     async def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         checked = checker.check(lambda: known.key(name), stored)
+        if checked.sealed or checked.in_clear:
+            measure = self._tally.measure(known.template.source)
+            measure.sealed += checked.sealed
+            measure.in_clear += checked.in_clear
         for problem in checked.problems:
             self._suspects.append(Suspect(known, checker, name, problem))
         if checked.value is not UNSET and known.kind in self._judge.related:

@@ -28,6 +28,16 @@ class TemplateRow(NamedTuple):
     largest: str
     bytes_error: float = 0.0
     coverage_error: float = 0.0
+    sealed: int = 0
+    in_clear: int = 0
+
+    @property
+    def sealing(self) -> str:
+        """Return how the values that are declared sealed are stored; "" if there are none."""
+        if not self.sealed and not self.in_clear:
+            return ""
+        state = "mixed" if self.sealed and self.in_clear else "sealed" if self.sealed else "in clear"
+        return f"{state} ({self.sealed:,} values sealed, {self.in_clear:,} in clear)"
 
 
 class AuditReport(NamedTuple):
@@ -70,6 +80,8 @@ class AuditReport(NamedTuple):
                     shown,
                     measure.bytes_error,
                     measure.coverage_error,
+                    measure.sealed,
+                    measure.in_clear,
                 )
             )
         return sorted(rows, key=lambda row: (-(row.bytes or 0), row.template))

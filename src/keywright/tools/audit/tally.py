@@ -39,6 +39,9 @@ class Measure(msgspec.Struct):
     samples: int = 0
     overhead: float = 0.0
     overhead_squares: float = 0.0
+    sealed: int = 0
+    in_clear: int = 0
+    """Values that are declared sealed, by how they are stored."""
     largest: list[tuple[int, bytes]] = []
 
     @property
@@ -118,6 +121,8 @@ _SUMS = (
     "expiring",
     "samples",
     "overhead_squares",
+    "sealed",
+    "in_clear",
 )
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from keywright.keyspace import Context
-from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.codecs import CodecError, is_sealed
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.opener import Opener
@@ -42,6 +42,9 @@ class Checked(NamedTuple):
 
     value: Any
     problems: Sequence[Problem] = ()
+    sealed: int = 0
+    in_clear: int = 0
+    """How many values that are declared sealed are, and how many are stored in clear."""
 
 
 class Checker:
@@ -91,7 +94,9 @@ class Checker:
     def _by_entry(self, stored: Any, key: Key | None) -> Checked:
         values: list[Any] = []
         problems: list[Problem] = []
+        seals: list[bool] = []
         for entry in self.storage.entries(stored, key):
+            seals += [is_sealed(part.data) for part in entry.parts if part.codec.sealed]
             decoded = [self.opener.read(part) for part in entry.parts]
             defects = [*entry.defects, *(each for each in decoded if isinstance(each, Defect))]
             if defects:
@@ -102,7 +107,8 @@ class Checker:
         if self._closed and not problems:
             problems += self._undeclared(stored, key)
         known = values or not self.storage.whole
-        return Checked(self.storage.joined(values) if known else UNSET, problems)
+        value = self.storage.joined(values) if known else UNSET
+        return Checked(value, problems, seals.count(True), seals.count(False))
 
     def _undeclared(self, stored: Any, key: Key | None) -> list[Problem]:
         return [

@@ -125,6 +125,7 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     upgrades: tuple[UpgradeDescription, ...] = ()
     secret: bool = False
     sealed: bool = False
+    optional_seal: bool = False
     guarantees: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     """Redis globs that together match every name, without prefix and version, and little else."""
@@ -251,6 +252,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         upgrades=(*_moves(kind), *(_upgrade(kind, upgrade) for upgrade in kind.declaration.upgrades)),
         secret=kind.declaration.secret,
         sealed=kind.declaration.sealed,
+        optional_seal=kind.declaration.optional_seal,
         guarantees=key_guarantees(kind),
         patterns=globs_of(template.marked_parts, template.alphabets),
     )
@@ -280,6 +282,7 @@ def _member(member: Member, doc: str) -> MemberDescription:
         doc=" ".join(filter(None, [doc, *inside])),
         secret=stored.secret,
         sealed=stored.sealed,
+        optional_seal=stored.optional_seal,
     )
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keywright.errors import KeywrightError, WrongTypeError
 from keywright.keyspace.call import Command, Steps, bound_context, procedure, undecodable
-from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.codecs import CodecError, is_sealed
 from keywright.keyspace.composition import gather
 from keywright.keyspace.kinds.opener import Opener
 from keywright.keyspace.layouts import Ask, stored_read
@@ -30,6 +30,7 @@ class Hidden(enum.Enum):
 
     SECRET = "(secret)"
     SEALED = "(sealed)"
+    IN_CLEAR = "(secret, stored in clear)"
 
 
 class Inspection(NamedTuple):
@@ -139,12 +140,15 @@ class _Reader:
 
     def _part(self, part: EntryPart) -> Any:
         codec = part.codec
+        sealed = codec.sealed and is_sealed(part.data)
         if codec.sealed and not self.opener.can_open:
-            return Hidden.SEALED
+            return Hidden.SEALED if sealed else Hidden.IN_CLEAR
         try:
             value = codec.decode(self.context.unseal(self.key, part.data) if codec.sealed else part.data)
         except CodecError as error:
             raise type(error)(f"{error.expected}{part.role}", error.found) from error
+        if codec.sealed:
+            return Hidden.SEALED if sealed else Hidden.IN_CLEAR
         if codec.secret:
             return Hidden.SECRET
         hides = self.key.hides

@@ -57,6 +57,8 @@ class MemberDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     doc: str = ""
     secret: bool = False
     sealed: bool = False
+    optional_seal: bool = False
+    """Sealed only where a keyring is bound."""
 
 
 class ShapeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -75,13 +77,14 @@ class TypeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     secret: bool = False
     sealed: bool = False
     shapes: tuple[ShapeDescription, ...] = ()
+    optional_seal: bool = False
 
 
 def type_of(codec: Codec[Any]) -> TypeDescription:
     """Return the stored type of a codec."""
     structures = _Structures()
     words = _codec_words(codec, structures)
-    return TypeDescription(words, codec.secret, codec.sealed, structures.shapes())
+    return TypeDescription(words, codec.secret, codec.sealed, structures.shapes(), codec.optional_seal)
 
 
 def alphabet_words(alphabet: Alphabet[Any]) -> str:

@@ -48,9 +48,11 @@ _SPREAD = (
     "the journal on a cluster."
 )
 _HIDDEN = {
-    (True, False): "Secret: never printed, logged or rendered.",
-    (True, True): "Secret, and sealed: encrypted at rest.",
-    (False, True): "Sealed: encrypted at rest.",
+    (True, False, False): "Secret: never printed, logged or rendered.",
+    (True, True, False): "Secret, and sealed: encrypted at rest.",
+    (False, True, False): "Sealed: encrypted at rest.",
+    (True, True, True): "Secret. Encrypted at rest where a keyring is bound, else stored in clear.",
+    (False, True, True): "Encrypted at rest where a keyring is bound, else stored in clear.",
 }
 
 
@@ -176,7 +178,7 @@ def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, 
     yield "Redis type", prose(_redis_type(key))
     yield "Holds", prose(_holds(key))
     if key.secret or key.sealed:
-        yield "Confidential", prose(_HIDDEN[key.secret, key.sealed])
+        yield "Confidential", prose(_HIDDEN[key.secret, key.sealed, key.optional_seal])
     yield "Expires", prose(_expires(key))
     for link in space.links_of(key.name):
         yield "Relation", _seen_from(key, link, space)
@@ -240,7 +242,9 @@ def _shape(shape: ShapeDescription, *, several: bool, of: str) -> Blocks:
                 [Code(each.name)],
                 prose(each.type),
                 [Text("yes" if each.required else "no")],
-                prose(_told(each.doc, each.default, _HIDDEN.get((each.secret, each.sealed)))),
+                prose(
+                    _told(each.doc, each.default, _HIDDEN.get((each.secret, each.sealed, each.optional_seal)))
+                ),
             ]
             for each in shape.members
         ],
@@ -278,11 +282,17 @@ def _holds(key: KeyDescription) -> str:
     return _words(key.value) if key.value else "bytes"
 
 
-_MARKS = {(True, False): " (secret)", (True, True): " (secret, sealed)", (False, True): " (sealed)"}
+_MARKS = {
+    (True, False, False): " (secret)",
+    (True, True, False): " (secret, sealed)",
+    (False, True, False): " (sealed)",
+    (True, True, True): " (secret, sealed if a keyring is bound)",
+    (False, True, True): " (sealed if a keyring is bound)",
+}
 
 
 def _words(held: TypeDescription) -> str:
-    return held.words + _MARKS.get((held.secret, held.sealed), "")
+    return held.words + _MARKS.get((held.secret, held.sealed, held.optional_seal), "")
 
 
 def _expires(key: KeyDescription) -> str:

@@ -76,6 +76,11 @@ def _body(report: AuditReport) -> Iterator[str]:
     yield "</tr></thead>\n<tbody>\n"
     yield from map(_row, report.rows)
     yield "</tbody></table></div>\n"
+    seals = [row for row in report.rows if row.sealing]
+    if seals:
+        yield "<h2>Values that are declared sealed</h2>\n<ul>\n"
+        yield from (f"<li><code>{escape(row.template)}</code> {row.sealing}</li>\n" for row in seals)
+        yield "</ul>\n"
     if report.patterns:
         yield "<h2>Unknown keys look like</h2>\n<div class=scroll><table><tbody>\n"
         for pattern, count in report.patterns[:SHOWN]:

@@ -32,6 +32,10 @@ def _lines(report: AuditReport) -> Iterator[str]:
     yield from _table(report)
     if any(row.bytes_error or row.coverage_error for row in report.rows):
         yield "~ is an estimate from a sample, with its margin at 95 % confidence"
+    seals = [row for row in report.rows if row.sealing]
+    if seals:
+        yield "\nvalues that are declared sealed:"
+        yield from (f"  {row.template}: {row.sealing}" for row in seals)
     if report.patterns:
         yield "\nunknown keys look like:"
         yield from (f"  {count:>9,}  {pattern}" for pattern, count in report.patterns[:SHOWN])
