@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 import zstandard
 from hypothesis import given
@@ -65,6 +66,31 @@ class Endless(msgspec.Struct):
     again: Endless
 
 
+class Host(pydantic.BaseModel, strict=True):
+    """Strict: a time is taken from text in JSON only."""
+
+    name: str = pydantic.Field(alias="hostName")
+    since: datetime
+    tier: Tier | None = None
+
+
+class Site(msgspec.Struct):
+    hosts: list[Host]
+
+
+class Bounded(msgspec.Struct):
+    share: Annotated[float, msgspec.Meta(gt=0.5, lt=0.75)]
+    port: Annotated[int, msgspec.Meta(ge=1024, le=65535)]
+    even: Annotated[int, msgspec.Meta(ge=11, multiple_of=2)]
+    name: Annotated[str, msgspec.Meta(min_length=3, max_length=4)]
+    tags: Annotated[list[str], msgspec.Meta(min_length=2)]
+
+
+class Place(msgspec.Struct, array_like=True, tag="place"):
+    x: int
+    y: int | None = None
+
+
 plain = st.recursive(
     st.none()
     | st.booleans()
@@ -92,11 +118,42 @@ def test_dataclasses_round_trip(point: Point) -> None:
 
 @both
 @pytest.mark.parametrize(
-    "hint", [Order, Point, Row, Pair, Cat | Dog, list[Order], dict[str, Any], Order | None, Any]
+    "hint",
+    [
+        *(Order, Point, Row, Pair, Cat | Dog, Host, Site, Bounded, Place, Order | None, Any),
+        *(list[Order], list[Host], dict[str, Any], dict[str, object]),
+    ],
 )
 def test_a_simple_type_has_a_sample_that_round_trips(form: type[Json], hint: Any) -> None:
     codec = form(hint)
     assert [codec.decode(codec.encode(sample)) for sample in codec.samples] == list(codec.samples) != []
+
+
+@both
+def test_the_samples_of_a_union_have_each_of_its_arms(form: type[Json]) -> None:
+    assert {type(sample) for sample in form(Cat | Dog | None).samples} == {Cat, Dog, type(None)}
+
+
+def test_a_pydantic_model_is_written_as_it_dumps_it() -> None:
+    host = Host(hostName="a", since=datetime(2024, 5, 1, tzinfo=UTC))
+    stored = Json(Host).encode(host)
+    assert stored == b'{"hostName":"a","since":"2024-05-01T00:00:00Z","tier":null}'
+    assert Host.model_validate_json(stored) == host == Json(Host).decode(stored)
+
+
+@both
+def test_what_a_pydantic_model_refuses_is_refused(form: type[Json]) -> None:
+    with pytest.raises(CodecError, match="of Host"):
+        form(Host).decode(form().encode({"hostName": 1}))
+    with pytest.raises(CodecError, match="of Host"):
+        form(Host).encode({"hostName": "a"})
+
+
+@both
+@pytest.mark.parametrize("hint", [complex, list[complex], dict[str, complex | None]])
+def test_a_type_that_cannot_be_written_is_refused_at_once(form: type[Json], hint: Any) -> None:
+    with pytest.raises(TypeError, match=r"complex cannot be written as .* or write a Codec of your own"):
+        form(hint)
 
 
 @both

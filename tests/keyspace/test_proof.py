@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Any
 
+import msgspec
+import pydantic
 import pytest
 
 from declaring import key_class
@@ -12,13 +16,19 @@ from keywright import (
     Codec,
     Finding,
     Id,
+    Json,
     Keyspace,
+    LiveIndex,
+    Map,
+    MessagePack,
     Plain,
     Set,
+    SortedSet,
     Value,
     check,
     expires_in,
     index,
+    many_to_many,
     many_to_one,
     one_to_one,
 )
@@ -55,6 +65,45 @@ class Stubborn(Forgetful):
 
     def encode(self, value: str) -> bytes:
         raise self.refusal(value)
+
+
+class Lossy(pydantic.BaseModel):
+    """A model that dumps less than it takes."""
+
+    kept: int
+    dropped: int = pydantic.Field(default=0, exclude=True)
+
+
+class Coded(msgspec.Struct):
+    """A struct of which no value can be generated."""
+
+    code: Annotated[str, msgspec.Meta(pattern="^[A-Z]{3}-[0-9]{4}$")]
+
+
+class Silent(Codec[Coded]):
+    """A codec without samples, of a type of which none can be generated."""
+
+    expected = "a code"
+    python_type = Coded
+
+    def encode(self, value: Coded) -> bytes:
+        return value.code.encode()
+
+    def decode(self, data: bytes) -> Coded:
+        return Coded(data.decode())
+
+
+class Mute(Codec[int]):
+    """A codec without samples, of a type of which values can be generated; it reads back another one."""
+
+    expected = "a number"
+    python_type = int
+
+    def encode(self, value: int) -> bytes:
+        return b"%d" % value
+
+    def decode(self, data: bytes) -> int:
+        return abs(int(data))
 
 
 def related(space: Keyspace, **forward: Any) -> tuple[type[Any], type[Any]]:
@@ -119,6 +168,55 @@ def test_a_codec_that_does_not_round_trip_is_found(codec: type[Codec[str]], reas
     assert finding.counterexample == "'whole'"
 
 
+def test_a_model_that_loses_a_field_is_found() -> None:
+    space = Keyspace("s", "d")
+    key_class(space, "k", {}, base=Value[Annotated[Lossy, Json]])
+    assert set(codes(space)) == {"codec-does-not-round-trip"}
+
+
+def test_values_are_generated_for_a_codec_without_samples() -> None:
+    space = Keyspace("s", "d")
+    key_class(space, "k", {}, base=Value[Annotated[int, Mute()]])
+    (finding,) = check(space)
+    assert (finding.code, finding.counterexample) == ("codec-does-not-round-trip", "-1")
+
+
+@pytest.mark.parametrize(
+    ("codec", "remedy"),
+    [
+        (Silent(), "Declare `samples` on the codec"),
+        (Json, r"Write partial\(Json, samples=\(…,\)\)"),
+        (MessagePack, r"Write partial\(MessagePack, samples="),
+    ],
+)
+def test_a_codec_that_cannot_be_exercised_is_found(codec: Any, remedy: str) -> None:
+    space = Keyspace("s", "d")
+    key_class(space, "k", {}, base=Value[Annotated[Coded, codec]])
+    (finding,) = check(space)
+    assert finding.code == "codec-without-samples"
+    assert re.search(remedy, finding.reason)
+
+
+def test_given_samples_are_exercised() -> None:
+    space = Keyspace("s", "d")
+    codec = partial(Json, samples=(Coded("ABC-1234"),))
+    key_class(space, "k", {}, base=Value[Annotated[Coded, codec]])
+    assert check(space) == []
+
+
+def test_a_codec_that_raises_another_error_is_a_finding() -> None:
+    class Broken(Forgetful):
+        """Raises what a codec must not."""
+
+        def decode(self, data: bytes) -> str:
+            raise ZeroDivisionError("by zero")
+
+    space = Keyspace("s", "d")
+    key_class(space, "k", {}, base=Value[Annotated[str, Broken()]])
+    (finding,) = check(space)
+    assert "fails on its own sample: by zero" in finding.reason
+
+
 @pytest.mark.parametrize("doc", [None, "", "   "])
 def test_a_missing_docstring_is_found(doc: str | None) -> None:
     space = Keyspace("s", "d")
@@ -172,6 +270,58 @@ def test_sides_that_expire_together_are_sound() -> None:
     assert errors(space) == []
 
 
+def test_sides_whose_expiries_drift_apart_are_found() -> None:
+    for options in ({"jitter": 0.1}, {"sliding": True}):
+        space = Keyspace("s", "d")
+        hour = expires_in(timedelta(hours=1), **options)  # type: ignore[arg-type]  # one option of each type
+        one = key_class(space, "a:<v>", {"v": Id}, base=Value[Id], expiry=hour)
+        other = key_class(space, "b:<v>", {"v": Id}, base=Value[Id], expiry=hour)
+        one_to_one(one, inverse=other)
+        assert [finding.code for finding in errors(space)] == ["expiries-differ"]
+
+
+def test_an_index_of_keys_that_expire_is_found() -> None:
+    space = Keyspace("s", "d")
+    hour = expires_in(timedelta(hours=1))
+    event = key_class(space, "event:<event>", {"event": Id}, name="Event", expiry=hour)
+    every = key_class(space, "events", {}, base=Set[Id], name="Every")
+    index(event, by=every)
+    (finding,) = errors(space)
+    assert finding.code == "lists-expired-keys"
+    assert "Event expires, and Every still lists it afterwards. Use LiveIndex instead" in finding.reason
+    assert finding.counterexample == "Event expires in 3600 s"
+
+
+def test_an_index_that_expires_is_found() -> None:
+    space = Keyspace("s", "d")
+    hour = expires_in(timedelta(hours=1))
+    event = key_class(space, "event:<event>", {"event": Id}, name="Event")
+    every = key_class(space, "events", {}, base=Set[Id], name="Every", expiry=hour)
+    index(event, by=every)
+    (finding,) = errors(space)
+    assert finding.code == "expiries-differ"
+    assert finding.counterexample == "Every expires in 3600 s, Event never expires"
+
+
+def test_a_set_that_keeps_members_which_expired_is_found() -> None:
+    hour = expires_in(timedelta(hours=1))
+    for base, relate in ((Value[Id], many_to_one), (Set[Id], many_to_many)):
+        space = Keyspace("s", "d")
+        holder = key_class(space, "event:<event>", {"event": Id}, base=base, expiry=hour)
+        items = key_class(space, "series:<series>", {"series": Id}, base=Set[Id], expiry=hour)
+        relate(holder, inverse=items)
+        assert {finding.code for finding in errors(space)} == {"lists-expired-keys"}
+
+
+def test_the_index_of_a_relation_whose_sides_expire_is_found() -> None:
+    space = Keyspace("s", "d")
+    hour = expires_in(timedelta(hours=1))
+    one = key_class(space, "a:<v>", {"v": Id}, base=Value[Id], expiry=hour)
+    other = key_class(space, "b:<v>", {"v": Id}, base=Value[Id], expiry=hour)
+    one_to_one(one, inverse=other, index=key_class(space, "all", {}, base=Set[Id]))
+    assert [finding.code for finding in errors(space)] == ["lists-expired-keys"]
+
+
 def test_a_relation_across_slots_is_noted_and_one_in_a_slot_is_not() -> None:
     spread, together = Keyspace("s", "d"), Keyspace("t", "d")
     holder, items = related(spread)
@@ -200,6 +350,37 @@ def test_an_index_of_other_ids_is_refused_at_once() -> None:
     every = key_class(space, "events", {}, base=Set[Id], name="Every")
     with pytest.raises(DeclarationError, match=r"Every holds .*, but Event is named by"):
         index(event, by=every)
+
+
+def test_an_index_by_a_sorted_set_is_refused_with_a_remedy_that_works() -> None:
+    space = Keyspace("s", "d")
+    event = key_class(space, "event:<event>", {"event": Id}, name="Event")
+    by_age = key_class(space, "events", {}, base=SortedSet[Id, int], name="ByAge")
+    with pytest.raises(DeclarationError, match=r"a sorted set.*Use a Set, or LiveIndex\(Event, by=ByAge\)"):
+        index(event, by=by_age)
+    assert LiveIndex(event, by=by_age).put(event("a"), event("a").set(1), score=7)
+
+
+@pytest.mark.parametrize("relate", [many_to_one, one_to_one, many_to_many])
+def test_a_relation_of_other_kinds_is_refused(relate: Any) -> None:
+    space = Keyspace("s", "d")
+    holder = key_class(space, "event:<event>", {"event": Id}, base=Map[Id, int], name="Holder")
+    items = key_class(space, "series:<series>", {"series": Id}, base=Map[Id, int], name="Items")
+    with pytest.raises(DeclarationError, match=r"Holder is a map, not a (value|set). Use a (Value|Set) here"):
+        relate(holder, inverse=items)
+
+
+def test_an_index_of_another_kind_is_refused() -> None:
+    space = Keyspace("s", "d")
+    event = key_class(space, "event:<event>", {"event": Id}, name="Event")
+    every = key_class(space, "events", {}, base=Map[Id, int], name="Every")
+    with pytest.raises(DeclarationError, match=r"Every is a map, not a set\. Use a Set here"):
+        index(event, by=every)
+    with pytest.raises(DeclarationError, match=r"Every is a map, not a set\. Use a Set or a SortedSet"):
+        LiveIndex(event, by=every)
+    holder, items = related(space)
+    with pytest.raises(DeclarationError, match="Every is a map, not a set"):
+        many_to_one(holder, inverse=items, index=every)
 
 
 def test_a_refused_relation_is_not_part_of_the_keyspace() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal
 
 import msgspec
+import pydantic
 import pytest
 
 from keywright import (
@@ -15,6 +16,7 @@ from keywright import (
     EpochMs,
     EpochSeconds,
     Id,
+    Json,
     Keyspace,
     MessagePack,
     Sealed,
@@ -42,6 +44,17 @@ class Weight(enum.Enum):
 class Stamp(msgspec.Struct):
     country: str
     cents: int
+
+
+class Parcel(pydantic.BaseModel):
+    grams: int
+    sent: datetime | None = None
+
+
+class Enclosed(Value[Annotated[Parcel, Json]], key="enclosed:<letter>", space=space):
+    """What came with a letter, as a model of Pydantic."""
+
+    letter: Id
 
 
 class Subject(Value[str], key="subject:<letter>", space=space):
@@ -337,3 +350,16 @@ def test_a_key_of_another_redis_type_is_named(run: Run, raw: Raw) -> None:
     assert wrong.value.template == "subject:<letter>"
     assert wrong.value.expected == "a value (string)"
     assert wrong.value.found == "another Redis type"
+
+
+def test_a_pydantic_model_is_stored_as_json_as_the_message_recommends(run: Run, raw: Raw) -> None:
+    with pytest.raises(TypeError, match=r"Parcel has no codec of its own.*Annotated\[Parcel, Json\]"):
+
+        class Bare(Value[Parcel], key="bare", space=Keyspace("bare", "…")):
+            """Without a codec."""
+
+    parcel = Parcel(grams=2**53 + 1, sent=NOON)
+    assert run(Enclosed("a").set(parcel))
+    assert raw("GET", "enclosed:a") == b'{"grams":9007199254740993,"sent":"2024-05-01T12:00:00Z"}'
+    assert run(Enclosed("a").get()) == parcel
+    assert run(Enclosed.get_many(["b", "a"])) == [None, parcel]

@@ -42,6 +42,10 @@ class LiveIndex(Generic[M]):
         self.of = of
         self.by = by
         self.name = f"{of.__name__} in {by.__name__}"
+        if not issubclass(by, Set | SortedSet):
+            raise DeclarationError(
+                self.name, f"{by.__name__} is a {by.kind}, not a set", "Use a Set or a SortedSet."
+            )
         left = [name for name in of._template.variables if name not in by._template.variables]
         if len(left) != 1 or not set(by._template.variables) < set(of._template.variables):
             raise DeclarationError(

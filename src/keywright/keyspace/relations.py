@@ -19,6 +19,7 @@ from keywright.keyspace.commits.retry import Also, Writes, optimistic
 from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
+from keywright.keyspace.kinds.sorted_set import SortedSet
 from keywright.keyspace.kinds.value import Value
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class ManyToOne(Link, Generic[A, B]):
 
     def __init__(self, forward: type[Value[B]], inverse: type[Set[A]], index: type[Set[A]] | None) -> None:
         indexes = [] if index is None else [index]
-        name = _match(forward, inverse)
+        name = _match(forward, inverse, (Value, Set), indexes)
         super().__init__(name, [forward, inverse, *indexes])
         self.forward = forward
         self.inverse = inverse
@@ -153,7 +154,7 @@ class OneToOne(Link, Generic[A, B]):
         other: type[Set[B]] | None,
     ) -> None:
         indexes = [key for key in (index, other) if key is not None]
-        name = _match(forward, inverse)
+        name = _match(forward, inverse, (Value, Value), indexes)
         super().__init__(name, [forward, inverse, *indexes])
         self.forward = forward
         self.inverse = inverse
@@ -256,7 +257,7 @@ class ManyToMany(Link, Generic[A, B]):
     """Each A has a set of B and each B the set of its A."""
 
     def __init__(self, forward: type[Set[B]], inverse: type[Set[A]]) -> None:
-        name = _match(forward, inverse)
+        name = _match(forward, inverse, (Set, Set))
         super().__init__(name, [forward, inverse])
         self.forward = forward
         self.inverse = inverse
@@ -332,6 +333,13 @@ class Index(Link, Generic[A]):
 
     def __init__(self, of: type[Key], by: type[Set[A]]) -> None:
         name = f"{of.__name__} in {by.__name__}"
+        if issubclass(by, SortedSet):
+            raise DeclarationError(
+                name,
+                f"{by.__name__} is a sorted set, and an index has no scores",
+                f"Use a Set, or LiveIndex({of.__name__}, by={by.__name__}), whose put() takes the score.",
+            )
+        _require(name, by, Set)
         if len(of._template.variables) != 1 or by._template.variables:
             raise DeclarationError(name, "an index lists keys of one variable in one set", "Use such keys.")
         if not same_ids(by._codec, _variable(of)):
@@ -476,9 +484,23 @@ def _some(change: Callable[..., Call[int]], members: set[T]) -> Call[int] | None
     return change(*members) if members else None
 
 
-def _match(forward: type[Key], inverse: type[Key]) -> str:
+def _require(name: str, kind: type[Key], wanted: type[Key]) -> None:
+    if not issubclass(kind, wanted):
+        raise DeclarationError(
+            name, f"{kind.__name__} is a {kind.kind}, not a {wanted.kind}", f"Use a {wanted.__name__} here."
+        )
+
+
+def _match(
+    forward: type[Key],
+    inverse: type[Key],
+    kinds: tuple[type[Key], type[Key]],
+    indexes: Sequence[type[Key]] = (),
+) -> str:
     """Return the name of a relation. Raise DeclarationError if a side does not hold ids of the other."""
     name = f"{forward.__name__} ↔ {inverse.__name__}"
+    for side, wanted in ((forward, kinds[0]), (inverse, kinds[1]), *((index, Set) for index in indexes)):
+        _require(name, side, wanted)
     for holder, named in ((forward, inverse), (inverse, forward)):
         if len(named._template.variables) != 1:
             raise DeclarationError(

@@ -20,7 +20,7 @@ from keywright.keyspace.codecs.confidential import Sealed, SecretOf
 from keywright.keyspace.codecs.contract import Codec
 from keywright.keyspace.codecs.numeric import Float, Int64
 from keywright.keyspace.codecs.secret import Secret
-from keywright.keyspace.codecs.structured import Json, MessagePack
+from keywright.keyspace.codecs.structured import Json, MessagePack, unwritable
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
 from keywright.keyspace.codecs.times import Rfc3339
 from keywright.keyspace.codecs.zstd import Zstd
@@ -139,6 +139,10 @@ def _is_structured(hint: Any) -> bool:
 def _no_codec(hint: Any) -> str:
     if type(None) in get_args(hint):
         return f"{_shown(hint)} has no codec: leave None out, a missing key or member already reads as None"
+    try:
+        Json(hint)
+    except TypeError:
+        return unwritable(hint, "JSON")
     return (
         f"{_shown(hint)} has no codec of its own. Say how to write it, "
         f"for instance Annotated[{_shown(hint)}, Json], or with a Codec of yours"

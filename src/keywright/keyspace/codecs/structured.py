@@ -10,17 +10,28 @@ import msgspec
 
 from keywright.keyspace.codecs.contract import Codec
 from keywright.keyspace.codecs.members import undeclared_members
+from keywright.keyspace.codecs.models import dumped, foreign_types, loaded
 from keywright.keyspace.codecs.samples import samples_of
 
 __all__ = ["Json", "MessagePack"]
 
 
 class _Structured(Codec[Any]):
-    """Only the outermost type is checked on writing: what is inside is the type checker's business."""
+    """Only the outermost type is checked on writing: what is inside is the type checker's business.
+
+    `samples` are values for the proof, of types for which none can be generated.
+    """
 
     def __init__(
-        self, form: str, hint: Any, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]
+        self,
+        form: str,
+        hint: Any,
+        encode: Callable[[Any], bytes],
+        decode: Callable[[bytes], Any],
+        samples: tuple[Any, ...],
     ) -> None:
+        for foreign in foreign_types(hint):
+            raise TypeError(unwritable(foreign, form))
         self.expected = form if hint in (Any, object) else f"{form} of {_name_of(hint)}"
         self.python_type = hint
         accepted = _accepted_classes(hint)
@@ -28,7 +39,7 @@ class _Structured(Codec[Any]):
         self._encode = encode
         self._decode = decode
         self.quick_decode = decode
-        self.samples = samples_of(hint)
+        self.samples = samples or samples_of(hint)
 
     def encode(self, value: Any) -> bytes:
         if not isinstance(value, self._accepted):
@@ -60,24 +71,33 @@ class _Structured(Codec[Any]):
 class Json(_Structured):
     """Compact UTF-8 JSON. Integers stay exact, null stays null, an empty list stays a list.
 
-    JSON has no nan or infinity: msgspec writes them as null.
+    JSON has no nan or infinity: msgspec writes them as null. A model of Pydantic is written as it dumps it.
     """
 
-    def __init__(self, hint: Any = Any, *, strict: bool = True) -> None:
-        encoder = msgspec.json.Encoder()
-        decoder = msgspec.json.Decoder(hint, strict=strict)
-        super().__init__("JSON", hint, encoder.encode, decoder.decode)
+    def __init__(self, hint: Any = Any, *, strict: bool = True, samples: tuple[Any, ...] = ()) -> None:
+        encoder = msgspec.json.Encoder(enc_hook=dumped)
+        decoder = msgspec.json.Decoder(hint, strict=strict, dec_hook=loaded)
+        super().__init__("JSON", hint, encoder.encode, decoder.decode, samples)
         self.undeclared = undeclared_members(hint, msgspec.json.Decoder)
 
 
 class MessagePack(_Structured):
     """MessagePack. Integers beyond 64 bits are refused."""
 
-    def __init__(self, hint: Any = Any, *, strict: bool = True) -> None:
-        encoder = msgspec.msgpack.Encoder()
-        decoder = msgspec.msgpack.Decoder(hint, strict=strict)
-        super().__init__("MessagePack", hint, encoder.encode, decoder.decode)
+    def __init__(self, hint: Any = Any, *, strict: bool = True, samples: tuple[Any, ...] = ()) -> None:
+        encoder = msgspec.msgpack.Encoder(enc_hook=dumped)
+        decoder = msgspec.msgpack.Decoder(hint, strict=strict, dec_hook=loaded)
+        super().__init__("MessagePack", hint, encoder.encode, decoder.decode, samples)
         self.undeclared = undeclared_members(hint, msgspec.msgpack.Decoder)
+
+
+def unwritable(kind: Any, form: str) -> str:
+    """Return why a type has no stored form, and the remedy."""
+    name = _name_of(kind)
+    return (
+        f"{name} cannot be written as {form}. Use a msgspec.Struct, a dataclass or a Pydantic model, "
+        f"or write a Codec of your own: Annotated[{name}, YourCodec()]"
+    )
 
 
 def _accepted_classes(hint: Any) -> tuple[type, ...]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack
+from keywright.keyspace.codecs.samples import samples_of
 from keywright.keyspace.key import Key
-from keywright.keyspace.relations import Index, Link
+from keywright.keyspace.relations import Index, Link, ManyToOne, OneToOne
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions.codecs import is_former
 from keywright.keyspace.versions.upgrades import Recoding
@@ -98,10 +100,13 @@ def values_round_trip(space: Keyspace) -> Iterator[Finding]:
     """Every codec reads back what it wrote."""
     for kind in space:
         for codec in kind._codecs:
-            for sample in codec.samples:
-                problem = _round_trip(codec, sample)
+            values = codec.samples or _generated(codec)
+            if not values:
+                yield Finding("codec-without-samples", kind._template.source, _without_samples(codec))
+            for value in values:
+                problem = _round_trip(codec, value)
                 if problem:
-                    yield Finding("codec-does-not-round-trip", kind._template.source, problem, repr(sample))
+                    yield Finding("codec-does-not-round-trip", kind._template.source, problem, repr(value))
 
 
 def docstrings_are_there(space: Keyspace) -> Iterator[Finding]:
@@ -130,17 +135,27 @@ def parts_belong(space: Keyspace) -> Iterator[Finding]:
 
 
 def expiries_fit(space: Keyspace) -> Iterator[Finding]:
-    """No side of a relation outlives the other."""
+    """No side of a relation outlives the other, and no set or index lists keys that expired."""
     for link in space.links:
-        ends = _expiring_ends(link)
-        if len({expiry for _, expiry in ends}) > 1:
-            listing = ", ".join(f"{kind.__name__} {_ms(expiry)}" for kind, expiry in ends)
+        sides = () if isinstance(link, Index) else link.keys[:2]
+        if len({_lifetime(side) for side in sides}) > 1:
             yield Finding(
                 "expiries-differ",
-                ends[0][0]._template.source,
+                sides[0]._template.source,
                 f"{link.name}: its sides expire at different times, so one outlives the other",
-                listing,
+                ", ".join(map(_lifetime_shown, sides)),
             )
+            continue
+        if isinstance(link, OneToOne) and any(_drifts(side) for side in sides):
+            yield Finding(
+                "expiries-differ",
+                sides[0]._template.source,
+                f"{link.name}: with jitter, or renewed by reads, one side outlives the other. Use expires_in "
+                f"without jitter, counted from a write",
+                ", ".join(map(_lifetime_shown, sides)),
+            )
+        for listed, by in _listings(link):
+            yield from _outlived(link, listed, by)
 
 
 def references_lead_somewhere(space: Keyspace) -> Iterator[Finding]:
@@ -194,10 +209,30 @@ PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
 )
 
 
+def _generated(codec: Codec[Any]) -> list[Any]:
+    """Return generated values of the codec's type that it accepts, for a codec that has no samples."""
+    accepted = []
+    for value in samples_of(codec.python_type):
+        with suppress(CodecError):
+            codec.encode(value)
+            accepted.append(value)
+    return accepted
+
+
+def _without_samples(codec: Codec[Any]) -> str:
+    name = type(codec).__name__
+    where = (
+        f"Write partial({name}, samples=(…,)) for {name}"
+        if isinstance(codec, Json | MessagePack)
+        else ("Declare `samples` on the codec")
+    )
+    return f"no value of {codec.expected} can be generated, so that it round-trips is not shown. {where}"
+
+
 def _round_trip(codec: Codec[Any], sample: Any) -> str | None:
     try:
         back = codec.decode(codec.encode(sample))
-    except CodecError as error:
+    except Exception as error:  # noqa: BLE001  # a codec of the user may raise anything: it is the finding
         return f"{codec.expected} fails on its own sample: {error}"
     return None if back == sample else f"{codec.expected} reads back {back!r}"
 
@@ -217,10 +252,49 @@ def _mistaken(recoding: Recoding, sample: Any) -> str | None:
     )
 
 
-def _expiring_ends(link: Link) -> list[tuple[type[Key], int | None]]:
-    """Return the sides of a relation with their time to live; an index repairs itself, so it is left out."""
-    keys = link.keys[:1] if isinstance(link, Index) else link.keys[:2]
-    return [(kind, kind._expiry.longest_ms if kind._expiry else None) for kind in keys]
+def _listings(link: Link) -> list[tuple[type[Key], type[Key] | None]]:
+    """Return the keys that a relation or an index lists, each with the set that lists it."""
+    if isinstance(link, Index):
+        return [(link.of, link.by)]
+    if isinstance(link, ManyToOne):
+        return [(link.forward, link.inverse), (link.forward, link.index)]
+    if isinstance(link, OneToOne):
+        return [(link.forward, link.index), (link.inverse, link.inverse_index)]
+    return [(link.keys[0], link.keys[1]), (link.keys[1], link.keys[0])]
+
+
+def _outlived(link: Link, listed: type[Key], by: type[Key] | None) -> Iterator[Finding]:
+    if by is not None and listed._expiry is not None:
+        yield Finding(
+            "lists-expired-keys",
+            by._template.source,
+            f"{link.name}: {listed.__name__} expires, and {by.__name__} still lists it afterwards. Use "
+            f"LiveIndex instead, which drops expired keys from the set, or remove the expiry",
+            _lifetime_shown(listed),
+        )
+    elif by is not None and by._expiry is not None:
+        yield Finding(
+            "expiries-differ",
+            by._template.source,
+            f"{link.name}: {by.__name__} expires and then misses keys that exist. Remove its expiry",
+            f"{_lifetime_shown(by)}, {_lifetime_shown(listed)}",
+        )
+
+
+def _lifetime(kind: type[Key]) -> object:
+    return kind._expiry and (kind._expiry.longest_ms, kind._expiry.moment)
+
+
+def _drifts(kind: type[Key]) -> bool:
+    return kind._expiry is not None and bool(kind._expiry.jitter or kind._expiry.sliding)
+
+
+def _lifetime_shown(kind: type[Key]) -> str:
+    if kind._expiry is None:
+        return f"{kind.__name__} never expires"
+    longest = kind._expiry.longest_ms
+    when = kind._expiry.describe() if longest is None else f"in {longest / 1000:g} s"
+    return f"{kind.__name__} expires {when}"
 
 
 def one_slot(link: Link) -> bool:
@@ -240,7 +314,3 @@ def _shown(name: bytes) -> str:
 
 def _assigned(values: dict[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items()) or "itself"
-
-
-def _ms(ttl: int | None) -> str:
-    return "never expires" if ttl is None else f"expires in {ttl / 1000:g} s"
