@@ -31,6 +31,10 @@ from keywright import (
 overlapping = Keyspace("overlapping", "Two templates make one name.")
 ambiguous = Keyspace("ambiguous", "One name reads in two ways.")
 undocumented = Keyspace("undocumented", "Nobody wrote down what is in it.")
+queues = Keyspace("queues", "Lists under any name with a colon.")
+results = Keyspace("results", "Values that share a database with the queues.")
+apart = Keyspace("apart", "The same values under a prefix of their own.", prefix="{apart}")
+former_results = Keyspace("former-results", "Results as an older version wrote them.", replaced_by=results)
 kinds = Keyspace("kinds", "One key of each kind.", prefix="kinds")
 
 Colons = Annotated[str, Plain(extra=":")]
@@ -46,6 +50,36 @@ class EventSeries(Value[str], key="event:<event>:series", space=overlapping):
     """Its series."""
 
     event: Id
+
+
+@dataclass
+class Line:
+    text: str
+    level: int = 0
+
+
+class Queue(List[str], key="queue:<queue>", space=queues):
+    """Messages that wait."""
+
+    queue: Colons
+
+
+class QueueResult(Value[str], key="queue:<queue>:result", space=results):
+    """The result of a queue."""
+
+    queue: Id
+
+
+class ResultApart(Value[str], key="queue:<queue>:result", space=apart):
+    """The result of a queue, where no queue is."""
+
+    queue: Id
+
+
+class FormerResult(Record[Line], key="queue:<queue>:result", space=former_results):
+    """The result of a queue in an older version."""
+
+    queue: Id
 
 
 class Path(Value[str], key="path:<above>:<below>", space=ambiguous):
@@ -69,12 +103,6 @@ class Order(msgspec.Struct, rename="camel"):
     buyer: SnowflakeId
     note: str | None = None
     password: Annotated[Secret[str], Sealed] | None = None
-
-
-@dataclass
-class Line:
-    text: str
-    level: int = 0
 
 
 class Cat(msgspec.Struct):

@@ -30,6 +30,9 @@ EXAMPLES: list[KeywrightError] = [
     errors.UnknownKeyError(b"a", "shop", "a:<b>"),
     errors.CrossSlotError([(b"a", 1), (b"b", 2)]),
     errors.TakenError("home", "ann", "one", "two"),
+    errors.UnprovedError(
+        "shop:shop", ["overlapping-templates a:<b>: …", "missing-docstring a: …"], "Or not."
+    ),
     errors.MissingDependencyError("the explorer", "jinja2", "keywright[explorer]"),
     errors.StoredDataError(b"a", "a", "a number", "text"),
     errors.WrongTypeError(b"a", "a", "a set", "a hash"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from invoking import Invoke
-from keywright import connect
+from keywright import check, connect
 from keywright.testing import RedisServer, wait_until
 from keywright_demo import names
 from keywright_demo.explorer import bindings_of
@@ -48,6 +48,10 @@ def assert_every_model_has_data(url: str) -> None:
             return len(list(db.scan(Guild))) >= 30 and all(counts)
 
         wait_until(stored, "keys of every model", seconds=PATIENCE)
+
+
+def test_the_models_of_one_server_share_no_name() -> None:
+    assert [finding for finding in check(*bindings_of(MODELS)) if finding.severity == "error"] == []
 
 
 def test_every_model_has_live_data_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:

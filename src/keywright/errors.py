@@ -8,6 +8,7 @@
     │   ├── UnknownKeyError     a key name that no template of the keyspace matches
     │   ├── CrossSlotError      an atomic call whose keys live in several slots
     │   ├── TakenError          a relation that would break another one
+    │   ├── UnprovedError       a model that `keywright check` refuses
     │   └── MissingDependencyError  an optional dependency is not installed; also a ModuleNotFoundError
     ├── StoredDataError         what Redis holds disagrees with the declaration
     │   ├── WrongTypeError      the key holds another Redis type
@@ -49,6 +50,7 @@ __all__ = [
     "TakenError",
     "UnderReplicatedError",
     "UnknownKeyError",
+    "UnprovedError",
     "UsageError",
     "ValueRefusedError",
     "VariableError",
@@ -79,6 +81,19 @@ class UsageError(KeywrightError):
     """The caller asked a sound declaration for something it cannot do."""
 
     exit_code = 2
+
+
+class UnprovedError(UsageError):
+    """A model that `keywright check` refuses, given to a tool that relies on its proofs."""
+
+    def __init__(self, model: str, findings: Sequence[str], remedy: str) -> None:
+        self.model = model
+        self.findings = list(findings)
+        self.remedy = remedy
+        super().__init__(
+            f"{model} is not proved. Finding 1 of {len(findings)}: {findings[0]}\n"
+            f"Correct the declaration; `keywright check {model}` lists every finding. {remedy}"
+        )
 
 
 class VariableError(UsageError):

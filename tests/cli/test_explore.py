@@ -63,7 +63,10 @@ def test_it_says_where_it_is_shows_the_map_and_ends_on_a_signal(redis_url: str) 
 
 def test_it_shows_all_models_on_an_embedded_server_when_nothing_is_named() -> None:
     environment = {"REDIS_URL": ""}
-    with started("--port", "0", **environment) as process:
+    code, said = refused("--port", "0", **environment)
+    assert code == 2, "names of the message streams may be those of any other model"
+    assert "of spectacles-streams" in said
+    with started("--port", "0", "--unproved", **environment) as process:
         page = httpx.get(address_of(process), timeout=20).text
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)

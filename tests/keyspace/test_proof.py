@@ -392,6 +392,48 @@ def test_a_refused_relation_is_not_part_of_the_keyspace() -> None:
     assert space.links == []
 
 
+def _union() -> tuple[Keyspace, Keyspace]:
+    one, other = Keyspace("one", "d"), Keyspace("other", "d", prefix="a")
+    key_class(one, "a:<v>", {"v": Colons}, name="One", moved_from="b:<v>")
+    key_class(other, "k:<v>", {"v": Id}, name="Other")
+    return one, other
+
+
+def test_keyspaces_that_make_the_same_name_are_found_in_any_order() -> None:
+    one, other = _union()
+    (finding,) = check(one, other)
+    assert check(other, one) == [finding]
+    assert (finding.code, finding.template) == ("overlapping-keyspaces", "a:<v>")
+    assert "one overlaps with 'a:k:<v>' of other" in finding.reason
+    assert finding.counterexample is not None
+    assert finding.counterexample.endswith("is a One of one and a Other of other")
+    name = finding.counterexample.split("'")[1].encode()
+    assert one.find(name) is not None
+    assert other.find(name) is not None
+
+
+def test_the_bound_prefix_decides_whether_keyspaces_overlap() -> None:
+    one, other = _union()
+    assert check(one, other.bind(prefix="c")) == []
+    assert [f.code for f in check(one.bind(prefix="c"), other.bind(prefix="c:a"))] == [
+        "overlapping-keyspaces"
+    ]
+    assert check(one, one) == []
+
+
+def test_a_former_name_that_another_keyspace_makes_is_found() -> None:
+    one, other = _union()
+    (finding,) = check(one, other.bind(prefix="b"))
+    assert finding.template == "b:<v>"
+
+
+def test_a_replaced_keyspace_may_make_the_names_of_its_successor() -> None:
+    one, _ = _union()
+    old = Keyspace("old", "d", replaced_by=one)
+    key_class(old, "a:<v>", {"v": Id}, name="Old")
+    assert check(one, old) == check(old, one) == []
+
+
 def test_a_finding_prints_its_code_template_reason_and_example() -> None:
     finding = Finding("some-code", "k:<v>", "it is wrong", "'k:1'")
     assert str(finding) == "some-code k:<v>: it is wrong\n    for example 'k:1'"

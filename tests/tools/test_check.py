@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from keywright import Id, Keyspace, Plain, Set, Value, check, many_to_one
-from keywright.tools.check import prove
+from keywright.tools.check import prove, prove_model
+from keywright.tools.model import Model
 
 
 def sound() -> Keyspace:
@@ -79,3 +80,18 @@ def test_the_data_has_the_same() -> None:
     assert data["findings"][0]["code"] == "overlapping-templates"
     assert ":series" in data["findings"][0]["counterexample"]
     assert [proof["name"] for proof in data["proofs"] if not proof["proved"]] == ["names parse back"]
+
+
+def test_a_model_of_several_keyspaces_has_a_report_of_their_union() -> None:
+    other = Keyspace("other", "Shares a name.")
+
+    class Held(Value[str], key="holder:<item>", space=other):
+        """The same name."""
+
+        item: Id
+
+    assert len(prove_model(Model("alone", (sound(),)))) == 1
+    *_, union = prove_model(Model("both", (sound(), other)))
+    assert (union.keyspace, union.keys, union.proved) == ("the union of sound, other", 3, False)
+    assert [finding.code for finding in union.errors] == ["overlapping-keyspaces"]
+    assert union.as_text().endswith("the union of sound, other is not proved.")

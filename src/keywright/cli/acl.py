@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.targets import ModelName
+from keywright.cli.targets import ModelName, UnprovedOption, proved_model
 from keywright.tools.acl import AclRole, AclServer
 from keywright.tools.acl import acl as rules_of
-from keywright.tools.plugins import load_model
 
 __all__ = ["acl"]
 
@@ -40,6 +39,7 @@ def acl(
     scan: Annotated[
         bool, typer.Option("--scan/--no-scan", help="Whether a writer may list names, those of others too.")
     ] = True,
+    unproved: UnprovedOption = False,
 ) -> None:
     """Print least-privilege access rules for the keys of a model. Needs no server, and changes nothing.
 
@@ -49,7 +49,7 @@ def acl(
     The password is never printed: replace PASSWORD-SHA256, or give --password-hash. Feed the command to the
     server with redis-cli's standard input, which leaves the patterns as they are.
     """
-    described = load_model(model).described()
+    described = proved_model(model, prefix, unproved=unproved).described()
     named = user or f"{described.spaces[0].name}-{role.value}"
     made = rules_of(
         described, role, user=named, prefix=prefix, server=server, password_hash=password_hash, scan=scan

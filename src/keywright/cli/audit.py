@@ -11,7 +11,7 @@ import typer
 
 from keywright.cli.files import check_writable, write_file
 from keywright.cli.progress import Meter
-from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
+from keywright.cli.targets import ModelName, UnprovedOption, UrlOption, bindings_of, needed_url, proved_model
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import (
@@ -26,7 +26,6 @@ from keywright.tools.audit import audit as audited
 from keywright.tools.audit.auditor import FAILING
 from keywright.tools.audit.formats import FORMATS
 from keywright.tools.model import Model
-from keywright.tools.plugins import load_model
 
 __all__ = ["IgnoreOption", "MaxRateOption", "PrefixOption", "audit", "parse_share"]
 
@@ -81,6 +80,7 @@ def audit(
     limit: Annotated[int, typer.Option(min=1, help="The most findings of one code to list.")] = 100,
     primary: Annotated[bool, typer.Option("--primary", help="Read from primaries, not replicas.")] = False,
     show_ids: Annotated[bool, typer.Option("--show-ids", help="Show names and values, not masked.")] = False,
+    unproved: UnprovedOption = False,
 ) -> None:
     """Compare the stored data of a server or a cluster with a declaration. Read only.
 
@@ -89,7 +89,7 @@ def audit(
 
     Exits with 1 when there are findings to fail on, 2 for a wrong invocation, 3 when it could not run.
     """
-    loaded, target = load_model(model), needed_url(url, "audit")
+    loaded, target = proved_model(model, prefix, unproved=unproved), needed_url(url, "audit")
     options = AuditOptions(
         parse_share(sample), max_rate, limit, ignore=ignore or (), prefer_replica=not primary
     )

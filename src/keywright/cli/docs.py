@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from keywright.cli.files import write_file
-from keywright.cli.targets import ModelName
+from keywright.cli.targets import ModelName, UnprovedOption, proved_model
 from keywright.errors import UsageError
 from keywright.tools.docs.asyncapi import asyncapi
 from keywright.tools.docs.formats import Format, is_current, written
-from keywright.tools.plugins import load_model
+from keywright.tools.model import Model
 
 __all__ = ["docs"]
 
@@ -36,6 +36,7 @@ def docs(
     check: Annotated[
         Path | None, typer.Option(help="Write nothing; fail if this file is out of date.")
     ] = None,
+    unproved: UnprovedOption = False,
 ) -> None:
     """Write the document of a data model. Needs no server.
 
@@ -46,7 +47,7 @@ def docs(
     """
     if output and check:
         raise UsageError("--output writes and --check does not. Give one of them.")
-    text = _text(model, form)
+    text = _text(proved_model(model, unproved=unproved), form)
     if check:
         if not is_current(text, check):
             command = f"keywright docs {model} --format {form.value} -o {check}"
@@ -59,15 +60,14 @@ def docs(
         typer.echo(text, nl=False)
 
 
-def _text(model: str, form: DocumentFormat) -> str:
+def _text(model: Model, form: DocumentFormat) -> str:
     if form is DocumentFormat.ASYNCAPI:
-        found = load_model(model)
-        if found.channels is None:
+        if model.channels is None:
             raise UsageError(
-                f"{model!r} has no message channels to describe in AsyncAPI. Choose another format."
+                f"{model.name!r} has no message channels to describe in AsyncAPI. Choose another format."
             )
-        return asyncapi(found.channels())
-    return written(load_model(model).described(), Format(form.value))
+        return asyncapi(model.channels())
+    return written(model.described(), Format(form.value))
 
 
 def _save(path: Path, text: str) -> None:

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.targets import MODEL_HELP, UrlOption, bindings_of, server_url
+from keywright.cli.targets import MODEL_HELP, UnprovedOption, UrlOption, bindings_of, proved_model, server_url
 from keywright.errors import UsageError
 from keywright.keyspace import Secret
-from keywright.tools.plugins import load_model, model_names
+from keywright.tools.plugins import model_names
 
 __all__ = ["explore"]
 
@@ -24,7 +24,7 @@ def explore(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]…",
-            help=f"{MODEL_HELP} Without any, all installed models are shown together.",
+            help=f"{MODEL_HELP} Without any, all installed models are shown together, if no name is of two.",
             show_default=False,
         ),
     ] = None,
@@ -53,6 +53,7 @@ def explore(
             show_default=False,
         ),
     ] = None,
+    unproved: UnprovedOption = False,
 ) -> None:
     """Browse a live keyspace through its declaration. Read only, unless --write is given.
 
@@ -76,7 +77,9 @@ def explore(
     settings.check()
     if not models and not model_names():
         raise UsageError("no model is installed. Name one: MODULE:ATTRIBUTE.")
-    spaces = [space for name in models or model_names() for space in load_model(name).spaces]
+    if write and unproved:
+        raise UsageError("--write repairs, which needs a proved model. Drop --write or --unproved.")
+    spaces = proved_model(",".join(models or model_names()), prefix, unproved=unproved).spaces
     asyncio.run(
         serve(
             spaces,

@@ -14,7 +14,7 @@ from keywright.cli.audit import MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
 from keywright.cli.output import as_json
 from keywright.cli.progress import Meter
-from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
+from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url, proved_model
 from keywright.engine import AsyncDatabase, aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.findings import masked_name
@@ -30,7 +30,6 @@ from keywright.tools.migrate import (
 )
 from keywright.tools.migrate import contract as contracted
 from keywright.tools.model import Model
-from keywright.tools.plugins import load_model
 
 __all__ = ["migrate"]
 
@@ -110,7 +109,7 @@ def migrate(
     run.
     """
     target = needed_url(url, "migrate")
-    loaded = load_model(model)
+    loaded = proved_model(model, prefix)
     options = SweepOptions(yes, max_rate, None if yes else limit, discard_old, from_version)
     check_writable(resume)
     given = {"layout": layout, "prefix": prefix, "to-prefix": to_prefix, "from-version": from_version}

@@ -19,12 +19,12 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from keywright.cli.output import as_json
-from keywright.cli.targets import ModelName, bindings_of
+from keywright.cli.targets import ModelName, UnprovedOption, bindings_of, proved_model
 from keywright.cli.tour import take_tour
 from keywright.engine import connect
 from keywright.errors import DeclarationError, KeywrightError, UsageError, dependencies_of
 from keywright.keyspace import Finding, Keyspace
-from keywright.tools.check import CheckReport, Proof, prove
+from keywright.tools.check import CheckReport, Proof, prove_model
 from keywright.tools.describe.inspection import LIMIT, Inspection, inspect
 from keywright.tools.describe.plain import inspected
 from keywright.tools.plugins import command_names, distribution_of, install_hint, load_command, load_model
@@ -134,17 +134,18 @@ def keywright(
 @app.command()
 def check(
     model: ModelName,
+    prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
     output: Annotated[
         Format, typer.Option("--format", help="How to print: for people, or for programs.")
     ] = Format.TEXT,
 ) -> None:
-    """Prove that the keyspaces of a model are sound. Needs no server.
+    """Prove that the keyspaces of a model are sound, alone and in one database. Needs no server.
 
     Prints the proofs, or each finding with its template, the reason and a counterexample.
     Exits with 0 when everything is proved, 1 when there are findings, 2 when no keyspace can be loaded.
     """
     try:
-        reports = [prove(space) for space in load_model(model).spaces]
+        reports = prove_model(load_model(model), prefix)
     except DeclarationError as error:
         reports = [_refused(model, error)]
     if output is Format.TEXT:
@@ -152,7 +153,8 @@ def check(
     elif len(reports) == 1:
         typer.echo(as_json(reports[0].as_data()))
     else:
-        typer.echo(as_json({"model": model, "keyspaces": [report.as_data() for report in reports]}))
+        *alone, union = [report.as_data() for report in reports]
+        typer.echo(as_json({"model": model, "keyspaces": alone, "union": union}))
     if not all(report.proved for report in reports):
         raise typer.Exit(1)
 
@@ -169,6 +171,7 @@ def get(
     ] = None,
     prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The most entries of a collection to read.")] = LIMIT,
+    unproved: UnprovedOption = False,
 ) -> None:
     """Print the decoded value of a key as JSON. Read only.
 
@@ -180,7 +183,7 @@ def get(
     Exits with 1 when the key is missing or not stored as declared, 2 when no template has that name, 3 when
     the server cannot be reached.
     """
-    spaces = load_model(model).spaces
+    spaces = proved_model(model, prefix, unproved=unproved).spaces
     server = url or os.environ.get("REDIS_URL")
     if not server:
         raise UsageError("no server is given. Add --url redis://…, or set REDIS_URL.")

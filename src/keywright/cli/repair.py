@@ -12,7 +12,7 @@ import typer
 
 from keywright.cli.audit import IgnoreOption, MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
-from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
+from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url, proved_model
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import AuditOptions, codes_named
@@ -69,11 +69,12 @@ def repair(
     Exits with 0 when nothing is left to do, 1 when something is, 2 for a wrong invocation, 3 when it could
     not run.
     """
-    loaded = load_model(model)
     target = needed_url(url, "repair")
     if undo_from is not None:
-        asyncio.run(_undo(loaded, target, prefix, undo_from, yes=yes))
+        # Proved or not: it puts back what the file holds, and no template decides.
+        asyncio.run(_undo(load_model(model), target, prefix, undo_from, yes=yes))
         return
+    loaded = proved_model(model, prefix)
     check_writable(save, undo_to)
     codes = frozenset() if remove is None else codes_named(remove.split(","))
     options = AuditOptions(max_rate=max_rate, ignore=ignore or ())

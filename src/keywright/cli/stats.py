@@ -13,12 +13,11 @@ from rich.table import Table
 
 from keywright.cli.audit import MaxRateOption, PrefixOption, parse_share
 from keywright.cli.output import as_json
-from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url
+from keywright.cli.targets import ModelName, UnprovedOption, UrlOption, bindings_of, needed_url, proved_model
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.formats.units import estimated_bytes, estimated_share
 from keywright.tools.model import Model
-from keywright.tools.plugins import load_model
 from keywright.tools.stats import Snapshot, snapshots, take_snapshot
 
 __all__ = ["stats"]
@@ -41,6 +40,7 @@ def stats(
     form: Annotated[
         StatsFormat, typer.Option("--format", help="How to print: for people, or for programs.")
     ] = StatsFormat.TEXT,
+    unproved: UnprovedOption = False,
 ) -> None:
     """Count keys by template, with bytes and expiries from a sample. Only reads, with SCAN.
 
@@ -51,7 +51,7 @@ def stats(
     if watch and (once or form is StatsFormat.JSON):
         raise UsageError("--watch cannot be combined with --once or --format json. Drop one of them.")
     target = needed_url(url, "look at")
-    loaded, share = load_model(model), parse_share(sample)
+    loaded, share = proved_model(model, prefix, unproved=unproved), parse_share(sample)
     if watch:
         asyncio.run(_watch(loaded, target, prefix, share, max_rate, interval))
         return

@@ -13,17 +13,22 @@ from typing import Annotated, Any
 
 import typer
 
-from keywright.errors import UsageError
+from keywright.errors import UnprovedError, UsageError
 from keywright.keyspace import Binding, Keyring, Keyspace
+from keywright.tools.check import prove_model
+from keywright.tools.model import Model
+from keywright.tools.plugins import load_model
 
 __all__ = [
     "MODEL_HELP",
     "ModelName",
     "NamesPrefix",
     "ServerOption",
+    "UnprovedOption",
     "UrlOption",
     "bindings_of",
     "needed_url",
+    "proved_model",
     "server_url",
     "setting",
 ]
@@ -50,6 +55,28 @@ ServerOption = Annotated[
 ]
 """For the commands of one model, which do not look into pyproject.toml."""
 NamesPrefix = Annotated[str | None, typer.Option(help="The prefix of names; else none.")]
+
+UnprovedOption = Annotated[
+    bool,
+    typer.Option("--unproved", help="Read although `keywright check` finds the model unsound; may be wrong."),
+]
+"""For the commands that only read."""
+
+
+def proved_model(names: str, prefix: str | None = None, *, unproved: bool | None = None) -> Model:
+    """Load a model that is sound in the database that it is bound to. Raise UnprovedError if it is not.
+
+    With `unproved` it is loaded all the same, and a warning is printed. A command that writes leaves it out.
+    """
+    model = load_model(names)
+    findings = [str(finding) for report in prove_model(model, prefix) for finding in report.errors]
+    if not findings:
+        return model
+    if unproved:
+        typer.echo(f"warning: {names} is not proved, so what follows may be wrong: {findings[0]}", err=True)
+        return model
+    remedy = "Nothing was changed." if unproved is None else "Add --unproved to read all the same."
+    raise UnprovedError(names, findings, remedy)
 
 
 def server_url(url: str | None) -> str | None:

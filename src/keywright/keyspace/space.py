@@ -22,11 +22,18 @@ class Keyspace:
 
     `prefix` and `version` are what key names begin with (`<prefix>:<version>:<template>`); both are
     defaults that `bind` overrides when a database is opened. A prefix may hold colons, and may hold
-    a hash tag, which then keeps the whole keyspace in one slot of a cluster.
+    a hash tag, which then keeps the whole keyspace in one slot of a cluster. `replaced_by` is the keyspace
+    that took over the names of this one, which only describes older data: both may make the same name.
     """
 
     def __init__(
-        self, name: str, description: str, *, prefix: str | None = None, version: str | None = None
+        self,
+        name: str,
+        description: str,
+        *,
+        prefix: str | None = None,
+        version: str | None = None,
+        replaced_by: Keyspace | None = None,
     ) -> None:
         if not name:
             raise DeclarationError("Keyspace", "has no name", "Give it one: Keyspace('orders', '…').")
@@ -34,6 +41,7 @@ class Keyspace:
         self.description = description
         self.prefix = prefix
         self.version = version
+        self.replaced_by = replaced_by
         self.keys: list[type[Key]] = []
         self.links: list[Link] = []
         self.references: list[Reference] = []

@@ -124,9 +124,18 @@ class Template:
                 pieces.append("*")
         return "".join(pieces).encode()
 
-    def collision(self, other: Template) -> bytes | None:
-        """Return a shortest name that both templates match; None proves that there is none."""
-        return automaton.shortest_common(concatenation(self.segments), concatenation(other.segments))
+    def collision(self, other: Template, lead: bytes = b"", other_lead: bytes = b"") -> bytes | None:
+        """Return a shortest name that both templates match; None proves that there is none.
+
+        The names of each template begin with its lead: the prefix that its keyspace is bound to.
+        """
+        mine, theirs = lead + self.literal_prefix, other_lead + other.literal_prefix
+        if not (mine.startswith(theirs) or theirs.startswith(mine)):
+            return None
+        return automaton.shortest_common(
+            concatenation([literal(lead), *self.segments]),
+            concatenation([literal(other_lead), *other.segments]),
+        )
 
     def two_readings(self) -> tuple[bytes, dict[str, str], dict[str, str]] | None:
         """Return an ambiguous name with both readings of its variables; None proves that there is none."""

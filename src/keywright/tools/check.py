@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
 
 from keywright.keyspace import Finding, Keyspace
-from keywright.keyspace.proof.rules import PROOFS
+from keywright.keyspace.proof.rules import PROOFS, keyspaces_share_no_name
+from keywright.tools.model import Model
 
-__all__ = ["CheckReport", "Proof", "prove"]
+__all__ = ["CheckReport", "Proof", "prove", "prove_model"]
+
+T = TypeVar("T")
 
 
 class Proof(NamedTuple):
@@ -24,7 +27,7 @@ class Proof(NamedTuple):
 
 
 class CheckReport(NamedTuple):
-    """The proofs of a keyspace, and the size of its declaration."""
+    """The proofs of a keyspace, or of several together, and the size of its declaration."""
 
     keyspace: str
     keys: int
@@ -38,6 +41,11 @@ class CheckReport(NamedTuple):
     @property
     def findings(self) -> tuple[Finding, ...]:
         return tuple(finding for proof in self.proofs for finding in proof.findings)
+
+    @property
+    def errors(self) -> tuple[Finding, ...]:
+        """The findings without the notes."""
+        return tuple(finding for finding in self.findings if finding.severity == "error")
 
     def as_data(self) -> dict[str, Any]:
         return {
@@ -60,9 +68,8 @@ class CheckReport(NamedTuple):
         yield ""
         for proof in self.proofs:
             yield f"  {'proved' if proof.proved else 'FAILED'}  {proof.name}: {proof.statement}"
-        errors = [finding for finding in self.findings if finding.severity == "error"]
         notes = [finding for finding in self.findings if finding.severity != "error"]
-        for title, findings in (("finding", errors), ("note", notes)):
+        for title, findings in (("finding", self.errors), ("note", notes)):
             if findings:
                 yield f"\n{_count(len(findings), title)}:"
             for finding in findings:
@@ -72,10 +79,29 @@ class CheckReport(NamedTuple):
 
 def prove(space: Keyspace) -> CheckReport:
     """Run every proof of `keywright.keyspace.proof.rules.check`. Return the findings of each."""
-    proofs = tuple(
-        Proof(run.__name__.replace("_", " "), _statement(run.__doc__), tuple(run(space))) for run in PROOFS
-    )
+    proofs = tuple(_proof(run, space) for run in PROOFS)
     return CheckReport(space.name, len(space.keys), len(space.links), proofs)
+
+
+def prove_model(model: Model, prefix: str | None = None) -> list[CheckReport]:
+    """Prove each keyspace of a model and, of several, their union, with the prefixes they are bound to."""
+    reports = [prove(space) for space in model.spaces]
+    if len(reports) > 1:
+        bindings = [space.bind(prefix=prefix) for space in model.spaces]
+        names = ", ".join(report.keyspace for report in reports)
+        reports.append(
+            CheckReport(
+                f"the union of {names}",
+                sum(report.keys for report in reports),
+                sum(report.relations for report in reports),
+                (_proof(keyspaces_share_no_name, bindings),),
+            )
+        )
+    return reports
+
+
+def _proof(run: Callable[[T], Iterable[Finding]], subject: T) -> Proof:
+    return Proof(run.__name__.replace("_", " "), _statement(run.__doc__), tuple(run(subject)))
 
 
 def _described(finding: Finding) -> Iterator[str]:

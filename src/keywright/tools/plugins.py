@@ -89,7 +89,9 @@ def load_model(names: str) -> Model:
         return Model(names, found[0].spaces, found[0].sweep, found[0].conversions, found[0].channels)
     if not found:
         raise UsageError(f"{names!r} does not name a model. {_choices()}")
-    return Model(names, tuple(dict.fromkeys(space for model in found for space in model.spaces)))
+    spaces = dict.fromkeys(space for model in found for space in model.spaces)
+    # A replaced keyspace follows, so that its names are those of the present one in any order of the names.
+    return Model(names, tuple(sorted(spaces, key=lambda space: space.replaced_by is not None)))
 
 
 def _of_keyspace(space: Keyspace) -> Model:

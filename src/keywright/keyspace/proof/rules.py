@@ -6,12 +6,13 @@ Each finding names the template, the reason and, where there is one, a counterex
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack
 from keywright.keyspace.codecs.samples import samples_of
+from keywright.keyspace.context import Binding
 from keywright.keyspace.key import Key
 from keywright.keyspace.relations import Index, Link, ManyToOne, OneToOne
 from keywright.keyspace.space import Keyspace
@@ -33,9 +34,15 @@ class Finding(NamedTuple):
         return f"{self.code} {self.template}: {self.reason}{example}"
 
 
-def check(space: Keyspace) -> list[Finding]:
-    """Return every finding of a keyspace; an empty list, or only notes, means that it is proved."""
-    return [finding for prove in PROOFS for finding in prove(space)]
+def check(*spaces: Keyspace | Binding) -> list[Finding]:
+    """Return every finding of a keyspace; an empty list, or only notes, means that it is proved.
+
+    Of several, which share a database, their names are compared too: a keyspace with its declared prefix,
+    or a binding with its own, as in `check(shop, billing.bind(prefix="eu"))`.
+    """
+    bindings = [space.bind() if isinstance(space, Keyspace) else space for space in spaces]
+    alone = [finding for binding in bindings for prove in PROOFS for finding in prove(binding.space)]
+    return alone + list(keyspaces_share_no_name(bindings))
 
 
 def names_parse_back(space: Keyspace) -> Iterator[Finding]:
@@ -195,6 +202,27 @@ def slots_are_known(space: Keyspace) -> Iterator[Finding]:
             )
 
 
+def keyspaces_share_no_name(bindings: Sequence[Binding]) -> Iterator[Finding]:
+    """No name of one keyspace is a name of another, with the prefixes that they are bound to."""
+    # Sorted: the findings are the same in whichever order the keyspaces are given.
+    ordered = sorted({each.space: each for each in bindings}.values(), key=lambda b: (b.space.name, b.lead))
+    for one, other in itertools.combinations(ordered, 2):
+        if one.space.replaced_by is other.space or other.space.replaced_by is one.space:
+            continue
+        for mine, theirs in itertools.product(_with_former(one.space), _with_former(other.space)):
+            common = mine._template.collision(theirs._template, one.lead, other.lead)
+            if common is not None:
+                overlapped = f"{other.lead.decode()}{theirs._template.source}"
+                yield Finding(
+                    "overlapping-keyspaces",
+                    f"{one.lead.decode()}{mine._template.source}",
+                    f"{one.space.name} overlaps with {overlapped!r} of {other.space.name}: both can make the "
+                    f"same name. Bind one of them to another prefix",
+                    f"{_shown(common)} is a {mine.__name__} of {one.space.name} and a {theirs.__name__} of "
+                    f"{other.space.name}",
+                )
+
+
 PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     names_parse_back,
     former_names_are_free,
@@ -207,6 +235,10 @@ PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     invariants_are_checked,
     slots_are_known,
 )
+
+
+def _with_former(space: Keyspace) -> list[type[Key]]:
+    return [each for kind in space for each in (kind, *kind._former)]
 
 
 def _generated(codec: Codec[Any]) -> list[Any]:

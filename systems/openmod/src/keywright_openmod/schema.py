@@ -76,7 +76,7 @@ __all__ = [
 ]
 
 openmod = Keyspace("openmod", "Moderated and observed submissions, their extracts and authors, version 1.1.")
-openmod_v1 = Keyspace("openmod-v1", "The records of Open Mod that version 1.1 replaced.")
+openmod_v1 = Keyspace("openmod-v1", "The records of Open Mod that version 1.1 replaced.", replaced_by=openmod)
 
 CACHED_FOR = timedelta(days=28)
 MARKED_FOR = timedelta(days=14)
