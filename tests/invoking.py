@@ -11,5 +11,5 @@ from keywright.cli import app
 Invoke = Callable[..., Result]
 
 
-def invoke_keywright(*arguments: str) -> Result:
-    return CliRunner().invoke(app, arguments, prog_name="keywright")
+def invoke_keywright(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(app, arguments, input=stdin, prog_name="keywright")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import httpx
 
@@ -61,12 +62,12 @@ def test_it_says_where_it_is_shows_the_map_and_ends_on_a_signal(redis_url: str) 
     assert (process.returncode, said) == (0, "")
 
 
-def test_it_shows_all_models_on_an_embedded_server_when_nothing_is_named() -> None:
-    environment = {"REDIS_URL": ""}
-    code, said = refused("--port", "0", **environment)
+def test_it_shows_all_models_when_none_is_named(tmp_path: Path) -> None:
+    server = ("--port", "0", "--embedded", str(tmp_path))
+    code, said = refused(*server)
     assert code == 2, "names of the message streams may be those of any other model"
     assert "of spectacles-streams" in said
-    with started("--port", "0", "--unproved", **environment) as process:
+    with started(*server, "--unproved") as process:
         page = httpx.get(address_of(process), timeout=20).text
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=30)

@@ -210,12 +210,6 @@ def test_data_that_is_not_as_declared_exits_with_1(
     assert message in done.stderr
 
 
-def test_without_a_server_it_exits_with_2(invoke: Invoke) -> None:
-    done = invoke("get", "cli_spaces:kinds", "kinds:total")
-    assert done.exit_code == 2
-    assert "Add --url redis://…, or set REDIS_URL" in done.stderr
-
-
 def test_a_server_that_is_away_exits_with_3(invoke: Invoke) -> None:
     done = invoke("get", "cli_spaces:kinds", "kinds:total", "--url", "redis://127.0.0.1:1")
     assert done.exit_code == 3

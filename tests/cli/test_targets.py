@@ -23,15 +23,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_an_option_wins_over_the_environment_and_that_over_the_project(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert server_url(None) == "redis://project/0"
+    assert server_url(None, None) == "redis://project/0"
+    assert server_url(None, None, configured="redis://file/0") == "redis://file/0"
     monkeypatch.setenv("REDIS_URL", "redis://environment/0")
-    assert server_url(None) == "redis://environment/0"
-    assert server_url("redis://option/0") == "redis://option/0"
+    assert server_url(None, None, configured="redis://file/0") == "redis://environment/0"
+    assert server_url("redis://option/0", None) == "redis://option/0"
 
 
-def test_without_any_there_is_an_embedded_server(project: Path) -> None:
-    (project / "pyproject.toml").write_text("[project]\nname = 'x'\n")
-    assert server_url(None) is None
+def test_two_servers_are_refused() -> None:
+    with pytest.raises(UsageError, match="Give one of them"):
+        server_url("redis://option/0", "unix:///folder/redis.sock")
 
 
 @pytest.mark.parametrize("text", ["[tool.keywright]\nurl = 1\n", "[tool]\nkeywright = 1\n", "not toml"])

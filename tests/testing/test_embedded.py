@@ -19,7 +19,7 @@ from keywright.engine.embedded import (
     make_run_folder,
     remove_run_folder,
 )
-from keywright.errors import EngineError
+from keywright.errors import EngineError, UsageError
 from keywright.testing.conditions import wait_until
 from keywright.testing.wire import RawConnection
 
@@ -144,6 +144,21 @@ def test_a_data_folder_takes_one_server_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(EngineError, match="another server already writes"):
             EmbeddedServer(tmp_path).start()
         assert first.pid is not None
+
+
+def test_a_file_is_refused_as_a_data_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="Name another folder"):
+        EmbeddedServer(tmp_path / "file").start()
+
+
+def test_a_throw_away_server_is_reported_once_in_a_process() -> None:
+    twice = "from keywright import connect\nfor _ in range(2):\n    connect().close()\n"
+    environment = {name: value for name, value in os.environ.items() if name != "REDIS_URL"}
+    ran = subprocess.run(
+        [sys.executable, "-c", twice], env=environment, capture_output=True, text=True, check=True
+    )
+    assert ran.stderr.count("whose data is deleted with it") == 1
 
 
 def test_an_early_exit_shows_the_end_of_the_log() -> None:

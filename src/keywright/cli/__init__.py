@@ -18,20 +18,19 @@ if TYPE_CHECKING:
     from keywright.cli.program import app
     from keywright.cli.progress import Meter, bar
     from keywright.cli.targets import (
+        EmbeddedOption,
         ModelName,
         NamesPrefix,
-        ServerOption,
         UrlOption,
         bindings_of,
-        needed_url,
         server_url,
     )
 
 __all__ = [
+    "EmbeddedOption",
     "Meter",
     "ModelName",
     "NamesPrefix",
-    "ServerOption",
     "UrlOption",
     "app",
     "as_json",
@@ -40,17 +39,16 @@ __all__ = [
     "check_writable",
     "log_to_stderr",
     "main",
-    "needed_url",
     "open_source",
     "server_url",
     "write_file",
 ]
 
 _HOMES = {
+    "EmbeddedOption": "targets",
     "Meter": "progress",
     "ModelName": "targets",
     "NamesPrefix": "targets",
-    "ServerOption": "targets",
     "UrlOption": "targets",
     "app": "program",
     "as_json": "output",
@@ -58,7 +56,6 @@ _HOMES = {
     "bindings_of": "targets",
     "check_writable": "files",
     "log_to_stderr": "logs",
-    "needed_url": "targets",
     "open_source": "files",
     "server_url": "targets",
     "write_file": "files",

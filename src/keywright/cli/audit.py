@@ -11,7 +11,15 @@ import typer
 
 from keywright.cli.files import check_writable, write_file
 from keywright.cli.progress import Meter
-from keywright.cli.targets import ModelName, UnprovedOption, UrlOption, bindings_of, needed_url, proved_model
+from keywright.cli.targets import (
+    EmbeddedOption,
+    ModelName,
+    UnprovedOption,
+    UrlOption,
+    bindings_of,
+    proved_model,
+    server_url,
+)
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import (
@@ -53,6 +61,7 @@ IgnoreOption = Annotated[
 def audit(
     model: ModelName,
     url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: PrefixOption = None,
     sample: Annotated[
         str, typer.Option(help="The share of values to read: 0.1 or 10%. All names are matched.")
@@ -89,7 +98,7 @@ def audit(
 
     Exits with 1 when there are findings to fail on, 2 for a wrong invocation, 3 when it could not run.
     """
-    loaded, target = proved_model(model, prefix, unproved=unproved), needed_url(url, "audit")
+    loaded, target = proved_model(model, prefix, unproved=unproved), server_url(url, embedded)
     options = AuditOptions(
         parse_share(sample), max_rate, limit, ignore=ignore or (), prefer_replica=not primary
     )

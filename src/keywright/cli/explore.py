@@ -9,7 +9,15 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.targets import MODEL_HELP, UnprovedOption, UrlOption, bindings_of, proved_model, server_url
+from keywright.cli.targets import (
+    MODEL_HELP,
+    EmbeddedOption,
+    UnprovedOption,
+    UrlOption,
+    bindings_of,
+    proved_model,
+    server_url,
+)
 from keywright.errors import UsageError
 from keywright.keyspace import Secret
 from keywright.tools.plugins import model_names
@@ -33,6 +41,7 @@ def explore(
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8600,
     url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: Annotated[
         str | None, typer.Option(help="The prefix of names, if not the declared one.", show_default=False)
     ] = None,
@@ -61,8 +70,8 @@ def explore(
     Secrets are never shown. It needs only reading commands, so an auditor's user will do. SIGINT and SIGTERM
     end it.
 
-    Exits with 0 on SIGINT and SIGTERM, 2 when it cannot listen or would let anybody in, 3 when the server
-    cannot be reached at the start.
+    Exits with 0 on SIGINT and SIGTERM, 2 when no server is given, it cannot listen or would let anybody in, 3
+    when the server cannot be reached at the start.
     """
     from keywright.explorer import ExplorerSettings, serve
 
@@ -84,7 +93,7 @@ def explore(
         serve(
             spaces,
             settings,
-            url=server_url(url),
+            url=server_url(url, embedded),
             bindings=bindings_of(spaces, prefix),
             on_listening=lambda address: typer.echo(f"exploring at {address}"),
         )

@@ -14,7 +14,7 @@ from keywright.cli.audit import MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
 from keywright.cli.output import as_json
 from keywright.cli.progress import Meter
-from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url, proved_model
+from keywright.cli.targets import EmbeddedOption, ModelName, UrlOption, bindings_of, proved_model, server_url
 from keywright.engine import AsyncDatabase, aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.findings import masked_name
@@ -55,6 +55,7 @@ class _Task(NamedTuple):
 def migrate(
     model: ModelName,
     url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: PrefixOption = None,
     layout: Annotated[
         str | None,
@@ -108,7 +109,7 @@ def migrate(
     Exits with 0 when nothing old is left, 1 when something is, 2 for a wrong invocation, 3 when it could not
     run.
     """
-    target = needed_url(url, "migrate")
+    target = server_url(url, embedded)
     loaded = proved_model(model, prefix)
     options = SweepOptions(yes, max_rate, None if yes else limit, discard_old, from_version)
     check_writable(resume)

@@ -19,7 +19,15 @@ from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
 from keywright.cli.output import as_json
-from keywright.cli.targets import ModelName, UnprovedOption, bindings_of, proved_model
+from keywright.cli.targets import (
+    EmbeddedOption,
+    ModelName,
+    UnprovedOption,
+    UrlOption,
+    bindings_of,
+    proved_model,
+    server_url,
+)
 from keywright.cli.tour import take_tour
 from keywright.engine import connect
 from keywright.errors import DeclarationError, KeywrightError, UsageError, dependencies_of
@@ -166,9 +174,8 @@ def get(
         str,
         typer.Argument(metavar="KEY", help="The full name of the key, as Redis has it.", show_default=False),
     ],
-    url: Annotated[
-        str | None, typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL.")
-    ] = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: Annotated[str | None, typer.Option(help="The prefix of names, if not the declared one.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The most entries of a collection to read.")] = LIMIT,
     unproved: UnprovedOption = False,
@@ -184,10 +191,7 @@ def get(
     the server cannot be reached.
     """
     spaces = proved_model(model, prefix, unproved=unproved).spaces
-    server = url or os.environ.get("REDIS_URL")
-    if not server:
-        raise UsageError("no server is given. Add --url redis://…, or set REDIS_URL.")
-    found = _look(spaces, server, os.fsencode(key), prefix, limit)
+    found = _look(spaces, server_url(url, embedded), os.fsencode(key), prefix, limit)
     if found is None:
         typer.echo(f"{key} does not exist.", err=True)
         raise typer.Exit(1)

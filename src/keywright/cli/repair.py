@@ -12,7 +12,7 @@ import typer
 
 from keywright.cli.audit import IgnoreOption, MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
-from keywright.cli.targets import ModelName, UrlOption, bindings_of, needed_url, proved_model
+from keywright.cli.targets import EmbeddedOption, ModelName, UrlOption, bindings_of, proved_model, server_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit import AuditOptions, codes_named
@@ -32,6 +32,7 @@ SHOWN = 40
 def repair(
     model: ModelName,
     url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: PrefixOption = None,
     remove: Annotated[
         str | None,
@@ -69,7 +70,7 @@ def repair(
     Exits with 0 when nothing is left to do, 1 when something is, 2 for a wrong invocation, 3 when it could
     not run.
     """
-    target = needed_url(url, "repair")
+    target = server_url(url, embedded)
     if undo_from is not None:
         # Proved or not: it puts back what the file holds, and no template decides.
         asyncio.run(_undo(load_model(model), target, prefix, undo_from, yes=yes))

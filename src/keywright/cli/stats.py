@@ -13,7 +13,15 @@ from rich.table import Table
 
 from keywright.cli.audit import MaxRateOption, PrefixOption, parse_share
 from keywright.cli.output import as_json
-from keywright.cli.targets import ModelName, UnprovedOption, UrlOption, bindings_of, needed_url, proved_model
+from keywright.cli.targets import (
+    EmbeddedOption,
+    ModelName,
+    UnprovedOption,
+    UrlOption,
+    bindings_of,
+    proved_model,
+    server_url,
+)
 from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.audit.formats.units import estimated_bytes, estimated_share
@@ -31,6 +39,7 @@ class StatsFormat(Enum):
 def stats(
     model: ModelName,
     url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: PrefixOption = None,
     watch: Annotated[bool, typer.Option("--watch", help="Go on until interrupted, with rates.")] = False,
     once: Annotated[bool, typer.Option("--once", help="One pass, one table: the default.")] = False,
@@ -50,7 +59,7 @@ def stats(
     """
     if watch and (once or form is StatsFormat.JSON):
         raise UsageError("--watch cannot be combined with --once or --format json. Drop one of them.")
-    target = needed_url(url, "look at")
+    target = server_url(url, embedded)
     loaded, share = proved_model(model, prefix, unproved=unproved), parse_share(sample)
     if watch:
         asyncio.run(_watch(loaded, target, prefix, share, max_rate, interval))

@@ -1,6 +1,8 @@
 """The model and the server of a command.
 
-The server is that of `--url`, else REDIS_URL, else `[tool.keywright]`, else an embedded one.
+The server is that of `--url`, else REDIS_URL, else that of a configuration, else of `[tool.keywright]`; or
+one that keeps its data in the folder of `--embedded`. A command without any of them is refused: its result
+would be lost with a server of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keywright.engine import EmbeddedServer
 from keywright.errors import UnprovedError, UsageError
 from keywright.keyspace import Binding, Keyring, Keyspace
 from keywright.tools.check import prove_model
@@ -21,13 +24,12 @@ from keywright.tools.plugins import load_model
 
 __all__ = [
     "MODEL_HELP",
+    "EmbeddedOption",
     "ModelName",
     "NamesPrefix",
-    "ServerOption",
     "UnprovedOption",
     "UrlOption",
     "bindings_of",
-    "needed_url",
     "proved_model",
     "server_url",
     "setting",
@@ -44,16 +46,26 @@ UrlOption = Annotated[
     str | None,
     typer.Option(
         help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else url of [tool.keywright] in "
-        "pyproject.toml, else an embedded one.",
+        "pyproject.toml.",
         show_default=False,
     ),
 ]
 
-ServerOption = Annotated[
+
+def _start(context: typer.Context, folder: str | None) -> str | None:
+    return None if folder is None else context.with_resource(EmbeddedServer(Path(folder))).url
+
+
+EmbeddedOption = Annotated[
     str | None,
-    typer.Option(help="The server, as in redis://localhost:6379/0. Else REDIS_URL, else an embedded one."),
+    typer.Option(
+        metavar="DIR",
+        callback=_start,
+        help="Instead of a server: keep the data in this folder. Its server runs as long as this command.",
+        show_default=False,
+    ),
 ]
-"""For the commands of one model, which do not look into pyproject.toml."""
+"""The URL of a server that was started in the folder, and stops when the command ends."""
 NamesPrefix = Annotated[str | None, typer.Option(help="The prefix of names; else none.")]
 
 UnprovedOption = Annotated[
@@ -79,16 +91,20 @@ def proved_model(names: str, prefix: str | None = None, *, unproved: bool | None
     raise UnprovedError(names, findings, remedy)
 
 
-def server_url(url: str | None) -> str | None:
-    """Return the URL of the requested server, or None for an embedded one."""
-    return url or os.environ.get("REDIS_URL") or setting("url")
+def server_url(url: str | None, embedded: str | None, *, configured: str | None = None) -> str:
+    """Return the URL of the requested server. Raise UsageError if none or two are given.
 
-
-def needed_url(url: str | None, purpose: str) -> str:
-    """Return the URL of the requested server. Raise UsageError if none is given."""
-    found = server_url(url)
-    if found is None:
-        raise UsageError(f"no server to {purpose} is given. Add --url redis://…, or set REDIS_URL.")
+    `url` and `embedded` are the values of the options, `configured` the server of the command's own
+    configuration file, where it has one.
+    """
+    if url and embedded:
+        raise UsageError("--url and --embedded are two servers. Give one of them.")
+    found = url or embedded or os.environ.get("REDIS_URL") or configured or setting("url")
+    if not found:
+        raise UsageError(
+            "no server is given. Add --url redis://localhost:6379/0 or set REDIS_URL; "
+            "or add --embedded DIR, which keeps the data in a folder."
+        )
     return found
 
 

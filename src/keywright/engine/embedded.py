@@ -24,7 +24,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from keywright.errors import EngineError
+from keywright.errors import EngineError, UsageError
 
 __all__ = [
     "EmbeddedServer",
@@ -323,7 +323,7 @@ class EmbeddedServer:
     def _settings(self, folder: Path) -> dict[str, str]:
         settings = {"port": "0", "save": '""', "dir": quoted(folder)}
         if self.data is not None:
-            self.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _make_data(self.data)
             settings |= {"dir": quoted(self.data.resolve()), "appendonly": "yes"}
         return settings
 
@@ -347,8 +347,18 @@ class EmbeddedServer:
         atexit.unregister(self.stop)
 
 
+def _make_data(data: Path) -> None:
+    try:
+        data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (data / "keywright.lock").touch(mode=0o600)
+    except OSError as error:
+        raise UsageError(
+            f"{data} cannot hold the data of a server: {error.strerror}. Name another folder."
+        ) from error
+
+
 def _lock_data(data: Path) -> int:
-    lock = os.open(data / "keywright.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    lock = os.open(data / "keywright.lock", os.O_RDWR)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Generator, Sequence
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +17,8 @@ from keywright.engine.embedded import EmbeddedServer
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer
 from keywright.keyspace.context import Binding, Context
+
+log = logging.getLogger("keywright.engine")
 
 
 class Clock(Protocol):
@@ -31,7 +35,7 @@ def connect(
     clock: Clock | None = None,
     data: Path | None = None,
 ) -> Database:
-    """Open a database: `url`, else `REDIS_URL`, else an embedded server.
+    """Open a database: `url`, else `REDIS_URL`, else an embedded server, which is logged as a warning once.
 
     Bindings say which prefix, version, expiries and keyring a keyspace has here. A cluster is
     recognised by asking the server. The embedded server keeps its data in `data`, else nowhere, and
@@ -111,6 +115,16 @@ def _address(url: str | None, data: Path | None) -> tuple[Address, EmbeddedServe
     url = url or os.environ.get("REDIS_URL")
     if url:
         return parse_address(url), None
+    if data is None:
+        _warn_of_throw_away()
     server = EmbeddedServer(data)
     server.start()
     return parse_address(server.url), server
+
+
+@cache  # once in a process: a test suite or a worker opens many
+def _warn_of_throw_away() -> None:
+    log.warning(
+        "no URL is given and REDIS_URL is not set: using an embedded server, whose data is deleted with it. "
+        "Pass a URL, or data=Path(…) to keep the data in a folder."
+    )

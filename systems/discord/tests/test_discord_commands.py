@@ -253,10 +253,13 @@ def test_redis_url_is_used_unless_url_is_given(
     assert invoke("discord", "get", "guild", GUILD, "--url", "redis://127.0.0.1:1").exit_code == 3
 
 
-def test_without_a_server_an_embedded_one_is_used(invoke: Invoke, recording: Path, redis_url: str) -> None:
-    assert invoke("discord", "ingest", str(recording)).exit_code == 0
-    gone = invoke("discord", "get", "guild", GUILD)
-    assert gone.exit_code == 1, "its data ended with it"
+def test_packets_that_went_into_a_folder_are_read_from_it_by_the_next_command(
+    invoke: Invoke, recording: Path, tmp_path: Path
+) -> None:
+    folder = ("--embedded", str(tmp_path / "cache"))
+    assert invoke("discord", "ingest", str(recording), *folder).exit_code == 0
+    found = invoke("discord", "get", "guild", GUILD, *folder)
+    assert json.loads(found.stdout)["id"] == GUILD
 
 
 def test_what_is_not_there_exits_with_1(invoke: Invoke, redis_url: str) -> None:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from keywright import AsyncDatabase
 from keywright.errors import KeywrightError
+from keywright.testing import Raw
 from keywright_openmod.commands.openmod import openmod
 from keywright_openmod.schema import EnforcementSet
 from keywright_openmod.simulator import RedditSimulator
@@ -249,10 +250,15 @@ def test_missing_configuration_is_an_error_that_names_the_variable(at: str, comm
     assert "OPENMOD_SUBREDDIT" in ran.errors
 
 
-def test_without_a_url_events_go_to_an_embedded_server_with_a_warning() -> None:
-    ran = run("ingest", given=lines(SUBMIT, removal()))
-    assert ran.code == 0
-    assert "embedded server" in ran.errors
+def test_events_go_to_the_server_and_the_prefix_of_the_configuration(
+    redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    config = tmp_path / "openmod.toml"
+    config.write_text(f'[redis]\nurl = "{redis_url}"\nprefix = "ours"\n')
+    assert run("ingest", "--config", str(config), given=lines(SUBMIT, removal())).code == 0
+    names = raw.names()
+    assert names
+    assert all(name.startswith(b"ours") for name in names)
 
 
 @ASYNCPRAW_WARNS

@@ -215,12 +215,6 @@ def test_an_unreachable_server_is_exit_3(invoke: Invoke, command: list[str]) -> 
     assert invoke("registry", *command, "--url", "unix:///nowhere.sock").exit_code == 3
 
 
-def test_without_a_server_an_embedded_one_is_used_and_reported(invoke: Invoke) -> None:
-    done = invoke("registry", "get", "a")
-    assert done.exit_code == 1
-    assert "embedded server" in done.stderr
-
-
 def test_serving_as_a_process_counts_and_ends_with_0(
     redis_url: str, postgres_url: str, tmp_path: Path, keywright_server: RedisServer
 ) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from keywright import Database, Secret, aconnect, connect, gather_list
-from keywright.cli import ServerOption, as_json, log_to_stderr
+from keywright.cli import EmbeddedOption, UrlOption, as_json, log_to_stderr, server_url
 from keywright.errors import UsageError
 from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache, read_all
@@ -56,7 +56,7 @@ PathArgument = Annotated[
 
 
 @registry.command()
-def put(url: ServerOption = None) -> None:
+def put(url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
     """Cache repositories, read as JSON from standard input.
 
     Write one object, or one on each line, with id, namespace_id, name, path and created_at, and optionally
@@ -67,7 +67,7 @@ def put(url: ServerOption = None) -> None:
     """
     repositories = _read(sys.stdin.buffer.read())
     cached = gather_list([RepositoryCache().set(repository) for repository in repositories])
-    with _connected(url) as db:
+    with connect(server_url(url, embedded)) as db:
         db.run(cached)
         for repository in repositories:
             name = db.context.name(CachedRepository.of(repository.path)).decode()
@@ -75,12 +75,12 @@ def put(url: ServerOption = None) -> None:
 
 
 @registry.command()
-def get(path: PathArgument, url: ServerOption = None) -> None:
+def get(path: PathArgument, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
     """Print a cached repository as JSON.
 
     Exits with 1 if it is not cached or cannot be decoded, 3 if the server is unreachable.
     """
-    with _connected(url) as db:
+    with connect(server_url(url, embedded)) as db:
         found = db.run(RepositoryCache().get(path))
     if found is None:
         typer.echo(f"{path} is not cached.", err=True)
@@ -94,13 +94,14 @@ def drop(
     recursive: Annotated[
         bool, typer.Option("--recursive", help="Also every cached repository below it.")
     ] = False,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
 ) -> None:
     """Delete a repository from the cache, with its cached size. Counts stay.
 
     Exits with 0 whether it was cached or not, 3 if the server is unreachable.
     """
-    with _connected(url) as db:
+    with connect(server_url(url, embedded)) as db:
         paths = [path, *(_below(db, path) if recursive else ())]
         cached = db.run(RepositoryCache().get_many(paths))
         db.run(RepositoryCache().delete(*paths))
@@ -111,21 +112,28 @@ def drop(
 
 
 @registry.command()
-def counts(path: PathArgument, url: ServerOption = None, database: DatabaseOption = None) -> None:
+def counts(
+    path: PathArgument,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    database: DatabaseOption = None,
+) -> None:
     """Print the number of pulls from and pushes to a repository, as JSON.
 
     The sum of the counts in Redis and, with --database, of those that were moved to the database.
 
     Exits with 2 if the URL of the database is malformed, 3 if a server is unreachable.
     """
-    typer.echo(as_json(msgspec.to_builtins(asyncio.run(_counts(path, url, database)))))
+    found = asyncio.run(_counts(path, server_url(url, embedded), database))
+    typer.echo(as_json(msgspec.to_builtins(found)))
 
 
 @registry.command()
 def serve(
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8088,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     database: DatabaseOption = None,
     flush_every: Annotated[
         float, typer.Option(min=0.01, help="Seconds between two flushes of counts to the database.")
@@ -137,7 +145,8 @@ def serve(
     the token that the registry must send, as bearer token or as basic password; without it only loopback
     addresses are allowed. SIGTERM and SIGINT stop it cleanly: acknowledged events are counted and moved.
 
-    Exits with 0 after a signal, 2 if it cannot listen, 3 if Redis or the database is unreachable at first.
+    Exits with 0 after a signal, 2 if no server is given or it cannot listen, 3 if Redis or the database is
+    unreachable at first.
     """
     from keywright_registry.service.process import RegistryService, ServiceSettings
 
@@ -147,7 +156,7 @@ def serve(
         host=host,
         port=port,
         token=None if token is None else Secret(token),
-        redis=url,
+        redis=server_url(url, embedded),
         database=_database(database),
         flush_every=timedelta(seconds=flush_every),
     )
@@ -158,7 +167,7 @@ def serve(
     asyncio.run(served())
 
 
-async def _counts(path: str, url: str | None, database: str | None) -> Counts:
+async def _counts(path: str, url: str, database: str | None) -> Counts:
     from keywright_registry.metadata import open_metadata
     from keywright_registry.service.totals import total
 
@@ -209,14 +218,6 @@ def _below(db: Database, path: str) -> list[str]:
     keys = list(db.scan(CachedRepository, namespace=path.partition("/")[0]))
     cached = [each for some in batched(keys) for each in db.run(read_all(some))]
     return [each.path for each in cached if each is not None and each.path.startswith(f"{path}/")]
-
-
-def _connected(url: str | None) -> Database:
-    if not (url or os.environ.get("REDIS_URL")):
-        typer.echo(
-            "neither --url nor REDIS_URL is set: using an embedded server, which keeps nothing.", err=True
-        )
-    return connect(url)
 
 
 def _database(given: str | None) -> str | None:

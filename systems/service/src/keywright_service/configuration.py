@@ -33,6 +33,7 @@ __all__ = [
     "host_and_port",
     "names",
     "take_secrets",
+    "with_redis",
 ]
 
 T = TypeVar("T")
@@ -76,10 +77,7 @@ class ServerPart(Part, frozen=True, kw_only=True):
 
 
 class RedisPart(ServerPart, frozen=True, kw_only=True):
-    """The Redis server or cluster, and what its keys begin with.
-
-    Without a `url` it is REDIS_URL, else an embedded server, which keeps nothing.
-    """
+    """The Redis server or cluster, and what its keys begin with. Commands need a `url`."""
 
     prefix: str | None = None
 
@@ -181,6 +179,13 @@ def take_secrets(given: dict[str, Any], *settings: str) -> dict[str, Secret[str]
         if value.strip():
             found[setting] = Secret(value)
     return found
+
+
+def with_redis(configuration: T, url: str) -> T:
+    """Return a configuration, which has a part `redis`, with this URL."""
+    given: Any = configuration
+    changed: T = msgspec.structs.replace(given, redis=msgspec.structs.replace(given.redis, url=url))
+    return changed
 
 
 def _from_file(path: Path) -> dict[str, Any]:

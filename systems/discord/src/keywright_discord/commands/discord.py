@@ -16,7 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, TimeElapsedColumn
 from rich.text import Text
 
 from keywright import Database, connect
-from keywright.cli import ServerOption, as_json, bar, open_source
+from keywright.cli import EmbeddedOption, UrlOption, as_json, bar, open_source, server_url
 from keywright.errors import UsageError
 from keywright.tools import count as count_keys
 from keywright.tools import purge as purge_keys
@@ -59,7 +59,8 @@ def ingest(
     ] = "-",
     layout: LayoutOption = LayoutName.DRC,
     prefix: PrefixOption = None,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     without: Annotated[
         list[Kind] | None,
         typer.Option(help="Leave these out of the cache, as in --without presence.", show_default=False),
@@ -85,11 +86,11 @@ def ingest(
     kept = rejects or Path("discord.rejects.jsonl" if source == "-" else f"{source}.rejects.jsonl")
     if source != "-" and kept.exists() and Path(source).exists() and kept.samefile(source):
         raise UsageError("the rejects would overwrite the packets. Name another file with --rejects.")
-    chosen = LAYOUTS[layout.value]
+    chosen, server = LAYOUTS[layout.value], server_url(url, embedded)
     console = Console(stderr=True, highlight=False)
     with ExitStack() as opened:
         stream = open_source(source, opened, "a file of packets")
-        db = opened.enter_context(connect(url, *chosen.bind(prefix)))
+        db = opened.enter_context(connect(server, *chosen.bind(prefix)))
         cache = chosen.cache(kinds=ALL_KINDS - set(without or ()))
         run = _Ingestion(opened.enter_context(_Rejects(kept, console)))
         run.apply(stream, cache, db, console)
@@ -107,7 +108,8 @@ def get(
     ] = False,
     layout: LayoutOption = LayoutName.DRC,
     prefix: PrefixOption = None,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
 ) -> None:
     """Print an entity as JSON.
 
@@ -120,7 +122,7 @@ def get(
     """
     chosen = LAYOUTS[layout.value]
     call = (chosen.hydrated if hydrate else chosen.reads)().get(entity, *ids)
-    with connect(url, *chosen.bind(prefix)) as db:
+    with connect(server_url(url, embedded), *chosen.bind(prefix)) as db:
         found = db.run(call)
     if found is None:
         typer.echo(f"{entity} {' '.join(ids)} is not in the cache.", err=True)
@@ -137,7 +139,8 @@ def purge(
     layout: Annotated[
         LayoutName, typer.Option("--layout", help="The layout of the cache.", show_default=False)
     ],
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     yes: Annotated[bool, typer.Option("--yes", help="Remove them. Without it, only count.")] = False,
 ) -> None:
     """Remove every key of one cache.
@@ -149,7 +152,7 @@ def purge(
     Exits with 0, or 3 when the server cannot be reached.
     """
     chosen = LAYOUTS[layout.value]
-    with connect(url, *chosen.bind(prefix)) as db:
+    with connect(server_url(url, embedded), *chosen.bind(prefix)) as db:
         if not yes:
             found = count_keys(db, *chosen.spaces)
             typer.echo(f"{_keys(found)} would be removed. Give --yes to remove them.")

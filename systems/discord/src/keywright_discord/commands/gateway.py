@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli import log_to_stderr
+from keywright.cli import EmbeddedOption, UrlOption, log_to_stderr, server_url
 from keywright_discord.commands.simulate import simulate
 
 __all__ = ["gateway"]
@@ -45,23 +45,27 @@ def run(
         Path | None,
         typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
     ] = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     log_level: Annotated[
         LogLevel, typer.Option("--loglevel", help="The least level to log.")
     ] = LogLevel.INFO,
 ) -> None:
     """Connect a bot's shards to Discord; write the cache, publish events, send workers' packets.
 
-    Only DISCORD_TOKEN must be set; systems/discord/docs/gateway.md lists the rest. SIGTERM and SIGINT
-    end it cleanly: a process that is started afterwards resumes its sessions.
+    Only DISCORD_TOKEN and a server must be given; systems/discord/docs/gateway.md lists the rest. SIGTERM and
+    SIGINT end it cleanly: a process that is started afterwards resumes its sessions.
 
     Exits with 0 after SIGTERM or SIGINT, 2 when the configuration is wrong or Discord refuses it, 3 when
     Redis, the broker or Discord cannot be reached at the start.
     """
     from keywright_discord.gateway.configuration import load
     from keywright_discord.gateway.gateway import Gateway
+    from keywright_service.configuration import with_redis
 
     log_to_stderr(_LEVELS[log_level])
-    configuration = load(config)
+    given = load(config)
+    configuration = with_redis(given, server_url(url, embedded, configured=given.redis.url))
 
     async def served() -> None:
         await Gateway(configuration).run(handle_signals=True)

@@ -114,7 +114,7 @@ class Configuration(Part, frozen=True, kw_only=True):
     prometheus: PrometheusPart = PrometheusPart()
     shard_store: StorePart = StorePart()
     redis: ServerPart = ServerPart()
-    """Sessions, ownership and the cache. A cluster is recognised. Without a URL: an embedded server."""
+    """Sessions, ownership and the cache. A cluster is recognised."""
     amqp: ServerPart = ServerPart()
     cache: CachePart = CachePart()
     connection: ConnectionPart = ConnectionPart()
@@ -127,7 +127,7 @@ class Configuration(Part, frozen=True, kw_only=True):
 
     @property
     def broker_url(self) -> str | None:
-        """The URL of the broker; None: the embedded Redis."""
+        """The URL of the broker; None if it is Redis, and that has none."""
         if self.broker.url:
             return self.broker.url
         return self.amqp.url if self.broker.type == "amqp" else self.redis.url

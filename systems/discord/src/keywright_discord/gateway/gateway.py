@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from starlette.applications import Starlette
 
-from keywright import AsyncDatabase, EmbeddedServer, aconnect
+from keywright import AsyncDatabase, aconnect
 from keywright.tools.http import listening
 from keywright_discord.event_cache import ALL_KINDS, EventCache
 from keywright_discord.gateway.configuration import Configuration, check_ids
@@ -32,7 +32,7 @@ from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import BotSession
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
-from keywright_service.configuration import host_and_port
+from keywright_service.configuration import ConfigurationError, host_and_port
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
 from keywright_service.health import Health, health_route
 from keywright_service.metrics import metrics_route
@@ -88,11 +88,7 @@ class Gateway(Service):
         chosen = self.configuration
         url = chosen.redis.url
         if url is None:
-            server = EmbeddedServer()
-            server.start()
-            opened.callback(server.stop)
-            url = server.url
-            log.warning("REDIS_URL is not set: the data of the embedded server ends with this process")
+            raise ConfigurationError("redis.url", "is missing", "Set REDIS_URL, or url below [redis].")
         layout = LAYOUTS.get(chosen.cache.layout)
         cache_bindings = layout.bind(chosen.cache.prefix) if layout else ()
         bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings)

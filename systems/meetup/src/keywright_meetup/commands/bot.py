@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keywright.cli import log_to_stderr
+from keywright.cli import EmbeddedOption, UrlOption, log_to_stderr, server_url
 from keywright.errors import TakenError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ ConfigOption = Annotated[
 ]
 
 
-def serve(config: ConfigOption = None) -> None:
+def serve(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
     """Run the bot: the linking pages, and sync, expiry and token refresh on their schedules.
 
     The guide (systems/meetup/docs/guide.md) lists the settings. SIGTERM and SIGINT end it cleanly. Any number
@@ -35,7 +35,7 @@ def serve(config: ConfigOption = None) -> None:
     Exits with 0 when it was stopped, 2 when the configuration is wrong or it cannot listen, 3 when Redis
     cannot be reached at the start.
     """
-    configuration = _configuration(config)
+    configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import Bot
 
     log_to_stderr(logging.INFO)
@@ -46,13 +46,13 @@ def serve(config: ConfigOption = None) -> None:
     asyncio.run(served())
 
 
-def sync(config: ConfigOption = None) -> None:
+def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
     """Sync once: Meetup's events into Redis, then channels, roles and their members on Discord.
 
     Exits with 0 when everything is in step, 1 when some events or series could not be synced or another sync
     is under way, 2 when the configuration is wrong, 3 when Redis, Meetup or Discord cannot be reached.
     """
-    configuration = _configuration(config)
+    configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import sync_once
 
     log_to_stderr(logging.ERROR)
@@ -74,13 +74,18 @@ def sync(config: ConfigOption = None) -> None:
         raise typer.Exit(1)
 
 
-def invite(discord_user: DiscordArgument, config: ConfigOption = None) -> None:
+def invite(
+    discord_user: DiscordArgument,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+) -> None:
     """Print a link with which a Discord user can link their Meetup account; it works once, for ten minutes.
 
     Exits with 1 when the user is linked already, 2 when the configuration is wrong, 3 when Redis cannot be
     reached.
     """
-    configuration = _configuration(config)
+    configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import invited
 
     try:
@@ -90,8 +95,10 @@ def invite(discord_user: DiscordArgument, config: ConfigOption = None) -> None:
         raise typer.Exit(1) from error
 
 
-def _configuration(path: Path | None) -> Configuration:
+def _configuration(path: Path | None, url: str | None, embedded: str | None) -> Configuration:
     # Imported here, like the bot above: the other commands start without the service kit.
     from keywright_meetup.service.configuration import load
+    from keywright_service.configuration import with_redis
 
-    return load(path)
+    found = load(path)
+    return with_redis(found, server_url(url, embedded, configured=found.redis.url))

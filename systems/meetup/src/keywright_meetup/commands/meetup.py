@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from keywright import Call, Database, Keyring, Secret, connect
-from keywright.cli import NamesPrefix, ServerOption, as_json
+from keywright.cli import EmbeddedOption, NamesPrefix, UrlOption, as_json, server_url
 from keywright.errors import TakenError, UsageError
 from keywright_meetup import account_links, channel_times, channels, views
 from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync
@@ -42,7 +42,8 @@ class Shown(Enum):
 def link(
     meetup_user: Annotated[int, typer.Argument(metavar="MEETUP", min=0, max=LARGEST_ID, show_default=False)],
     discord_user: DiscordArgument,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Link a Meetup user with a Discord user, by their ids.
@@ -50,7 +51,7 @@ def link(
     Exits with 0 when they are linked, now or before, 1 when either is linked to another and nothing was
     changed, 3 when the server cannot be reached.
     """
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         try:
             new = db.run(account_links.link(meetup_user, discord_user))
         except TakenError as error:
@@ -69,7 +70,8 @@ def unlink(
     discord: Annotated[
         int | None, typer.Option(help="The Discord user, instead.", min=0, max=LARGEST_ID)
     ] = None,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """End a link, with the tokens of the Meetup user.
@@ -84,7 +86,7 @@ def unlink(
         if meetup_user is not None
         else account_links.unlink_discord(discord or 0)
     )
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         ended = db.run(call)
     if not ended:
         typer.echo("This user is not linked.", err=True)
@@ -98,7 +100,8 @@ def show(
         Shown, typer.Argument(metavar="WHAT", help="meetup-user, discord-user, event, series, channel.")
     ],
     identity: Annotated[str, typer.Argument(metavar="ID", help="Its id.", show_default=False)],
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Print a person, an event, a series or a channel with everything that is related to it, as JSON.
@@ -107,7 +110,7 @@ def show(
     is not known, 2 when the id is not valid, 3 when the server cannot be reached.
     """
     call = _view(what, identity)
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         found = db.run(call)
     if found is None:
         typer.echo(f"{what.value} {identity} is not known.", err=True)
@@ -119,7 +122,8 @@ def show(
 def attach(
     series: Annotated[str, typer.Argument(metavar="SERIES", show_default=False)],
     channel: ChannelArgument,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Give a series a channel that exists on Discord.
@@ -127,7 +131,7 @@ def attach(
     Exits with 0 when the series has the channel, now or before, 1 when either has another or the series is
     not tracked, 3 when the server cannot be reached.
     """
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         try:
             new = db.run(channels.attach_channel(series, channel))
         except TakenError as error:
@@ -141,7 +145,8 @@ def remove(
     channel: ChannelArgument,
     discord_user: DiscordArgument,
     host: Annotated[bool, typer.Option("--host", help="Only never make them host again.")] = False,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Never add a user to a channel again. Their roles on Discord are yours to take.
@@ -149,7 +154,7 @@ def remove(
     Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
     """
     removal = channels.remove_host if host else channels.remove_user
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         new = db.run(removal(channel, discord_user))
     typer.echo("Removed." if new else "They were removed already.")
 
@@ -158,31 +163,37 @@ def remove(
 def readmit(
     channel: ChannelArgument,
     discord_user: DiscordArgument,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Take back both removals of a user from a channel: the next sync adds them again.
 
     Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
     """
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         changed = db.run(channels.readmit(channel, discord_user))
     typer.echo("Readmitted." if changed else "They were not removed.")
 
 
 @meetup.command()
-def end(channel: ChannelArgument, url: ServerOption = None, prefix: NamesPrefix = None) -> None:
+def end(
+    channel: ChannelArgument,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    prefix: NamesPrefix = None,
+) -> None:
     """Have the bot delete an expired channel, eight hours from now. A later event takes that back.
 
     Exits with 1 when it has not expired or is not one of the bot's, 3 when the server cannot be reached.
     """
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         moment = db.run(channel_times.end(channel, datetime.now(UTC)))
     typer.echo(f"It is deleted at {moment:%Y-%m-%d %H:%M} UTC.")
 
 
 @meetup.command()
-def tokens(url: ServerOption = None, prefix: NamesPrefix = None) -> None:
+def tokens(url: UrlOption = None, embedded: EmbeddedOption = None, prefix: NamesPrefix = None) -> None:
     """Replace the organizer's tokens by those in MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.
 
     The bot stores the variables only where the database has no tokens. Use this when those were revoked; the
@@ -193,7 +204,7 @@ def tokens(url: ServerOption = None, prefix: NamesPrefix = None) -> None:
     access, refresh = (os.environ.get(f"MEETUP_{name}_TOKEN", "") for name in ("ACCESS", "REFRESH"))
     if not access or not refresh:
         raise UsageError("the new tokens are missing. Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.")
-    with opened(url, prefix) as db:
+    with opened(url, embedded, prefix) as db:
         db.run(store_organizer(Secret(access), Secret(refresh), datetime.now(UTC)))
     typer.echo("Replaced.")
 
@@ -202,10 +213,10 @@ for command in (sync, serve, invite):
     meetup.command()(command)
 
 
-def opened(url: str | None, prefix: str | None = None) -> Database:
+def opened(url: str | None, embedded: str | None, prefix: str | None) -> Database:
     """Open the bot's database; tokens are sealed where KEYWRIGHT_SEAL_KEYS holds keys."""
     keyring = Keyring.from_env_if_set()
-    return connect(url, space.bind(prefix=prefix, keyring=keyring))
+    return connect(server_url(url, embedded), space.bind(prefix=prefix, keyring=keyring))
 
 
 _NUMBERED: dict[Shown, Callable[[int], Call[Any]]] = {

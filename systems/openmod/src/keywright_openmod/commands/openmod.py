@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
 import typer
 
-from keywright import AsyncDatabase, aconnect
-from keywright.cli import NamesPrefix, ServerOption, as_json, log_to_stderr, open_source
+from keywright import aconnect
+from keywright.cli import (
+    EmbeddedOption,
+    NamesPrefix,
+    UrlOption,
+    as_json,
+    log_to_stderr,
+    open_source,
+    server_url,
+)
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright_openmod.commands.simulate import simulate_reddit
 from keywright_openmod.events import decode_event
 from keywright_openmod.recorder import EventOutcome, Recorder
-from keywright_openmod.service.configuration import installation, load
+from keywright_openmod.service.configuration import configured_redis, installation, load
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.queries import extracts_about, show_extract
 from keywright_openmod.service.schema import bind
 from keywright_openmod.settings import OpenModSettings
+from keywright_service.configuration import with_redis
 
 if TYPE_CHECKING:
     from keywright_openmod.service.configuration import OpenModConfiguration
@@ -31,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["openmod"]
 
 DEFAULT_TARGET = "openmod"
-NO_SERVER = "neither --url nor REDIS_URL is set: using an embedded server, which keeps nothing."
 
 openmod = typer.Typer(
     help="Open Mod: a public log of a subreddit's moderation.",
@@ -54,7 +60,8 @@ def ingest(
         ),
     ] = "-",
     config: ConfigOption = None,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Record events from JSON lines, without Reddit.
@@ -68,9 +75,11 @@ def ingest(
     there was one, 2 if the events cannot be read, 3 if the server cannot be reached.
     """
     chosen = installation(config) or OpenModSettings(target_subreddit=DEFAULT_TARGET)
+    redis = configured_redis(config)
+    server = server_url(url, embedded, configured=redis.url)
     with ExitStack() as opened:
         stream = open_source(source, opened, "a file of events")
-        counts = asyncio.run(_ingest(stream, chosen, url, prefix))
+        counts = asyncio.run(_ingest(stream, chosen, server, prefix or redis.prefix))
     results = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
     typer.echo(f"{counts.total():,} events{': ' if results else ''}{results}.", err=True)
     if counts["refused"]:
@@ -83,16 +92,18 @@ def extracts(
         str,
         typer.Argument(metavar="THING", help="A post, comment or user: t3_…, t1_… or t2_…."),
     ],
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Print the extracts about a thing as JSON lines; for a user also those about their submissions.
 
     Exits with 0 even if there are none, 2 if the id is invalid, 3 if the server cannot be reached.
     """
+    server = server_url(url, embedded)
 
     async def listed() -> None:
-        async with _connected(url, prefix) as db:
+        async with aconnect(server, *bind(prefix)) as db:
             async for found in extracts_about(db, thing):
                 typer.echo(msgspec.json.encode(found))
 
@@ -103,7 +114,8 @@ def extracts(
 def show(
     extract: Annotated[str, typer.Argument(metavar="EXTRACT", help="The public post, t3_….")],
     json: Annotated[bool, typer.Option("--json", help="Print JSON, with the record of the extract.")] = False,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
 ) -> None:
     """Print the title and body of an extract.
@@ -113,9 +125,10 @@ def show(
 
     Exits with 1 if the extract does not exist, 2 if the id is invalid, 3 if the server cannot be reached.
     """
+    server = server_url(url, embedded)
 
     async def shown() -> str | None:
-        async with _connected(url, prefix) as db:
+        async with aconnect(server, *bind(prefix)) as db:
             found = await show_extract(db, extract)
         if found is None:
             return None
@@ -134,7 +147,8 @@ def show(
 def enforce(
     once: Annotated[bool, typer.Option("--once", help="Check what is due now, and exit.")] = False,
     config: ConfigOption = None,
-    url: ServerOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
 ) -> None:
     """Erase deleted accounts and submissions from Redis and from the public extracts.
 
@@ -144,7 +158,7 @@ def enforce(
     Exits with 0, with 2 if the configuration is invalid, 3 if a server cannot be reached or Reddit gave no
     certain answer.
     """
-    configuration = _configured(config, url)
+    configuration = _configured(config, url, embedded)
     log_to_stderr()
     if not once:
         _serve(configuration, only_enforce=True)
@@ -160,7 +174,7 @@ def enforce(
 
 
 @openmod.command()
-def serve(config: ConfigOption = None, url: ServerOption = None) -> None:
+def serve(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
     """Watch a subreddit: publish extracts of its moderation, and erase deleted data.
 
     Needs the subreddit, the subreddit for extracts, and a Reddit script app; systems/openmod/docs/guide.md
@@ -170,21 +184,17 @@ def serve(config: ConfigOption = None, url: ServerOption = None) -> None:
     Exits with 0 after a signal, 2 if the configuration is invalid, 3 if Redis cannot be reached or Reddit
     refuses the credentials.
     """
-    configuration = _configured(config, url)
+    configuration = _configured(config, url, embedded)
     log_to_stderr()
-    if configuration.redis.url is None:
-        typer.echo(NO_SERVER, err=True)
     _serve(configuration, only_enforce=False)
 
 
 openmod.command("simulate")(simulate_reddit)
 
 
-async def _ingest(
-    stream: BinaryIO, chosen: OpenModSettings, url: str | None, prefix: str | None
-) -> Counter[str]:
+async def _ingest(stream: BinaryIO, chosen: OpenModSettings, url: str, prefix: str | None) -> Counter[str]:
     counts: Counter[str] = Counter()
-    async with _connected(url, prefix) as db:
+    async with aconnect(url, *bind(prefix)) as db:
         platform = LocalPlatform(db)
         recorder = Recorder(db, platform, chosen)
         for number, line in enumerate(stream, 1):
@@ -214,11 +224,9 @@ async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder:
     return handled.outcome.value
 
 
-def _configured(config: Path | None, url: str | None) -> OpenModConfiguration:
-    environment = dict(os.environ)
-    if url:
-        environment["REDIS_URL"] = url
-    return load(config, environment)
+def _configured(config: Path | None, url: str | None, embedded: str | None) -> OpenModConfiguration:
+    configuration = load(config)
+    return with_redis(configuration, server_url(url, embedded, configured=configuration.redis.url))
 
 
 def _serve(configuration: OpenModConfiguration, *, only_enforce: bool) -> None:
@@ -228,11 +236,3 @@ def _serve(configuration: OpenModConfiguration, *, only_enforce: bool) -> None:
         await OpenModService(configuration, only_enforce=only_enforce).run(handle_signals=True)
 
     asyncio.run(served())
-
-
-@asynccontextmanager
-async def _connected(url: str | None, prefix: str | None) -> AsyncIterator[AsyncDatabase]:
-    if not (url or os.environ.get("REDIS_URL")):
-        typer.echo(NO_SERVER, err=True)
-    async with aconnect(url, *bind(prefix)) as db:
-        yield db

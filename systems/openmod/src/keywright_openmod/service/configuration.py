@@ -152,6 +152,11 @@ def installation(path: Path | None, environment: Mapping[str, str] | None = None
     return OpenModSettings.read(chosen) if chosen else None
 
 
+def configured_redis(path: Path | None, environment: Mapping[str, str] | None = None) -> RedisPart:
+    """Return the configured server and prefix. Needs no credentials."""
+    return _read(path, environment)[0].redis
+
+
 def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
     reader = SettingsReader(_File, VARIABLES, GUIDE)
     given = reader.given(path, environment)
