@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from keywright.cli import printable
 from keywright_demo.metrics import Figures
 
 __all__ = ["StatusConsole", "status_line"]
@@ -39,7 +40,7 @@ class StatusConsole:
 
     def print(self, text: str, style: str = "") -> None:
         # As Text, so that brackets in it are not markup.
-        self._console.print(Text(text, style))
+        self._console.print(Text("\n".join(map(printable, text.split("\n"))), style))
 
     def status(self, line: str, state: object = None) -> None:
         """Show the status line. Outside a terminal print it every few seconds, or if `state` changed."""

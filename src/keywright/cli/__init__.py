@@ -14,7 +14,7 @@ from keywright.errors import MissingDependencyError, dependencies_of
 if TYPE_CHECKING:
     from keywright.cli.files import check_writable, open_source, write_file
     from keywright.cli.logs import log_to_stderr
-    from keywright.cli.output import as_json
+    from keywright.cli.output import as_json, echo, echo_exact, echo_json, printable
     from keywright.cli.program import app
     from keywright.cli.progress import Meter, bar
     from keywright.cli.targets import (
@@ -37,9 +37,13 @@ __all__ = [
     "bar",
     "bindings_of",
     "check_writable",
+    "echo",
+    "echo_exact",
+    "echo_json",
     "log_to_stderr",
     "main",
     "open_source",
+    "printable",
     "server_url",
     "write_file",
 ]
@@ -55,8 +59,12 @@ _HOMES = {
     "bar": "progress",
     "bindings_of": "targets",
     "check_writable": "files",
+    "echo": "output",
+    "echo_exact": "output",
+    "echo_json": "output",
     "log_to_stderr": "logs",
     "open_source": "files",
+    "printable": "output",
     "server_url": "targets",
     "write_file": "files",
 }

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from keywright.cli.output import echo
 from keywright.cli.targets import ModelName, UnprovedOption, proved_model
 from keywright.tools.acl import AclRole, AclServer
 from keywright.tools.acl import acl as rules_of
@@ -54,4 +55,4 @@ def acl(
     made = rules_of(
         described, role, user=named, prefix=prefix, server=server, password_hash=password_hash, scan=scan
     )
-    typer.echo(made.as_command() if form is AclFormat.COMMAND else made.as_file_line())
+    echo(made.as_command() if form is AclFormat.COMMAND else made.as_file_line())

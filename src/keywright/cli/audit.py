@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from keywright.cli.files import check_writable, write_file
+from keywright.cli.output import echo, echo_exact, echo_json
 from keywright.cli.progress import Meter
 from keywright.cli.targets import (
     EmbeddedOption,
@@ -110,10 +111,14 @@ def audit(
         _run(loaded, target, prefix, options, budgets, failing, checkpoint, show_ids=show_ids)
     )
     printed = FORMATS[form.value](report)
-    if output is None:
-        typer.echo(printed)
-    else:
+    if output is not None:
         write_file(output, printed if printed.endswith("\n") else f"{printed}\n")
+    elif form is AuditFormat.TEXT:
+        echo(*printed.split("\n"))
+    elif form in (AuditFormat.JSON, AuditFormat.SARIF):
+        echo_json(printed)
+    else:
+        echo_exact(printed)
     if report.failed:
         raise typer.Exit(1)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from keywright.cli.output import as_json
+from keywright.cli.output import as_json, echo, echo_json
 from keywright.cli.revisions import described_at
 from keywright.errors import UsageError
 from keywright.tools.diff import Difference
@@ -75,9 +75,9 @@ def _against_lock(
         _locked(lock, model)
         return
     if write:
-        typer.echo(f"{lock} was not written: there are breaking changes. Add --yes to accept them.", err=True)
+        echo(f"{lock} was not written: there are breaking changes. Add --yes to accept them.", err=True)
     elif found.changes and found.compatible:
-        typer.echo(f"{lock} is out of date. Update it with --write.", err=True)
+        echo(f"{lock} is out of date. Update it with --write.", err=True)
     if not found.compatible:
         raise typer.Exit(1)
 
@@ -87,7 +87,7 @@ def _locked(lock: Path, model: ModelDescription) -> None:
         write_lock(lock, model)
     except OSError as error:
         raise UsageError(f"{lock} cannot be written: {error.strerror}. Name another file.") from error
-    typer.echo(f"{lock} is up to date.", err=True)
+    echo(f"{lock} is up to date.", err=True)
 
 
 def _report(found: Difference, form: DiffFormat) -> None:
@@ -97,4 +97,7 @@ def _report(found: Difference, form: DiffFormat) -> None:
 
 
 def _print(found: Difference, form: DiffFormat) -> None:
-    typer.echo(as_json(found.as_data()) if form is DiffFormat.JSON else found.as_text())
+    if form is DiffFormat.JSON:
+        echo_json(as_json(found.as_data()))
+    else:
+        echo(*found.as_text().split("\n"))

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from keywright.cli.files import write_file
+from keywright.cli.output import echo, echo_exact
 from keywright.cli.targets import ModelName, UnprovedOption, proved_model
 from keywright.errors import UsageError
 from keywright.tools.docs.asyncapi import asyncapi
@@ -51,13 +52,13 @@ def docs(
     if check:
         if not is_current(text, check):
             command = f"keywright docs {model} --format {form.value} -o {check}"
-            typer.echo(f"{check} is out of date. Write it again: {command}", err=True)
+            echo(f"{check} is out of date. Write it again: {command}", err=True)
             raise typer.Exit(1)
-        typer.echo(f"{check} is up to date.")
+        echo(f"{check} is up to date.")
     elif output:
         _save(output, text)
     else:
-        typer.echo(text, nl=False)
+        echo_exact(text, nl=False)
 
 
 def _text(model: Model, form: DocumentFormat) -> str:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from keywright.cli.output import echo
 from keywright.cli.targets import (
     MODEL_HELP,
     EmbeddedOption,
@@ -95,6 +96,6 @@ def explore(
             settings,
             url=server_url(url, embedded),
             bindings=bindings_of(spaces, prefix),
-            on_listening=lambda address: typer.echo(f"exploring at {address}"),
+            on_listening=lambda address: echo(f"exploring at {address}"),
         )
     )

@@ -12,7 +12,7 @@ import typer
 
 from keywright.cli.audit import MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
-from keywright.cli.output import as_json
+from keywright.cli.output import as_json, echo, echo_json
 from keywright.cli.progress import Meter
 from keywright.cli.targets import EmbeddedOption, ModelName, UrlOption, bindings_of, proved_model, server_url
 from keywright.engine import AsyncDatabase, aconnect
@@ -183,13 +183,13 @@ def _convert(task: _Task, layout: str, to_prefix: str | None, form: MigrateForma
     number, applied = _stoppable(run()), task.options.apply
     if form is MigrateFormat.JSON:
         counted = {"entities" if applied else "pages": number, "left_out": list(chosen.conversion.left_out)}
-        typer.echo(as_json({"model": task.model.name, "layout": layout, "applied": applied, **counted}))
+        echo_json(as_json({"model": task.model.name, "layout": layout, "applied": applied, **counted}))
     else:
-        typer.echo(f"{number:,} entities converted." if applied else f"about {number:,} pages to convert.")
+        echo(f"{number:,} entities converted." if applied else f"about {number:,} pages to convert.")
         for words in chosen.conversion.left_out:
-            typer.echo(f"not converted: {words}")
+            echo(f"not converted: {words}")
         if not applied:
-            typer.echo("Nothing was changed. Add --yes to do it.")
+            echo("Nothing was changed. Add --yes to do it.")
     if number and not applied:
         raise typer.Exit(1)
 
@@ -209,7 +209,7 @@ def _stoppable(work: Coroutine[Any, Any, T]) -> T:
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:
-        typer.echo("stopped. Migrated keys stay migrated; run it again to continue.", err=True)
+        echo("stopped. Migrated keys stay migrated; run it again to continue.", err=True)
         raise typer.Exit(1) from None
 
 
@@ -259,7 +259,7 @@ class _Summary(NamedTuple):
 
 def _print(summary: _Summary, form: MigrateFormat) -> None:
     if form is MigrateFormat.JSON:
-        typer.echo(as_json(summary.as_data()))
+        echo_json(as_json(summary.as_data()))
         return
     if summary.swept is not None:
         _print_sweep(summary, summary.swept)
@@ -281,23 +281,23 @@ def _print_sweep(summary: _Summary, swept: SweepResult) -> None:
             if number
         ]
         if words:
-            typer.echo(f"{template}: {', '.join(words)}")
+            echo(f"{template}: {', '.join(words)}")
     for refusal in swept.refusals:
-        typer.echo(f"left: {summary.key(refusal)}: {summary.reason(refusal)}")
-    typer.echo(f"{summary.model}: {swept.seen:,} names seen in {swept.seconds:.1f} s.")
+        echo(f"left: {summary.key(refusal)}: {summary.reason(refusal)}")
+    echo(f"{summary.model}: {swept.seen:,} names seen in {swept.seconds:.1f} s.")
     if not summary.applied:
-        typer.echo("Nothing was changed. Add --yes to do it." if swept.done else "Nothing is old.")
+        echo("Nothing was changed. Add --yes to do it." if swept.done else "Nothing is old.")
 
 
 def _print_contract(ended: Contract) -> None:
     for template, number in sorted(ended.old.items()):
-        typer.echo(f"old: {number:,} of {template}")
+        echo(f"old: {number:,} of {template}")
     for template, why in sorted(ended.unknown.items()):
-        typer.echo(f"not known: {template}: {why}")
+        echo(f"not known: {template}: {why}")
     if not ended.ready:
         found = "found data that needs them" if ended.old else "could not check all data"
-        typer.echo(f"The old declarations must stay: an audit {found}.")
+        echo(f"The old declarations must stay: an audit {found}.")
         return
-    typer.echo("An audit found nothing old.")
+    echo("An audit found nothing old.")
     for words in ended.droppable:
-        typer.echo(f"may be dropped: {words}")
+        echo(f"may be dropped: {words}")

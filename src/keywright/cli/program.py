@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command, get_group
 
-from keywright.cli.output import as_json
+from keywright.cli.output import as_json, echo, echo_json
 from keywright.cli.targets import (
     EmbeddedOption,
     ModelName,
@@ -68,9 +68,9 @@ class _Commands(TyperGroup):
             return self._invoked(ctx)
         except KeywrightError as error:
             if ctx.params.get("debug"):
-                traceback.print_exception(error)
+                echo(*"".join(traceback.format_exception(error)).split("\n"), err=True)
             else:
-                typer.echo(f"error: {error}", err=True)
+                echo(*f"error: {error}".split("\n"), err=True)
             raise typer.Exit(error.exit_code) from error
 
     def _invoked(self, ctx: typer.Context) -> Any:
@@ -124,7 +124,7 @@ class Format(Enum):
 
 def _print_version(wanted: bool) -> None:  # typer calls it with the flag's value
     if wanted:
-        typer.echo(f"keywright {version('keywright')}")
+        echo(f"keywright {version('keywright')}")
         raise typer.Exit
 
 
@@ -157,12 +157,12 @@ def check(
     except DeclarationError as error:
         reports = [_refused(model, error)]
     if output is Format.TEXT:
-        typer.echo("\n\n".join(report.as_text() for report in reports))
+        echo(*"\n\n".join(report.as_text() for report in reports).split("\n"))
     elif len(reports) == 1:
-        typer.echo(as_json(reports[0].as_data()))
+        echo_json(as_json(reports[0].as_data()))
     else:
         *alone, union = [report.as_data() for report in reports]
-        typer.echo(as_json({"model": model, "keyspaces": alone, "union": union}))
+        echo_json(as_json({"model": model, "keyspaces": alone, "union": union}))
     if not all(report.proved for report in reports):
         raise typer.Exit(1)
 
@@ -193,13 +193,13 @@ def get(
     spaces = proved_model(model, prefix, unproved=unproved).spaces
     found = _look(spaces, server_url(url, embedded), os.fsencode(key), prefix, limit)
     if found is None:
-        typer.echo(f"{key} does not exist.", err=True)
+        echo(f"{key} does not exist.", err=True)
         raise typer.Exit(1)
     if found.truncated:
-        typer.echo(f"truncated: {limit} of {found.size} entries are shown. Raise --limit for more.", err=True)
+        echo(f"truncated: {limit} of {found.size} entries are shown. Raise --limit for more.", err=True)
     if found.older:
-        typer.echo(f"stored in the older shape {found.older!r}; shown as it is stored.", err=True)
-    typer.echo(as_json(inspected(found)))
+        echo(f"stored in the older shape {found.older!r}; shown as it is stored.", err=True)
+    echo_json(as_json(inspected(found)))
 
 
 @app.command()

@@ -12,6 +12,7 @@ import typer
 
 from keywright.cli.audit import IgnoreOption, MaxRateOption, PrefixOption
 from keywright.cli.files import check_writable
+from keywright.cli.output import echo
 from keywright.cli.targets import EmbeddedOption, ModelName, UrlOption, bindings_of, proved_model, server_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
@@ -138,14 +139,14 @@ async def _undo(model: Model, url: str, prefix: str | None, path: Path, *, yes: 
         raise UsageError(f"restoring {path} changes data. Review the file, then add --yes.")
     async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
         undone: Undone = await undo(db, path)
-    typer.echo(f"{undone.restored} restored, {undone.left} left because newer data exists")
+    echo(f"{undone.restored} restored, {undone.left} left because newer data exists")
 
 
 def _show(plan: RepairPlan, *, show_ids: bool) -> None:
-    typer.echo(f"{plan.model}: {plan.steps} steps")
+    echo(f"{plan.model}: {plan.steps} steps")
     for number, step in enumerate(plan.steps_in_order()):
         if number == SHOWN:
-            typer.echo(f"  … and {plan.steps - SHOWN} more; --save FILE keeps them all")
+            echo(f"  … and {plan.steps - SHOWN} more; --save FILE keeps them all")
             break
         name = (
             step.name.decode("utf-8", "backslashreplace")
@@ -153,23 +154,23 @@ def _show(plan: RepairPlan, *, show_ids: bool) -> None:
             else masked_name(step.template, step.name)
         )
         does = f"; {step.does}" if step.does else ""
-        typer.echo(f"  {step.action:12} {name}  ({step.code}: {step.reason}{does})")
+        echo(f"  {step.action:12} {name}  ({step.code}: {step.reason}{does})")
     for code, count, why in plan.reasons():
-        typer.echo(f"left: {count} of {code}, {why}")
+        echo(f"left: {count} of {code}, {why}")
     if plan.steps:
-        typer.echo("Nothing was changed. Add --yes to do it.")
+        echo("Nothing was changed. Add --yes to do it.")
 
 
 def _print_result(done: Repair) -> None:
     listing = ", ".join(f"{count} {action}" for action, count in sorted(done.done.items())) or "nothing to do"
-    typer.echo(f"{done.steps} steps in {done.rounds} rounds: {listing}")
+    echo(f"{done.steps} steps in {done.rounds} rounds: {listing}")
     if done.overtaken:
-        typer.echo(f"{done.overtaken} steps were overtaken: another writer had changed their keys")
+        echo(f"{done.overtaken} steps were overtaken: another writer had changed their keys")
     if done.waiting:
-        typer.echo(f"{done.waiting} steps need another audit, since data was completed: repair again")
+        echo(f"{done.waiting} steps need another audit, since data was completed: repair again")
     for template, why in done.failed:
-        typer.echo(f"left: {template}: {why}")
+        echo(f"left: {template}: {why}")
     for code, count in sorted(done.left.items()):
-        typer.echo(f"left: {count} of {code}, see docs/findings/{code}.md")
+        echo(f"left: {count} of {code}, see docs/findings/{code}.md")
     if done.undo is not None:
-        typer.echo(f"removed data is in {done.undo}; keywright repair --undo restores it")
+        echo(f"removed data is in {done.undo}; keywright repair --undo restores it")

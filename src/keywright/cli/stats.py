@@ -10,9 +10,10 @@ import typer
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from keywright.cli.audit import MaxRateOption, PrefixOption, parse_share
-from keywright.cli.output import as_json
+from keywright.cli.output import as_json, echo_json, printable
 from keywright.cli.targets import (
     EmbeddedOption,
     ModelName,
@@ -66,7 +67,7 @@ def stats(
         return
     snapshot = asyncio.run(_once(loaded, target, prefix, share, max_rate))
     if form is StatsFormat.JSON:
-        typer.echo(as_json(snapshot.as_data()))
+        echo_json(as_json(snapshot.as_data()))
     else:
         Console().print(_table(snapshot))
 
@@ -87,7 +88,7 @@ async def _watch(
 
 
 def _table(snapshot: Snapshot) -> Table:
-    title = f"{snapshot.model}: {snapshot.names:,} keys, {snapshot.unknown:,} unknown"
+    title = f"{printable(snapshot.model)}: {snapshot.names:,} keys, {snapshot.unknown:,} unknown"
     if snapshot.outside:
         title += f"; {snapshot.outside:,} outside the prefix"
     table = Table("template", title=title, title_justify="left")
@@ -96,7 +97,7 @@ def _table(snapshot: Snapshot) -> Table:
     for count in sorted(snapshot.counts, key=lambda count: (-count.keys, count.template)):
         rate = "" if count.rate is None else f"{count.rate:+,.1f}"
         table.add_row(
-            count.template.replace("[", "\\["),
+            Text(printable(count.template)),
             f"{count.keys:,}",
             rate,
             estimated_bytes(count.bytes, count.bytes_error),

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 import msgspec
 import typer
 
+from keywright.cli import echo, echo_json
 from keywright_messaging import (
     BrokerSettings,
     Consumer,
@@ -169,7 +170,7 @@ async def _publish_lines(url: str, settings: BrokerSettings, event: str, lines: 
                 published += len(await opened.publish_many(event, batch))
         finally:
             messages = "1 message was" if published == 1 else f"{published:,} messages were"
-            typer.echo(f"{messages} published.", err=True)
+            echo(f"{messages} published.", err=True)
 
 
 async def _consume(
@@ -206,7 +207,7 @@ async def _deal_with(consumer: Consumer, batch: Sequence[Delivery]) -> int:
     await consumer.acknowledge_all(shown)
     for delivery, line in lines:
         if isinstance(line, UndecodableError):
-            typer.echo(f"{delivery.event} {delivery.id} becomes a dead letter: {line}", err=True)
+            echo(f"{delivery.event} {delivery.id} becomes a dead letter: {line}", err=True)
             await delivery.reject(str(line))
     return len(shown)
 
@@ -244,8 +245,7 @@ def _shown(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _write(lines: bytes) -> None:
-    sys.stdout.buffer.write(lines)
-    sys.stdout.buffer.flush()
+    echo_json(lines, nl=False)
 
 
 def _json(data: Any) -> bytes:
@@ -254,5 +254,5 @@ def _json(data: Any) -> bytes:
 
 
 def _refuse(reason: str) -> NoReturn:
-    typer.echo(f"error: {reason}", err=True)
+    echo(f"error: {reason}", err=True)
     raise typer.Exit(1)

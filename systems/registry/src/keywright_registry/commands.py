@@ -12,7 +12,7 @@ import msgspec
 import typer
 
 from keywright import Database, Secret, aconnect, connect, gather_list
-from keywright.cli import EmbeddedOption, UrlOption, as_json, log_to_stderr, server_url
+from keywright.cli import EmbeddedOption, UrlOption, as_json, echo, echo_json, log_to_stderr, server_url
 from keywright.errors import UsageError
 from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache, read_all
@@ -71,7 +71,7 @@ def put(url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
         db.run(cached)
         for repository in repositories:
             name = db.context.name(CachedRepository.of(repository.path)).decode()
-            typer.echo(f"cached {repository.path} (id {repository.id}) as {name}")
+            echo(f"cached {repository.path} (id {repository.id}) as {name}")
 
 
 @registry.command()
@@ -83,9 +83,9 @@ def get(path: PathArgument, url: UrlOption = None, embedded: EmbeddedOption = No
     with connect(server_url(url, embedded)) as db:
         found = db.run(RepositoryCache().get(path))
     if found is None:
-        typer.echo(f"{path} is not cached.", err=True)
+        echo(f"{path} is not cached.", err=True)
         raise typer.Exit(1)
-    typer.echo(as_json(msgspec.to_builtins(found)))
+    echo_json(as_json(msgspec.to_builtins(found)))
 
 
 @registry.command()
@@ -106,9 +106,9 @@ def drop(
         cached = db.run(RepositoryCache().get_many(paths))
         db.run(RepositoryCache().delete(*paths))
     for each in sorted(cached):
-        typer.echo(f"dropped {each}")
+        echo(f"dropped {each}")
     if not cached:
-        typer.echo(f"{path} was not cached.")
+        echo(f"{path} was not cached.")
 
 
 @registry.command()
@@ -125,7 +125,7 @@ def counts(
     Exits with 2 if the URL of the database is malformed, 3 if a server is unreachable.
     """
     found = asyncio.run(_counts(path, server_url(url, embedded), database))
-    typer.echo(as_json(msgspec.to_builtins(found)))
+    echo_json(as_json(msgspec.to_builtins(found)))
 
 
 @registry.command()

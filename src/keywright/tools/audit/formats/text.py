@@ -8,6 +8,7 @@ from keywright.tools.audit.findings import CODES
 from keywright.tools.audit.formats.units import bytes_shown, estimated_bytes, estimated_share, share_shown
 from keywright.tools.audit.report import AuditReport
 from keywright.tools.audit.tally import LEAST
+from keywright.tools.terminal import printable
 
 __all__ = ["as_text"]
 
@@ -38,7 +39,7 @@ def _lines(report: AuditReport) -> Iterator[str]:
         yield from (f"  {row.template}: {row.sealing}" for row in seals)
     if report.patterns:
         yield "\nunknown keys look like:"
-        yield from (f"  {count:>9,}  {pattern}" for pattern, count in report.patterns[:SHOWN])
+        yield from (f"  {count:>9,}  {printable(pattern)}" for pattern, count in report.patterns[:SHOWN])
     yield from _findings(report)
     yield "\n" + _verdict(report)
 
@@ -77,8 +78,8 @@ def _findings(report: AuditReport) -> Iterator[str]:
         yield f"\n{code} {kind.word}: {kind.title} ({found.count:,})"
         shown = found.kept[:SHOWN]
         for finding in shown:
-            yield f"  {finding.shown_name(show_ids=report.show_ids)}"
-            yield f"      {finding.shown_reason(show_ids=report.show_ids)}"
+            yield f"  {printable(finding.shown_name(show_ids=report.show_ids))}"
+            yield f"      {printable(finding.shown_reason(show_ids=report.show_ids))}"
         if found.count > len(shown):
             yield f"  … and {found.count - len(shown):,} more"
 

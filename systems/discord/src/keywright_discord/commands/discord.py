@@ -16,7 +16,17 @@ from rich.progress import BarColumn, DownloadColumn, TimeElapsedColumn
 from rich.text import Text
 
 from keywright import Database, connect
-from keywright.cli import EmbeddedOption, UrlOption, as_json, bar, open_source, server_url
+from keywright.cli import (
+    EmbeddedOption,
+    UrlOption,
+    as_json,
+    bar,
+    echo,
+    echo_json,
+    open_source,
+    printable,
+    server_url,
+)
 from keywright.errors import UsageError
 from keywright.tools import count as count_keys
 from keywright.tools import purge as purge_keys
@@ -125,10 +135,10 @@ def get(
     with connect(server_url(url, embedded), *chosen.bind(prefix)) as db:
         found = db.run(call)
     if found is None:
-        typer.echo(f"{entity} {' '.join(ids)} is not in the cache.", err=True)
+        echo(f"{entity} {' '.join(ids)} is not in the cache.", err=True)
         raise typer.Exit(1)
     hidden = {name: "(secret)" for name in HIDDEN.get(entity, ()) if name in found}
-    typer.echo(as_json({**found, **hidden}))
+    echo_json(as_json({**found, **hidden}))
 
 
 @discord.command()
@@ -155,9 +165,9 @@ def purge(
     with connect(server_url(url, embedded), *chosen.bind(prefix)) as db:
         if not yes:
             found = count_keys(db, *chosen.spaces)
-            typer.echo(f"{_keys(found)} would be removed. Give --yes to remove them.")
+            echo(f"{_keys(found)} would be removed. Give --yes to remove them.")
             return
-        typer.echo(f"{_keys(purge_keys(db, *chosen.spaces))} removed.")
+        echo(f"{_keys(purge_keys(db, *chosen.spaces))} removed.")
 
 
 class _Rejects:
@@ -174,7 +184,7 @@ class _Rejects:
         self.count += 1
         if self.count <= REPORTED_REJECTS:
             # Through the console, which keeps it apart from a progress bar.
-            self._console.print(Text(f"line {line.number}: {line.problem}"), soft_wrap=True)
+            self._console.print(Text(printable(f"line {line.number}: {line.problem}")), soft_wrap=True)
         if self._file is None:
             self._file = self._create()
         text = line.text.decode("utf-8", "backslashreplace")
@@ -228,12 +238,12 @@ class _Ingestion:
         rejected = self.rejects.count
         lines = self.applied + self.ignored + rejected
         rate = round(lines / self.seconds) if self.seconds else 0
-        typer.echo(
+        echo(
             f"{lines:,} events in {self.seconds:.2f} s ({rate:,} a second): "
             f"{self.applied:,} applied, {self.ignored:,} ignored, {rejected:,} rejected."
         )
         if rejected:
-            typer.echo(f"Rejected lines are in {self.rejects.path}.", err=True)
+            echo(f"Rejected lines are in {self.rejects.path}.", err=True)
 
 
 def _size(stream: BinaryIO) -> int | None:

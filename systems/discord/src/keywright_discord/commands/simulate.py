@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keywright.cli import echo
 from keywright_service.signals import stop_on_signals
 
 if TYPE_CHECKING:
@@ -69,4 +70,4 @@ def _print_addresses(discord: DiscordSimulator) -> None:
         f"world    {settings.guilds} guilds of {settings.members} members, seed {settings.seed}",
         "Ctrl-C stops it.",
     ):
-        typer.echo(line)
+        echo(line)

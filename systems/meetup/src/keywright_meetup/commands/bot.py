@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from keywright.cli import EmbeddedOption, UrlOption, log_to_stderr, server_url
+from keywright.cli import EmbeddedOption, UrlOption, echo, log_to_stderr, server_url
 from keywright.errors import TakenError
 
 if TYPE_CHECKING:
@@ -58,18 +58,18 @@ def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedO
     log_to_stderr(logging.ERROR)
     outcome = asyncio.run(sync_once(configuration))
     meetup, discord = outcome
-    typer.echo(
+    echo(
         f"Meetup: {len(meetup.added)} events added, {len(meetup.changed)} changed, "
         f"{len(meetup.removed)} removed, {meetup.unchanged} unchanged."
     )
-    typer.echo(
+    echo(
         f"Discord: {discord.made} channels and roles made, {discord.changed} changed, "
         f"{discord.added} times a member was given a role."
     )
     for event, warning in sorted(meetup.warnings.items()):
-        typer.echo(f"warning: event {event} {warning}", err=True)
+        echo(f"warning: event {event} {warning}", err=True)
     for subject, failure in sorted(outcome.failures.items()):
-        typer.echo(f"failed: {subject}: {failure}", err=True)
+        echo(f"failed: {subject}: {failure}", err=True)
     if outcome.failures:
         raise typer.Exit(1)
 
@@ -89,9 +89,9 @@ def invite(
     from keywright_meetup.service.bot import invited
 
     try:
-        typer.echo(asyncio.run(invited(configuration, discord_user)))
+        echo(asyncio.run(invited(configuration, discord_user)))
     except TakenError as error:
-        typer.echo(f"refused: {error.holder} is linked to {error.partner} already.", err=True)
+        echo(f"refused: {error.holder} is linked to {error.partner} already.", err=True)
         raise typer.Exit(1) from error
 
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from keywright import Call, Database, Keyring, Secret, connect
-from keywright.cli import EmbeddedOption, NamesPrefix, UrlOption, as_json, server_url
+from keywright.cli import EmbeddedOption, NamesPrefix, UrlOption, as_json, echo, echo_json, server_url
 from keywright.errors import TakenError, UsageError
 from keywright_meetup import account_links, channel_times, channels, views
 from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync
@@ -55,11 +55,11 @@ def link(
         try:
             new = db.run(account_links.link(meetup_user, discord_user))
         except TakenError as error:
-            typer.echo(
+            echo(
                 f"refused: {error.holder} is linked to {error.partner} already. Unlink them first.", err=True
             )
             raise typer.Exit(1) from error
-    typer.echo("Linked." if new else "They were linked already.")
+    echo("Linked." if new else "They were linked already.")
 
 
 @meetup.command()
@@ -89,9 +89,9 @@ def unlink(
     with opened(url, embedded, prefix) as db:
         ended = db.run(call)
     if not ended:
-        typer.echo("This user is not linked.", err=True)
+        echo("This user is not linked.", err=True)
         raise typer.Exit(1)
-    typer.echo("Unlinked.")
+    echo("Unlinked.")
 
 
 @meetup.command()
@@ -113,9 +113,9 @@ def show(
     with opened(url, embedded, prefix) as db:
         found = db.run(call)
     if found is None:
-        typer.echo(f"{what.value} {identity} is not known.", err=True)
+        echo(f"{what.value} {identity} is not known.", err=True)
         raise typer.Exit(1)
-    typer.echo(as_json(found))
+    echo_json(as_json(found))
 
 
 @meetup.command()
@@ -135,9 +135,9 @@ def attach(
         try:
             new = db.run(channels.attach_channel(series, channel))
         except TakenError as error:
-            typer.echo(f"refused: {error.holder} has {error.partner} already.", err=True)
+            echo(f"refused: {error.holder} has {error.partner} already.", err=True)
             raise typer.Exit(1) from error
-    typer.echo("Attached." if new else "It was attached already.")
+    echo("Attached." if new else "It was attached already.")
 
 
 @meetup.command()
@@ -156,7 +156,7 @@ def remove(
     removal = channels.remove_host if host else channels.remove_user
     with opened(url, embedded, prefix) as db:
         new = db.run(removal(channel, discord_user))
-    typer.echo("Removed." if new else "They were removed already.")
+    echo("Removed." if new else "They were removed already.")
 
 
 @meetup.command()
@@ -173,7 +173,7 @@ def readmit(
     """
     with opened(url, embedded, prefix) as db:
         changed = db.run(channels.readmit(channel, discord_user))
-    typer.echo("Readmitted." if changed else "They were not removed.")
+    echo("Readmitted." if changed else "They were not removed.")
 
 
 @meetup.command()
@@ -189,7 +189,7 @@ def end(
     """
     with opened(url, embedded, prefix) as db:
         moment = db.run(channel_times.end(channel, datetime.now(UTC)))
-    typer.echo(f"It is deleted at {moment:%Y-%m-%d %H:%M} UTC.")
+    echo(f"It is deleted at {moment:%Y-%m-%d %H:%M} UTC.")
 
 
 @meetup.command()
@@ -206,7 +206,7 @@ def tokens(url: UrlOption = None, embedded: EmbeddedOption = None, prefix: Names
         raise UsageError("the new tokens are missing. Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.")
     with opened(url, embedded, prefix) as db:
         db.run(store_organizer(Secret(access), Secret(refresh), datetime.now(UTC)))
-    typer.echo("Replaced.")
+    echo("Replaced.")
 
 
 for command in (sync, serve, invite):

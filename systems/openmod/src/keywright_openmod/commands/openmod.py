@@ -17,6 +17,8 @@ from keywright.cli import (
     NamesPrefix,
     UrlOption,
     as_json,
+    echo,
+    echo_json,
     log_to_stderr,
     open_source,
     server_url,
@@ -81,7 +83,7 @@ def ingest(
         stream = open_source(source, opened, "a file of events")
         counts = asyncio.run(_ingest(stream, chosen, server, prefix or redis.prefix))
     results = ", ".join(f"{number:,} {outcome}" for outcome, number in sorted(counts.items()))
-    typer.echo(f"{counts.total():,} events{': ' if results else ''}{results}.", err=True)
+    echo(f"{counts.total():,} events{': ' if results else ''}{results}.", err=True)
     if counts["refused"]:
         raise typer.Exit(1)
 
@@ -105,7 +107,7 @@ def extracts(
     async def listed() -> None:
         async with aconnect(server, *bind(prefix)) as db:
             async for found in extracts_about(db, thing):
-                typer.echo(msgspec.json.encode(found))
+                echo_json(msgspec.json.encode(found))
 
     asyncio.run(listed())
 
@@ -138,9 +140,12 @@ def show(
 
     text = asyncio.run(shown())
     if text is None:
-        typer.echo(f"the extract {extract} does not exist.", err=True)
+        echo(f"the extract {extract} does not exist.", err=True)
         raise typer.Exit(1)
-    typer.echo(text)
+    if json:
+        echo_json(text)
+    else:
+        echo(*text.split("\n"))
 
 
 @openmod.command()
@@ -166,9 +171,9 @@ def enforce(
     from keywright_openmod.service.service import enforce_once
 
     done = asyncio.run(enforce_once(configuration))
-    typer.echo(f"{done.kept:,} kept, {done.erased:,} erased, {len(done.troubles):,} undecided.")
+    echo(f"{done.kept:,} kept, {done.erased:,} erased, {len(done.troubles):,} undecided.")
     for trouble in done.troubles:
-        typer.echo(str(trouble), err=True)
+        echo(str(trouble), err=True)
     if done.troubles:
         raise typer.Exit(3)
 
@@ -205,7 +210,7 @@ async def _ingest(stream: BinaryIO, chosen: OpenModSettings, url: str, prefix: s
             except EngineError:
                 raise
             except KeywrightError as error:
-                typer.echo(f"line {number}: {error}", err=True)
+                echo(f"line {number}: {error}", err=True)
                 outcome = "refused"
             counts[outcome] += 1
     return counts
@@ -220,7 +225,7 @@ async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder:
     result = {"line": number, "event": event.id, "outcome": handled.outcome.value}
     optional = {"reason": handled.reason, "extract": handled.post}
     result |= {name: value for name, value in optional.items() if value}
-    typer.echo(msgspec.json.encode(result))
+    echo_json(msgspec.json.encode(result))
     return handled.outcome.value
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from keywright.cli import echo
+
 if TYPE_CHECKING:
     from keywright_openmod.simulator import RedditSimulator
 
@@ -55,4 +57,4 @@ def _print_variables(reddit: RedditSimulator) -> None:
         "REDDIT_USERNAME": chosen.username,
         "REDDIT_PASSWORD": chosen.password,
     }.items():
-        typer.echo(f"export {name}={value}")
+        echo(f"export {name}={value}")
