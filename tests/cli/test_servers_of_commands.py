@@ -120,7 +120,7 @@ def test_without_a_server_it_exits_with_2_and_says_what_to_pass(invoke: Invoke, 
     assert living_pids() == before
 
 
-@pytest.mark.parametrize("command", BROKERS)
+@pytest.mark.parametrize("command", sorted(BROKERS))
 @pytest.mark.usefixtures("configured")
 def test_without_a_broker_it_exits_with_2(invoke: Invoke, command: str) -> None:
     done = invoke(*command.split(), "EVENT")
@@ -137,7 +137,7 @@ def test_a_folder_instead_of_a_server_is_offered_by_exactly_the_commands_that_ne
     assert offering == set(NEEDING)
 
 
-@pytest.mark.parametrize("command", [*NEEDING, *BROKERS])
+@pytest.mark.parametrize("command", sorted([*NEEDING, *BROKERS]))
 def test_help_promises_no_embedded_server_as_the_default(invoke: Invoke, command: str) -> None:
     shown = " ".join(invoke(*command.split(), "--help").output.split())
     assert "else an embedded" not in shown.lower()

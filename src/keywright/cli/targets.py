@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from keywright.cli.output import echo
 from keywright.engine import EmbeddedServer
 from keywright.errors import UnprovedError, UsageError
 from keywright.keyspace import Binding, Keyring, Keyspace
@@ -85,7 +86,7 @@ def proved_model(names: str, prefix: str | None = None, *, unproved: bool | None
     if not findings:
         return model
     if unproved:
-        typer.echo(f"warning: {names} is not proved, so what follows may be wrong: {findings[0]}", err=True)
+        echo(f"warning: {names} is not proved, so what follows may be wrong: {findings[0]}", err=True)
         return model
     remedy = "Nothing was changed." if unproved is None else "Add --unproved to read all the same."
     raise UnprovedError(names, findings, remedy)
