@@ -270,7 +270,7 @@ class Viewed(
     List[BookId],
     key="reader:<reader>:viewed",
     space=shop,
-    expiry=expires_in(timedelta(days=30), sliding=True),
+    expiry=expires_in(timedelta(days=30), since="last use"),
 ):
     """What a reader looked at lately; forgotten a month after the last look."""
 
@@ -304,6 +304,17 @@ class Session(
     expiry=expires_in(timedelta(hours=8)),
 ):
     """A reader's session token: never printed, encrypted in Redis, gone after a working day."""
+
+    reader: SnowflakeId
+
+
+class SignIns(
+    Counter,
+    key="sign_ins:<reader>",
+    space=shop,
+    expiry=expires_in(timedelta(minutes=15), since="first write"),
+):
+    """How often a reader tried to sign in within a quarter of an hour, counted from the first time."""
 
     reader: SnowflakeId
 
@@ -488,6 +499,7 @@ def reading() -> list[Step]:
         Step("what Ada looked at", Viewed(ADA).push("b_1", "b_2")),
         Step("this database keeps it for good", Viewed(ADA).ttl()),
         Step("what she wishes for", ReaderBooks(ADA, "wish").add("b_2")),
+        Step("she signs in: one of five times in a quarter of an hour", SignIns(ADA).add()),
         Step("a session, sealed in Redis", Session(ADA).set(Secret("token"))),
         Step("opened again, still not shown", Session(ADA).get()),
         Step("remember what a search found", SearchResult("waves: {50% off}").set(["b_1"])),

@@ -180,11 +180,13 @@ class Blob(Value[bytes], key="blob", space=kinds):
     """Bytes."""
 
 
-class Session(Value[str], key="session", space=kinds, expiry=expires_in(timedelta(hours=1), sliding=True)):
+class Session(
+    Value[str], key="session", space=kinds, expiry=expires_in(timedelta(hours=1), since="last use")
+):
     """A value whose expiry slides."""
 
 
-class Visitors(Set[Id], key="visitors", space=kinds, expiry=expires_in(timedelta(hours=1), sliding=True)):
+class Visitors(Set[Id], key="visitors", space=kinds, expiry=expires_in(timedelta(hours=1), since="last use")):
     """A set whose expiry slides."""
 
 

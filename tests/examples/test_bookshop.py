@@ -35,6 +35,7 @@ EXPECTED: dict[str, object] = {
     "count it": 1,
     "the best of all": ([("b_1", 1)], [("b_1", 4.5)]),
     "this database keeps it for good": None,
+    "she signs in: one of five times in a quarter of an hour": 1,
     "and find it by any text": ["b_1"],
     "move it upstairs": True,
     "what the shelves know": (set(), {"b_1"}),

@@ -12,9 +12,11 @@ import msgspec
 import pytest
 
 import cli_spaces
+from declaring import key_class
 from keywright import (
     Choice,
     Codec,
+    Counter,
     Derived,
     FreeText,
     Id,
@@ -99,7 +101,7 @@ class Photo(
     key="photo:{<animal>}",
     space=farm,
     part_of=Animals,
-    expiry=expires_in(timedelta(hours=6), jitter=0.1, sliding=True),
+    expiry=expires_in(timedelta(hours=6), jitter=0.1, since="last use"),
 ):
     """Its photo."""
 
@@ -212,7 +214,25 @@ def test_expiries_are_described_in_words_and_numbers(described: SpaceDescription
     assert fixed is not None
     assert sliding.words == "6 hours ± 10% after the last read or write"
     assert (sliding.ttl_ms, sliding.jitter, sliding.sliding) == (21_600_000, 0.1, True)
+    assert not sliding.since_first_write
     assert (fixed.words, fixed.moment) == ("at 2030-01-01T00:00:00+00:00", "2030-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("since", "words", "in_lock"),
+    [
+        ("first write", "1 hour after the first write", {"since_first_write": True}),
+        ("last write", "1 hour after the last write", {}),
+        ("last use", "1 hour after the last read or write", {"sliding": True}),
+    ],
+)
+def test_the_event_that_an_expiry_counts_from_is_described(
+    since: Any, words: str, in_lock: dict[str, bool]
+) -> None:
+    space = Keyspace("limits", "…")
+    key_class(space, "hits", {}, base=Counter, expiry=expires_in(timedelta(hours=1), since=since))
+    expiry = describe(space).key("Made").expiry
+    assert msgspec.to_builtins(expiry) == {"words": words, "ttl_ms": 3_600_000, **in_lock}
 
 
 def test_slots_tell_what_is_hashed_and_who_lives_beside(described: SpaceDescription) -> None:

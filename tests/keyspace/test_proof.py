@@ -271,9 +271,9 @@ def test_sides_that_expire_together_are_sound() -> None:
 
 
 def test_sides_whose_expiries_drift_apart_are_found() -> None:
-    for options in ({"jitter": 0.1}, {"sliding": True}):
+    for options in ({"jitter": 0.1}, {"since": "last use"}):
         space = Keyspace("s", "d")
-        hour = expires_in(timedelta(hours=1), **options)  # type: ignore[arg-type]  # one option of each type
+        hour = expires_in(timedelta(hours=1), **options)
         one = key_class(space, "a:<v>", {"v": Id}, base=Value[Id], expiry=hour)
         other = key_class(space, "b:<v>", {"v": Id}, base=Value[Id], expiry=hour)
         one_to_one(one, inverse=other)

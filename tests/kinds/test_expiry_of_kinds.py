@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from keywright import (
     Call,
     Context,
     Counter,
+    Database,
     Id,
     Key,
     Keyspace,
@@ -24,19 +25,26 @@ from keywright import (
     SortedSet,
     Stream,
     Value,
+    atomic,
+    connect,
     expires_at,
     expires_in,
+    gather,
     preview,
 )
 from keywright.errors import DeclarationError
+from keywright.operations import commit
+from keywright.testing import RedisServer, wait_until
 from keywright.testing.runs import OpenRun, Raw, Run
+from old_redis import running_old_server
 
 space = Keyspace("market", "Stalls of a market, all of them passing.")
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
 HOUR = expires_in(timedelta(hours=1))
-SLIDING = expires_in(timedelta(hours=1), sliding=True)
+FIXED = expires_in(timedelta(hours=1), since="first write")
+SLIDING = expires_in(timedelta(hours=1), since="last use")
 CLOSING = datetime(2100, 1, 1, tzinfo=UTC)
 
 
@@ -237,6 +245,129 @@ def test_a_read_renews_an_expiry_that_slides_and_no_other(
     sliding = open_run(redis_url, space.bind(expiry={kind: SLIDING}))
     assert sliding(read) == run(read)
     assert raw("PTTL", name) > HOUR_MS - MINUTE_MS
+
+
+@pytest.fixture(scope="module")
+def old_server() -> Iterator[RedisServer]:
+    with running_old_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["redis_url", "old_server", pytest.param("cluster_url", marks=pytest.mark.cluster)])
+def fixed(request: pytest.FixtureRequest) -> Iterator[Database]:
+    """An empty server, one of Redis 6.2 and a cluster, on which every time counts from the first write."""
+    server = request.getfixturevalue(request.param)
+    if isinstance(server, RedisServer):
+        server.call("FLUSHALL")
+    url = server.tcp_url if isinstance(server, RedisServer) else server
+    with connect(url, space.bind(expiry=dict.fromkeys(space, FIXED))) as db:
+        yield db
+
+
+def _left(db: Database, key: Key) -> int:
+    left = db.run(key.ttl())
+    return -1 if left is None else left // timedelta(milliseconds=1)
+
+
+@pytest.mark.parametrize(("key", "write"), WRITES, ids=_shown)
+def test_the_first_write_sets_a_fixed_expiry(fixed: Database, key: Key, write: Call[Any]) -> None:
+    fixed.run(write)
+    assert HOUR_MS - MINUTE_MS < _left(fixed, key) <= HOUR_MS
+
+
+CHANGES = [
+    each for each in RENEWALS if each[2].__class__.__name__ != "Expiring"
+]  # SET writes the whole value
+
+
+@pytest.mark.parametrize(("key", "write", "change"), CHANGES, ids=_shown)
+def test_a_later_change_leaves_a_fixed_expiry_as_it_is(
+    fixed: Database, key: Key, write: Call[Any], change: Call[Any]
+) -> None:
+    fixed.run(write)
+    fixed.run(key.expire(timedelta(minutes=1)))
+    fixed.run(change)
+    assert 0 < _left(fixed, key) <= MINUTE_MS
+
+
+# An update is a commit of its own.
+COMMITTED = [each for each in CHANGES if "update" not in repr(each[2])]
+
+
+@pytest.mark.parametrize(("key", "write", "change"), COMMITTED, ids=_shown)
+def test_a_change_in_a_commit_leaves_a_fixed_expiry_as_it_is(
+    fixed: Database, key: Key, write: Call[Any], change: Call[Any]
+) -> None:
+    fixed.run(write)
+    fixed.run(key.expire(timedelta(minutes=1)))
+    fixed.run(commit("change", [], [change]))
+    assert 0 < _left(fixed, key) <= MINUTE_MS
+
+
+WHOLE: list[tuple[Key, Call[Any]]] = [
+    (Motto("a"), Motto("a").set("x")),
+    (Motto("a"), Motto("a").swap("x")),
+    (Sold("a"), Sold("a").set(7)),
+    (Sold("a"), Sold("a").swap(7)),
+    (Best("a"), Best("a").put(Fruit("fig"))),
+    (Prices("a"), Prices("a").replace({"fig": 1})),
+    (Sellers("a"), Sellers("a").replace(["ann"])),
+    (Ranks("a"), Ranks("a").replace({"ann": 1})),
+    (Line("a"), Line("a").replace(["ann"])),
+]
+
+
+@pytest.mark.parametrize(("key", "write"), WHOLE, ids=_shown)
+def test_a_write_of_the_whole_value_starts_a_fixed_expiry_again(
+    fixed: Database, key: Key, write: Call[Any]
+) -> None:
+    fixed.run(write)
+    fixed.run(key.expire(timedelta(minutes=1)))
+    fixed.run(write)
+    assert _left(fixed, key) > HOUR_MS - MINUTE_MS
+
+
+def test_a_counter_with_a_fixed_expiry_is_a_window(fixed: Database) -> None:
+    assert [fixed.run(Sold("a").add()) for _ in range(3)] == [1, 2, 3]
+    fixed.run(Sold("a").expire(timedelta(milliseconds=1)))
+    wait_until(lambda: not fixed.run(Sold("a").exists()), "the window ends")
+    assert fixed.run(Sold("a").add()) == 1
+    assert _left(fixed, Sold("a")) > HOUR_MS - MINUTE_MS
+
+
+def test_a_fixed_expiry_is_set_in_transactions_batches_and_commits(fixed: Database) -> None:
+    assert fixed.run(atomic(Sold("a").add(), Sold("a").add(5))) == (1, 6)
+    assert fixed.run(gather(Sold("a").add(), Sold("b").add(), Sold("a").add())) == (7, 1, 8)
+    assert fixed.run(commit("count", [], [Sold("a").add(), Sold("c").add()]))
+    assert fixed.run(gather(Sold("a").get(), Sold("c").get())) == (9, 1)
+    assert all(_left(fixed, Sold(name)) > HOUR_MS - MINUTE_MS for name in "abc")
+
+
+def test_a_key_without_expiry_gets_a_fixed_one_with_the_next_change(fixed: Database) -> None:
+    fixed.run(Sold("a").add())
+    fixed.run(Sold("a").persist())
+    fixed.run(Sold("a").add())
+    assert _left(fixed, Sold("a")) > HOUR_MS - MINUTE_MS
+
+
+def test_a_read_leaves_a_fixed_expiry_as_it_is(fixed: Database) -> None:
+    fixed.run(Sold("a").add())
+    fixed.run(Sold("a").expire(timedelta(minutes=1)))
+    assert fixed.run(gather(Sold("a").get(), Sold.get_many(["a"]))) == (1, [1])
+    assert 0 < _left(fixed, Sold("a")) <= MINUTE_MS
+
+
+def test_a_move_leaves_the_fixed_expiry_of_its_source_and_gives_its_target_one(fixed: Database) -> None:
+    fixed.run(Sellers("a").add("x", "y"))
+    fixed.run(Sellers("a").expire(timedelta(minutes=1)))
+    assert fixed.run(Sellers("a").move("x", Sellers("b")))
+    assert 0 < _left(fixed, Sellers("a")) <= MINUTE_MS
+    assert _left(fixed, Sellers("b")) > HOUR_MS - MINUTE_MS
+
+
+def test_a_time_since_anything_else_is_refused() -> None:
+    with pytest.raises(DeclarationError, match=r"cannot count since 'now'. Use one of 'first write', 'last"):
+        expires_in(timedelta(hours=1), since="now")  # type: ignore[arg-type]  # which is the point
 
 
 def test_keep_ttl_leaves_the_expiry_as_it_is(run: Run, raw: Raw) -> None:

@@ -33,7 +33,9 @@ class Loan(Value[str], key="loan:<book>", space=space, expiry=expires_in(timedel
     book: Id
 
 
-class Visit(Value[str], key="visit:<book>", space=space, expiry=expires_in(timedelta(days=1), sliding=True)):
+class Visit(
+    Value[str], key="visit:<book>", space=space, expiry=expires_in(timedelta(days=1), since="last use")
+):
     """Who looked at it last."""
 
     book: Id

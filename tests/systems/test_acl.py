@@ -290,6 +290,13 @@ def test_a_writer_moves_keys_from_former_names_and_a_reader_reads_them_there(
     assert server.call("EXISTS", "loans:ben") == 1
 
 
+@pytest.mark.parametrize("version", [AclServer.REDIS_6_2, AclServer.REDIS_7_0])
+def test_a_writer_can_count_since_the_first_write(server: RedisServer, version: AclServer) -> None:
+    with logged_in(server, Model("bookshop", (bookshop.shop,)), AclRole.WRITER, version) as db:
+        assert [db.run(bookshop.SignIns(8).add()) for _ in range(2)] == [1, 2]
+        assert (db.run(bookshop.SignIns(8).ttl()) or timedelta(0)) > timedelta(minutes=14)
+
+
 def test_former_names_follow_the_prefix(server: RedisServer) -> None:
     library = Model("library", (migrating.now,))
     rules = acl(library.described(), AclRole.WRITER, prefix="two", password_hash=HASH)

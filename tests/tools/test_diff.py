@@ -147,10 +147,12 @@ def test_a_further_choice_asks_for_caution() -> None:
 
 def test_expiries_are_always_compatible() -> None:
     hour, day = expires_in(timedelta(hours=1)), expires_in(timedelta(days=1))
-    for old, new in ((hour, day), (day, hour), (hour, None), (None, hour)):
+    fixed = expires_in(timedelta(hours=1), since="first write")
+    for old, new in ((hour, day), (day, hour), (hour, None), (None, hour), (hour, fixed), (fixed, hour)):
         severity, what = only(made(key(Value[int], expiry=old)), made(key(Value[int], expiry=new)))
         assert severity is COMPATIBLE
         assert what.startswith("expires ")
+        assert what.endswith("keys that have an expiry keep it" if new is fixed else "from its next write")
 
 
 @pytest.mark.parametrize("stored", [record, json_of])

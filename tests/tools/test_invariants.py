@@ -446,7 +446,7 @@ lobby = Keyspace("lobby", "Badges that last as long as they are looked at.")
 
 
 class Badge(
-    Value[int], key="badge:<guest>", space=lobby, expiry=expires_in(timedelta(hours=1), sliding=True)
+    Value[int], key="badge:<guest>", space=lobby, expiry=expires_in(timedelta(hours=1), since="last use")
 ):
     """The number of a guest's badge; numbers are above 0."""
 

@@ -121,7 +121,7 @@ class Patient(Command[T]):
 
 
 class Refreshing(Command[T]):
-    """A command on a key whose expiry must be renewed with it, in one transaction."""
+    """A command on a key that is given its expiry with it, in one transaction."""
 
     def expiry(self, context: Context) -> Expiry | None:
         return context.expiry_of(type(self.key))

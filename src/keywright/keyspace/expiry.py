@@ -1,31 +1,48 @@
-"""When keys expire: after a time, with jitter, renewed on read, or at a moment."""
+"""When keys expire: a time after the first write, the last write or the last use, or at a moment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from keywright.errors import DeclarationError
+from keywright.keyspace.script import Script
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
+    from keywright.keyspace.wires import Arguments
 
 Moment = datetime | Callable[[Any], datetime | None]
+Since = Literal["first write", "last write", "last use"]
+"""The event that the time counts from; a use is a read or a write."""
+
+# PEXPIRE … NX is Redis 7.0. `commits` knows this script: a commit is one already, and cannot run another.
+EXPIRE_ONCE = Script("keywright.keyspace", "expire_once")
 
 
 class Expiry:
-    """How long a key lives; renewed by every write, and by every read when it slides."""
+    """How long a key lives, and since when."""
 
-    __slots__ = ("jitter", "moment", "sliding", "ttl_ms")
+    __slots__ = ("jitter", "moment", "since", "ttl_ms")
 
     def __init__(
-        self, ttl_ms: int | None, *, jitter: float = 0.0, sliding: bool = False, moment: Moment | None = None
+        self,
+        ttl_ms: int | None,
+        *,
+        jitter: float = 0.0,
+        since: Since = "last write",
+        moment: Moment | None = None,
     ) -> None:
         self.ttl_ms = ttl_ms
         self.jitter = jitter
-        self.sliding = sliding
+        self.since = since
         self.moment = moment
+
+    @property
+    def sliding(self) -> bool:
+        """Whether reads renew it."""
+        return self.since == "last use"
 
     def resolved(self, value: object) -> Expiry | None:
         """Return this expiry for one value, with a moment that depends on the value resolved."""
@@ -40,11 +57,13 @@ class Expiry:
             return b"PX", self._drawn(context)
         return b"PXAT", self._moment_ms()
 
-    def command(self, name: bytes, context: Context) -> tuple[bytes, bytes, int]:
-        """Return the command that gives a key this expiry."""
-        if self.ttl_ms is not None:
-            return b"PEXPIRE", name, self._drawn(context)
-        return b"PEXPIREAT", name, self._moment_ms()
+    def command(self, name: bytes, context: Context) -> Arguments:
+        """Return the command that follows a write in its transaction, and gives the key this expiry."""
+        if self.ttl_ms is None:
+            return b"PEXPIREAT", name, self._moment_ms()
+        if self.since == "first write":
+            return b"EVAL", EXPIRE_ONCE.source, 1, name, self._drawn(context)
+        return b"PEXPIRE", name, self._drawn(context)
 
     def _drawn(self, context: Context) -> int:
         assert self.ttl_ms is not None
@@ -74,8 +93,8 @@ class Expiry:
         words = [f"{self.ttl_ms / 1000:g} s"]
         if self.jitter:
             words.append(f"± {self.jitter:.0%}")
-        if self.sliding:
-            words.append("after the last read or write")
+        if self.since != "last write":
+            words.append(f"after the {self.since}")
         return " ".join(words)
 
     def __eq__(self, other: object) -> bool:
@@ -88,11 +107,15 @@ class Expiry:
         return f"Expiry({self.describe()})"
 
     def _fields(self) -> tuple[object, ...]:
-        return self.ttl_ms, self.jitter, self.sliding, self.moment
+        return self.ttl_ms, self.jitter, self.since, self.moment
 
 
-def expires_in(ttl: timedelta, *, jitter: float = 0.0, sliding: bool = False) -> Expiry:
-    """Expire this long after the last write, or the last read too when `sliding`.
+def expires_in(ttl: timedelta, *, jitter: float = 0.0, since: Since = "last write") -> Expiry:
+    """Expire this long after the first write, the last write, or the last use, which may be a read.
+
+    Since the first write, the time is fixed: `Counter.add`, `Set.add`, `List.push`, `Record.update` and other
+    changes of a key leave the expiry that it has, so a counter is a window of that length. `set`, `put` and
+    `replace` write the whole value: they make the key again, and the time starts again.
 
     `jitter` spreads the time by that share either way (0.1 is ±10 %), so that keys written together
     do not expire together.
@@ -102,7 +125,10 @@ def expires_in(ttl: timedelta, *, jitter: float = 0.0, sliding: bool = False) ->
         raise DeclarationError("expires_in", f"{ttl} is not a time that can pass", "Give at least 1 ms.")
     if not 0 <= jitter < 1:
         raise DeclarationError("expires_in", f"a jitter of {jitter} is not a share", "Give 0 ≤ jitter < 1.")
-    return Expiry(milliseconds, jitter=jitter, sliding=sliding)
+    if since not in get_args(Since):
+        choices = ", ".join(map(repr, get_args(Since)))
+        raise DeclarationError("expires_in", f"a time cannot count since {since!r}", f"Use one of {choices}.")
+    return Expiry(milliseconds, jitter=jitter, since=since)
 
 
 def expires_at(moment: Moment) -> Expiry:

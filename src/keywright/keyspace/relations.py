@@ -499,10 +499,10 @@ def _match(
 ) -> str:
     """Return the name of a relation. Raise DeclarationError if a side does not hold ids of the other."""
     name = f"{forward.__name__} ↔ {inverse.__name__}"
-    for side, wanted in zip((forward, inverse), kinds, strict=True):
-        _require(name, side, wanted)
-    for index in indexes:
-        _require(name, index, Set)
+    _require(name, forward, kinds[0])
+    _require(name, inverse, kinds[1])
+    for each in indexes:
+        _require(name, each, Set)
     for holder, named in ((forward, inverse), (inverse, forward)):
         if len(named._template.variables) != 1:
             raise DeclarationError(

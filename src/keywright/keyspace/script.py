@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from importlib.resources import files
+from itertools import dropwhile
 from typing import TYPE_CHECKING, TypeVar
 
 from keywright.errors import KeywrightError
@@ -34,7 +35,10 @@ class Script:
 
     @cached_property
     def source(self) -> bytes:
-        return files(self.package).joinpath("scripts", f"{self.name}.lua").read_bytes()
+        """The code without its header, since inside a transaction the text is sent each time."""
+        text = files(self.package).joinpath("scripts", f"{self.name}.lua").read_text("utf-8")
+        code = dropwhile(lambda line: line.startswith("--") or not line.strip(), text.splitlines(True))
+        return "".join(code).encode()
 
     @cached_property
     def digest(self) -> bytes:

@@ -187,7 +187,7 @@ def _circumstances(old: KeyDescription, new: KeyDescription) -> Iterator[Change]
         yield Change(
             Severity.COMPATIBLE,
             new.template,
-            f"expires {after}, no longer {before}; each key from its next write",
+            f"expires {after}, no longer {before}; {_from_when(new)}",
         )
     if old.slot.hashed != new.slot.hashed and old.template == new.template:
         yield Change(Severity.CAUTION, new.template, f"is hashed by {new.slot.hashed!r} on a cluster")
@@ -195,6 +195,12 @@ def _circumstances(old: KeyDescription, new: KeyDescription) -> Iterator[Change]
         yield Change(Severity.COMPATIBLE, new.template, f"is part of {new.part_of or 'nothing'}")
     if old.doc != new.doc:
         yield Change(Severity.COMPATIBLE, new.template, "is described in other words")
+
+
+def _from_when(key: KeyDescription) -> str:
+    if key.expiry is not None and key.expiry.since_first_write:
+        return "keys that have an expiry keep it"
+    return "each key from its next write"
 
 
 def _links(old: SpaceDescription, new: SpaceDescription) -> Iterator[Change]:

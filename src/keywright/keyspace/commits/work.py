@@ -15,7 +15,7 @@ from keywright.keyspace.call import Call, Command, Mapped, Prepared, Ready, insi
 from keywright.keyspace.checks import Check
 from keywright.keyspace.composition import Atomic, Gather
 from keywright.keyspace.script import BoundScript, Script
-from keywright.keyspace.wires import Effect, Wire
+from keywright.keyspace.wires import Arguments, Effect, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -109,10 +109,18 @@ def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]])
     bound_writes: list[tuple[int, list[bytes]]] = []
     for write in writes:
         for wire in _wires(write, context):
-            for verb, name, *arguments in inside(wire):
+            for verb, name, *arguments in map(_addressed, inside(wire)):
                 index = names.setdefault(name, len(names))
                 bound_writes += [(index, [verb, *map(_plain, part)]) for part in _parts(verb, arguments)]
     return Work(list(names), bound_checks, bound_writes)
+
+
+def _addressed(command: Arguments) -> Arguments:
+    """Return a command with its key second: the script of an expiry is a command of commit.lua."""
+    if command[0] != b"EVAL":
+        return command
+    _, _, _, name, ttl_ms = command
+    return b"PEXPIRE", name, ttl_ms, b"NX"
 
 
 def repeatable(context: Context, writes: Sequence[Call[Any]]) -> bool:

@@ -31,7 +31,7 @@ class Several(Command[T]):
 
 
 class Moving(Several[T]):
-    """A move from one key to another; both get their expiry renewed, in the same transaction."""
+    """A move from one key to another; both get their expiry, in the same transaction."""
 
     def lower(self, context: Context) -> Wire:
         wire = super().lower(context)

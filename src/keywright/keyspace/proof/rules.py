@@ -144,7 +144,7 @@ def parts_belong(space: Keyspace) -> Iterator[Finding]:
 def expiries_fit(space: Keyspace) -> Iterator[Finding]:
     """No side of a relation outlives the other, and no set or index lists keys that expired."""
     for link in space.links:
-        sides = () if isinstance(link, Index) else link.keys[:2]
+        sides = [] if isinstance(link, Index) else list(link.keys[:2])
         if len({_lifetime(side) for side in sides}) > 1:
             yield Finding(
                 "expiries-differ",

@@ -73,9 +73,17 @@ for number = 1, tonumber(ARGV[1]) do
   end
 end
 
+local function write(command, key, arguments)
+  -- An expiry that counts from the first write; Redis 6.2 has no NX here.
+  if command == 'PEXPIRE' and arguments[2] == 'NX' then
+    return redis.call('PTTL', key) == -1 and redis.call('PEXPIRE', key, arguments[1]) or 0
+  end
+  return redis.call(command, key, unpack(arguments))
+end
+
 local replies = {1}
 for _ = 1, tonumber(ARGV[2]) do
   local command, key, arguments = next_item()
-  replies[#replies + 1] = redis.call(command, key, unpack(arguments))
+  replies[#replies + 1] = write(command, key, arguments)
 end
 return replies

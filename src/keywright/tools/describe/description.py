@@ -74,6 +74,7 @@ class ExpiryDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     ttl_ms: int | None = None
     jitter: float | None = None
     sliding: bool = False
+    since_first_write: bool = False
     moment: str | None = None
 
 
@@ -316,6 +317,7 @@ def _expiry(expiry: Expiry) -> ExpiryDescription:
         ttl_ms=expiry.ttl_ms,
         jitter=expiry.jitter or None,
         sliding=expiry.sliding,
+        since_first_write=expiry.since == "first write",
         moment=expiry.moment.isoformat() if isinstance(expiry.moment, datetime) else None,
     )
 
@@ -326,8 +328,8 @@ def _when(expiry: Expiry) -> str:
     if isinstance(expiry.moment, datetime):
         return f"at {expiry.moment.isoformat()}"
     spread = f" ± {expiry.jitter:.0%}" if expiry.jitter else ""
-    since = "the last read or write" if expiry.sliding else "the last write"
-    return f"{duration(expiry.ttl_ms or 0)}{spread} after {since}"
+    since = "last read or write" if expiry.sliding else expiry.since
+    return f"{duration(expiry.ttl_ms or 0)}{spread} after the {since}"
 
 
 def _slot(kind: type[Key], space: Keyspace, lead: str) -> SlotDescription:

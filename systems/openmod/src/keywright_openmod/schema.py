@@ -358,7 +358,7 @@ class CacheHash(
     Record[CachedComment | CachedPost | CachedUser],
     key="cache:<thing>",
     space=openmod,
-    expiry=expires_in(CACHED_FOR, sliding=True),
+    expiry=expires_in(CACHED_FOR, since="last use"),
     shape_by=("thing", {"t1_": CachedComment, "t3_": CachedPost, "t2_": CachedUser}),
 ):
     """A cached copy of a comment, post, or account, which expires 28 days after its last use."""
