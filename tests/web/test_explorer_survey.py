@@ -33,6 +33,25 @@ def test_counts_are_exact_and_memory_and_expiries_close(redis_url: str) -> None:
     assert counted[drc.Message].memory == pytest.approx(memory, rel=0.3)
 
 
+def test_a_small_template_is_measured_completely_and_an_estimate_is_marked(redis_url: str, raw: Raw) -> None:
+    for n in range(60):
+        raw("SADD", f"event_series:few{n}:meetup_events", "x")
+        if n < 20:
+            raw("EXPIRE", f"event_series:few{n}:meetup_events", 600)
+    with exploring(redis_url, [meetup.meetup]) as explored:
+        exact = explored.surveyed().get("/template/meetup/SeriesEvents").text
+        counted = explored.explorer.surveyor.latest.of(meetup.SeriesEvents)
+    assert (counted.timed, counted.coverage, counted.estimated) == (60, 20 / 60, False)
+    assert "~" not in exact
+    for n in range(400):
+        raw("SADD", f"event_series:many{n}:meetup_events", "x")
+    with exploring(redis_url, [meetup.meetup]) as explored:
+        page = explored.surveyed().get("/template/meetup/SeriesEvents").text
+        overview = explored.get("/").text
+    assert "~ is an estimate from a sample of " in page
+    assert "~ is an estimate from a sample of the keys of each template." in overview
+
+
 def test_keys_of_nobody_are_told_by_what_they_look_like(redis_url: str, raw: Raw) -> None:
     for n in range(5):
         raw("SET", f"leftover:{n}", "x")

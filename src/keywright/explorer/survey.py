@@ -27,6 +27,7 @@ from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Wire
 from keywright.tools.audit.matcher import likely_pattern
 from keywright.tools.audit.page_reader import MEMORY, TTL
+from keywright.tools.audit.tally import LEAST
 
 __all__ = ["LONGEST_NAME", "Counted", "Node", "Snapshot", "Surveyor"]
 
@@ -62,6 +63,11 @@ class Counted(msgspec.Struct):
     @property
     def memory(self) -> int | None:
         return round(self.sized_bytes * self.keys / self.sized) if self.sized else None
+
+    @property
+    def estimated(self) -> bool:
+        """Return whether memory and expiries are estimates, from a sample of the keys."""
+        return min(self.sized or self.keys, self.timed or self.keys) < self.keys
 
     @property
     def coverage(self) -> float | None:
@@ -226,7 +232,7 @@ class Surveyor:
             if known.ours:
                 counted = found.counted.setdefault(known.kind, found.of(known.kind))
                 counted.keep(group)
-                asked += [(counted, name, known.kind) for name in _some(group)]
+                asked += [(counted, name, known.kind) for name in _some(group, counted.timed)]
                 if self.db.context.sharded:
                     _by_slot(found, group)
         self._strangers(found, [name for name in unknown if self.atlas.matcher.belongs(name)])
@@ -246,8 +252,10 @@ class Surveyor:
                 found.unknown.append(name)
 
 
-def _some(names: list[bytes]) -> list[bytes]:
-    return names if len(names) <= ASKED_A_PAGE else random.sample(names, ASKED_A_PAGE)
+def _some(names: list[bytes], measured: int) -> list[bytes]:
+    """Return the names to measure: enough of each template, and a few of each page."""
+    count = max(ASKED_A_PAGE, LEAST - measured)
+    return names if len(names) <= count else random.sample(names, count)
 
 
 def _questions(name: bytes, kind: type[Key]) -> tuple[Wire, Wire]:

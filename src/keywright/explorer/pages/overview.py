@@ -82,6 +82,7 @@ def _values(request: Request) -> dict[str, Any]:
         "tiles": _tiles(rows, by),
         "whole": WHOLE,
         "total": sum(row.counted.keys for row in rows),
+        "estimated": any(row.counted.estimated for row in rows),
         "total_bytes": sum(row.counted.memory or 0 for row in rows) or None,
         "fullest": heapq.nlargest(FULLEST, snapshot.slots.items(), key=lambda slot: slot[1]),
         "patterns": sorted(snapshot.patterns.items(), key=lambda each: -each[1]),
