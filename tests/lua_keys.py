@@ -22,6 +22,7 @@ ALL_KEYS |= {"SDIFF", "SDIFFSTORE", "SINTER", "SINTERSTORE", "SUNION", "SUNIONST
 TWO_KEYS = {"COPY", "GEOSEARCHSTORE", "LMOVE", "RENAME", "RENAMENX", "RPOPLPUSH", "SMOVE", "ZRANGESTORE"}
 KEYS_ELSEWHERE = {"BITOP", "EVAL", "EVALSHA", "FCALL", "KEYS", "MIGRATE", "MSET", "MSETNX", "SCAN", "SORT"}
 KEYS_ELSEWHERE |= {"ZDIFFSTORE", "ZINTERSTORE", "ZUNIONSTORE"}
+KEY_SECOND = {"OBJECT", "XGROUP", "XINFO"}
 OPAQUE = {"_G", "getfenv", "load", "loadstring", "rawget", "rawset", "setfenv", "setmetatable"}
 
 _HEADER_KEYS = re.compile(r"KEYS(?:\[(\d+)(?:(\.\.|…|-)(\d*))?\])?\s")
@@ -133,7 +134,8 @@ class _Script:
         if name in KEYS_ELSEWHERE:
             yield f"{name} has its keys where this check does not look"
             return
-        keys = call.args[1:] if name in ALL_KEYS else call.args[1 : 3 if name in TWO_KEYS else 2]
+        first = 2 if name in KEY_SECOND else 1
+        keys = call.args[1:] if name in ALL_KEYS else call.args[first : 3 if name in TWO_KEYS else first + 1]
         if not keys:
             yield f"{name or 'a command'} is given no key"
         for key in keys:

@@ -229,3 +229,22 @@ def test_stats_are_a_table_or_json(healthy: str) -> None:
 
 def _run(*arguments: str) -> Result:
     return invoke_keywright(*arguments)
+
+
+def test_a_queue_with_one_dangling_item_loses_that_item_only(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    items = [b"j1", b"j2", b"j3", b"j4", b"j5"]
+    client.rpush("g:v1:list:jobs", *items)
+    client.mset({b"g:v1:plant:" + item: "a job" for item in items if item != b"j3"})
+    found = _run("audit", "garden:garden", "--url", redis_url, "--show-ids")
+    assert "queued leads to no Plant; entry j3; other side g:v1:plant:j3" in found.stdout
+    undo = tmp_path / "undo"
+    arguments = ("repair", "garden:garden", "--url", redis_url)
+    shown = _run(*arguments, "--remove", "dangling", "--show-ids")
+    assert "  remove-entry g:v1:list:jobs  (KW401: queued leads to no Plant)" in shown.stdout
+    done = _run(*arguments, "--remove", "dangling", "--yes", "--undo-to", str(undo))
+    assert "1 steps in 2 rounds: 1 remove-entry" in done.stdout
+    assert client.lrange("g:v1:list:jobs", 0, -1) == [b"j1", b"j2", b"j4", b"j5"]
+    assert _run(*arguments, "--undo", str(undo), "--yes").exit_code == 0
+    assert client.lrange("g:v1:list:jobs", 0, -1) == items

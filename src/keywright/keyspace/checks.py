@@ -20,10 +20,11 @@ __all__ = [
     "field_equals",
     "has_member",
     "hash_is",
-    "items_are",
+    "items_at",
     "members_are",
     "owned",
     "score_equals",
+    "serialised_as",
 ]
 
 
@@ -71,14 +72,19 @@ def score_equals(key: Key, member: bytes, score: bytes | None) -> Check:
     return Check(key, "no-score", (member,)) if score is None else Check(key, "score", (member, score))
 
 
-def items_are(key: Key, item: bytes, count: int) -> Check:
-    """The list holds the item so many times."""
-    return Check(key, "items", (item, count))
+def items_at(key: Key, item: bytes, places: Iterable[int]) -> Check:
+    """The list holds the item at exactly these places."""
+    return Check(key, "items", (item, *places))
 
 
 def entry_exists(key: Key, entry: bytes, *, present: bool = True) -> Check:
     """The stream has the entry of this id, or does not have it."""
     return Check(key, "entry" if present else "no-entry", (entry,))
+
+
+def serialised_as(key: Key, digest: str) -> Check:
+    """The serialisation of the key (DUMP) has this SHA-1, in hex. That of a set may change by itself."""
+    return Check(key, "serialised", (digest,))
 
 
 def hash_is(key: Key, members: Mapping[bytes, bytes]) -> Check:

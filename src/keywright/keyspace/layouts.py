@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from keywright.errors import KeywrightError, UsageError
 from keywright.keyspace.call import Command, as_is
-from keywright.keyspace.checks import Check, entry_exists, field_equals, has_member, items_are, score_equals
+from keywright.keyspace.checks import Check, entry_exists, field_equals, has_member, items_at, score_equals
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class StoredPage(NamedTuple):
 class Removal(NamedTuple):
     """The command that removes one entry, the checks that it is unchanged, and the command that restores it.
 
-    Both belong in one `commit`, so that an entry which another client changed stays.
+    The first two belong in one `commit`, so that an entry which another client changed stays.
     """
 
     command: Ask
@@ -124,7 +124,10 @@ class Layout:
         raise self._no_entries()
 
     def restoration(self, entry: bytes, held: Reply = None) -> Ask:
-        """Write an entry again that was removed, unless there is one, given the reply to `find`."""
+        """Write an entry again that was removed, unless there is one, given the reply to `find`.
+
+        The server appends to lists and streams only: `restore_entry.lua` of the repair inserts in between.
+        """
         raise self._no_entries()
 
     def addition(self, *parts: bytes) -> Ask:
@@ -304,17 +307,21 @@ class ListLayout(Layout):
     def found(self, entry: bytes, reply: Reply) -> Any:
         return [entry] * len(reply) or None
 
-    presence = find
+    def presence(self, entry: bytes) -> Ask:
+        return Ask(b"LPOS", (entry,))
+
+    def is_present(self, reply: Reply) -> bool:
+        return reply is not None  # the first place is 0
 
     def absence(self, key: Key, entry: bytes) -> Check:
-        return items_are(key, entry, 0)
+        return items_at(key, entry, ())
 
     def removal(self, key: Key, entry: bytes, held: Reply) -> Removal:
-        unchanged = [items_are(key, entry, len(held))]
+        unchanged = [items_at(key, entry, held)]
         return Removal(Ask(b"LREM", (0, entry)), unchanged, self.restoration(entry, held))
 
     def restoration(self, entry: bytes, held: Reply = None) -> Ask:
-        return Ask(b"RPUSH", (entry,) * len(held))
+        return Ask(b"LINSERT", (entry, *held))
 
     def addition(self, *parts: bytes) -> Ask:
         return Ask(b"RPUSH", parts)
@@ -325,7 +332,7 @@ class StreamLayout(Layout):
     size = b"XLEN"
     everything = Ask(b"XRANGE", (b"-", b"+"))
     reads = _commands("xrange xrevrange xlen xread xpending xinfo")
-    writes = _commands("xadd xdel xtrim xgroup xreadgroup xack xautoclaim xclaim")
+    writes = _commands("xadd xdel xtrim xgroup xreadgroup xack xautoclaim xclaim xsetid")
 
     def first_page(self, count: int = PAGE) -> Ask:
         return Ask(b"XRANGE", (b"-", b"+", b"COUNT", count))

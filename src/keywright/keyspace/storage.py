@@ -8,7 +8,7 @@ Each kind has its own beside its operations; `Order.declaration.storage` is that
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -87,7 +87,7 @@ class Storage:
     whole: ClassVar[bool] = False
     """Whether it is one value, of which a page alone means nothing."""
     divisible: ClassVar[bool] = False
-    """Whether entries are named by their content, so that each can be removed by itself."""
+    """Whether it has entries, each with a name, so that one can be removed and the others stay."""
     by_name: bool = False
     """Whether the allowed shape depends on the name of the key, so that `key` is required."""
     # Typed as Any, so that a kind can narrow them: a Codec or None, and a FieldSet or None.
@@ -155,9 +155,30 @@ class Storage:
         """Return the stored name of an entry that is named by its content: a member, or a field."""
         return self.kind.declaration.encode(entry)
 
-    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        """Yield each entry of a value: its stored name, and a value that holds nothing else."""
-        raise NotImplementedError
+    def divided(self, stored: Any, value: Any) -> Iterator[tuple[bytes, Any]]:
+        """Yield each entry of a value: its name as it is stored, and a value that holds nothing else.
+
+        The name is not encoded again: another writer may have stored an equal value in another form.
+        Entries of the stored form that do not decode are not in the value, and left out.
+        """
+        names, width = self._names(stored), self.layout.width
+        if len(names) == len(value):
+            yield from zip(names, self._singles(value), strict=True)
+            return
+        for number, name in enumerate(names):
+            try:
+                yield name, self.value(stored[number * width : (number + 1) * width])
+            except (CodecError, ValueError):
+                continue
+
+    def _names(self, stored: Any) -> Sequence[bytes]:
+        """Return the names of the entries of a stored form."""
+        names: Sequence[bytes] = stored[:: self.layout.width]
+        return names
+
+    def _singles(self, value: Any) -> Iterable[Any]:
+        """Return the entries of a value, each as a value of its own."""
+        return ([entry] for entry in value)
 
     def required(self, key: Key) -> list[bytes]:
         """Return the members without which a key is incomplete."""

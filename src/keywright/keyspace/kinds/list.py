@@ -32,12 +32,18 @@ FIND = Operation("find", b"LPOS", Effect.READ)
 MOVE = Operation("move", b"LMOVE", Effect.ONCE)
 
 
+class ListStorage(ItemStorage):
+    """Items in order; each names itself, and equal ones each other."""
+
+    divisible = True
+
+
 class List(Key, Generic[M]):
     """An ordered list; an item may occur in it several times."""
 
     redis_type: ClassVar[str] = "list"
     kind: ClassVar[str] = "list"
-    _storage = ItemStorage
+    _storage = ListStorage
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
     _decode: ClassVar[Unbound]

@@ -68,8 +68,8 @@ class MapStorage(Storage):
     def entry_name(self, entry: Any) -> bytes:
         return self.kind.declaration.encode_field(entry)
 
-    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        return ((self.entry_name(field), {field: each}) for field, each in value.items())
+    def _singles(self, value: Any) -> Iterable[Any]:
+        return ({field: each} for field, each in value.items())
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         bad = refused(self.item)

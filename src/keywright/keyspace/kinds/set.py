@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Generic, TypeVar
 
 from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, as_is, nothing
@@ -38,10 +38,6 @@ class SetStorage(ItemStorage):
 
     def listed(self, values: list[Any]) -> Any:
         return _ordered(values)
-
-    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        encode = self.kind.declaration.encode
-        return ((encode(member), [member]) for member in value)
 
 
 class Set(Key, Generic[M]):

@@ -149,9 +149,6 @@ class SortedSetStorage(Storage):
             parts = EntryPart(self.item, member, member), EntryPart(self.score, score, member, " as score")
             yield StoredEntry(parts, tuple, tuple)
 
-    def divided(self, value: Any) -> Iterator[tuple[bytes, Any]]:
-        return ((self.entry_name(pair[0]), [pair]) for pair in value)
-
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         bad = refused(self.item)
         return None if bad is None else self.layout.addition(bad)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
@@ -73,6 +73,7 @@ class ConsumerGroup(NamedTuple):
 class StreamStorage(Storage):
     """Entries of members; the id names an entry."""
 
+    divisible = True
     fields: FieldSet[Any]
 
     def __init__(self, kind: type[Stream[Any]]) -> None:
@@ -94,6 +95,9 @@ class StreamStorage(Storage):
             if others:
                 found.append((identity, list(others.values())))
         return found
+
+    def _names(self, stored: Any) -> Sequence[bytes]:
+        return [identity for identity, _ in stored]
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         members = [(member.stored, refused(member.codec) or b"") for member in self.fields.members]

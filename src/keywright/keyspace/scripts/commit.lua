@@ -45,13 +45,26 @@ local holds = {
   ['score'] = function(key, a) return redis.call('ZSCORE', key, a[1]) == a[2] end,
   ['no-score'] = function(key, a) return not redis.call('ZSCORE', key, a[1]) end,
   ['items'] = function(key, a)
-    return #redis.call('LPOS', key, a[1], 'COUNT', 0) == tonumber(a[2])
+    local places = redis.call('LPOS', key, a[1], 'COUNT', 0)
+    if #places ~= #a - 1 then
+      return false
+    end
+    for i = 1, #places do
+      if places[i] ~= tonumber(a[i + 1]) then
+        return false
+      end
+    end
+    return true
   end,
   ['entry'] = function(key, a) return #redis.call('XRANGE', key, a[1], a[1]) == 1 end,
   ['no-entry'] = function(key, a) return #redis.call('XRANGE', key, a[1], a[1]) == 0 end,
   ['fits'] = function(key, a)
     local found = redis.call('TYPE', key).ok
     return found == 'none' or found == a[1]
+  end,
+  ['serialised'] = function(key, a)
+    local dump = redis.call('DUMP', key)
+    return dump and redis.sha1hex(dump) == a[1]
   end,
   ['hash'] = function(key, a)
     if redis.call('HLEN', key) * 2 ~= #a then

@@ -49,7 +49,7 @@ class Obligation(NamedTuple):
     """The value that raises it; UNSET if any value does."""
 
 
-Raise = Callable[[Any, Any], Iterator[Obligation]]
+Raise = Callable[[Any, Any, Any], Iterator[Obligation]]
 
 
 class Obligations:
@@ -65,15 +65,15 @@ class Obligations:
                 if reference.required:
                     self._add(reference.source, self._reference(reference))
 
-    def of(self, key: Key, value: Any) -> Iterator[Obligation]:
+    def of(self, key: Key, value: Any, stored: Any) -> Iterator[Obligation]:
         """Yield the obligations of other keys because of this value, or this page of a collection."""
         for raised in self.kinds.get(type(key), ()):
-            yield from raised(key, value)
+            yield from raised(key, value, stored)
 
     def of_sealed(self, key: Key) -> list[Obligation]:
         """Return the obligations because of a key that exists, but whose value cannot be opened."""
         try:
-            return list(self.of(key, None))
+            return list(self.of(key, None, None))
         except (AttributeError, LookupError, TypeError, ValueError):
             return []  # a declared function reads the value
 
@@ -126,7 +126,7 @@ class Obligations:
     def _inside(self, link: Link, code: str, inverse: type[Any]) -> Raise:
         """A value b of a: the set of b has a."""
 
-        def raised(key: Any, value: Any) -> Iterator[Obligation]:
+        def raised(key: Any, value: Any, stored: Any) -> Iterator[Obligation]:
             other = inverse(value)
             yield Obligation(self._has(other, _identity(key)), code, link, key, other, value=value)
 
@@ -135,7 +135,7 @@ class Obligations:
     def _points_back(self, link: Link, forward: type[Any]) -> Raise:
         """A member a in the set of b: the value of a is b."""
 
-        def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
+        def raised(key: Any, members: Sequence[Any], stored: Any) -> Iterator[Obligation]:
             for member in members:
                 other = forward(member)
                 question = self._is(other, _identity(key))
@@ -146,7 +146,7 @@ class Obligations:
     def _mirrored(self, link: Link, code: str, there: type[Any]) -> Raise:
         """A value b of a: the value of b is a."""
 
-        def raised(key: Any, value: Any) -> Iterator[Obligation]:
+        def raised(key: Any, value: Any, stored: Any) -> Iterator[Obligation]:
             other = there(value)
             yield Obligation(self._is(other, _identity(key)), code, link, key, other, value=value)
 
@@ -155,7 +155,7 @@ class Obligations:
     def _mutual(self, link: Link, code: str, there: type[Any]) -> Raise:
         """A member b in the set of a: the set of b has a."""
 
-        def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
+        def raised(key: Any, members: Sequence[Any], stored: Any) -> Iterator[Obligation]:
             for member in members:
                 other = there(member)
                 question = self._has(other, _identity(key))
@@ -166,7 +166,7 @@ class Obligations:
     def _listed(self, link: Link, index: type[Any]) -> Raise:
         """A key is there: the index names it."""
 
-        def raised(key: Any, value: Any) -> Iterator[Obligation]:
+        def raised(key: Any, value: Any, stored: Any) -> Iterator[Obligation]:
             other = index()
             yield Obligation(self._has(other, _identity(key)), "KW405", link, key, other)
 
@@ -175,7 +175,7 @@ class Obligations:
     def _backed(self, link: Link, of: type[Any]) -> Raise:
         """A member of an index: its key is there."""
 
-        def raised(key: Any, members: Sequence[Any]) -> Iterator[Obligation]:
+        def raised(key: Any, members: Sequence[Any], stored: Any) -> Iterator[Obligation]:
             for member in members:
                 other = of(member)
                 yield Obligation(self._exists(other), "KW404", link, key, other, _stored(key, member))
@@ -183,8 +183,8 @@ class Obligations:
         return raised
 
     def _reference(self, reference: Reference) -> Raise:
-        def raised(key: Any, value: Any) -> Iterator[Obligation]:
-            for entry, part in _parts(key, value, reference):
+        def raised(key: Any, value: Any, stored: Any) -> Iterator[Obligation]:
+            for entry, part in _parts(key, value, stored, reference):
                 for place in reference.places(key, part):
                     other, field = place.key, place.stored_field
                     question = self._exists(other) if field is None else self._within(other, field)
@@ -219,8 +219,8 @@ _REASONS = {
 }
 
 
-def _parts(key: Any, value: Any, reference: Reference) -> Iterator[tuple[bytes | None, Any]]:
-    """Yield the entries of a value that can be removed one by one, each with its stored form.
+def _parts(key: Any, value: Any, stored: Any, reference: Reference) -> Iterator[tuple[bytes | None, Any]]:
+    """Yield the entries of a value that can be removed one by one, each with its stored name.
 
     A reference that does not depend on the entries belongs to the key, not to an entry.
     """
@@ -231,8 +231,8 @@ def _parts(key: Any, value: Any, reference: Reference) -> Iterator[tuple[bytes |
     nothing = storage.joined([])
     if next(reference.places(key, nothing), None) is not None:
         yield None, nothing
-    else:
-        yield from storage.divided(value)
+    elif stored is not None:  # None for a sealed value that cannot be opened
+        yield from storage.divided(stored, value)
 
 
 def _identity(key: Key) -> Any:

@@ -286,7 +286,7 @@ class _Bench:
             self._suspects.append(Suspect(known, checker, name, problem))
         if checked.value is not UNSET and known.kind in self._judge.related:
             key = known.key(name)
-            self._raised += self._judge.obligations.of(key, checked.value)
+            self._raised += self._judge.obligations.of(key, checked.value, stored)
             self._examined += [
                 Examined(invariant, key, checked.value)
                 for invariant in self._judge.invariants.get(known.kind, ())

@@ -45,7 +45,7 @@ class Decisions:
 
     def __init__(self, db: AsyncDatabase, matcher: Matcher) -> None:
         self._db = db
-        self._matcher = matcher
+        self.matcher = matcher
         self._settled = settled_by(matcher.spaces)
         self._named = _named(matcher)
 
@@ -63,7 +63,7 @@ class Decisions:
     def _examined(self, finding: Finding) -> Call[list[Violation]]:
         invariant = self.invariant(finding)
         assert invariant is not None
-        return examine(invariant, self._matcher.key(finding.name), finding.member)
+        return examine(invariant, self.matcher.key(finding.name), finding.member)
 
     def _decided(self, finding: Finding, result: list[Violation] | KeywrightError) -> Decided | None:
         if isinstance(result, KeywrightError) or not result or result[0].fix is None:

@@ -53,7 +53,7 @@ _LEFT = {
     "KW102": "keywright migrate moves it; --remove old-version removes it",
     "KW201": "the declared value is unknown; --remove wrong-type removes it",
     "KW202": "the declared value is unknown; --remove undecodable removes it",
-    "KW203": "the missing member is unknown; --remove missing-member removes the record",
+    "KW203": "the missing member is unknown; --remove missing-member removes the record, or the entry",
     "KW205": "a key that opens it may exist elsewhere; --remove broken-seal removes it",
     "KW206": "it may belong to other software; declare it, or declare the class with open=True",
     "KW401": "either side may be wrong; --remove dangling removes the reference",
@@ -192,18 +192,21 @@ async def _chunk(
 ) -> list[tuple[Step | Decided | None, str]]:
     settled = [finding for finding in findings if decisions.invariant(finding) is not None]
     others = [finding for finding in findings if decisions.invariant(finding) is None]
-    whole = [finding for finding in others if _action(finding, remove) == "remove-key"]
+    actions = [_action(finding, decisions.matcher, remove) for finding in others]
+    whole = [each for each, action in zip(others, actions, strict=True) if action == "remove-key"]
     dumps = await db.run(gather_list(Plain(DUMP, (finding.name,), finding.name) for finding in whole))
     seen = {finding.name: fingerprint(dump) for finding, dump in zip(whole, dumps, strict=True) if dump}
     decided = zip(settled, await decisions.decide(settled), strict=True)
     return [
-        *((_step(finding, remove, seen), finding.code) for finding in others),
+        *(
+            (_step(finding, action, seen), finding.code)
+            for finding, action in zip(others, actions, strict=True)
+        ),
         *((decision, finding.code) for finding, decision in decided),
     ]
 
 
-def _step(finding: Finding, remove: frozenset[str], seen: dict[bytes, str]) -> Step | None:
-    action = _action(finding, remove)
+def _step(finding: Finding, action: str | None, seen: dict[bytes, str]) -> Step | None:
     if action is None:
         return None
     return Step(
@@ -220,12 +223,21 @@ def _step(finding: Finding, remove: frozenset[str], seen: dict[bytes, str]) -> S
     )
 
 
-def _action(finding: Finding, remove: frozenset[str]) -> str | None:
+def _action(finding: Finding, matcher: Matcher, remove: frozenset[str]) -> str | None:
     if finding.code == "KW102" and finding.other is not None:
         return "move"
     if finding.code in REMOVABLE:
         if finding.code not in remove:
             return None
-        has_entry = finding.member is not None and finding.code in ("KW202", "KW205", "KW401")
-        return "remove-entry" if has_entry else "remove-key"
+        return "remove-key" if _concerns_key(finding, matcher) else "remove-entry"
     return _ACTIONS.get(finding.code)
+
+
+def _concerns_key(finding: Finding, matcher: Matcher) -> bool:
+    """Return whether a finding is about a key as a whole, not about one of its entries.
+
+    A member that a record lacks is not an entry that can be removed. An entry of a stream that lacks one is.
+    """
+    if finding.member is None:
+        return True
+    return finding.code == "KW203" and matcher.key(finding.name).declaration.storage.whole

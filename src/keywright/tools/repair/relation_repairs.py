@@ -13,14 +13,16 @@ from keywright.keyspace import gather
 from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.checks import Check, absent, equals, exists, has_member
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.work import bind
 from keywright.keyspace.key import Key
 from keywright.keyspace.layouts import Ask, Layout, stored_read
 from keywright.keyspace.relations import Link, ManyToMany, ManyToOne, OneToOne
 from keywright.keyspace.wires import Effect, Operation
+from keywright.tools.repair.reversal import reversed_writes
 from keywright.tools.repair.step import Step
-from keywright.tools.repair.undo import Back, UndoFile
+from keywright.tools.repair.undo import UndoFile
 
-__all__ = ["Relinking"]
+__all__ = ["Relinking", "missing"]
 
 
 class Relinking:
@@ -60,7 +62,7 @@ class Relinking:
             if stored is None or confirmed == own or here.declaration.decode(stored) != _identity(forward):
                 return False
             checks = [equals(here, stored), equals(forward, confirmed)]
-            return await self._commit(checks, [here.delete()], self._back(step, here, stored))
+            return await self._commit(step, checks, [here.delete()])
         assert step.member is not None
         if isinstance(link, ManyToOne):
             confirmed = await self._stored(forward)
@@ -90,8 +92,6 @@ class Relinking:
         """End the relations of an inverse key, on both sides; only one if the step names an entry."""
         inverse = self.key(step.name)
         link: Any = self._kept_by(inverse)
-        if step.other is not None and await self._there(step):
-            return False
         b = _identity(inverse)
         if isinstance(link, OneToOne):
             partners = [await self.db.run(inverse.get())]
@@ -104,29 +104,14 @@ class Relinking:
 
     async def _part(self, step: Step, link: Any, a: Any, b: Any) -> bool:
         forward, inverse = link.forward(a), link.inverse(b)
-        backs = [
-            self._back(step, forward, forward.declaration.encode(b)),
-            self._back(step, inverse, inverse.declaration.encode(a)),
-        ]
+        checks = [] if step.other is None else [missing(self.key(step.other), step.field)]
         if isinstance(link, ManyToMany):
-            return await self.undo.run(self.db, link.clear(a, b), *backs)
-        if await self.db.run(forward.get()) != b:
-            return False
-        return await self.undo.run(self.db, link.clear(a), *backs)
-
-    def _back(self, step: Step, key: Key, partner: bytes) -> Back:
-        """Return the command that adds a partner to a key again."""
-        return Back.by(_layout(key).restoration(partner), self._name(key), step.code)
-
-    async def _there(self, step: Step) -> bool:
-        """Return whether the missing key exists now."""
-        target = self.key(step.other or b"")
-        if step.field is None:
-            return await self.db.run(target.exists())
-        layout = _layout(target)
-        return layout.is_present(
-            await self.db.run(stored_read(target, layout.presence(step.field), "repair"))
-        )
+            checks.append(has_member(forward, forward.declaration.encode(b)))
+            return await self._commit(step, checks, [forward.remove(b), inverse.remove(a)])
+        checks.append(link.holds(a, b))
+        if isinstance(link, OneToOne):
+            checks.append(equals(inverse, inverse.declaration.encode(a)))
+        return await self._commit(step, checks, link.parted(a, b))
 
     def _kept_by(self, key: Any) -> Link | None:
         relations = [
@@ -146,21 +131,16 @@ class Relinking:
             if held == stored:
                 raise ValueError(f"two keys of {link.forward.__name__} claim it, and only one can have it")
             checks.append(equals(rival, held))
-        name = self._name(there)
-        command = [b"UNLINK", name] if back is None else [b"SET", name, back]
-        write = there.set(there.declaration.decode(own))
-        return await self._commit(checks, [write], Back(command, name, step.code, wrote=own))
+        return await self._commit(step, checks, [there.set(there.declaration.decode(own))])
 
     async def _add(self, step: Step, into: Key, member: bytes, premise: Check) -> bool:
         layout = _layout(into)
-        back = Back.by(layout.removal(into, member, True).command, self._name(into), step.code)
         checks = [premise, layout.absence(into, member)]
-        return await self._commit(checks, [_write(into, layout.addition(member))], back)
+        return await self._commit(step, checks, [_write(into, layout.addition(member))])
 
     async def _remove(self, step: Step, out_of: Key, member: bytes, premise: Check) -> bool:
         removal = _layout(out_of).removal(out_of, member, True)
-        back = self._back(step, out_of, member)
-        return await self._commit([premise, *removal.checks], [_write(out_of, removal.command)], back)
+        return await self._commit(step, [premise, *removal.checks], [_write(out_of, removal.command)])
 
     def _sides(self, step: Step) -> tuple[Link, Any, Any]:
         link = self.links.get(step.link)
@@ -174,11 +154,18 @@ class Relinking:
     async def _stored(self, key: Key) -> bytes | None:
         return await self.db.run(_value(key))
 
-    async def _commit(self, checks: list[Check], writes: list[Call[Any]], back: Back) -> bool:
-        return await self.undo.run(self.db, commit("repair", checks, writes), back)
+    async def _commit(self, step: Step, checks: list[Check], writes: list[Call[Any]]) -> bool:
+        work = bind(self.db.context, checks, writes)
+        backs, unchanged = await reversed_writes(self.db, work, self.key, step.code)
+        return await self.undo.run(self.db, commit("repair", [*checks, *unchanged], writes), *backs)
 
     def _name(self, key: Any) -> bytes:
         return self.db.context.name(key)
+
+
+def missing(key: Key, entry: bytes | None) -> Check:
+    """Return the check that the target of a dangling reference is still missing: a key, or an entry of it."""
+    return absent(key) if entry is None else _layout(key).absence(key, entry)
 
 
 def _made(kind: Callable[..., Any], identity: Any) -> Any:

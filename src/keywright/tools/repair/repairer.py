@@ -13,7 +13,7 @@ from keywright.engine import AsyncDatabase
 from keywright.errors import ConflictError, EngineError, KeywrightError
 from keywright.keyspace import Call, gather
 from keywright.keyspace.call import Command, Plain, as_is
-from keywright.keyspace.checks import Check, absent, equals, field_equals
+from keywright.keyspace.checks import equals, field_equals, serialised_as
 from keywright.keyspace.codecs import Plaintext, is_sealed
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.key import Key
@@ -24,10 +24,11 @@ from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.versions.upgrades import brought_up_to_date
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.matcher import Matcher
+from keywright.tools.audit.obligations import Obligations
 from keywright.tools.audit.value_checks import CLOCK_SLACK_MS, Checker
 from keywright.tools.repair.fingerprints import exact, fingerprint
 from keywright.tools.repair.fixes import FixSteps
-from keywright.tools.repair.relation_repairs import Relinking
+from keywright.tools.repair.relation_repairs import Relinking, missing
 from keywright.tools.repair.step import Step
 from keywright.tools.repair.undo import Back, UndoFile, restoring
 
@@ -56,6 +57,7 @@ class Repairer:
         self.db = db
         self.matcher = matcher
         self.undo = undo
+        self._obligations = Obligations(matcher.spaces, db.context)
         links = {link.name: link for space in matcher.spaces for link in space.links}
         relinking = self._relinking = Relinking(db, links, matcher.key, undo)
         self._actions: Mapping[str, Callable[[Step], Awaitable[bool]]] = {
@@ -91,10 +93,18 @@ class Repairer:
             dump, ttl = await self._dumped(name)
             if dump is None or fingerprint(dump) != step.seen:
                 return False
-            removal = BoundScript(REMOVE_UNCHANGED, [name], (exact(dump).encode(),))
+            removal = self._removal(step, exact(dump))
             if await self.undo.run(self.db, removal, restoring(name, step.code, dump, ttl)):
                 return True
         return False
+
+    def _removal(self, step: Step, digest: str) -> Call[Any]:
+        """Return the removal of a key that is serialised as read, if what it refers to is still missing."""
+        if step.other is None:
+            return BoundScript(REMOVE_UNCHANGED, [step.name], (digest.encode(),))
+        key = self.matcher.key(step.name)
+        checks = [serialised_as(key, digest), missing(self.matcher.key(step.other), step.field)]
+        return commit("repair", checks, [_write(key, Ask(b"UNLINK"))])
 
     async def _remove_entry(self, step: Step) -> bool:
         key = self.matcher.key(step.name)
@@ -102,15 +112,41 @@ class Repairer:
         if step.code == "KW401" and self._relinking.keeps(key):
             return await self._relinking.unrelate(step)
         layout = key.declaration.storage.layout
-        held = await self.db.run(stored_read(key, layout.find(step.member), "repair"))
-        if layout.found(step.member, held) is None:
+        gone = [] if step.other is None else [missing(self.matcher.key(step.other), step.field)]
+        for _ in range(ATTEMPTS):  # the places of a list change with every item that is popped
+            held, ttl = await self.db.run(
+                gather(
+                    stored_read(key, layout.find(step.member), "repair"),
+                    Plain(TTL, (step.name,), step.name),
+                )
+            )
+            found = layout.found(step.member, held)
+            if found is None or not await self._is_faulty(key, found, step):
+                return False
+            removal = layout.removal(key, step.member, held)
+            write = commit("repair", [*removal.checks, *gone], [_write(key, removal.command)])
+            back = Back.by(removal.back, step.name, step.code, ttl)
+            if await self.undo.run(self.db, write, back):
+                return True
+        return False
+
+    async def _is_faulty(self, key: Key, entry: Any, step: Step) -> bool:
+        """Return whether an entry, as it is stored now, still has the fault that the audit found.
+
+        A field of a map, a member of a record and a score may have been corrected since.
+        """
+        checker = Checker(type(key), self.db.context)
+        stored = entry
+        if checker.storage.whole:
+            stored = await self.db.run(stored_read(key, checker.storage.layout.everything, "repair"))
+        checked = checker.check(lambda: key, stored)
+        if step.code != "KW401":
+            return any((each.code, each.member) == (step.code, step.member) for each in checked.problems)
+        if checked.value is UNSET:
             return False
-        removal = layout.removal(key, step.member, held)
-        checks = removal.checks
-        if step.code == "KW401" and step.other is not None:
-            checks = [*checks, _missing(self.matcher.key(step.other), step.field)]
-        write = commit("repair", checks, [_write(key, removal.command)])
-        return await self.undo.run(self.db, write, Back.by(removal.back, step.name, step.code))
+        raised = map(self._obligations.finding, self._obligations.of(key, checked.value, stored))
+        reference = step.link, step.other, step.field
+        return any((each.link, each.other, each.field) == reference for each in raised)
 
     async def _expire(self, step: Step) -> bool:
         key, name = self.matcher.key(step.name), step.name
@@ -185,10 +221,6 @@ def _masked(message: str, step: Step) -> str:
     for start in range(len(parts)):
         message = message.replace(repr(b":".join(parts[start:])), f"a key of {step.template}")
     return message
-
-
-def _missing(key: Key, entry: bytes | None) -> Check:
-    return absent(key) if entry is None else key.declaration.storage.layout.absence(key, entry)
 
 
 def _write(key: Key, ask: Ask) -> Command[Any]:

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import gather, gather_list
 from keywright.keyspace.call import Plain, Steps, procedure
-from keywright.keyspace.checks import Check, absent, equals, exists, hash_is, members_are
+from keywright.keyspace.checks import Check, absent, equals, hash_is, members_are, serialised_as
 from keywright.keyspace.commits.work import Work
 from keywright.keyspace.wires import Effect, Operation
+from keywright.tools.repair.fingerprints import exact
 from keywright.tools.repair.undo import Back, restoring
 
 __all__ = ["reversed_writes"]
@@ -40,17 +41,20 @@ class Before(NamedTuple):
     dump: bytes | None
     ttl_ms: int
     content: Any
-    """The bytes of a string, the members of a set, the fields of a hash; None for others."""
+    """The bytes of a string, the members of a set, the fields of a hash; None for others. Of a command that
+    writes entries, what was there of these."""
 
     def still(self, key: Any) -> Check:
-        """Return the check that the key has not changed, as far as one script can detect."""
+        """Return the check that the key has not changed."""
         if self.dump is None:
             return absent(key)
         if isinstance(self.content, bytes):
             return equals(key, self.content)
         if isinstance(self.content, dict):
             return hash_is(key, self.content)
-        return exists(key) if self.content is None else members_are(key, self.content)
+        if self.content is None:
+            return serialised_as(key, exact(self.dump))
+        return members_are(key, self.content)
 
 
 async def reversed_writes(
@@ -76,8 +80,8 @@ async def reversed_writes(
         elif verb == b"SET":
             backs += _unset(name, arguments[0], state, code)
         else:
-            undone = _BACKS[verb](name, _entries(verb, arguments), state)
-            backs += [Back(words, name, code) for words in undone]
+            undone = _BACKS[verb](name, _entries(verb, arguments), state.content)
+            backs += [Back(words, name, code, ttl_ms=max(0, state.ttl_ms)) for words in undone]
     return backs, checks
 
 
@@ -91,10 +95,13 @@ def _require_reversible(writes: Sequence[tuple[bytes, bytes, list[bytes]]]) -> N
 
 
 @procedure
-def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Any]:
+def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Before]:
     """Read the data that a write will change: the entries that it names, or the whole key."""
     if verb in READS:
-        return (yield _read(READS[verb], name, *_entries(verb, arguments)))
+        entries, ttl = yield gather(
+            _read(READS[verb], name, *_entries(verb, arguments)), _read(b"PTTL", name)
+        )
+        return Before(None, ttl, entries)
     kind, dump, ttl = yield gather(_read(b"TYPE", name), _read(b"DUMP", name), _read(b"PTTL", name))
     content: Any = (yield _read(CONTENT[kind], name)) if kind in CONTENT else None
     if kind == b"hash":
@@ -106,7 +113,8 @@ def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Any]:
 def _unset(name: bytes, written: bytes, before: Before, code: str) -> list[Back]:
     """Return the commands that undo a SET. A key of another type is restored once the string is deleted."""
     if isinstance(before.content, bytes):
-        return [Back([b"SET", name, before.content], name, code, wrote=written)]
+        lasting = [b"PX", b"%d" % before.ttl_ms] if before.ttl_ms > 0 else []
+        return [Back([b"SET", name, before.content, *lasting], name, code, wrote=written)]
     gone = Back([b"UNLINK", name], name, code, wrote=written)
     return [gone] if before.dump is None else [restoring(name, code, before.dump, before.ttl_ms), gone]
 

@@ -25,24 +25,28 @@ from keywright.keyspace.wires import Effect, Operation
 __all__ = ["Back", "UndoFile", "Undone", "restoring", "undo"]
 
 PUT_BACK = Script("keywright.tools.repair", "put_back", Effect.ONCE)
+RESTORE_ENTRY = Script("keywright.tools.repair", "restore_entry", Effect.ONCE)
 CHUNK = 1 << 16
 
 
 class Back(msgspec.Struct, omit_defaults=True):
     """One command that undoes a repair: its arguments, the name it is sent to, and the step it belongs to.
 
-    With `wrote` it is sent only if the string still has the value that the repair wrote.
+    With `wrote` it is sent only if the string still has the value that the repair wrote. With `ttl_ms` it is
+    an entry, restored in its place; a key that went with its only entry gets this time to live (0 for none).
     """
 
     command: list[bytes]
     name: bytes
     code: str
     wrote: bytes | None = None
+    ttl_ms: int | None = None
 
     @classmethod
-    def by(cls, ask: Ask, name: bytes, code: str) -> Back:
+    def by(cls, ask: Ask, name: bytes, code: str, ttl_ms: int) -> Back:
+        """Return the command that restores an entry of a key that had a time to live."""
         words = [word if isinstance(word, bytes) else b"%d" % word for word in ask.on(name)]
-        return cls(words, name, code)
+        return cls(words, name, code, ttl_ms=max(0, ttl_ms))
 
 
 class UndoFile:
@@ -92,8 +96,7 @@ class UndoFile:
 
 
 class Undone(NamedTuple):
-    """The number of lines that were restored, and of those that could not be: the key exists again, or is a
-    stream, which accepts no entry older than its last."""
+    """The number of lines that were restored, and of those that were not: the key or entry exists again."""
 
     restored: int
     left: int
@@ -122,9 +125,11 @@ async def undo(db: AsyncDatabase, path: Path) -> Undone:
 
 def _call(back: Back) -> Call[Any]:
     verb, *rest = back.command
-    if back.wrote is None:
-        return Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), back.name)
-    return BoundScript(PUT_BACK, [back.name], (back.wrote, verb, *rest[1:]))
+    if back.wrote is not None:
+        return BoundScript(PUT_BACK, [back.name], (back.wrote, verb, *rest[1:]))
+    if back.ttl_ms is not None:
+        return BoundScript(RESTORE_ENTRY, [back.name], (back.ttl_ms, verb, *rest[1:]))
+    return Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), back.name)
 
 
 def _backwards(path: Path) -> Iterator[Back]:
