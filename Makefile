@@ -1,5 +1,6 @@
 # Reinstalls only when one of these changed.
-SETUP := pyproject.toml $(wildcard systems/*/pyproject.toml) demo/pyproject.toml scripts/setup.sh
+SETUP := pyproject.toml $(wildcard systems/*/pyproject.toml) demo/pyproject.toml scripts/setup.sh \
+    tests/foreign/bullmq/package-lock.json
 VENV := .venv
 # redis-om pulls in types-redis, which hides redis-py's own types from mypy: benchmarks live apart.
 BENCH_VENV := .venv-bench

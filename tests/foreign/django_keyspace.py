@@ -1,0 +1,119 @@
+"""Django's cache and sessions with django-redis 7. The declaration is ours, not django-redis's.
+
+A name is prefix, version and the key of the application, so the templates are those of one site, and yours
+differ. "Any other key" cannot be declared: it would overlap with the keys that say more. Two aliases are
+declared, which share a database: `site` stores integers or pickles, `api` JSON, compressed if it is long.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from typing import Annotated, Any
+
+from foreign.forms import Pickled
+from keywright import U64, Codec, Counter, Id, Keyspace, Prefixed, Value
+
+cache = Keyspace("cache", "Django's cache with django-redis 7.")
+
+
+class IntegerOrPickle(Codec[int | bytes]):
+    """An integer in decimal, so that INCR works, or a pickle, which is checked and not loaded."""
+
+    expected = "an integer or a pickle"
+    python_type = int | bytes
+    samples = (0, -7, *Pickled.samples)
+
+    def encode(self, value: int | bytes) -> bytes:
+        return b"%d" % value if isinstance(value, int) else _PICKLED.encode(value)
+
+    def decode(self, data: bytes) -> int | bytes:
+        try:
+            return int(data)
+        except ValueError:
+            return _PICKLED.decode(data)
+
+
+class JsonOrDeflated(Codec[Any]):
+    """JSON, compressed with zlib if it has more than 15 bytes."""
+
+    expected = "JSON, compressed with zlib if it is long"
+    python_type = object
+    samples = (1, True, {"text": "long enough to be compressed"})
+
+    def encode(self, value: Any) -> bytes:
+        plain = json.dumps(value).encode()
+        return zlib.compress(plain) if len(plain) > 15 else plain
+
+    def decode(self, data: bytes) -> Any:
+        try:
+            return json.loads(zlib.decompress(data) if data[:1] == b"\x78" else data)
+        except (ValueError, zlib.error) as error:
+            raise self.refusal(data, error) from error
+
+
+_PICKLED = Pickled()
+Cached = Annotated[Any, IntegerOrPickle()]
+Compact = Annotated[Any, JsonOrDeflated()]
+
+
+class Session(Value[Cached], key="site:1:django.contrib.sessions.<session>", space=cache):
+    """A session of a visitor, by its key after the word `cache`."""
+
+    session: Annotated[str, Prefixed("cache", "base36", 32)]
+
+
+class Page(Value[Cached], key="site:1:page:<page>", space=cache):
+    """A rendered page, for a second."""
+
+    page: U64
+
+
+class KeptPage(Value[Cached], key="site:1:page:<page>:kept", space=cache):
+    """The parts of a page that are kept longer."""
+
+    page: U64
+
+
+class User(Value[Cached], key="site:1:user:<user>", space=cache):
+    """A profile."""
+
+    user: U64
+
+
+class Count(Value[Cached], key="site:1:count:<user>", space=cache):
+    """A number, as an integer."""
+
+    user: U64
+
+
+class Hits(Counter, key="site:1:hits", space=cache):
+    """Visits of the site, kept forever."""
+
+
+class Navigation(Value[Cached], key="site:1:navigation", space=cache):
+    """The menu, kept forever."""
+
+
+class Lock(Value[Id], key="site:1:lock:<lock>", space=cache):
+    """A lock of the application, held by the owner of the token."""
+
+    lock: Id
+
+
+class Product(Value[Compact], key="api:2:product:<product>", space=cache):
+    """A product as JSON, compressed."""
+
+    product: U64
+
+
+class Stock(Value[Compact], key="api:2:stock:<product>", space=cache):
+    """How many there are."""
+
+    product: U64
+
+
+class Flag(Value[Compact], key="api:2:flag:<product>", space=cache):
+    """Whether it is on sale, for a second."""
+
+    product: U64
