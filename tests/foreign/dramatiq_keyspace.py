@@ -115,7 +115,7 @@ class Result(List[Annotated[Any, Json]], key="<message>", space=dramatiq):
 
 
 class Barrier(Counter, key="<barrier>", space=dramatiq):
-    """What is left of a group before its callbacks are sent."""
+    """The messages of a group that have not ended; its callbacks are sent at zero."""
 
     barrier: Uuid
 
