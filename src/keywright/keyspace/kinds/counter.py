@@ -19,7 +19,11 @@ ADD = Operation("add", b"INCRBY", Effect.ONCE)
 
 
 class Counter(Key):
-    """A number that starts at 0 and is added to without a read."""
+    """A number that starts at 0 and is added to without a read.
+
+    As the window of a rate limiter it needs `expires_in(…, since="first write")`: else `add` renews its
+    expiry.
+    """
 
     redis_type: ClassVar[str] = "string"
     kind: ClassVar[str] = "counter"

@@ -253,12 +253,9 @@ def _generated(codec: Codec[Any]) -> list[Any]:
 
 def _without_samples(codec: Codec[Any]) -> str:
     name = type(codec).__name__
-    where = (
-        f"Write partial({name}, samples=(…,)) for {name}"
-        if isinstance(codec, Json | MessagePack)
-        else ("Declare `samples` on the codec")
-    )
-    return f"no value of {codec.expected} can be generated, so that it round-trips is not shown. {where}"
+    partial = f"Write partial({name}, samples=(…,)) in place of {name}"
+    remedy = partial if isinstance(codec, Json | MessagePack) else "Declare `samples` on the codec"
+    return f"no value of {codec.expected} can be generated, so its round trip is not proved. {remedy}"
 
 
 def _round_trip(codec: Codec[Any], sample: Any) -> str | None:
