@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foreign.audits import Fault
-from foreign.conformance import LISTS_ARE_REMOVED, Conformance
+from foreign.conformance import Conformance
 from foreign.projects import bullmq
 
 PROJECT = bullmq(momentary=["<queue>:metrics:<outcome>:data", "<queue>:stalled"])
@@ -28,7 +28,6 @@ FAULTS = [
             lambda client: client.lpush("bull:video:wait", GHOST),
             within=b"bull:video:wait",
         ),
-        marks=LISTS_ARE_REMOVED,
     ),
     Fault(
         "an id without a job among the completed ones",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from foreign.audits import Fault
-from foreign.conformance import LISTS_ARE_REMOVED, Conformance
+from foreign.conformance import Conformance
 from foreign.projects import python_project
 
 PROJECT = python_project("dramatiq", "dramatiq", "dramatiq")
@@ -20,7 +20,6 @@ FAULTS = [
             lambda client: client.lpush("dramatiq:default", GHOST),
             within=b"dramatiq:default",
         ),
-        marks=LISTS_ARE_REMOVED,
     ),
     Fault(
         "an id without a message among the dead letters",

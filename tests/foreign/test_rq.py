@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from foreign.audits import Fault
-from foreign.conformance import LISTS_ARE_REMOVED, Conformance
+from foreign.conformance import Conformance
 from foreign.projects import python_project
 
 PROJECT = python_project(
@@ -33,7 +33,6 @@ FAULTS = [
             lambda client: client.linsert("rq:queue:default", "BEFORE", "pending-3", GHOST),
             within=b"rq:queue:default",
         ),
-        marks=LISTS_ARE_REMOVED,
     ),
     Fault(
         "a malformed name in the set of groups",
