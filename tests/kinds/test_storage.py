@@ -267,7 +267,6 @@ def _refused(codec: Codec[Any]) -> bytes | None:
 REMOVALS: list[tuple[type[Key], bytes, Callable[[Raw], Any], Any]] = [
     (ASet, b"7", lambda raw: raw("SREM", "set", "7"), [b"1"]),
     (AList, b"7", lambda raw: raw("RPUSH", "list", "7"), [b"1", b"7", b"7", b"7"]),
-    (AList, b"7", lambda raw: raw("LPUSH", "list", "1"), [b"1", b"1", b"7", b"7"]),
     (ASortedSet, b"m7", lambda raw: raw("ZADD", "scores", "8", "m7"), [b"m1", b"1", b"m7", b"8"]),
     (AMap, b"f7", lambda raw: raw("HSET", "map", "f7", "8"), [b"f1", b"1", b"f7", b"8"]),
     (AStream, b"7-1", lambda raw: raw("XDEL", "stream", "7-1"), None),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -90,6 +93,30 @@ def test_an_item_of_a_queue_that_others_work_on_is_removed_and_put_back_among_it
     for restored in (1, 0):  # undone once
         assert undone(redis_url, SAMPLE, tmp_path / "undo").restored == restored
         assert client.lrange("g:v1:list:a", 0, -1) == [b"p2", b"gone", b"p3", b"gone", b"p4", b"p5"]
+
+
+def test_a_busy_queue_loses_its_bad_items_and_no_other(redis_url: str, client: Any, tmp_path: Path) -> None:
+    name = "g:v1:list:a"
+    client.rpush(name, *(f"p{n % 20}" if n % 30 else "gone" for n in range(600)))
+    before = Counter(client.lrange(name, 0, -1))
+    finished, turned = Event(), Event()
+
+    def rotate() -> None:
+        with redis.Redis.from_url(redis_url) as other:
+            while not finished.is_set():
+                other.lmove(name, name, "LEFT", "RIGHT")
+                turned.set()
+
+    with ThreadPoolExecutor() as pool:
+        rotating = pool.submit(rotate)
+        turned.wait()
+        done = repaired(redis_url, SAMPLE, tmp_path / "undo")
+        finished.set()
+        rotating.result()
+    assert done.done == {"remove-entry": 1}
+    assert Counter(client.lrange(name, 0, -1)) == before - Counter({b"gone": 20})
+    undone(redis_url, SAMPLE, tmp_path / "undo")
+    assert Counter(client.lrange(name, 0, -1)) == before
 
 
 def test_an_item_of_a_list_that_became_shorter_is_put_back_at_its_end(

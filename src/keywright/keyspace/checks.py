@@ -20,7 +20,7 @@ __all__ = [
     "field_equals",
     "has_member",
     "hash_is",
-    "items_at",
+    "items_are",
     "members_are",
     "owned",
     "score_equals",
@@ -72,9 +72,9 @@ def score_equals(key: Key, member: bytes, score: bytes | None) -> Check:
     return Check(key, "no-score", (member,)) if score is None else Check(key, "score", (member, score))
 
 
-def items_at(key: Key, item: bytes, places: Iterable[int]) -> Check:
-    """The list holds the item at exactly these places."""
-    return Check(key, "items", (item, *places))
+def items_are(key: Key, item: bytes, count: int) -> Check:
+    """The list holds the item so many times."""
+    return Check(key, "items", (item, count))
 
 
 def entry_exists(key: Key, entry: bytes, *, present: bool = True) -> Check:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 
 from keywright.errors import KeywrightError, UsageError
 from keywright.keyspace.call import Command, as_is
-from keywright.keyspace.checks import Check, entry_exists, field_equals, has_member, items_at, score_equals
+from keywright.keyspace.checks import Check, entry_exists, field_equals, has_member, items_are, score_equals
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
@@ -314,10 +314,11 @@ class ListLayout(Layout):
         return reply is not None  # the first place is 0
 
     def absence(self, key: Key, entry: bytes) -> Check:
-        return items_at(key, entry, ())
+        return items_are(key, entry, 0)
 
     def removal(self, key: Key, entry: bytes, held: Reply) -> Removal:
-        unchanged = [items_at(key, entry, held)]
+        # Not the places, which change with every pop of a queue; they only tell an undo where to insert.
+        unchanged = [items_are(key, entry, len(held))]
         return Removal(Ask(b"LREM", (0, entry)), unchanged, self.restoration(entry, held))
 
     def restoration(self, entry: bytes, held: Reply = None) -> Ask:

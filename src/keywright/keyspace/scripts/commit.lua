@@ -45,16 +45,7 @@ local holds = {
   ['score'] = function(key, a) return redis.call('ZSCORE', key, a[1]) == a[2] end,
   ['no-score'] = function(key, a) return not redis.call('ZSCORE', key, a[1]) end,
   ['items'] = function(key, a)
-    local places = redis.call('LPOS', key, a[1], 'COUNT', 0)
-    if #places ~= #a - 1 then
-      return false
-    end
-    for i = 1, #places do
-      if places[i] ~= tonumber(a[i + 1]) then
-        return false
-      end
-    end
-    return true
+    return #redis.call('LPOS', key, a[1], 'COUNT', 0) == tonumber(a[2])
   end,
   ['entry'] = function(key, a) return #redis.call('XRANGE', key, a[1], a[1]) == 1 end,
   ['no-entry'] = function(key, a) return #redis.call('XRANGE', key, a[1], a[1]) == 0 end,

@@ -113,7 +113,7 @@ class Repairer:
             return await self._relinking.unrelate(step)
         layout = key.declaration.storage.layout
         gone = [] if step.other is None else [missing(self.matcher.key(step.other), step.field)]
-        for _ in range(ATTEMPTS):  # the places of a list change with every item that is popped
+        for _ in range(ATTEMPTS):  # an entry that another writer changed is examined again
             held, ttl = await self.db.run(
                 gather(
                     stored_read(key, layout.find(step.member), "repair"),
