@@ -340,8 +340,16 @@ def test_the_fixes_of_maps_and_sorted_sets_are_undone(redis_url: str, client: An
     before = contents(client)
     repaired(redis_url, OFFICE, tmp_path / "undo", frozenset())
     assert contents(client) == {"rooms": {"a": "3", "b": "1"}, "ranks": [("ann", 1.0)]}
-    undone(redis_url, OFFICE, tmp_path / "undo")
+    assert undone(redis_url, OFFICE, tmp_path / "undo") == (2, 0)
     assert contents(client) == before
+
+
+def test_undoing_the_fix_of_a_field_keeps_a_later_value(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.hset("rooms", mapping={"a": 0, "b": 0})
+    repaired(redis_url, OFFICE, tmp_path / "undo", frozenset())
+    client.hset("rooms", "a", 5)
+    assert undone(redis_url, OFFICE, tmp_path / "undo") == (1, 1)
+    assert contents(client) == {"rooms": {"a": "5", "b": "0"}}
 
 
 @pytest.mark.cluster

@@ -75,6 +75,7 @@ def test_a_repair_touches_nothing_but_the_bad_entry(
         _exercise(redis_url, client, tmp_path / f"undo-{size}", (kind, code, cell), size)
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize(("kind", "code", "cell"), ON_CLUSTER, ids=_name_of)
 def test_a_repair_on_a_cluster_touches_nothing_but_the_bad_entry(
     kind: str, code: str, cell: Cell, cluster_url: str, cluster_client: Any, tmp_path: Path

@@ -79,6 +79,8 @@ async def reversed_writes(
             backs += [] if state.dump is None else [restoring(name, code, state.dump, state.ttl_ms)]
         elif verb == b"SET":
             backs += _unset(name, arguments[0], state, code)
+        elif verb in (b"HSET", b"ZADD"):
+            backs += _unwritten(name, verb, arguments, state.content, code)
         else:
             undone = _BACKS[verb](name, _entries(verb, arguments), state.content)
             backs += [Back(words, name, code, ttl_ms=max(0, state.ttl_ms)) for words in undone]
@@ -119,6 +121,22 @@ def _unset(name: bytes, written: bytes, before: Before, code: str) -> list[Back]
     return [gone] if before.dump is None else [restoring(name, code, before.dump, before.ttl_ms), gone]
 
 
+def _unwritten(
+    name: bytes, verb: bytes, arguments: Sequence[bytes], held: Sequence[bytes | None], code: str
+) -> list[Back]:
+    """Return the commands that undo HSET or ZADD, each only while the entry is as it was written."""
+    pairs = arguments[len(arguments) % 2 :]  # after an option of ZADD
+    written, drop = (pairs[1::2], b"HDEL") if verb == b"HSET" else (pairs[::2], b"ZREM")
+    backs = []
+    for entry, wrote, old in zip(_entries(verb, arguments), written, held, strict=True):
+        if old is None:
+            command = [drop, name, entry]
+        else:
+            command = [verb, name, *((entry, old) if verb == b"HSET" else (old, entry))]
+        backs.append(Back(command, name, code, wrote=wrote))
+    return backs
+
+
 def _entries(verb: bytes, arguments: Sequence[bytes]) -> list[bytes]:
     """Return the members or fields that a command writes."""
     if verb == b"HSET":
@@ -139,23 +157,9 @@ def _removed(name: bytes, entries: Sequence[bytes], held: Sequence[int]) -> list
     return [[b"SADD", name, *old]] if old else []
 
 
-def _fields_set(name: bytes, fields: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
-    return [
-        [b"HDEL", name, field] if value is None else [b"HSET", name, field, value]
-        for field, value in zip(fields, held, strict=True)
-    ]
-
-
 def _fields_dropped(name: bytes, fields: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
     kept = [(field, value) for field, value in zip(fields, held, strict=True) if value is not None]
     return [[b"HSETNX", name, field, value] for field, value in kept]
-
-
-def _scored(name: bytes, members: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
-    return [
-        [b"ZREM", name, member] if score is None else [b"ZADD", name, score, member]
-        for member, score in zip(members, held, strict=True)
-    ]
 
 
 def _unscored(name: bytes, members: Sequence[bytes], held: Sequence[bytes | None]) -> list[list[bytes]]:
@@ -166,9 +170,7 @@ def _unscored(name: bytes, members: Sequence[bytes], held: Sequence[bytes | None
 _BACKS: dict[bytes, Callable[[bytes, Sequence[bytes], Any], list[list[bytes]]]] = {
     b"SADD": _added,
     b"SREM": _removed,
-    b"HSET": _fields_set,
     b"HDEL": _fields_dropped,
-    b"ZADD": _scored,
     b"ZREM": _unscored,
 }
 

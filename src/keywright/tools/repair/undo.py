@@ -32,8 +32,9 @@ CHUNK = 1 << 16
 class Back(msgspec.Struct, omit_defaults=True):
     """One command that undoes a repair: its arguments, the name it is sent to, and the step it belongs to.
 
-    With `wrote` it is sent only if the string still has the value that the repair wrote. With `ttl_ms` it is
-    an entry, restored in its place; a key that went with its only entry gets this time to live (0 for none).
+    With `wrote` it is sent only if the string, the field or the score is still as the repair wrote it. With
+    `ttl_ms` it is an entry, restored in its place; a key that went with its only entry gets this time to live
+    (0 for none).
     """
 
     command: list[bytes]
