@@ -122,6 +122,15 @@ def test_findings_that_are_not_listed_are_counted(redis_url: str, client: Any, f
     assert "… and 3 more" in done.stdout
 
 
+def test_text_lists_as_many_findings_of_a_code_as_the_limit_allows(redis_url: str, client: Any) -> None:
+    for number in range(25):
+        client.set(f"keywright:v1json:stray:{number}", "x")
+    for limit in (12, 25):
+        done = _run("audit", "drc", "--url", redis_url, "--limit", str(limit), "--show-ids")
+        listed = [line for line in done.stdout.splitlines() if line.startswith("  keywright:v1json:stray:")]
+        assert len(listed) == limit
+
+
 def test_html_is_one_page_that_escapes_names(redis_url: str, client: Any, tmp_path: Path) -> None:
     client.set("keywright:<script>alert(1)</script>", "x")
     path = tmp_path / "report.html"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import kinship
 from exploring import Explored, exploring, exploring_sample, filled, key_path
 from keywright import Id, Keyspace, Map, Set, SnowflakeStr, Value, connect, expires_in
+from keywright.explorer.notifications import Watcher
 from keywright.explorer.survey import Counted
 from keywright.testing import RedisServer
 from keywright.testing.conditions import wait_until
@@ -103,6 +105,25 @@ def test_notifications_are_never_enabled_by_looking(redis_url: str, raw: Raw) ->
         page = explored.get("/changes").text
     assert "Notifications are disabled" in page
     assert not any(raw("CONFIG", "GET", "notify-keyspace-events").values())
+
+
+def test_a_server_that_is_down_is_the_reason_why_nothing_is_heard() -> None:
+    with RedisServer(tcp=True) as server, exploring(server.url, [meetup.meetup]) as explored:
+        explored.surveyed()
+        server.stop()
+        watcher = Watcher(explored.explorer.db, explored.explorer.atlas)
+        listening = asyncio.run_coroutine_threadsafe(watcher.run(), explored.explorer.db._loop)
+        wait_until(lambda: not (watcher.why_not or "").startswith("Checking"), "the reason")
+        listening.cancel()
+        server.start()
+    assert "cannot be reached" in (watcher.why_not or "")
+
+
+def test_a_template_has_the_slot_of_the_prefix_that_is_bound(redis_url: str) -> None:
+    bound = meetup.meetup.bind(prefix="sample")
+    with exploring(redis_url, [meetup.meetup], [bound]) as explored:
+        page = explored.get("/template/meetup/MeetupEvent").text
+    assert "<dt>Slot</dt><dd>by <code>sample:meetup_event:&lt;event&gt;</code></dd>" in page
 
 
 def test_on_a_cluster_nodes_and_slots_are_counted(cluster_url: str) -> None:

@@ -33,8 +33,11 @@ class Sheet(NamedTuple):
     kind: type[Key]
     space: SpaceDescription
     about: KeyDescription
-    source: str
-    """The template with the prefix and version that are bound here."""
+
+    @property
+    def source(self) -> str:
+        """Return the template with the prefix and version that are bound here."""
+        return self.about.full_template
 
     @property
     def url(self) -> str:
@@ -48,7 +51,7 @@ class Atlas:
         self.spaces = tuple(spaces)
         self.context = context
         self.matcher = Matcher(self.spaces, context)
-        self.descriptions = {space: describe(space) for space in self.spaces}
+        self.descriptions = {space: describe(space, context) for space in self.spaces}
         self.sheets: dict[type[Key], Sheet] = {
             kind: self._sheet(space, kind) for space in self.spaces for kind in space
         }
@@ -98,7 +101,7 @@ class Atlas:
     def _sheet(self, space: Keyspace, kind: type[Key]) -> Sheet:
         description = self.descriptions[space]
         about = next(each for each in description.keys if each.name == kind.__name__)
-        return Sheet(kind, description, about, self.context.prefixes[space].decode() + about.template)
+        return Sheet(kind, description, about)
 
 
 def template_url(space: str, name: str) -> str:

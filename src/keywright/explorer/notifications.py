@@ -12,7 +12,7 @@ from collections import deque
 from typing import NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import KeywrightError
+from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
 from keywright.explorer.atlas import Atlas
 from keywright.keyspace import Key
 from keywright.keyspace.call import Plain
@@ -62,8 +62,12 @@ class Watcher:
         if self.db.context.sharded:
             return "Each node of a cluster publishes only its own keys; changes come from the survey."
         asked = await self.db.run(Plain(CONFIG, (b"GET", b"notify-keyspace-events")).attempt())
-        if isinstance(asked, KeywrightError):
+        if isinstance(asked, ServerRefusedError) and asked.reply.startswith("NOPERM"):
             return "This user may not run CONFIG GET notify-keyspace-events; changes come from the survey."
+        if isinstance(asked, CapabilityError):
+            return "This server has no CONFIG GET; changes come from the survey."
+        if isinstance(asked, KeywrightError):
+            raise asked
         flags = asked[1] if isinstance(asked, list) and len(asked) == 2 else b""
         if b"E" in flags:
             return None

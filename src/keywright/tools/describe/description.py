@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from keywright.keyspace.alphabets import Alphabet, Derived
-from keywright.keyspace.context import Binding
+from keywright.keyspace.context import Context
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import Member, Shape
 from keywright.keyspace.invariants import Invariant
@@ -198,9 +198,9 @@ class SpaceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-def describe(space: Keyspace) -> SpaceDescription:
-    """Return the description of a keyspace. Needs no server."""
-    lead = Binding(space).lead.decode()
+def describe(space: Keyspace, context: Context | None = None) -> SpaceDescription:
+    """Return the description of a keyspace, as it is declared or as a context binds it. Needs no server."""
+    lead = (context or Context()).prefixes[space].decode()
     return SpaceDescription(
         name=space.name,
         description=paragraphs(space.description),
@@ -250,7 +250,10 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         expiry=None if kind.declaration.expiry is None else _expiry(kind.declaration.expiry),
         part_of=None if kind.declaration.part_of is None else kind.declaration.part_of.__name__,
         parts=tuple(part.__name__ for part in space if part.declaration.part_of is kind),
-        upgrades=(*_moves(kind), *(_upgrade(kind, upgrade) for upgrade in kind.declaration.upgrades)),
+        upgrades=(
+            *_moves(kind, lead),
+            *(_upgrade(kind, upgrade, lead) for upgrade in kind.declaration.upgrades),
+        ),
         secret=kind.declaration.secret,
         sealed=kind.declaration.sealed,
         optional_seal=kind.declaration.optional_seal,
@@ -367,31 +370,29 @@ def _tagged(lead: str) -> str | None:
     return tag if tag != lead else None
 
 
-def _moves(kind: type[Key]) -> Iterator[UpgradeDescription]:
+def _moves(kind: type[Key], lead: str) -> Iterator[UpgradeDescription]:
     """Yield the former templates of a key, from which reads move it."""
     for former in kind.declaration.former:
-        yield UpgradeDescription(version="former name", moved=True, moved_from=_full_template(former))
+        yield UpgradeDescription(
+            version="former name", moved=True, moved_from=lead + former.declaration.template.source
+        )
 
 
-def _upgrade(kind: type[Key], upgrade: Upgrade) -> UpgradeDescription:
+def _upgrade(kind: type[Key], upgrade: Upgrade, lead: str) -> UpgradeDescription:
     return UpgradeDescription(
         version=upgrade.version,
         doc=own_doc(upgrade.convert),
         moved=upgrade.moved_from is not None,
-        moved_from=_former_template(kind, upgrade),
+        moved_from=_former_template(kind, upgrade, lead),
     )
 
 
-def _former_template(kind: type[Key], upgrade: Upgrade) -> str | None:
+def _former_template(kind: type[Key], upgrade: Upgrade, lead: str) -> str | None:
     try:
         place = next((each for each in kind.declaration.former_places if each.upgrade is upgrade), None)
     except Exception:  # noqa: BLE001  # the function is the user's; what it refuses is left open
         return None
-    return None if place is None else _full_template(place.former)
-
-
-def _full_template(kind: type[Key]) -> str:
-    return Binding(kind.declaration.space).lead.decode() + kind.declaration.template.source
+    return None if place is None else lead + place.former.declaration.template.source
 
 
 def _link(link: Link, tag: str | None) -> LinkDescription:

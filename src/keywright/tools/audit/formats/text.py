@@ -40,6 +40,8 @@ def _lines(report: AuditReport) -> Iterator[str]:
     if report.patterns:
         yield "\nunknown keys look like:"
         yield from (f"  {count:>9,}  {printable(pattern)}" for pattern, count in report.patterns[:SHOWN])
+        if len(report.patterns) > SHOWN:
+            yield f"  … and {len(report.patterns) - SHOWN:,} more patterns; --format json has all"
     yield from _findings(report)
     yield "\n" + _verdict(report)
 
@@ -76,12 +78,11 @@ def _findings(report: AuditReport) -> Iterator[str]:
     for code, found in sorted(report.tally.findings.items()):
         kind = CODES[code]
         yield f"\n{code} {kind.word}: {kind.title} ({found.count:,})"
-        shown = found.kept[:SHOWN]
-        for finding in shown:
+        for finding in found.kept:
             yield f"  {printable(finding.shown_name(show_ids=report.show_ids))}"
             yield f"      {printable(finding.shown_reason(show_ids=report.show_ids))}"
-        if found.count > len(shown):
-            yield f"  … and {found.count - len(shown):,} more"
+        if found.count > len(found.kept):
+            yield f"  … and {found.count - len(found.kept):,} more; raise --limit to list them"
 
 
 def _verdict(report: AuditReport) -> str:
