@@ -99,14 +99,15 @@ class UnprovedError(UsageError):
 class VariableError(UsageError):
     """A key variable outside its alphabet; no key was made."""
 
-    def __init__(self, template: str, variable: str, expected: str, found: object) -> None:
+    def __init__(
+        self, template: str, variable: str, expected: str, found: object, wanted: type | None = None
+    ) -> None:
         self.template = template
         self.variable = variable
         self.expected = expected
         self.found = found
         super().__init__(
-            f"<{variable}> of {template!r} must be {expected}, not {excerpt(found)}. "
-            f"Pass a value of that form, or widen the variable's type in the schema."
+            f"<{variable}> of {template!r} must be {expected}, not {excerpt(found)}. {_as(wanted, found)}"
         )
 
 
@@ -118,7 +119,7 @@ class ValueRefusedError(UsageError):
         self.expected = expected
         self.found = found
         super().__init__(
-            f"{template!r} stores {expected}, not {found}. Convert the value, or declare another codec."
+            f"{template!r} stores {expected}, not {found}. Convert the value before you pass it."
         )
 
 
@@ -347,6 +348,17 @@ _REMEDIES = {
 def _remedy_for(reply: str) -> str:
     code = reply.split(" ", 1)[0]
     return _REMEDIES.get(code, "Look the reply up in the Redis documentation of the command.")
+
+
+def _as(wanted: type | None, found: object) -> str:
+    """Return the advice to a caller who has a value of another type."""
+    if wanted is str and type(found) is int:
+        return f"Pass it as text: {str(found)!r}."
+    if wanted is str and type(found) is bytes:
+        return f"Pass it as text: {found.decode('utf-8', 'backslashreplace')!r}."
+    if wanted is int and type(found) is str and found.isdecimal():
+        return f"Pass it as a number: {int(found)}."
+    return "Pass a value of that form."
 
 
 def excerpt(found: object, limit: int = 120) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 from collections.abc import Callable, Iterator
 
 import pytest
+import redis
 
 from engines import Engine, Group, Log, Number, Queue, Tally, Word, bench
-from keywright import Call, Retry, Settings, atomic, connect, gather
+from keywright import AsyncDatabase, Call, Retry, Settings, aconnect, atomic, connect, gather
 from keywright.errors import (
     CapabilityError,
     ConnectionLostError,
@@ -40,7 +43,9 @@ def engine(open_engine: OpenEngine, redis_url: str) -> Engine:
 
 @pytest.mark.parametrize("value", [7, None, b"a", "", "a b", "a{b}", ["a"], 1.5])
 def test_a_variable_outside_its_alphabet_makes_no_key(value: object) -> None:
-    with pytest.raises(VariableError, match=r"<word> of 'word:<word>' must be .*Pass a value of that form"):
+    with pytest.raises(
+        VariableError, match=r"<word> of 'word:<word>' must be .*Pass (a value of that form|it as text)"
+    ):
         Word(value)  # type: ignore[arg-type]  # what a program without a type checker does
 
 
@@ -142,6 +147,53 @@ def test_a_relation_inside_an_atomic_call_sends_nothing(
 def test_a_url_that_cannot_be_read_is_refused_with_the_remedy(url: str) -> None:
     with pytest.raises(UsageError, match=r"[.]$"):
         connect(url, settings=HASTY)
+
+
+def test_an_option_of_a_url_that_is_not_known_is_named(open_engine: OpenEngine, redis_url: str) -> None:
+    with pytest.raises(UsageError, match=r"the option 'bogus' of the Redis URL is not known\. Remove it"):
+        open_engine(f"{redis_url}?bogus=1")
+
+
+@pytest.mark.parametrize("client", [redis.Redis(), b"redis://localhost", 6379])
+def test_something_else_than_a_url_is_refused_with_the_remedy(client: object) -> None:
+    with pytest.raises(UsageError, match=r"as text, got .*Pass the address, as in redis://localhost:6379/0"):
+        connect(client)  # type: ignore[arg-type]  # what a program without a type checker does
+
+
+def test_sentinels_that_do_not_answer_are_asked_once_in_each_attempt(open_engine: OpenEngine) -> None:
+    settings = Settings(timeout_seconds=0.2, connect_seconds=0.2, retry=Retry(attempts=2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(ConnectionLostError, match=rf"sentinel 127.0.0.1:{port}/main cannot be reached"):
+            open_engine(f"redis+sentinel://127.0.0.1:{port}/main", settings=settings)
+        silent.setblocking(False)
+        assert len(list(_connections(silent))) == settings.retry.attempts
+
+
+def _connections(listening: socket.socket) -> Iterator[socket.socket]:
+    """Yield the connections that wait to be accepted."""
+    while True:
+        try:
+            connection, _ = listening.accept()
+        except BlockingIOError:
+            return
+        connection.close()
+        yield connection
+
+
+def test_a_database_of_another_event_loop_says_so(redis_url: str) -> None:
+    async def opened() -> AsyncDatabase:
+        return await aconnect(redis_url)
+
+    async def used(db: AsyncDatabase) -> None:
+        for use in (db.run(Word("a").get()), db.run(gather(Word("a").get())), db.nodes(), db.close()):
+            with pytest.raises(UsageError, match=r"belongs to another event loop\. Open it in the loop"):
+                await use
+
+    with asyncio.Runner() as loop:
+        db = loop.run(opened())
+        asyncio.run(used(db))
+        loop.run(db.close())
 
 
 def test_a_url_that_cannot_be_read_does_not_show_its_password() -> None:

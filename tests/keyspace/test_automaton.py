@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keywright import Language, characters, literal
+from keywright.errors import UsageError
 from keywright.keyspace.languages.automaton import (
     accepts,
     alternation,
@@ -132,7 +133,7 @@ def test_characters_are_their_utf8_forms(spans: tuple[tuple[int, int], ...]) -> 
 
 
 def test_characters_refuse_surrogates() -> None:
-    with pytest.raises(ValueError, match="surrogates"):
+    with pytest.raises(UsageError, match="surrogates"):
         characters("", (0xD000, 0xE000))
 
 

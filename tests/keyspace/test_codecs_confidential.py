@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright import Codec, CodecError, Int64, Json, Keyring, Sealed, Secret, Zstd
-from keywright.errors import DeclarationError
+from keywright.errors import DeclarationError, UsageError
 from keywright.keyspace.codecs import Plaintext, SealRefused, SecretOf, Text, is_sealed
 from sealing import Bound
 
@@ -176,7 +176,7 @@ def test_a_seal_that_nobody_opened_is_not_read() -> None:
 
 
 def test_compressing_what_is_sealed_is_refused() -> None:
-    with pytest.raises(TypeError, match="before Sealed"):
+    with pytest.raises(UsageError, match="before Sealed"):
         Zstd(Sealed(Text()))
 
 

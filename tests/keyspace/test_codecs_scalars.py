@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keywright import Boolean, Codec, CodecError, EpochMs, EpochSeconds, Flag, Int64, Raw
+from keywright.errors import UsageError
 from keywright.keyspace.codecs import EnumOf, Float, LiteralOf, Rfc3339, Text, Uint64
 
 zones = st.builds(timezone, st.timedeltas(timedelta(hours=-23), timedelta(hours=23)))
@@ -122,7 +123,7 @@ def test_booleans_are_one_and_zero_unless_spelled() -> None:
 
 
 def test_a_boolean_needs_two_spellings() -> None:
-    with pytest.raises(TypeError, match="two spellings"):
+    with pytest.raises(UsageError, match="two spellings"):
         Boolean(true="x", false="x")
 
 

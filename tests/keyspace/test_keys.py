@@ -164,7 +164,7 @@ FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("k:<v>:<v>", {"v": Id}, "<v> stands there twice", "Give each place its own variable"),
     ("k:<v>", {"v": float}, "float is not a type of a key variable", "Use int, str, an Enum class"),
     ("k:<v>", {"v": Annotated[str, Hex]}, "Hex is a class", r"Write Hex\(\)"),
-    ("k:<v>", {"v": Annotated[int, Hex(2)]}, "Hex.* makes str, but the hint says int", "Write Annotated"),
+    ("k:<v>", {"v": Annotated[int, Hex(2)]}, "its values are str .*but the hint says int", "Write Annotated"),
     ("k:<delete>", {"delete": Id}, "cannot be called 'delete'", "Give the variable another name"),
     ("k:<get>", {"get": Id}, "cannot be called 'get'", "Give the variable another name"),
     ("k:<_v>", {"_v": Id}, "cannot begin with an underscore", "Give it another name"),

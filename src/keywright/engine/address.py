@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from redis.connection import parse_url as _parse_url
 
 from keywright.engine.settings import Settings
-from keywright.errors import UsageError
+from keywright.errors import UsageError, excerpt
 
 parse_url: Callable[[str], dict[str, Any]] = _parse_url  # redis-py leaves it untyped
 
@@ -63,6 +63,11 @@ class Address(NamedTuple):
 
 def parse_address(url: str) -> Address:
     """Parse `redis://`, `rediss://`, `unix://`, `valkey://`, and `+sentinel` and `+cluster` forms of them."""
+    if not isinstance(url, str):
+        raise UsageError(
+            f"a database is opened with the URL of its server as text, got {excerpt(url)}. "
+            f"Pass the address, as in redis://localhost:6379/0, and not a client or a pool."
+        )
     parts = urlsplit(url)
     base, _, mode = parts.scheme.partition("+")
     if base not in SCHEMES or mode not in ("", "sentinel", "cluster"):

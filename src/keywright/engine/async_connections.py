@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from keywright.engine.address import Address
 from keywright.engine.connections import CLOSED, BrokenConnectionError
 from keywright.engine.settings import Settings
-from keywright.engine.translation import unreachable
+from keywright.engine.translation import unknown_option, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
@@ -265,7 +265,10 @@ class AsyncConnectionPool:
         return self._shared
 
     async def _opened(self) -> AsyncBatchConnection:
-        opener = self._make()
+        try:
+            opener = self._make()
+        except TypeError as error:
+            raise unknown_option(error) from error
         cancelled_before = _cancellations()
         try:
             connection = cast("AsyncBatchConnection", await opener.open_batch_connection())
@@ -312,9 +315,12 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     if address.sentinels is None:
         kind = KINDS[address.scheme]
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
-    known = {k: v for k, v in options.items() if k in ("socket_timeout", "socket_connect_timeout")}
+    hosts = list(address.sentinels.hosts)
+    # All of them are asked within the connect timeout; only the delivery retries.
+    share = options["socket_connect_timeout"] / len(hosts)
+    patience = {"socket_timeout": share, "socket_connect_timeout": share}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
-        list(address.sentinels.hosts), sentinel_kwargs=known
+        hosts, sentinel_kwargs={**patience, "retry": ConnectRetry(NoBackoff(), 0)}
     )
     secure = address.scheme == "rediss"
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped

@@ -37,10 +37,11 @@ from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, described
 from keywright.engine.wire_format import Packed
-from keywright.errors import ConnectionLostError, EngineError, KeywrightError
+from keywright.errors import ConnectionLostError, EngineError, KeywrightError, UsageError
 from keywright.keyspace.call import Call, Command
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
+from keywright.keyspace.misuse import raise_unrunnable
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.wires import Reply, Sound, Wire
 
@@ -88,18 +89,23 @@ class AsyncDatabase:
         exchange: Callable[[list[Wire]], Awaitable[list[Reply]]] = self._exchange
         if at is not None:
             exchange = partial(self._exchange_at, readers_of(at))
-        elif isinstance(call, Command):
-            command: Command[T] = call
-            replies = await self._enqueue([command.lower(context)])
-            return command.read(replies[0], context)
-        rounds = call.rounds(context)
         try:
+            if at is None and isinstance(call, Command):
+                command: Command[T] = call
+                replies = await self._enqueue([command.lower(context)])
+                return command.read(replies[0], context)
+            rounds = call.rounds(context)
             wires = next(rounds)
             while True:
                 wires = rounds.send(await exchange(wires))
         except StopIteration as stop:
             value: T = stop.value
             return value
+        except RuntimeError:
+            self._require_loop()
+            raise
+        except (AttributeError, TypeError) as error:
+            raise_unrunnable(call, error)
 
     def scan(self, kind: type[K], **variables: object) -> AsyncIterator[K]:
         """Yield every stored key of one class, page by page, optionally with some variables fixed."""
@@ -133,6 +139,7 @@ class AsyncDatabase:
         Calls in flight fail, with OutcomeUnknownError if a command may have been applied.
         """
         self._closed = True
+        self._require_loop()
         if not self._closing.done():
             self._closing.set_result(None)
         for pool in (self._home, *self._nodes.values()):
@@ -159,6 +166,13 @@ class AsyncDatabase:
 
     def __repr__(self) -> str:
         return f"<AsyncDatabase {self.address.shown}>"
+
+    def _require_loop(self) -> None:
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                f"{self!r} belongs to another event loop. Open it in the loop that uses it: "
+                f"`async with aconnect(…) as db:` inside the coroutine that asyncio.run() runs."
+            )
 
     async def _pages(self, make: Callable[[int], ScanPage[T]]) -> AsyncIterator[T]:
         for node in await self._primaries():
@@ -375,6 +389,7 @@ class AsyncDatabase:
         return pool
 
     async def _primaries(self) -> Iterable[Node | None]:
+        self._require_loop()
         await self._routes()
         return [None] if self._topology is None else self._topology.primaries
 

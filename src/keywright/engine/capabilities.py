@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from keywright.engine.nodes import INFO, Batch, info_fields
 from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.wires import Effect, Operation, Wire
 
 COMMAND = Operation("capabilities", b"COMMAND", Effect.READ)
@@ -31,9 +32,11 @@ class Server(NamedTuple):
     features: frozenset[str]
     role: str = ""
 
+    @explained
     def can(self, feature: str) -> bool:
         return feature in self.features
 
+    @explained
     def require(self, feature: str) -> None:
         """Raise CapabilityError if the feature is missing."""
         if feature not in self.features:

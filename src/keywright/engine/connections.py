@@ -27,7 +27,7 @@ from redis.sentinel import (
 
 from keywright.engine.address import Address
 from keywright.engine.settings import Settings
-from keywright.engine.translation import unreachable
+from keywright.engine.translation import unknown_option, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
@@ -180,7 +180,10 @@ class ConnectionPool:
             client.close()
 
     def _opened(self) -> Any:
-        connection = self._make()
+        try:
+            connection = self._make()
+        except TypeError as error:
+            raise unknown_option(error) from error
         try:
             connection.connect()
         except (exceptions.RedisError, OSError) as error:
@@ -214,9 +217,12 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
         kind = KINDS[address.scheme]
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     secure = address.scheme == "rediss"
-    known = {k: v for k, v in options.items() if k in ("socket_timeout", "socket_connect_timeout")}
+    hosts = list(address.sentinels.hosts)
+    # All of them are asked within the connect timeout; only the delivery retries.
+    share = options["socket_connect_timeout"] / len(hosts)
+    patience = {"socket_timeout": share, "socket_connect_timeout": share}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
-        list(address.sentinels.hosts), sentinel_kwargs=known
+        hosts, sentinel_kwargs={**patience, "retry": ConnectRetry(NoBackoff(), 0)}
     )
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         address.sentinels.service,

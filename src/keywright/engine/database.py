@@ -32,6 +32,7 @@ from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Plain
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
+from keywright.keyspace.misuse import raise_unrunnable
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 
@@ -68,17 +69,19 @@ class Database:
         """
         context = self.context
         readers = () if at is None else readers_of(at)
-        if isinstance(call, Command):
-            command: Command[T] = call
-            return command.read(self._deliver([command.lower(context)], readers)[0], context)
-        rounds = call.rounds(context)
         try:
+            if isinstance(call, Command):
+                command: Command[T] = call
+                return command.read(self._deliver([command.lower(context)], readers)[0], context)
+            rounds = call.rounds(context)
             wires = next(rounds)
             while True:
                 wires = rounds.send(self._exchange(wires, readers))
         except StopIteration as stop:
             value: T = stop.value
             return value
+        except (AttributeError, TypeError) as error:
+            raise_unrunnable(call, error)
 
     def scan(self, kind: type[K], **variables: object) -> Iterator[K]:
         """Yield every stored key of one class, page by page, optionally with some variables fixed.

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Self
 
 from keywright.errors import EngineError, UsageError
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = [
     "EmbeddedServer",
@@ -253,6 +254,7 @@ def death_with_parent(death_signal: signal.Signals) -> Callable[[], None] | None
     return arrange
 
 
+@explained_constructor
 class EmbeddedServer:
     """A private server on a unix socket, for programs without a REDIS_URL.
 
@@ -261,7 +263,7 @@ class EmbeddedServer:
     """
 
     def __init__(self, data: Path | None = None) -> None:
-        self.data = data
+        self.data = None if data is None else Path(data)
         self._guard = threading.Lock()
         self._owner = 0
         self._folder: Path | None = None

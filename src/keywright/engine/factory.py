@@ -17,6 +17,7 @@ from keywright.engine.embedded import EmbeddedServer
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer
 from keywright.keyspace.context import Binding, Context
+from keywright.keyspace.misuse import MISUSE, explained, raise_explained
 
 log = logging.getLogger("keywright.engine")
 
@@ -27,6 +28,7 @@ class Clock(Protocol):
     def __call__(self) -> datetime: ...
 
 
+@explained
 def connect(
     url: str | None = None,
     *bindings: Binding,
@@ -97,9 +99,12 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
         try:
             context = Context(self._bindings, now=self._clock)
             database = AsyncDatabase(address, context, self._settings, self._observers)
-        except BaseException:
+        except BaseException as error:
             if server is not None:
                 server.stop()
+            if isinstance(error, MISUSE):
+                options = {"settings": self._settings, "observers": self._observers, "clock": self._clock}
+                raise_explained(aconnect.__init__, (self, self._url, *self._bindings), options, error)
             raise
         if server is not None:
             database._on_close.append(server.stop)

@@ -21,6 +21,7 @@ from keywright.errors import ConnectionLostError, KeywrightError, ServerRefusedE
 from keywright.keyspace.alphabets import Alphabet
 from keywright.keyspace.call import Call
 from keywright.keyspace.context import Context
+from keywright.keyspace.misuse import explained, explained_constructor
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.template import Template
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
@@ -35,6 +36,7 @@ Interest: TypeAlias = tuple[bytes, bytes]
 """SUBSCRIBE and a channel, or PSUBSCRIBE and a pattern."""
 
 
+@explained_constructor
 class Channel:
     """A template of pub/sub channels. They are not keys, but have the prefix of their keyspace."""
 
@@ -42,9 +44,11 @@ class Channel:
         self.template = Template(template, variables)
         self.space = space
 
+    @explained
     def name(self, context: Context, *values: object) -> bytes:
         return context.prefixes[self.space] + self.template.render(values)
 
+    @explained
     def pattern(self, context: Context, **values: object) -> bytes:
         """Return a glob for the channels in which these variables have these values; it may match others."""
         return escaped(context.prefixes[self.space]) + self.template.glob(values)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+from keywright.keyspace.misuse import explained
+
 
 class Retry(NamedTuple):
     """Bounded attempts with exponential back-off and jitter, for commands that are safe to repeat."""
@@ -13,6 +15,7 @@ class Retry(NamedTuple):
     first_seconds: float = 0.01
     longest_seconds: float = 0.5
 
+    @explained
     def pause(self, attempt: int) -> float:
         """Return the back-off in seconds before this attempt; 0 before the first retry."""
         if attempt <= 1:

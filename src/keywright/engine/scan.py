@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar
 
-from keywright.errors import KeywrightError
+from keywright.errors import KeywrightError, UsageError, excerpt
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
@@ -34,7 +34,12 @@ class KeyPage:
     ) -> None:
         self.kind = kind
         self.variables = variables
-        self.lead = context.prefixes[kind.declaration.space]
+        try:
+            self.lead = context.prefixes[kind.declaration.space]
+        except (AttributeError, TypeError) as error:
+            raise UsageError(
+                f"scan() takes the class of a key, got {excerpt(kind)}. Pass the class: db.scan(Name)."
+            ) from error
         pattern = escaped(self.lead) + kind.declaration.template.glob(variables)
         arguments = (b"SCAN", cursor, b"MATCH", pattern, b"COUNT", COUNT, b"TYPE", kind.redis_type)
         self.wire = Wire(arguments, b"", SCAN, kind)
@@ -51,7 +56,13 @@ class NamePage:
     """A page of names of a keyspace, whether one of its templates matches them or not."""
 
     def __init__(self, space: Keyspace, cursor: int, context: Context) -> None:
-        arguments = (b"SCAN", cursor, b"MATCH", escaped(context.prefixes[space]) + b"*", b"COUNT", COUNT)
+        try:
+            lead = context.prefixes[space]
+        except (AttributeError, TypeError) as error:
+            raise UsageError(
+                f"names() takes a keyspace, got {excerpt(space)}. Pass the Keyspace of the declarations."
+            ) from error
+        arguments = (b"SCAN", cursor, b"MATCH", escaped(lead) + b"*", b"COUNT", COUNT)
         self.wire = Wire(arguments, b"", SCAN, None)
 
     def read(self, reply: Reply) -> tuple[int, list[bytes]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import redis.exceptions
@@ -55,6 +56,13 @@ def unreachable(error: Exception, server: str) -> EngineError | UsageError:
     if isinstance(error, redis.exceptions.DataError):
         return UsageError(f"the connection settings of {server} are invalid: {error}.")
     return ConnectionLostError(server, str(error) or type(error).__name__)
+
+
+def unknown_option(error: TypeError) -> UsageError:
+    """Return the error for a URL with an option that redis-py's connections do not have."""
+    found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    named = f"the option {found[1]!r} of the Redis URL" if found else f"an option of the Redis URL ({error})"
+    return UsageError(f"{named} is not known. Remove it, or correct its name, as in ?socket_timeout=2.")
 
 
 def _coded(text: str, code: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from keywright.errors import CrossSlotError, KeywrightError, UsageError
 from keywright.keyspace.call import Attempt, Call, Command, Mapped, Prepared, inside
 from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.misuse import raise_explained
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import (
     TRANSACTION,
@@ -229,7 +230,10 @@ def gather(*calls: Call[Any]) -> Call[Any]:
 
 def gather_list(calls: Iterable[Call[T]]) -> Call[list[T]]:
     """Run a list of calls of one type as one batch, like `gather`."""
-    return Gather(list(calls), list)
+    try:
+        return Gather(list(calls), list)
+    except TypeError as error:
+        raise_explained(gather_list, (calls,), {}, error)
 
 
 @overload

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from keywright.errors import CrossSlotError, DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, SealRefused, Unopened, is_sealed
+from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Reply, Wire
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.space import Keyspace
 
 
+@explained_constructor
 class Binding:
     """One keyspace in one database: its prefix, version, expiry overrides and keyring."""
 
@@ -62,6 +64,7 @@ class _Leads(dict["Keyspace", bytes]):
         return lead
 
 
+@explained_constructor
 class Context:
     """The bindings of one database, its clock, and whether it has slots."""
 
@@ -102,10 +105,16 @@ class Context:
 
     def name(self, key: Key) -> bytes:
         """Return the full name of a key in this database."""
-        return self.prefixes[key._space] + key._name
+        try:
+            return self.prefixes[key._space] + key._name
+        except (AttributeError, TypeError) as error:
+            raise_explained(Context.name, (self, key), {}, error)
 
     def expiry_of(self, key: type[Key]) -> Expiry | None:
-        return self.overrides.get(key, key._expiry)
+        try:
+            return self.overrides.get(key, key._expiry)
+        except (AttributeError, TypeError) as error:
+            raise_explained(Context.expiry_of, (self, key), {}, error)
 
     def now_ms(self) -> int:
         return round(self.now().timestamp() * 1000)
@@ -165,6 +174,7 @@ class Context:
         return binding.keyring
 
 
+@explained
 def preview(call: Call[Any], context: Context | None = None) -> list[Wire]:
     """Return the commands of the first round trip of a call, for tests without a server."""
     return next(call.rounds(context or Context()))

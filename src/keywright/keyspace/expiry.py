@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from keywright.errors import DeclarationError
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.script import Script
 
 if TYPE_CHECKING:
@@ -110,6 +111,7 @@ class Expiry:
         return self.ttl_ms, self.jitter, self.since, self.moment
 
 
+@explained
 def expires_in(ttl: timedelta, *, jitter: float = 0.0, since: Since = "last write") -> Expiry:
     """Expire this long after the first write, the last write, or the last use, which may be a read.
 
@@ -131,6 +133,7 @@ def expires_in(ttl: timedelta, *, jitter: float = 0.0, since: Since = "last writ
     return Expiry(milliseconds, jitter=jitter, since=since)
 
 
+@explained
 def expires_at(moment: Moment) -> Expiry:
     """Expire at a moment: an aware datetime, or a function from the written value to one (or None)."""
     if isinstance(moment, datetime) and moment.tzinfo is None:

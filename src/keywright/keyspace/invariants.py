@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from keywright.errors import DeclarationError
 from keywright.keyspace.call import Steps, procedure
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.references import Reference
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class Invariant:
         return f"Invariant({self.name})"
 
 
+@explained
 def invariant(
     name: str,
     description: str,

@@ -19,6 +19,7 @@ from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.declaration import Declaration
 from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import storage_of
@@ -127,6 +128,7 @@ class Key:
         return cls.made(tuple(cls._derived[name].by(source) for name in _arguments(cls)))
 
     @classmethod
+    @explained
     def names(cls, ids: Iterable[object]) -> list[bytes]:
         """Return the names of many keys, given as keys or as arguments of the constructor."""
         render = cls._render
@@ -139,6 +141,7 @@ class Key:
         ]
 
     @classmethod
+    @explained
     def names_along(
         cls,
         shared: tuple[object, ...],
@@ -180,9 +183,11 @@ class Key:
         """Return the time to live, or None if the key has no expiry or does not exist."""
         return Command(TTL, self, (), _ttl)
 
+    @explained
     def expire(self, after: timedelta) -> Call[bool]:
         return Command(EXPIRE, self, (round(after / timedelta(milliseconds=1)),), bool)
 
+    @explained
     def expire_at(self, moment: datetime) -> Call[bool]:
         return Command(EXPIRE_AT, self, (round(moment.timestamp() * 1000),), bool)
 
@@ -277,7 +282,8 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
         try:
             variables[name] = alphabet_of(hints[name])
         except TypeError as error:
-            raise DeclarationError(cls.__name__, f"variable <{name}>: {error}", "Use a typed id.") from error
+            reason = f"variable <{name}>: {str(error).rstrip('.')}"
+            raise DeclarationError(cls.__name__, reason, "Use a typed id.") from error
     return variables
 
 
@@ -379,14 +385,16 @@ def _checked_text(
 
 
 def _refuse(kind: type[Key], name: str, alphabet: Alphabet[Any], value: object) -> typing.NoReturn:
-    raise VariableError(kind._template.source, name, alphabet.expected, value)
+    raise VariableError(kind._template.source, name, alphabet.expected, value, alphabet.python_type)
 
 
 def _rendered(kind: type[Key], alphabet: Alphabet[Any], name: str, value: object) -> str:
     try:
         return alphabet.render(value)
     except ValueError as error:
-        raise VariableError(kind._template.source, name, alphabet.expected, value) from error
+        raise VariableError(
+            kind._template.source, name, alphabet.expected, value, alphabet.python_type
+        ) from error
 
 
 def _ttl(reply: int) -> timedelta | None:

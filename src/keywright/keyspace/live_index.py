@@ -14,6 +14,7 @@ from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.misuse import explained, explained_constructor
 from keywright.keyspace.relations import same_ids
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ T = TypeVar("T")
 PAGE = 500
 
 
+@explained_constructor
 class LiveIndex(Generic[M]):
     """The members of `by` whose record in `of` exists; the dead ones met are dropped.
 
@@ -62,6 +64,7 @@ class LiveIndex(Generic[M]):
                 "Give both the same id type.",
             )
 
+    @explained
     def put(
         self, key: Key, write: Call[Any], *, score: Any = None, also: Sequence[Call[Any]] = ()
     ) -> Call[None]:
@@ -75,6 +78,7 @@ class LiveIndex(Generic[M]):
             nothing
         )
 
+    @explained
     def delete(self, key: Key, *, also: Sequence[Call[Any]] = ()) -> Call[None]:
         """Delete a record and drop it from the index, in one step."""
         index, member = self._place(key)

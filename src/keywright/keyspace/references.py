@@ -14,6 +14,7 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.map import Map
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.misuse import explained
 
 __all__ = ["Place", "Reference", "refers"]
 
@@ -63,6 +64,7 @@ class Reference:
         return f"Reference({self.name}: {self.source.__name__} → {self.target.__name__})"
 
 
+@explained
 def refers(source: type[Key], target: type[Key], ids: Ids, *, name: str, required: bool = True) -> Reference:
     """Declare that values of `source` name keys of `target`.
 

@@ -21,6 +21,7 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet
 from keywright.keyspace.kinds.value import Value
+from keywright.keyspace.misuse import explained
 
 if TYPE_CHECKING:
     pass
@@ -65,6 +66,7 @@ class ManyToOne(Link, Generic[A, B]):
     def inverse_of(self, b: B) -> Call[set[A]]:
         return _key(self.inverse, b).members()
 
+    @explained
     def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
         """Relate a to b, with the writes in `also` in the same step. Return False if they were related.
 
@@ -72,10 +74,12 @@ class ManyToOne(Link, Generic[A, B]):
         """
         return self._move(a, b, also, may_move=False)
 
+    @explained
     def replace(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
         """Relate a to b and end the former relation of a. Return False if they were related."""
         return self._move(a, b, also, may_move=True)
 
+    @explained
     def clear(self, a: A, *, also: Also = ()) -> Call[bool]:
         """End the relation of a. Return whether it had one."""
         forward = _key(self.forward, a)
@@ -169,6 +173,7 @@ class OneToOne(Link, Generic[A, B]):
         key = _key(self.inverse, b)
         return settled(key, key.get())
 
+    @explained
     def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
         """Relate a and b, with the writes in `also` in the same step. Return False if they were related.
 
@@ -176,10 +181,12 @@ class OneToOne(Link, Generic[A, B]):
         """
         return self._join(a, b, also, may_move=False)
 
+    @explained
     def replace(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
         """Relate a and b and end the relations of both, in one step. Return False if they were related."""
         return self._join(a, b, also, may_move=True)
 
+    @explained
     def clear(self, a: A, *, also: Also = ()) -> Call[bool]:
         """End the relation of a. Return whether it had one."""
         forward = _key(self.forward, a)
@@ -197,6 +204,7 @@ class OneToOne(Link, Generic[A, B]):
 
         return optimistic(f"clear {self.name}", attempt, also)
 
+    @explained
     def clear_inverse(self, b: B, *, also: Also = ()) -> Call[bool]:
         """End the relation of b. Return whether it had one."""
         return self.reversed().clear(b, also=also)
@@ -269,14 +277,17 @@ class ManyToMany(Link, Generic[A, B]):
     def inverse_of(self, b: B) -> Call[set[A]]:
         return _key(self.inverse, b).members()
 
+    @explained
     def assign(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
         """Relate a and b. Return False if they were related."""
         return self._set(a, b, also, present=True)
 
+    @explained
     def clear(self, a: A, b: B, *, also: Also = ()) -> Call[bool]:
         """End the relation of a and b. Return whether there was one."""
         return self._set(a, b, also, present=False)
 
+    @explained
     def replace(self, a: A, partners: Iterable[B], *, also: Also = ()) -> Call[bool]:
         """Make these the only partners of a, in one step. Return False if they were."""
         wanted = set(partners)
@@ -296,6 +307,7 @@ class ManyToMany(Link, Generic[A, B]):
 
         return optimistic(f"replace {self.name}", attempt, also)
 
+    @explained
     def clear_all(self, a: A, *, also: Also = ()) -> Call[bool]:
         """End every relation of a. Return whether there were any."""
         return self.replace(a, (), also=also)
@@ -370,6 +382,7 @@ class Index(Link, Generic[A]):
         return _key(self.by).members()
 
 
+@explained
 def many_to_one(
     forward: type[Value[B]],
     *,
@@ -380,6 +393,7 @@ def many_to_one(
     return ManyToOne(forward, inverse, index)
 
 
+@explained
 def one_to_one(
     forward: type[Value[B]],
     *,
@@ -391,11 +405,13 @@ def one_to_one(
     return OneToOne(forward, inverse, index, inverse_index)
 
 
+@explained
 def many_to_many(forward: type[Set[B]], *, inverse: type[Set[A]]) -> ManyToMany[A, B]:
     """Relate many to many: each side holds the set of the others."""
     return ManyToMany(forward, inverse)
 
 
+@explained
 def index(of: type[Key], *, by: type[Set[A]]) -> Index[A]:
     """Keep a set that names every existing key of one kind."""
     return Index(of, by)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from keywright.errors import DeclarationError, UnknownKeyError
 from keywright.keyspace.codecs import Keyring
 from keywright.keyspace.context import Binding, Context
+from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
+from keywright.keyspace.template import not_a_name
 
 if TYPE_CHECKING:
     from keywright.keyspace.expiry import Expiry
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.relations import Link
 
 
+@explained_constructor
 class Keyspace:
     """A named set of key declarations.
 
@@ -47,6 +50,7 @@ class Keyspace:
         self.references: list[Reference] = []
         self.invariants: list[Invariant] = []
 
+    @explained
     def bind(
         self,
         *,
@@ -70,9 +74,14 @@ class Keyspace:
 
     def find(self, name: bytes, context: Context | None = None) -> Key | None:
         """Return the key of this name, or None."""
-        lead = (context or Context()).prefixes[self]
-        if not name.startswith(lead):
-            return None
+        try:
+            lead = (context or Context()).prefixes[self]
+            if not name.startswith(lead):
+                return None
+        except (AttributeError, TypeError) as error:
+            if not isinstance(name, bytes):
+                raise not_a_name(name) from error
+            raise_explained(Keyspace.find, (self, name, context), {}, error)
         rest = name[len(lead) :]
         return next((key for kind in self.keys if (key := kind.parse(rest)) is not None), None)
 

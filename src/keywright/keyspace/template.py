@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from keywright.errors import DeclarationError, UsageError, VariableError
+from keywright.errors import DeclarationError, UsageError, VariableError, excerpt
 from keywright.keyspace.alphabets import Alphabet, Rest
 from keywright.keyspace.languages import automaton
 from keywright.keyspace.languages.automaton import Language, concatenation, literal
@@ -102,10 +102,15 @@ class Template:
         """Return the values of a name, in the order of ``variables``, or None if it does not match."""
         try:
             found = self._match(name.decode())
+        except (AttributeError, TypeError) as error:
+            raise not_a_name(name) from error
+        except UnicodeDecodeError:
+            return None
+        try:
             if found is None:
                 return None
             return tuple([read(text) for read, text in zip(self._readers, found.groups(), strict=True)])
-        except ValueError:  # UnicodeDecodeError is one too
+        except ValueError:
             return None
 
     def glob(self, values: Mapping[str, object] = _NO_VALUES) -> bytes:
@@ -180,7 +185,7 @@ class Template:
         try:
             return alphabet.render(value)
         except ValueError as error:
-            raise VariableError(self.source, name, alphabet.expected, value) from error
+            raise VariableError(self.source, name, alphabet.expected, value, alphabet.python_type) from error
 
     def _reading(self, split: Sequence[bytes]) -> dict[str, str]:
         # A split of valid UTF-8 is valid UTF-8: every segment is a language of whole characters.
@@ -194,6 +199,12 @@ class Template:
         a, b = self.alphabets[mine.text], other.alphabets[theirs.text]
         # Equal values have equal texts if the alphabet is the same, or if both write a value as it is.
         return a == b or (a.inline("v", "m") is not None and b.inline("v", "m") is not None)
+
+
+def not_a_name(found: object) -> UsageError:
+    """Return the error for something else in the place of a key name."""
+    remedy = f"Pass {found.encode()!r}." if isinstance(found, str) else "Pass the name as Redis has it."
+    return UsageError(f"a key name is bytes, got {excerpt(found)}. {remedy}")
 
 
 def _tokens(source: str) -> Iterator[Part]:
@@ -249,7 +260,7 @@ def _check_rest(source: str, parts: Sequence[Part], alphabets: Mapping[str, Alph
             raise DeclarationError(
                 source,
                 f"<{part.text}> takes the rest of the name, but is not last",
-                "Move it, or use Text().",
+                "Move it, or use FreeText.",
             )
 
 

@@ -10,10 +10,12 @@ from functools import cached_property
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim, refuse_unwritable
 from keywright.keyspace.alphabets.text import Rest
 from keywright.keyspace.languages.language import Language, alternation, literal
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = ["Choice", "OneOf"]
 
 
+@explained_constructor
 @dataclass(frozen=True, init=False)
 class Choice(Alphabet[str | Enum]):
     """One of a few fixed values: ``Choice("online", "idle")``, or the members of an Enum class.
@@ -84,6 +86,7 @@ def _writable(value: object) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
+@explained_constructor
 @dataclass(frozen=True, init=False)
 class OneOf(Verbatim):
     """A str of any of several alphabets, as a thing id that is ``t1_…``, ``t2_…`` or ``t3_…``."""

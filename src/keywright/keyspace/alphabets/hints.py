@@ -13,6 +13,7 @@ from keywright.keyspace.alphabets.choices import Choice
 from keywright.keyspace.alphabets.identifiers import Hex, Plain
 from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeText, Unsigned64
 from keywright.keyspace.alphabets.text import Rest, Text
+from keywright.keyspace.misuse import explained
 
 __all__ = [
     "I64",
@@ -47,11 +48,13 @@ class Derived:
     by: Callable[[str], str]
 
 
+@explained
 def sha256_hex(text: str) -> str:
     """Return the SHA-256 of ``text`` in UTF-8, as 64 lower-case hexadecimal digits."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+@explained
 def before_first(separator: str) -> Callable[[str], str]:
     """Return a function that gives the text before the first ``separator``, or all of it."""
 
@@ -76,8 +79,8 @@ def alphabet_of(hint: object) -> tuple[Alphabet[object], Derived | None]:
         return _default(base), derived
     if isinstance(base, type) and not issubclass(alphabet.python_type, base):
         raise TypeError(
-            f"{alphabet!r} makes {alphabet.python_type.__name__}, but the hint says {base.__name__}. "
-            f"Write Annotated[{alphabet.python_type.__name__}, {alphabet!r}]."
+            f"its values are {alphabet.python_type.__name__} ({alphabet.expected}), but the hint says "
+            f"{base.__name__}. Write Annotated[{alphabet.python_type.__name__}, …]."
         )
     return alphabet, derived
 
@@ -118,5 +121,5 @@ def _default(base: object) -> Alphabet[object]:
     name = base.__name__ if isinstance(base, type) else repr(base)
     raise TypeError(
         f"{name} is not a type of a key variable. Use int, str, an Enum class, a Literal of strings, "
-        f"or Annotated[…] with an alphabet such as Plain(), Snowflake() or Text()."
+        f"SnowflakeId, FreeText, or Annotated[…] with an alphabet such as Plain() or Hex(64)."
     )

@@ -7,10 +7,12 @@ from typing import Literal
 
 from keywright.keyspace.alphabets.alphabet import Verbatim, refuse_unwritable
 from keywright.keyspace.languages.language import Language, characters, literal, one_of
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = ["Hex", "Plain", "Prefixed"]
 
 
+@explained_constructor
 @dataclass(frozen=True)
 class Plain(Verbatim):
     """An identifier: ASCII letters, digits, ``_``, ``-``, and what ``extra`` adds. No colon unless given."""
@@ -44,6 +46,7 @@ class Plain(Verbatim):
         return f"type({var}) is str and ({var}.isascii() and {var}.isalnum() or {const}({var}) is not None)"
 
 
+@explained_constructor
 @dataclass(frozen=True)
 class Hex(Verbatim):
     """Exactly ``length`` lower-case hexadecimal digits."""
@@ -73,6 +76,7 @@ _BODIES = {
 }
 
 
+@explained_constructor
 @dataclass(frozen=True)
 class Prefixed(Verbatim):
     """An id that opens with a fixed prefix, as Reddit's ``t3_1a2b``. The str includes the prefix.

@@ -6,12 +6,14 @@ import enum
 from typing import TypeVar
 
 from keywright.keyspace.codecs.contract import Codec, CodecError
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = ["Boolean", "EnumOf", "Flag", "LiteralOf"]
 
 E = TypeVar("E", bound=enum.Enum)
 
 
+@explained_constructor
 class Boolean(Codec[bool]):
     """`1` and `0`, or the two spellings given; nothing else is read."""
 
@@ -40,6 +42,7 @@ class Boolean(Codec[bool]):
         raise self.refusal(data)
 
 
+@explained_constructor
 class Flag(Codec[bool]):
     """A word that is present or absent: true is the word, false is absence."""
 

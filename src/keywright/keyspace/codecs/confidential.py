@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
 from keywright.keyspace.codecs.keyring import Plaintext, Sealable, Unopened, is_sealed
 from keywright.keyspace.codecs.secret import Secret
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = ["Sealed", "SealedIfBound", "SecretOf"]
 
@@ -53,6 +54,7 @@ class SecretOf(Codec[Secret[T]]):
         return Secret(_masked(self, self._decode, data))
 
 
+@explained_constructor
 class Sealed(Codec[T]):
     """What another codec writes, encrypted at rest.
 
@@ -83,6 +85,7 @@ class Sealed(Codec[T]):
         raise SealRefused(self.expected, "a seal that was not opened" if is_sealed(data) else "plaintext")
 
 
+@explained_constructor
 class SealedIfBound(Sealed[T]):
     """Encrypted at rest in a database that was opened with a keyring, in clear in one that was not.
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from keywright.errors import DeclarationError, dependencies_of
 from keywright.keyspace.codecs.contract import SealRefused
 from keywright.keyspace.codecs.secret import Secret
+from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -59,6 +60,7 @@ class Unopened(bytes):
         return unopened
 
 
+@explained_constructor
 class Keyring:
     """AES-GCM keys: the primary seals, every key opens.
 
@@ -80,15 +82,18 @@ class Keyring:
         self._ciphers: dict[str, AESGCM] = {}
 
     @classmethod
+    @explained
     def generate(cls, key_id: str) -> Keyring:
         return cls(key_id, {key_id: secrets.token_bytes(32)})
 
     @classmethod
+    @explained
     def from_env_if_set(cls, name: str = SEAL_KEYS) -> Keyring | None:
         """Return the keyring of an environment variable, or None if it is not set or empty."""
         return cls.from_env(name) if os.environ.get(name) else None
 
     @classmethod
+    @explained
     def from_env(cls, name: str = SEAL_KEYS) -> Keyring:
         """Return the keyring of an environment variable; the first key is the primary."""
         text = os.environ.get(name, "").strip()
@@ -125,12 +130,18 @@ class Keyring:
         cipher = self.cipher(self.primary)
         assert cipher is not None, "a keyring holds its primary key"
         nonce = os.urandom(_NONCE)
-        sealed = cipher.encrypt(nonce, bytes(plain), template)
+        try:
+            sealed = cipher.encrypt(nonce, bytes(plain), template)
+        except (TypeError, ValueError) as error:
+            raise_explained(Keyring.seal, (self, plain, template), {}, error)
         return b"%b%c%b%b%b" % (_MAGIC, len(key_id), key_id, nonce, sealed)
 
     def open(self, data: bytes, template: bytes) -> Plaintext:
         """Decrypt with the key that sealed it. Raise SealRefused for an unknown key or a broken seal."""
-        seal = _parse_seal(data)
+        try:
+            seal = _parse_seal(data)
+        except (AttributeError, TypeError) as error:
+            raise_explained(Keyring.open, (self, data, template), {}, error)
         if seal is None:
             raise SealRefused("a sealed value", "a damaged seal" if data.startswith(_MAGIC) else "plaintext")
         cipher = self.cipher(seal.key_id)
@@ -142,6 +153,7 @@ class Keyring:
             found = f"a seal by {seal.key_id!r} that does not open: altered, or from another template"
             raise SealRefused("a sealed value", found) from exc
 
+    @explained
     def needs_resealing(self, data: bytes) -> bool:
         """Return whether a stored value is in clear, or sealed by another key than the primary."""
         seal = _parse_seal(data)

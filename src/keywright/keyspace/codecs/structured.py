@@ -12,6 +12,7 @@ from keywright.keyspace.codecs.contract import Codec
 from keywright.keyspace.codecs.members import undeclared_members
 from keywright.keyspace.codecs.models import dumped, foreign_types, loaded
 from keywright.keyspace.codecs.samples import samples_of
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = ["Json", "MessagePack"]
 
@@ -68,6 +69,7 @@ class _Structured(Codec[Any]):
             raise
 
 
+@explained_constructor
 class Json(_Structured):
     """Compact UTF-8 JSON. Integers stay exact, null stays null, an empty list stays a list.
 
@@ -81,6 +83,7 @@ class Json(_Structured):
         self.undeclared = undeclared_members(hint, msgspec.json.Decoder)
 
 
+@explained_constructor
 class MessagePack(_Structured):
     """MessagePack. Integers beyond 64 bits are refused."""
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from keywright.keyspace.alphabets import Alphabet
 from keywright.keyspace.codecs.contract import Codec
+from keywright.keyspace.misuse import explained_constructor
 
 __all__ = ["IdOf", "Raw", "Text"]
 
@@ -57,6 +58,7 @@ class Raw(Codec[bytes]):
         return data
 
 
+@explained_constructor
 class IdOf(Codec[Any]):
     """An id, written as its alphabet writes it in key names."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from keywright.errors import dependencies_of
 from keywright.keyspace.codecs.contract import Codec
+from keywright.keyspace.misuse import explained_constructor
 
 if TYPE_CHECKING:
     import zstandard
@@ -21,6 +22,7 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _LARGEST = 64 * 1024 * 1024
 
 
+@explained_constructor
 class Zstd(Codec[T]):
     """Zstandard frames; values under `min_size` bytes are stored as they are.
 

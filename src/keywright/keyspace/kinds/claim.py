@@ -16,6 +16,7 @@ from keywright.keyspace.commits.work import bind
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.value import GET, SET, Expiring
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import StringStorage
 
 if TYPE_CHECKING:
@@ -46,14 +47,17 @@ class Claim(Key):
     def _declare(cls) -> Iterable[Codec[Any]]:
         return (Text(),)
 
+    @explained
     def begin(self, token: str, hold: timedelta) -> Call[bool]:
         """Begin, or renew the hold of the same token. Return False if it is done or another has it."""
         return holding.acquire(self, _stamp(token), hold)
 
+    @explained
     def extend(self, token: str, hold: timedelta) -> Call[bool]:
         """Extend the hold to this long from now. Return False if it ran out: stop the work then."""
         return holding.extend(self, _stamp(token), hold)
 
+    @explained
     def finish(self, token: str, marker: str | int = "done", *, also: Sequence[Call[Any]] = ()) -> Call[bool]:
         """Write the done marker, with the writes in `also` in the same step. Return whether we held it.
 
@@ -70,6 +74,7 @@ class Claim(Key):
         """
         return _mark(self, str(marker))
 
+    @explained
     def release(self, token: str) -> Call[bool]:
         """Release the hold, so that another may begin at once. Return False if this token did not have it."""
         return holding.release(self, _stamp(token))
@@ -77,6 +82,7 @@ class Claim(Key):
     def state(self) -> Call[ClaimState]:
         return Command(GET, self, (), _state)
 
+    @explained
     def held_by(self, token: str) -> Check:
         """Return a check for `commit`: its writes are applied only while this token has the hold."""
         return equals(self, _stamp(token))

@@ -11,6 +11,7 @@ from keywright.keyspace.checks import Check, equals
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.commits.work import Outcome
 from keywright.keyspace.kinds.value import GET, Value
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ N = TypeVar("N")
 ATTEMPTS = 24
 
 
+@explained
 def replace_if(key: Value[T], expected: T | None, new: T | None) -> Call[bool]:
     """Write `new` if the key holds `expected`. Return whether it did. None means no key, on both sides.
 

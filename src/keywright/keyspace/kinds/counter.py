@@ -12,6 +12,7 @@ from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.encoders import encoder, optional
 from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import StringStorage
 from keywright.keyspace.wires import Effect, Operation, Reply
 
@@ -38,6 +39,7 @@ class Counter(Key):
         return (cls._codec,)
 
     @classmethod
+    @explained
     def get_many(cls, ids: Iterable[object]) -> Call[list[int]]:
         """Read many counters in one batch; 0 for those that do not exist."""
         if cls._former:

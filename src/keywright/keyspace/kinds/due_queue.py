@@ -11,6 +11,7 @@ from keywright.keyspace.call import Call, Steps, bound_context, procedure
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.kinds.hold import hold_ms
 from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.script import Script
 from keywright.keyspace.wires import Effect, Reply
 
@@ -65,10 +66,12 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         """
         return self.add(member, at, when="less" if keep_earlier else None)
 
+    @explained
     def schedule_many(self, times: Mapping[M, datetime], *, keep_earlier: bool = False) -> Call[int]:
         """Schedule members in one command. Return how many changed."""
         return self.add_many(times, when="less" if keep_earlier else None)
 
+    @explained
     def claim_due(self, limit: int, hold: timedelta) -> Call[list[Claimed[M]]]:
         """Take up to `limit` members that are due, longest due first, and hide them for `hold`.
 
@@ -76,14 +79,16 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         when the hold ends; so do the others of a batch in which one member does not decode.
         """
         if limit < 1:
-            raise UsageError(f"limit must be at least 1, got {limit}.")
+            raise UsageError(f"limit must be at least 1, got {limit}. Pass how many to claim.")
         held = hold_ms(hold)
         return self._at_now(lambda now: CLAIM_DUE.call([self], (now, held, limit), self._read_claimed))
 
+    @explained
     def finish(self, claimed: Claimed[M]) -> Call[bool]:
         """Remove a member. Return False, and leave it, if it was claimed or scheduled again meanwhile."""
         return self._settle(claimed, b"")
 
+    @explained
     def reschedule(self, claimed: Claimed[M], at: datetime) -> Call[bool]:
         """Make a member due again at a time. Return False, and change nothing, if the claim is over.
 

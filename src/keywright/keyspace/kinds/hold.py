@@ -43,7 +43,7 @@ def release(key: Key, stamp: bytes) -> Call[bool]:
 def hold_ms(hold: timedelta) -> int:
     milliseconds = round(hold / MILLISECOND)
     if milliseconds < 1:
-        raise UsageError(f"hold must be at least 1 ms, got {hold}.")
+        raise UsageError(f"hold must be at least 1 ms, got {hold}. Pass a longer timedelta.")
     return milliseconds
 
 

@@ -14,6 +14,7 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import hold as holding
 from keywright.keyspace.kinds.encoders import optional
 from keywright.keyspace.kinds.value import GET
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import StringStorage
 
 
@@ -37,14 +38,17 @@ class Lease(Key):
             )
         return (Text(),)
 
+    @explained
     def acquire(self, token: str, hold: timedelta) -> Call[bool]:
         """Acquire the lease if it is free, or renew it for this token. Return whether it is held now."""
         return holding.acquire(self, holding.token_bytes(token), hold)
 
+    @explained
     def extend(self, token: str, hold: timedelta) -> Call[bool]:
         """Extend the hold to this long from now. Return False if it ran out or was lost: stop then."""
         return holding.extend(self, holding.token_bytes(token), hold)
 
+    @explained
     def release(self, token: str) -> Call[bool]:
         """Release the lease. Return False if this token did not have it."""
         return holding.release(self, holding.token_bytes(token))
@@ -53,6 +57,7 @@ class Lease(Key):
         """Return the token that has the lease, or None."""
         return Command(GET, self, (), _read_token)
 
+    @explained
     def held_by(self, token: str) -> Check:
         """Return a check for `commit`: its writes are applied only while this token has the lease."""
         return equals(self, holding.token_bytes(token))

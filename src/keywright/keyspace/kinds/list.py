@@ -12,6 +12,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import each, encoder, optional
 from keywright.keyspace.kinds.several import Moving
+from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import ItemStorage
 from keywright.keyspace.wires import Effect, Operation
 
@@ -57,16 +58,25 @@ class List(Key, Generic[M]):
 
     def push(self, *items: M, end: End = "right") -> Call[int]:
         """Add items at one end in one command. Return the new length."""
-        return Refreshing(PUSH[end], self, tuple(map(self._encode, items)), int) if items else self.length()
+        try:
+            operation = PUSH[end]
+        except (KeyError, TypeError) as error:
+            raise_explained(List.push, (self, *items), {"end": end}, error)
+        return Refreshing(operation, self, tuple(map(self._encode, items)), int) if items else self.length()
 
     def pop(self, *, end: End = "left") -> Call[M | None]:
         """Remove and return the item at one end."""
-        return Refreshing(POP[end], self, (), self._decode)
+        try:
+            return Refreshing(POP[end], self, (), self._decode)
+        except (KeyError, TypeError) as error:
+            raise_explained(List.pop, (self,), {"end": end}, error)
 
+    @explained
     def pop_many(self, count: int, *, end: End = "left") -> Call[list[M]]:
         decode = each(self._codec.decode)
         return Refreshing(POP[end], self, (count,), lambda reply: decode(reply or []))
 
+    @explained
     def wait(self, timeout: timedelta, *, end: End = "left") -> Call[M | None]:
         """Pop an item, and wait for one up to `timeout`, on a connection of its own."""
         decode = self._codec.decode
@@ -105,6 +115,7 @@ class List(Key, Generic[M]):
         """Keep only the items from first to last, both included."""
         return Refreshing(TRIM, self, (first, last), nothing)
 
+    @explained
     def replace(self, items: Iterable[M]) -> Call[None]:
         """Make these the only items, in one transaction."""
         wanted = tuple(items)
@@ -112,6 +123,7 @@ class List(Key, Generic[M]):
             return self.delete().map(nothing)
         return atomic(self.delete(), self.push(*wanted)).map(nothing)
 
+    @explained
     def move(self, to: List[M], *, take: End = "left", put: End = "right") -> Call[M | None]:
         """Move one item to another list of the same slot, in one command."""
         sides = (take.upper().encode(), put.upper().encode())

@@ -13,6 +13,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired
 from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
@@ -105,6 +106,7 @@ class Map(Key, Generic[F, V]):
     def get(self, field: F) -> Call[V | None]:
         return Sliding(GET, self, (self._encode_field(field),), self._decode_value)
 
+    @explained
     def get_many(self, fields: Iterable[F]) -> Call[dict[F, V]]:
         """Return the values of these fields, those that exist, in one command."""
         asked = list(fields)
@@ -141,6 +143,7 @@ class Map(Key, Generic[F, V]):
         """Write one field. Return whether it is new."""
         return Refreshing(PUT, self, (self._encode_field(field), self._encode_value(value)), bool)
 
+    @explained
     def put_many(self, entries: Mapping[F, V]) -> Call[int]:
         """Write many fields in one command; other fields stay. Return how many are new."""
         return Refreshing(PUT, self, self._flat(entries), int) if entries else Ready(0)
@@ -148,6 +151,7 @@ class Map(Key, Generic[F, V]):
     def put_if_absent(self, field: F, value: V) -> Call[bool]:
         return Refreshing(PUT_IF_ABSENT, self, (self._encode_field(field), self._encode_value(value)), bool)
 
+    @explained
     def replace(self, entries: Mapping[F, V]) -> Call[None]:
         """Make these the only entries: delete and write in one transaction, so no reader sees it empty."""
         if not entries:
@@ -160,6 +164,7 @@ class Map(Key, Generic[F, V]):
             return Ready(0)
         return Refreshing(REMOVE, self, tuple(map(self._encode_field, fields)), int)
 
+    @explained
     def expire_field(self, field: F, after: timedelta) -> Call[bool]:
         """Set the expiry of one field. Return whether the field exists. Needs Redis 7.4 or Valkey 9."""
         operands = (after // timedelta(milliseconds=1), b"FIELDS", 1, self._encode_field(field))

@@ -15,6 +15,7 @@ from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Shape, Union
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.versions.codecs import members_recoded
@@ -151,6 +152,7 @@ class Record(Key, Generic[S]):
         return (cls._fields,)
 
     @classmethod
+    @explained
     def get_many(cls, ids: Iterable[object]) -> Call[list[S | None]]:
         """Read many records in one batch, in the given order; None for those that do not exist."""
         return gather_list(cls.made(each).get() for each in ids)
@@ -159,6 +161,7 @@ class Record(Key, Generic[S]):
         """Return the record, or None. Upgrade an older shape in place."""
         return self.get_upgraded(*self._upgrades)
 
+    @explained
     def get_upgraded(self, *upgrades: Upgrade) -> Call[S | None]:
         """Read with these upgrades instead of the declared ones, for those that need outside information."""
         read: Command[S | None] = Sliding(GET, self, (), self._decode)

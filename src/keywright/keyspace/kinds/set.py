@@ -11,6 +11,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder, many_encoder, optional, unique
 from keywright.keyspace.kinds.several import Moving, Several
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import ItemStorage
 from keywright.keyspace.wires import Effect, Operation, Reply
 
@@ -71,6 +72,7 @@ class Set(Key, Generic[M]):
         """Remove members in one command. Return how many existed."""
         return Refreshing(REMOVE, self, tuple(map(self._encode, members)), int) if members else Ready(0)
 
+    @explained
     def replace(self, members: Iterable[M]) -> Call[None]:
         """Make these the only members, in one transaction."""
         wanted = tuple(members)
@@ -85,6 +87,7 @@ class Set(Key, Generic[M]):
     def has(self, member: M) -> Call[bool]:
         return Sliding(HAS, self, (self._encode(member),), bool)
 
+    @explained
     def has_many(self, members: Iterable[M]) -> Call[dict[M, bool]]:
         asked = list(members)
         if not asked:
@@ -118,18 +121,22 @@ class Set(Key, Generic[M]):
 
         return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
 
+    @explained
     def union(self, *others: Set[M]) -> Call[set[M]]:
         """Return the members of any of these sets; on a cluster all must share a slot."""
         return Several(UNION, self, (), self._decode_set, others)
 
+    @explained
     def intersection(self, *others: Set[M]) -> Call[set[M]]:
         """Return the members of all of these sets; on a cluster all must share a slot."""
         return Several(INTERSECTION, self, (), self._decode_set, others)
 
+    @explained
     def difference(self, *others: Set[M]) -> Call[set[M]]:
         """Return the members that are in none of the other sets; on a cluster all must share a slot."""
         return Several(DIFFERENCE, self, (), self._decode_set, others)
 
+    @explained
     def move(self, member: M, to: Set[M]) -> Call[bool]:
         """Move a member to another set of the same slot, in one command. Return whether it was here."""
         return Moving(MOVE, self, (self._encode(member),), bool, (to,))

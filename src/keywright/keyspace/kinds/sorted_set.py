@@ -15,6 +15,7 @@ from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder
 from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
@@ -180,9 +181,14 @@ class SortedSet(Key, Generic[M, S]):
     def add(self, member: M, score: S, *, when: AddWhen | None = None) -> Call[bool]:
         """Add or move a member. Return whether anything changed. `when` limits it to new or moving ones."""
         operation = ADD_ONCE if when == "absent" else ADD
-        operands = (*_CONDITIONS[when], b"CH", self._written(score), self._encode(member))
+        try:
+            condition = _CONDITIONS[when]
+        except (KeyError, TypeError) as error:
+            raise_explained(SortedSet.add, (self, member, score), {"when": when}, error)
+        operands = (*condition, b"CH", self._written(score), self._encode(member))
         return Refreshing(operation, self, operands, bool)
 
+    @explained
     def add_many(self, scores: Mapping[M, S], *, when: AddWhen | None = None) -> Call[int]:
         """Add or move members in one command. Return how many changed."""
         if not scores:
@@ -191,6 +197,7 @@ class SortedSet(Key, Generic[M, S]):
         operation = ADD_ONCE if when == "absent" else ADD
         return Refreshing(operation, self, (*_CONDITIONS[when], b"CH", *pairs), int)
 
+    @explained
     def replace(self, scores: Mapping[M, S]) -> Call[None]:
         """Make these the only members, in one transaction."""
         if not scores:
@@ -215,6 +222,7 @@ class SortedSet(Key, Generic[M, S]):
     def score(self, member: M) -> Call[S | None]:
         return Sliding(SCORE, self, (self._encode(member),), self._read_score)
 
+    @explained
     def scores(self, members: Iterable[M]) -> Call[dict[M, S]]:
         """Return the scores of these members, those that exist, in one command."""
         asked = list(members)

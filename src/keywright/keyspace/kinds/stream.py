@@ -14,6 +14,7 @@ from keywright.keyspace.fields import FieldSet
 from keywright.keyspace.key import Key, type_arguments
 from keywright.keyspace.kinds.encoders import each
 from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.wires import Effect, Operation, Reply
 
@@ -132,7 +133,10 @@ class Stream(Key, Generic[E]):
             raise ValueRefusedError(
                 self._template.source, "at least one member", "an entry whose members are all absent"
             )
-        operation = ADD if entry_id.endswith("*") else ADD_AT
+        try:
+            operation = ADD if entry_id.endswith("*") else ADD_AT
+        except (AttributeError, TypeError) as error:
+            raise_explained(Stream.add, (self, entry), {"entry_id": entry_id}, error)
         return Refreshing(operation, self, (*trim, entry_id, *members), bytes.decode)
 
     def range(self, start: str = "-", end: str = "+", *, count: int | None = None) -> Call[list[Entry[E]]]:
@@ -155,6 +159,7 @@ class Stream(Key, Generic[E]):
         """Delete the oldest entries, roughly unless `exact`. Return how many were deleted."""
         return Refreshing(TRIM, self, _trimming(max_length, min_id, exact=exact), int)
 
+    @explained
     def read(
         self, after: str = "0-0", *, count: int | None = None, wait: timedelta | None = None
     ) -> Call[list[Entry[E]]]:
@@ -178,6 +183,7 @@ class Stream(Key, Generic[E]):
         """Delete a consumer. The group loses its unacknowledged entries, so reclaim them first."""
         return _Placed(GROUP, self, ((b"DELCONSUMER",), (group, consumer)), int)
 
+    @explained
     def consume(
         self,
         group: str,
@@ -195,6 +201,7 @@ class Stream(Key, Generic[E]):
     def acknowledge(self, group: str, *ids: str) -> Call[int]:
         return Command(ACKNOWLEDGE, self, (group, *ids), int) if ids else Ready(0)
 
+    @explained
     def reclaim(
         self, group: str, consumer: str, *, idle: timedelta, cursor: str = "0-0", count: int = 100
     ) -> Call[Reclaimed[E]]:
@@ -202,6 +209,7 @@ class Stream(Key, Generic[E]):
         operands = (group, consumer, idle // MILLISECOND, cursor, b"COUNT", count)
         return Command(RECLAIM, self, operands, self._decode_reclaimed)
 
+    @explained
     def pending(self, group: str, *, count: int = 100, idle: timedelta = timedelta(0)) -> Call[list[Pending]]:
         """Return entries that were delivered to some consumer and not acknowledged."""
         operands = (group, b"IDLE", idle // MILLISECOND, b"-", b"+", count)

@@ -15,6 +15,7 @@ from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.encoders import encoder, many_encoder, optional
 from keywright.keyspace.kinds.merge import kinds_of, mset, read_together, write_together
 from keywright.keyspace.kinds.unset import UNSET, Unset
+from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import StringStorage
 from keywright.keyspace.versions.codecs import recoded
@@ -81,6 +82,7 @@ class Value(Key, Generic[T]):
         return (cls._codec,)
 
     @classmethod
+    @explained
     def get_many(cls, ids: Iterable[object]) -> Call[list[T | None]]:
         """Read many values in one batch (MGET; one per slot on a cluster), in the given order.
 
@@ -92,6 +94,7 @@ class Value(Key, Generic[T]):
         return BulkRead(cls, cls.names(ids), cls._codec)
 
     @classmethod
+    @explained
     def set_many(cls, values: Iterable[tuple[Any, T]]) -> Call[None]:
         """Write many values in one batch. Each write is atomic, the batch is not."""
         pairs = list(values)
@@ -100,6 +103,7 @@ class Value(Key, Generic[T]):
         return _SetMany(cls, [key for key, _ in pairs], [value for _, value in pairs])
 
     @classmethod
+    @explained
     def set_along(
         cls,
         shared: tuple[object, ...],
@@ -113,6 +117,8 @@ class Value(Key, Generic[T]):
         """
         if cls._former:
             return cls.set_many(((*shared, each), value) for each, value in zip(last, values, strict=True))
+        if len(last) != len(values):
+            raise UsageError(f"{len(values)} values are given for {len(last)} keys. Give one for each.")
         return _SetAlong(cls, last, values, shared, tails)
 
     def get(self) -> Call[T | None]:
@@ -135,11 +141,15 @@ class Value(Key, Generic[T]):
         if when is None and not keep_ttl and expiry is UNSET and not self._expires_by_value:
             return Expiring(SET, self, (self._encode(value),), _written)
         operation = SET if when is None else SET_ONCE
-        operands = (self._encode(value), *_CONDITIONS[when])
+        try:
+            operands = (self._encode(value), *_CONDITIONS[when])
+        except (KeyError, TypeError) as error:
+            raise_explained(Value.set, (self, value), {"when": when}, error)
         if keep_ttl:
             return Command(operation, self, (*operands, b"KEEPTTL"), _written)
         return _ExpiringAs(operation, self, operands, _written, value, expiry)
 
+    @explained
     def swap(self, value: T, *, expiry: Expiry | Unset | None = UNSET) -> Call[T | None]:
         """Write the value and return the previous one, in one command."""
         return _ExpiringAs(SET_ONCE, self, (self._encode(value), b"GET"), self._decode, value, expiry)

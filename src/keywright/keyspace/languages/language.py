@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from keywright.keyspace.misuse import explained
+
 __all__ = ["Language", "alternation", "characters", "concatenation", "literal", "one_of", "regex"]
 
 LONGEST_RUN = 1024
@@ -20,6 +22,7 @@ Span = tuple[int, int]
 class Language:
     """A regular set of byte strings. Immutable and hashable; made by the functions of this module."""
 
+    @explained
     def repeat(self, least: int, most: int | None = None) -> Language:
         """Return the language of ``least`` to ``most`` words in a row; without ``most``, no limit."""
         if least < 0 or (most is not None and most < max(least, 1)):
@@ -78,6 +81,7 @@ class Repeated(Language):
     most: int | None
 
 
+@explained
 def literal(word: bytes) -> Language:
     """Return the language of exactly ``word``, which may be empty."""
     return Word(word)
@@ -91,6 +95,7 @@ def one_of(allowed: bytes | int) -> Language:
     return OneByte(mask)
 
 
+@explained
 def characters(allowed: str, *spans: Span) -> Language:
     """Return the language of one character of ``allowed`` or of the code point ``spans`` (inclusive)."""
     merged = tuple(_merged([*((ord(char), ord(char)) for char in allowed), *spans]))

@@ -14,6 +14,7 @@ from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack
 from keywright.keyspace.codecs.samples import samples_of
 from keywright.keyspace.context import Binding
 from keywright.keyspace.key import Key
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.relations import Index, Link, ManyToOne, OneToOne
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions.codecs import is_former
@@ -34,6 +35,7 @@ class Finding(NamedTuple):
         return f"{self.code} {self.template}: {self.reason}{example}"
 
 
+@explained
 def check(*spaces: Keyspace | Binding) -> list[Finding]:
     """Return every finding of a keyspace; an empty list, or only notes, means that it is proved.
 
