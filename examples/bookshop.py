@@ -489,8 +489,15 @@ def selling() -> list[Step]:
         Step("gets what is new", Sales().consume("books", "eve").map(lambda found: found[0].value)),
         Step("and is done with it", Sales().acknowledge("books", "1-1")),
         Step("count it", Bestsellers().increase("b_1", 1)),
-        Step("rate it", Ratings().add("b_1", 4.5)),
-        Step("the best of all", gather(Bestsellers().range(0, 0), Ratings().range(0, 0))),
+        Step("the other sells better", Bestsellers().increase("b_2", 3)),
+        Step("rate both", Ratings().add_many({"b_1": 4.5, "b_2": 4.0})),
+        Step(
+            "the best of all",
+            gather(
+                Bestsellers().range(0, 0, descending=True),
+                Ratings().range(0, 0, descending=True),
+            ),
+        ),
     ]
 
 

@@ -33,7 +33,7 @@ EXPECTED: dict[str, object] = {
     "gets what is new": bookshop.Sale("b_1", 1200),
     "and is done with it": 1,
     "count it": 1,
-    "the best of all": ([("b_1", 1)], [("b_1", 4.5)]),
+    "the best of all": ([("b_2", 3)], [("b_1", 4.5)]),
     "this database keeps it for good": None,
     "she signs in: one of five times in a quarter of an hour": 1,
     "and find it by any text": ["b_1"],
