@@ -10,7 +10,7 @@ import builtins
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
@@ -176,6 +176,21 @@ async def forgotten() -> None:
     """A coroutine that nobody awaits."""
 
 
+COROUTINES: list[Coroutine[Any, Any, None]] = []
+
+
+def coroutine() -> Coroutine[Any, Any, None]:
+    COROUTINES.append(forgotten())
+    return COROUTINES[-1]
+
+
+@pytest.fixture(autouse=True)
+def _closed_coroutines() -> Iterator[None]:
+    yield
+    while COROUTINES:
+        COROUTINES.pop().close()
+
+
 WAYS = [
     Wrong("an object of another type", object),
     Wrong("None", lambda: None),
@@ -183,7 +198,7 @@ WAYS = [
     Wrong("bytes", lambda: b"bytes \xff"),
     Wrong("a class", lambda: dict),
     Wrong("a key", lambda: Word("a")),
-    Wrong("a coroutine", forgotten),
+    Wrong("a coroutine", coroutine),
     Wrong("a negative number", lambda: -1),
     Wrong("empty text", lambda: ""),
     Wrong("an empty list", list),
@@ -535,6 +550,8 @@ def outcome(db: Database, use: Callable[[], Any]) -> Exception | None:
         made = use()
         if isinstance(made, Call):
             db.run(made)
+        elif isinstance(made, Database):
+            made.close()
         elif inspect.isgenerator(made):
             list(made)
     except Exception as error:  # noqa: BLE001  # the test judges it
@@ -554,7 +571,6 @@ def test_every_public_name_is_called_here() -> None:
     assert known == set(kw.__all__)
 
 
-@pytest.mark.filterwarnings("ignore:coroutine")
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: case.label)
 def test_a_wrong_argument_is_an_error_of_ours_with_a_remedy(case: Case, db: Database) -> None:
     refused = {way: error for way, use in case.wrongly() if not is_helpful(error := outcome(db, use))}
@@ -575,7 +591,6 @@ def test_a_missing_argument_is_an_error_of_the_signature(case: Case, db: Databas
         assert "missing" in str(error)
 
 
-@pytest.mark.filterwarnings("ignore:coroutine")
 def test_a_database_explains_wrong_arguments(db: Database) -> None:
     uses: dict[str, Callable[[Any], Any]] = {
         "run": db.run,
@@ -629,6 +644,12 @@ def test_an_error_of_a_function_of_the_caller_stays_as_it_is(db: Database) -> No
 def test_an_id_of_another_type_is_refused_in_the_words_of_the_caller() -> None:
     with pytest.raises(KeywrightError, match=r"not 7\. Pass it as text: '7'\.$"):
         Word(7)  # type: ignore[arg-type]  # what a program without a type checker does
+
+
+def test_the_choices_of_an_argument_are_listed() -> None:
+    message = r"List\.push\(.*end=str\) is not possible: 'top' is not known\. Pass .*end: 'left' \| 'right'"
+    with pytest.raises(KeywrightError, match=message):
+        Queue("a").push("x", end="top")  # type: ignore[arg-type]  # what a program without a checker does
 
 
 def test_a_name_as_text_is_refused_with_the_bytes_to_pass() -> None:

@@ -322,6 +322,6 @@ async def test_a_database_that_cannot_be_made_leaves_no_embedded_server(
     monkeypatch.delenv("REDIS_URL", raising=False)
     before = living_pids()
 
-    with pytest.raises(AttributeError):
+    with pytest.raises(UsageError, match="cannot be bound"):
         await aconnect(None, cast("Binding", "no binding"))
     assert living_pids() == before

@@ -57,17 +57,15 @@ SCHEMA = '''
 COMMANDS = '''
     """The commands of the greenhouse."""
 
-    import typer
-
     from greenhouse.schema import Plants
     from keywright import connect
-    from keywright.cli import UrlOption, server_url
+    from keywright.cli import EmbeddedOption, UrlOption, echo, server_url
 
 
-    def water(bed: str, url: UrlOption = None) -> None:
+    def water(bed: str, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
         """Water every plant of a bed."""
-        with connect(server_url(url)) as db:
-            typer.echo(f"watered: {', '.join(sorted(db.run(Plants(bed).members())))}")
+        with connect(server_url(url, embedded)) as db:
+            echo(f"watered: {', '.join(sorted(db.run(Plants(bed).members())))}")
 '''
 
 

@@ -92,7 +92,7 @@ def proved_model(names: str, prefix: str | None = None, *, unproved: bool | None
     raise UnprovedError(names, findings, remedy)
 
 
-def server_url(url: str | None, embedded: str | None, *, configured: str | None = None) -> str:
+def server_url(url: str | None, embedded: str | None = None, *, configured: str | None = None) -> str:
     """Return the URL of the requested server. Raise UsageError if none or two are given.
 
     `url` and `embedded` are the values of the options, `configured` the server of the command's own

@@ -27,12 +27,12 @@ from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
 from keywright.engine.topology import Node, Topology, described
+from keywright.engine.translation import raise_unrunnable
 from keywright.engine.wire_format import Packed
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Plain
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
-from keywright.keyspace.misuse import raise_unrunnable
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 

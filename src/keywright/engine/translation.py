@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import redis.exceptions
 
@@ -18,7 +19,10 @@ from keywright.errors import (
     ServerRefusedError,
     UsageError,
     WrongTypeError,
+    excerpt,
 )
+from keywright.keyspace.call import Call
+from keywright.keyspace.misuse import is_ours, message_of
 from keywright.keyspace.wires import Wire
 
 if TYPE_CHECKING:
@@ -80,3 +84,23 @@ def _kind(source: type[Key] | None) -> str:
 def verb_of(wire: Wire) -> str:
     verb = wire.arguments[0]
     return verb.decode() if isinstance(verb, bytes) else wire.operation.name
+
+
+def raise_unrunnable(call: object, error: Exception) -> NoReturn:
+    """Raise UsageError for a call that cannot be sent, or the given error if the caller's code raised it."""
+    if not isinstance(call, Call):
+        raise _not_a_call(call) from error
+    if not is_ours(error):
+        raise error
+    raise UsageError(
+        f"{call!r} cannot be run: {message_of(error)}. Check the types of its arguments."
+    ) from error
+
+
+def _not_a_call(found: object) -> UsageError:
+    """Return the error for something else in the place of a call."""
+    if inspect.iscoroutine(found):
+        found.close()
+        return UsageError("a coroutine is given instead of a call. Await it, and pass the call inside it.")
+    subject = f"the class {found.__name__}" if isinstance(found, type) else excerpt(found)
+    return UsageError(f"{subject} is not a call. Pass an operation of a key, as in Name('id').get().")

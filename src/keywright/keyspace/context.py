@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from keywright.errors import CrossSlotError, DeclarationError, ValueRefusedError
+from keywright.errors import CrossSlotError, DeclarationError, UsageError, ValueRefusedError, excerpt
 from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, SealRefused, Unopened, is_sealed
 from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
@@ -64,7 +64,6 @@ class _Leads(dict["Keyspace", bytes]):
         return lead
 
 
-@explained_constructor
 class Context:
     """The bindings of one database, its clock, and whether it has slots."""
 
@@ -76,7 +75,12 @@ class Context:
         now: Callable[[], datetime] | None = None,
         randomness: random.Random | None = None,
     ) -> None:
-        self.bindings = {binding.space: binding for binding in bindings}
+        try:
+            self.bindings = {binding.space: binding for binding in bindings}
+        except (AttributeError, TypeError) as error:
+            raise UsageError(
+                f"{excerpt(bindings)} cannot be bound. Pass bindings of keyspaces: shop.bind(prefix='a')."
+            ) from error
         self.prefixes = _Leads({space: binding.lead for space, binding in self.bindings.items()})
         self.sharded = sharded
         self.now = now or _utc_now

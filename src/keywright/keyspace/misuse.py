@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, get_args, get_origin
 
 from keywright.errors import KeywrightError, UsageError, excerpt
 
-__all__ = ["MISUSE", "explained", "explained_constructor", "raise_explained", "raise_unrunnable"]
+__all__ = ["MISUSE", "explained", "explained_constructor", "is_ours", "message_of", "raise_explained"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,6 +24,7 @@ C = TypeVar("C", bound=type)
 MISUSE = (AttributeError, KeyError, OverflowError, TypeError, ValueError)
 """What Python raises for an argument of the wrong type."""
 
+OWN = ("self", "cls")
 _THEIRS = frozenset({"hiredis", "msgspec", "redis", "keywright"}) | sys.stdlib_module_names
 
 
@@ -54,36 +56,27 @@ def raise_explained(
         given = signature.bind(*args, **kwargs).arguments
     except TypeError:
         raise error from None  # an argument is missing, or too much: Python says which
-    if not _is_ours(error):
+    if not is_ours(error):
         raise error
     name = function.__qualname__.removesuffix(".__init__")
-    types = ", ".join(f"{each}={_type_name(value)}" for each, value in given.items() if each != "self")
-    takes = ", ".join(str(each) for each in signature.parameters.values() if each.name != "self")
-    plain = takes.replace("'", "")  # annotations are text, and shown in quotes
-    raise UsageError(f"{name}({types}) cannot work: {_text(error)}. Pass {plain}.") from error
+    types = ", ".join(f"{each}={_type_name(value)}" for each, value in given.items() if each not in OWN)
+    takes = ", ".join(
+        _declared(each, function) for each in signature.parameters.values() if each.name not in OWN
+    )
+    raise UsageError(f"{name}({types}) is not possible: {message_of(error)}. Pass {takes}.") from error
 
 
-def raise_unrunnable(call: object, error: Exception) -> NoReturn:
-    """Raise UsageError for a call that cannot be sent, or the given error if the caller's code raised it."""
-    from keywright.keyspace.call import Call
-
-    if not isinstance(call, Call):
-        raise _not_a_call(call) from error
-    if not _is_ours(error):
-        raise error
-    raise UsageError(f"{call!r} cannot be run: {_text(error)}. Check the types of its arguments.") from error
-
-
-def _not_a_call(found: object) -> UsageError:
-    """Return the error for something else in the place of a call."""
-    if inspect.iscoroutine(found):
-        found.close()
-        return UsageError("a coroutine is given instead of a call. Await it, and pass the call inside it.")
-    subject = f"the class {found.__name__}" if isinstance(found, type) else excerpt(found)
-    return UsageError(f"{subject} is not a call. Pass an operation of a key, as in Name('id').get().")
+def _declared(parameter: inspect.Parameter, function: Callable[..., Any]) -> str:
+    """Return a parameter as it is declared; the choices of a Literal instead of its name."""
+    text = str(parameter).replace("'", "")  # annotations are text, and shown in quotes
+    for word in re.findall(r"\w+", str(parameter.annotation)):
+        alias = getattr(function, "__globals__", {}).get(word)
+        if get_origin(alias) is Literal:
+            text = text.replace(f": {word}", f": {' | '.join(map(repr, get_args(alias)))}")
+    return text
 
 
-def _is_ours(error: Exception) -> bool:
+def is_ours(error: Exception) -> bool:
     """Return whether no function of the caller raised the error: a callback, a codec, a property."""
     if isinstance(error, KeywrightError):
         return False
@@ -99,6 +92,7 @@ def _type_name(value: object) -> str:
     return f"class {value.__name__}" if isinstance(value, type) else type(value).__name__
 
 
-def _text(error: Exception) -> str:
+def message_of(error: Exception) -> str:
+    """Return the text of an error, to be followed by a full stop."""
     text = excerpt(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return f"{text} is not known" if isinstance(error, KeyError) else text.rstrip(".")
