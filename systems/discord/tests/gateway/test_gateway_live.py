@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
 
 from keywright import aconnect
 from keywright.errors import UsageError
@@ -227,6 +229,32 @@ async def test_a_session_begun_in_another_encoding_is_not_resumed(redis_url: str
                 await ready(started)
         assert discord.received(Op.RESUME) == []
         assert len(discord.received(Op.IDENTIFY)) == 2
+
+
+async def test_the_token_is_not_sent_to_a_foreign_address_that_was_stored(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING", "keywright.gateway")
+    stolen: list[str | bytes] = []
+
+    async def steal(socket: ServerConnection) -> None:
+        await socket.send('{"op": 10, "d": {"heartbeat_interval": 45000}}')
+        stolen.append(await socket.recv())
+
+    async with DiscordSimulator(QUICK) as discord, serve(steal, "127.0.0.1", 0) as thief:
+        foreign = f"ws://127.0.0.1:{thief.sockets[0].getsockname()[1]}"
+        configuration = configured(discord, redis_url)
+        async with running(configuration) as first:
+            await ready(first)
+        async with aconnect(redis_url, gateway.bind()) as db:
+            key = ShardSession(bot_of(discord.token), 1, 0)
+            await db.run(key.put(msgspec.structs.replace(await stored(redis_url, discord), url=foreign)))
+        async with running(configuration):
+            await eventually(lambda: stolen or _identified_twice(discord)(), "it connects")
+    assert stolen == []
+    assert len(discord.received(Op.IDENTIFY)) == 2
+    assert "shard 0: the stored resume address is not one of the gateway" in caplog.text
+    assert discord.token not in caplog.text
 
 
 async def test_a_wrong_token_ends_it_before_anything_is_connected(redis_url: str) -> None:

@@ -15,7 +15,7 @@ from keywright_discord.gateway.configuration import load
 from keywright_discord.gateway.gateway import Gateway, bot_of, terms_of
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.schema import SessionState, ShardOwner, gateway
-from keywright_discord.gateway.sessions import Tenancy
+from keywright_discord.gateway.sessions import Tenancy, may_resume_at
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
 
 from ..gateways import configured, eventually, eventually_true, ready, running
@@ -159,6 +159,61 @@ def test_other_terms_make_another_session(change: dict[str, str]) -> None:
     plain = {"DISCORD_TOKEN": "t"}
     assert terms_of(load(environment=plain)) == terms_of(load(environment={"DISCORD_TOKEN": "u"}))
     assert terms_of(load(environment=plain)) != terms_of(load(environment=plain | change))
+
+
+DISCORD = "wss://gateway.discord.gg"
+PROXY = "wss://proxy.example:8443/discord"
+SIMULATOR = "ws://127.0.0.1:7100"
+
+
+@pytest.mark.parametrize(
+    ("url", "gateway_url"),
+    [
+        (DISCORD, DISCORD),
+        ("wss://gateway-us-east1-b.discord.gg", DISCORD),
+        ("wss://GATEWAY-us-east1-b.Discord.gg:443/?v=10", DISCORD),
+        ("wss://gateway-us-east1-b.discord.gg", PROXY),
+        ("wss://gateway-us-east1-b.discord.gg", SIMULATOR),
+        ("wss://proxy.example:8443/resume", PROXY),
+        ("ws://127.0.0.1:7100/resume", SIMULATOR),
+        ("wss://user:password@proxy.example", "wss://user:password@proxy.example"),
+        ("wss://proxy.example/resume", "wss://user:password@proxy.example"),
+    ],
+)
+def test_a_stored_session_is_resumed_at_the_gateway_and_at_discord(url: str, gateway_url: str) -> None:
+    assert may_resume_at(url, gateway_url)
+
+
+@pytest.mark.parametrize(
+    ("url", "gateway_url"),
+    [
+        ("wss://evil.example", DISCORD),
+        ("wss://evildiscord.gg", DISCORD),
+        ("wss://gateway.discord.gg.evil.example", DISCORD),
+        ("wss://gateway.discord.gg@evil.example", DISCORD),
+        ("wss://evil.example@gateway.discord.gg", DISCORD),
+        ("wss://evil.example\\@gateway.discord.gg", DISCORD),
+        ("wss://evil.example#.discord.gg", DISCORD),
+        ("wss://evil.example\\.discord.gg", DISCORD),
+        ("wss://evil.example%2f.discord.gg", DISCORD),
+        ("wss://gateway.discord.gg:8443", DISCORD),
+        ("ws://gateway.discord.gg", DISCORD),
+        ("ws://gateway.discord.gg", SIMULATOR),
+        ("ws://proxy.example:8443", PROXY),
+        ("wss://proxy.example", PROXY),
+        ("wss://127.0.0.1:7100", SIMULATOR),
+        ("ws://127.0.0.1:7101", SIMULATOR),
+        ("https://gateway.discord.gg", DISCORD),
+        ("ws+unix://gateway.discord.gg", DISCORD),
+        ("gateway.discord.gg", DISCORD),
+        ("wss://[::1", DISCORD),
+        ("wss://gateway.discord.gg:port", DISCORD),
+        ("wss://", DISCORD),
+        ("", DISCORD),
+    ],
+)
+def test_a_stored_session_is_not_resumed_elsewhere(url: str, gateway_url: str) -> None:
+    assert not may_resume_at(url, gateway_url)
 
 
 @pytest.mark.parametrize(

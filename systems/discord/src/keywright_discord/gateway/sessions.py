@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from datetime import timedelta
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 from keywright import AsyncDatabase, Call, new_token
 from keywright.errors import EngineError
@@ -13,9 +15,37 @@ from keywright.operations import commit
 from keywright_discord.gateway.schema import Applied, SessionState, ShardApplied, ShardOwner, ShardSession
 from keywright_service.backoff import retry
 
-__all__ = ["HOLD", "Tenancy"]
+__all__ = ["HOLD", "Tenancy", "may_resume_at"]
 
 HOLD = timedelta(seconds=15)
+
+_DISCORD_HOST = re.compile(r"([a-z0-9-]+\.)+discord\.gg")
+_DEFAULT_PORTS = {"wss": 443, "ws": 80}
+
+
+def may_resume_at(url: str, gateway_url: str) -> bool:
+    """Return whether the token may be sent to a stored resume address: at the gateway itself or at Discord.
+
+    Any program that can write to this Redis can store an address, and a resume sends the token there.
+    """
+    if url == gateway_url:
+        return True
+    try:
+        found, gateway = _endpoint(url), _endpoint(gateway_url)
+    except ValueError:
+        return False
+    if "@" in url:
+        return False
+    scheme, host, port = found
+    return found == gateway or (scheme == "wss" and port == 443 and bool(_DISCORD_HOST.fullmatch(host)))
+
+
+def _endpoint(url: str) -> tuple[str, str, int]:
+    """Return scheme, host and port. Raise ValueError if the URL is malformed."""
+    parts = urlsplit(url)
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+        raise ValueError("not the URL of a gateway")
+    return parts.scheme, parts.hostname, parts.port or _DEFAULT_PORTS[parts.scheme]
 
 
 class Tenancy:

@@ -21,7 +21,7 @@ from keywright_discord.gateway.packets import SETTLE_SECONDS, PacketSender
 from keywright_discord.gateway.pipeline import Pipeline, Progress
 from keywright_discord.gateway.protocol import Conversation, Identity
 from keywright_discord.gateway.schema import SessionState
-from keywright_discord.gateway.sessions import Tenancy
+from keywright_discord.gateway.sessions import Tenancy, may_resume_at
 from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import BotSession
 from keywright_messaging import Broker
@@ -110,6 +110,13 @@ class _Tenure:
         self._environment = environment
         self._tenancy = tenancy
         known = state if state is not None and state.terms == environment.terms else None
+        if known is not None and not may_resume_at(known.url, environment.url):
+            log.warning(
+                "shard %d: the stored resume address is not one of the gateway or of Discord, so the token "
+                "is not sent there; starting a new session. Check which programs can write to this Redis.",
+                shard,
+            )
+            known = None
         session = Session(known.id, known.url) if known else None
         self._bot_session = BotSession(known.bot if known else None, shard, environment.shards)
         self.pipeline = Pipeline(
