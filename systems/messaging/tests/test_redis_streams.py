@@ -18,6 +18,7 @@ from keywright.errors import KeywrightError, UsageError, WrongTypeError
 from keywright.operations import slot_of
 from keywright.testing import Raw, RedisServer, wait_until
 from keywright_messaging import BrokerSettings
+from keywright_messaging.contract import LONGEST_REASON
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError, CallTimeoutError
 from keywright_messaging.redis_streams import RedisStreamsBroker
 from keywright_messaging.redis_streams.schema import EventStream, streams
@@ -120,6 +121,23 @@ async def test_entries_of_another_client_are_delivered(redis_url: str, raw: Raw)
         assert (packed.data, late.data, timely.data, foreign.body) == ({"a": 1}, 2, 3, b"")
         assert [each.id for each in (packed, late)] == ["1-1", "1-2"]
         assert [each.wants_reply for each in (packed, late, timely)] == [True, False, True]
+
+
+async def test_an_entry_with_a_malformed_deadline_does_not_stop_the_consumer(
+    redis_url: str, raw: Raw
+) -> None:
+    raw("XADD", "A", "1-1", "data", b"1", "timeout_at", b"9" * 5000)
+    raw("XADD", "A", "1-2", "data", b"2")
+    async with asyncio.timeout(10), opened(redis_url) as broker, broker.consume("A") as consumer:
+        assert await receive(consumer, 2) == [1, 2]
+
+
+async def test_a_long_reason_of_a_dead_letter_is_cut(redis_url: str, raw: Raw) -> None:
+    raw("XADD", "A", "1-1", "data", b"1")
+    async with opened(redis_url) as broker, broker.consume("A") as consumer:
+        await (await next_one(consumer)).reject("x" * 1_000_000)
+        [dead] = await broker.dead_letters("A")
+        assert dead.reason == "x" * LONGEST_REASON
 
 
 async def test_groups_and_subgroups_are_consumer_groups(redis_url: str, raw: Raw) -> None:

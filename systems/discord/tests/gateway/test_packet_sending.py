@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from keywright.testing import RedisServer
+from keywright.testing import Raw, RedisServer
 from keywright_discord.gateway import pipeline
 from keywright_discord.gateway.gateway import Gateway
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
-from keywright_messaging import Broker, BrokerSettings, Encoding, open_broker
+from keywright_messaging import Broker, BrokerSettings, Encoding, etf, open_broker
 
 from ..gateways import backed_up, configured, eventually, eventually_true, ready, running, workers_broker
 
@@ -122,6 +122,26 @@ async def test_malformed_packets_become_dead_letters_with_the_reason(
         guild = by_shard(discord)[0]
         await broker.publish("0", voice(guild))
         await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "the next is sent")
+
+
+@pytest.mark.parametrize("event", ["SEND", "0"])
+@pytest.mark.parametrize("op", [10**5000, ["x" * 1000] * 100], ids=["huge integer", "long list"])
+async def test_a_poisonous_packet_becomes_a_dead_letter_and_the_gateway_goes_on(
+    redis_url: str, raw: Raw, event: str, op: object
+) -> None:
+    async with DiscordSimulator(QUICK) as discord, await workers_broker(redis_url) as broker:
+        guild = by_shard(discord)[0]
+        packet = {"op": op, "d": {}}
+        body = etf.encode({"guild_id": guild, "packet": packet} if event == "SEND" else packet)
+        await broker.declare(event)
+        raw("XADD", event, "*", "data", body)
+        async with _gateways(discord, redis_url, ["0"]) as [started]:
+            [dead] = await eventually_true(lambda: broker.dead_letters(event), "it is a dead letter")
+            assert dead.body == body
+            assert len(dead.reason) < 1000
+            await broker.publish("SEND", {"guild_id": guild, "packet": voice(guild)})
+            await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "the next is sent")
+            assert started.monitor.health().ok
 
 
 UNWRITABLE = msgspec.msgpack.Ext(7, b"")

@@ -23,6 +23,17 @@ def test_other_opcodes_are_refused(op: Any) -> None:
         packet_of({"op": op, "d": {}})
 
 
+@pytest.mark.parametrize(
+    "op",
+    [10**5000, -(10**5000), ["x"] * 100_000, "x" * 100_000, {"x": 10**5000}],
+    ids=["huge", "negative", "list", "text", "map"],
+)
+def test_a_refusal_does_not_repeat_a_long_opcode(op: Any) -> None:
+    with pytest.raises(MalformedPacketError, match="op") as caught:
+        packet_of({"op": op, "d": {}})
+    assert len(str(caught.value)) < 100
+
+
 @pytest.mark.parametrize("data", [None, [], "x", 7, {}, {"op": 4}, {"op": 4, "d": []}, {"op": 4, "d": None}])
 def test_a_malformed_packet_is_refused(data: Any) -> None:
     with pytest.raises(MalformedPacketError):

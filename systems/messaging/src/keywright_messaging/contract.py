@@ -24,6 +24,7 @@ from keywright_messaging.encodings import Encoding, decode, encode
 
 __all__ = [
     "LONGEST_DELAY",
+    "LONGEST_REASON",
     "NEVER_SETTLED",
     "Broker",
     "BrokerSettings",
@@ -44,6 +45,8 @@ __all__ = [
 T = TypeVar("T")
 
 LONGEST_DELAY = timedelta(minutes=1)
+LONGEST_REASON = 4000
+"""The characters of a dead letter's reason that are stored: data of the message may be in it."""
 NEVER_SETTLED = "every consumer that received it ended without settling it"
 
 

@@ -40,6 +40,7 @@ log = logging.getLogger("keywright.gateway")
 SEND = "SEND"
 LARGEST_PACKET = 4096
 LARGEST_ID = 2**64 - 1
+LONGEST_REASON = 500
 # Few, since a connection sends two per second, and another process cannot take over prefetched packets.
 SHARD_PREFETCH = 10
 ROUTER_PREFETCH = 100
@@ -89,7 +90,7 @@ def packet_of(data: object) -> ShardPacket:
         raise MalformedPacketError(f"a packet must be an object with op and d, not {_kind(data)}")
     op, d = data.get("op"), data.get("d")
     if type(op) is not int or op not in SENDABLE:
-        raise MalformedPacketError(f"op must be one of {_listing()}, not {op!r}")
+        raise MalformedPacketError(f"op must be one of {_listing()}, not {_shown(op)}")
     if not isinstance(d, dict):
         raise MalformedPacketError(f"d of a packet must be an object, not {_kind(d)}")
     return ShardPacket(op, d)
@@ -130,7 +131,7 @@ class SendRouter:
             try:
                 request = request_of(_data(delivery))
                 body = self._body(request.packet)
-            except MalformedPacketError as error:
+            except Exception as error:  # noqa: BLE001  # no message may end the gateway
                 await _bury(delivery, error, self._monitor)
             else:
                 packets.setdefault(shard_of(request.guild, self._shards), []).append(body)
@@ -181,7 +182,7 @@ class PacketSender:
         while batch := await _next(self._stopping, consumer, 1, self._connection.is_down):
             try:
                 packet, frame = self._frame(batch[0])
-            except MalformedPacketError as error:
+            except Exception as error:  # noqa: BLE001  # no message may end the gateway
                 await _bury(batch[0], error, self._monitor)
                 continue
             await first_of(
@@ -230,10 +231,13 @@ async def _next(
     return () if stopping.is_set() or (down is not None and down.is_set()) else taken
 
 
-async def _bury(delivery: Delivery, error: MalformedPacketError, monitor: Monitor) -> None:
-    log.warning("a packet under %s was not sent: %s", delivery.event, error)
+async def _bury(delivery: Delivery, error: Exception, monitor: Monitor) -> None:
+    """Move a packet to the dead letters; an error of another kind than MalformedPacketError is named."""
+    known = isinstance(error, MalformedPacketError)
+    reason = (str(error) if known else f"{type(error).__name__}: {error}")[:LONGEST_REASON]
+    log.warning("a packet under %s was not sent: %s", delivery.event, reason)
     monitor.dead_letter(delivery.event)
-    await delivery.reject(str(error))
+    await delivery.reject(reason)
 
 
 async def _wait_out(stopping: asyncio.Event, error: Exception) -> None:
@@ -260,6 +264,11 @@ def _snowflake(found: object) -> int:
     if type(found) is int and 0 <= found <= LARGEST_ID:
         return found
     raise MalformedPacketError(f"guild_id must be a snowflake, not {_kind(found)}")
+
+
+def _shown(op: object) -> str:
+    """Return an opcode for a message. Python refuses to print integers of more than 4,300 digits."""
+    return str(op) if type(op) is int and abs(op) <= LARGEST_ID else _kind(op)
 
 
 def _kind(found: object) -> str:

@@ -26,7 +26,14 @@ from keywright_messaging.amqp.delivery import ATTEMPTS, AmqpDelivery, attempts_b
 from keywright_messaging.amqp.frames import PERSISTENT, TRANSIENT, Properties, headers_without
 from keywright_messaging.amqp.publisher import DEFAULT_EXCHANGE, AmqpPublisher, OutgoingMessage
 from keywright_messaging.amqp.topology import AmqpTopology
-from keywright_messaging.contract import NEVER_SETTLED, BrokerSettings, DeadLetter, encode_body, retry_delay
+from keywright_messaging.contract import (
+    LONGEST_REASON,
+    NEVER_SETTLED,
+    BrokerSettings,
+    DeadLetter,
+    encode_body,
+    retry_delay,
+)
 from keywright_messaging.encodings import CONTENT_TYPES
 from keywright_messaging.errors import UnroutableError
 
@@ -36,7 +43,6 @@ _REASON = "x-keywright-reason"
 _EVENT = "x-keywright-event"
 _AT = "x-keywright-at"
 _HISTORY = ("x-death", "x-first-death", "x-last-death")
-_LONGEST_REASON = 4000
 
 
 class Rerouter:
@@ -93,7 +99,7 @@ class Rerouter:
     async def _bury(self, delivery: AmqpDelivery, reason: str, attempts: int) -> None:
         notes = {
             ATTEMPTS: attempts,
-            _REASON: reason[:_LONGEST_REASON],
+            _REASON: reason[:LONGEST_REASON],
             _EVENT: delivery.event,
             _AT: datetime.now(UTC).isoformat(),
         }

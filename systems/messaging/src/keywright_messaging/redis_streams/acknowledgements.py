@@ -12,7 +12,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from keywright import gather_list
-from keywright_messaging.contract import BrokerSettings, encode_body, mark_settled, retry_delay
+from keywright_messaging.contract import (
+    LONGEST_REASON,
+    BrokerSettings,
+    encode_body,
+    mark_settled,
+    retry_delay,
+)
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.delivery import StreamDelivery
 from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
@@ -70,7 +76,13 @@ class Settlement:
         await self.database.run(REPLIES.publish(body, delivery.event, delivery.id))
 
     async def bury(self, stream: EventStream, identity: str, body: bytes, reason: str, attempts: int) -> None:
-        letter = GivenUp(data=body, reason=reason, attempts=attempts, id=identity, at=datetime.now(UTC))
+        letter = GivenUp(
+            data=body,
+            reason=reason[:LONGEST_REASON],
+            attempts=attempts,
+            id=identity,
+            at=datetime.now(UTC),
+        )
         await self.database.run(commands.bury(stream, self.group, letter))
 
     async def _postpone(self, delivery: StreamDelivery) -> None:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["StreamDelivery"]
 
+_LONGEST_DEADLINE = 20  # digits of a time in nanoseconds
+
 
 class StreamDelivery(Delivery):
     """One entry of a stream. An entry without the field `data` has an empty body."""
@@ -63,4 +65,6 @@ class StreamDelivery(Delivery):
         named: dict[bytes, Any] = dict(zip(fields[::2], fields[1::2], strict=False))
         self.body = named.get(b"data", b"")
         deadline: bytes = named.get(b"timeout_at", b"")
-        self._deadline_ns = int(deadline) if deadline.isdigit() else None
+        # A longer one is not a time, and int() may refuse it.
+        timed = deadline.isdigit() and len(deadline) <= _LONGEST_DEADLINE
+        self._deadline_ns = int(deadline) if timed else None
