@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -18,7 +18,8 @@ from keywright_messaging import BrokerSettings
 from keywright_messaging.amqp import AmqpBroker, reconnector
 from keywright_messaging.amqp.calls import Replies
 from keywright_messaging.amqp.connection import AmqpConnection, BrokerAddress
-from keywright_messaging.amqp.frames import PERSISTENT, content, publish_method
+from keywright_messaging.amqp.frames import PERSISTENT, SMALLEST_FRAME, content, publish_method
+from keywright_messaging.contract import LONGEST_REASON
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_messaging.testing.rabbitmq import RabbitServer
 from keywright_service.backoff import Backoff
@@ -152,6 +153,82 @@ async def test_a_message_with_strange_properties_is_moved_when_its_consumer_was_
             async with broker.consume("A", prefetch=1) as consumer:
                 delivery = await next_one(consumer)
                 assert (delivery.data, delivery.attempt) == ("odd", attempt)
+
+
+async def publish_with_header(url: str, size: int) -> None:
+    async with await aio_pika.connect(url) as connection:
+        exchange = await (await connection.channel()).get_exchange("gateway")
+        await exchange.publish(aio_pika.Message(b'"poison"', headers={"x": "a" * size}), routing_key="A")
+
+
+@pytest.mark.parametrize("size", [126_000, 130_850, 131_000])
+async def test_a_message_whose_headers_fill_a_frame_becomes_a_dead_letter_and_the_next_is_received(
+    amqp_url: str, size: int
+) -> None:
+    async with (
+        asyncio.timeout(20),
+        await opened(amqp_url, retry_after=SOON) as broker,
+        broker.consume("A") as consumer,
+    ):
+        await publish_with_header(amqp_url, size)
+        for attempt in (1, 2):
+            delivery = await next_one(consumer)
+            assert (delivery.data, delivery.attempt) == ("poison", attempt)
+            await delivery.reject("ü" * LONGEST_REASON, retry=attempt == 1)
+        (letter,) = await broker.dead_letters("A")
+        assert (letter.body, letter.event, letter.attempts) == (b'"poison"', "A", 2)
+        assert letter.reason == "ü" * LONGEST_REASON
+        await broker.publish("A", "next")
+        assert await receive(consumer, 1) == ["next"]
+
+
+async def test_a_message_whose_headers_fill_a_frame_is_moved_when_its_consumer_was_lost(
+    amqp_url: str,
+) -> None:
+    async with asyncio.timeout(20), await opened(amqp_url) as broker:
+        await broker.declare("A")
+        await publish_with_header(amqp_url, 131_000)
+        for attempt in (1, 2):
+            async with broker.consume("A", prefetch=1) as consumer:
+                delivery = await next_one(consumer)
+                assert (delivery.data, delivery.attempt) == ("poison", attempt)
+
+
+async def test_a_dead_letter_fits_into_the_smallest_frames_of_the_protocol(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    before = keywright_rabbitmq.evaluate("application:get_env(rabbit, frame_max, none)")
+    keywright_rabbitmq.evaluate(f"application:set_env(rabbit, frame_max, {SMALLEST_FRAME})")
+    try:
+        async with asyncio.timeout(20), await opened(amqp_url) as broker, broker.consume("A") as consumer:
+            await broker.publish("A", 1)
+            await (await next_one(consumer)).reject("ü" * LONGEST_REASON)
+            (letter,) = await broker.dead_letters("A")
+            assert len(letter.reason) > 100
+            assert set(letter.reason) == {"ü"}
+    finally:
+        keywright_rabbitmq.evaluate(f"application:set_env(rabbit, frame_max, {before})")
+
+
+@pytest.mark.parametrize(("stable_seconds", "counted"), [(3600.0, [1, 2, 3]), (0.0, [])])
+async def test_connections_that_do_not_last_are_followed_by_growing_pauses(
+    amqp_url: str, monkeypatch: pytest.MonkeyPatch, stable_seconds: float, counted: list[int]
+) -> None:
+    pauses: list[int] = []
+
+    class Noted(Backoff):
+        def pause(self, failures: int, random: Callable[[], float] = lambda: 1.0) -> float:
+            pauses.append(failures)
+            return super().pause(failures, random) / 100
+
+    monkeypatch.setattr(reconnector, "_BACKOFF", Noted())
+    monkeypatch.setattr(reconnector, "_STABLE_SECONDS", stable_seconds)
+    async with asyncio.timeout(20), await opened(amqp_url) as broker, broker.consume("A") as consumer:
+        for number in range(3):
+            (await broker._reconnector._current()).lose("a test")
+            await broker.publish("A", number)
+            assert await receive(consumer, 1) == [number]
+    assert pauses == counted
 
 
 async def test_a_broker_can_be_closed_at_any_moment_after_its_connection_was_lost(amqp_url: str) -> None:

@@ -21,10 +21,12 @@ __all__ = [
     "CONTENT_OVERHEAD",
     "FRAME_END",
     "HEADER_FRAME",
+    "HEADER_OVERHEAD",
     "METHOD_FRAME",
     "NACK",
     "PERSISTENT",
     "RETURN",
+    "SMALLEST_FRAME",
     "TRANSIENT",
     "Properties",
     "acknowledgement",
@@ -42,6 +44,10 @@ METHOD_FRAME, HEADER_FRAME, BODY_FRAME = 1, 2, 3
 FRAME_END = 0xCE
 CONTENT_OVERHEAD = 8
 """The bytes of the negotiated frame size that are not body."""
+HEADER_OVERHEAD = CONTENT_OVERHEAD + 14
+"""The bytes of the negotiated frame size that are not properties, in a content header."""
+SMALLEST_FRAME = 4096
+"""The smallest frame size that a server may ask for."""
 
 _BASIC = 60
 CONSUME_DELIVER = _BASIC << 16 | 60

@@ -10,7 +10,14 @@ from typing import Any
 from aiormq.exceptions import AMQPChannelError, ChannelAccessRefused, ChannelPreconditionFailed
 
 from keywright_messaging.amqp.connection import AmqpConnection
-from keywright_messaging.amqp.frames import content, publish_method, read_properties
+from keywright_messaging.amqp.frames import (
+    CONTENT_OVERHEAD,
+    HEADER_OVERHEAD,
+    SMALLEST_FRAME,
+    content,
+    publish_method,
+    read_properties,
+)
 from keywright_messaging.amqp.reconnector import Reconnector
 from keywright_messaging.errors import BrokerError, UnroutableError
 
@@ -106,6 +113,8 @@ class AmqpPublisher:
         self._refusal: AMQPChannelError | None = None
         self._one_by_one = 0
         self._failure: BrokerError | None = None
+        self.largest_properties = SMALLEST_FRAME - HEADER_OVERHEAD
+        """The most bytes of packed properties: a header, unlike a body, must fit into one frame."""
 
     def publish(self, message: OutgoingMessage) -> Receipt:
         """Send the message soon and return its receipt; await that for the confirm.
@@ -146,6 +155,7 @@ class AmqpPublisher:
         channel.closing.add_done_callback(self._note_refusal)
         connection.watch(channel)
         self._connection, self._channel = connection, channel.number
+        self.largest_properties = connection.frame_body + CONTENT_OVERHEAD - HEADER_OVERHEAD
         self._lowest = self._tag = 0
         self._methods.clear()
         for message in self._waiting:

@@ -25,6 +25,8 @@ __all__ = ["Attachment", "Reconnector"]
 T = TypeVar("T")
 
 _BACKOFF = Backoff(first_seconds=0.1, longest_seconds=5.0)
+# A connection that lasts for less counts as a failure: a message may end every connection that it meets.
+_STABLE_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -140,14 +142,19 @@ class Reconnector:
             raise
 
     async def _keep_connected(self, connection: AmqpConnection) -> None:
+        clock, short_lived = asyncio.get_running_loop().time, 0
         while True:
+            attached_at = clock()
             reason = await asyncio.shield(connection.lost)
+            short_lived = short_lived + 1 if clock() - attached_at < _STABLE_SECONDS else 0
             _log.warning("the connection to %s was lost (%s); reconnecting", self.address, reason)
             self._connected.clear()
             self._connection = None
             for attachment in tuple(self._attachments):
                 attachment.detach()
             await connection.close()
+            if short_lived:
+                await asyncio.sleep(_BACKOFF.pause(short_lived))
             connection = await self._reconnect()
 
     async def _reconnect(self) -> AmqpConnection:

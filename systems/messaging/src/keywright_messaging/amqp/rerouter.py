@@ -17,6 +17,7 @@ The price: a backlog that survived two crashes of the server is received one mes
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -42,7 +43,11 @@ __all__ = ["Rerouter", "dead_letter"]
 _REASON = "x-keywright-reason"
 _EVENT = "x-keywright-event"
 _AT = "x-keywright-at"
+_SHORT_REASON = 200
 _HISTORY = ("x-death", "x-first-death", "x-last-death")
+
+
+_log = logging.getLogger(__name__)
 
 
 class Rerouter:
@@ -129,6 +134,15 @@ class Rerouter:
             found.foreign, lambda name: name in notes or name.startswith(_HISTORY)
         )
         packed = properties.pack(PERSISTENT)
+        most = self._publisher.largest_properties
+        if len(packed[1]) > most and properties.foreign:
+            _log.warning("the headers of message %s fill a frame; it is kept without them", delivery.id)
+            properties.foreign = b""
+            packed = properties.pack(PERSISTENT)
+        if len(packed[1]) > most:
+            # All other properties are short: they fit into the smallest frame that the protocol allows.
+            properties.headers = notes | {_REASON: str(notes.get(_REASON, ""))[:_SHORT_REASON]}
+            packed = properties.pack(PERSISTENT)
         await self._publisher.publish(
             OutgoingMessage(DEFAULT_EXCHANGE, target, delivery.id, packed, delivery.body)
         )
