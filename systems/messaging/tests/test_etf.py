@@ -8,6 +8,7 @@ import random
 import shutil
 import struct
 import subprocess
+import tracemalloc
 import zlib
 from datetime import UTC, datetime
 from enum import IntEnum, StrEnum
@@ -163,7 +164,7 @@ def test_data_is_written_in_its_shortest_form(value: Any, term: bytes) -> None:
     assert etf.encode(value) == term
 
 
-@given(_nested(scalars, st.text() | st.integers()))
+@given(_nested(scalars, st.text() | st.integers(1 - 2**64, 2**64 - 1)))
 def test_plain_data_round_trips(value: Any) -> None:
     assert etf.decode(etf.encode(value)) == value
 
@@ -320,6 +321,64 @@ def test_a_compressed_term_cannot_unpack_to_more_than_the_limit() -> None:
     assert etf.decode(_packed(term), max_unpacked=1005) == "x" * 1000
     with pytest.raises(EtfError, match="1005 bytes, over the limit of 1004"):
         etf.decode(_packed(term), max_unpacked=1004)
+
+
+def test_a_small_compressed_term_cannot_become_many_lists() -> None:
+    count = 16 * 1024 * 1024 - 6
+    bomb = _packed(b"l" + struct.pack(">I", count) + b"j" * count + b"j")
+    assert len(bomb) < 20_000
+    tracemalloc.start()
+    try:
+        with pytest.raises(EtfError, match="over the limit"):
+            etf.decode(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 2 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_compressed_term_has_no_more_terms_than_its_received_bytes_allow() -> None:
+    def lists(count: int) -> bytes:
+        return _packed(b"l" + struct.pack(">I", count) + b"j" * count + b"j")
+
+    assert etf.decode(lists(10_000)) == [[]] * 10_000
+    with pytest.raises(EtfError, match="more than 10000 terms"):
+        etf.decode(lists(10_001))
+
+
+@pytest.mark.parametrize("inner", [b"j", b"h\x00", b"t\x00\x00\x00\x00"])
+def test_a_term_has_at_most_a_million_terms(inner: bytes) -> None:
+    with pytest.raises(EtfError, match="more than 1000000 terms"):
+        etf.decode(b"\x83l" + struct.pack(">I", 1_000_001) + inner * 1_000_001 + b"j")
+
+
+def test_terms_are_counted_across_lists_tuples_and_maps() -> None:
+    part = b"h\x02" + etf.encode([[]] * 3000)[1:] + b"t" + struct.pack(">I", 2000) + b"s\x01aj" * 2000
+    assert len(etf.decode(_packed(b"h\x01" + part))) == 1
+    with pytest.raises(EtfError, match="more than 10000 terms"):
+        etf.decode(_packed(b"h\x02" + part + part))
+
+
+@pytest.mark.parametrize("key", [2**64, -(2**64), 10**5000], ids=["positive", "negative", "long"])
+def test_keys_beyond_64_bits_are_neither_decoded_nor_encoded(key: int) -> None:
+    size = (key.bit_length() + 7) // 8
+    head = b"n" + bytes([size]) if size < 256 else b"o" + struct.pack(">I", size)
+    stored = head + bytes([key < 0]) + abs(key).to_bytes(size, "little")
+    with pytest.raises(EtfError, match=r"a key of \d+ bits"):
+        etf.decode(b"\x83t\x00\x00\x00\x01" + stored + b"j")
+    with pytest.raises(EtfError, match=r"a key of \d+ bits"):
+        etf.encode({key: []})
+
+
+def test_a_map_has_at_most_1024_numbers_as_keys() -> None:
+    # Numbers have predictable hashes: with any number of keys, a sender can make each of them slower.
+    honest: dict[object, object] = {n * 2**40: n for n in range(1024)} | {str(n): n for n in range(3000)}
+    assert etf.decode(etf.encode([honest, honest])) == [honest, honest]
+    with pytest.raises(EtfError, match="more than 1024 numbers as keys"):
+        etf.encode(honest | {1: 1})
+    term = b"\x83t" + struct.pack(">I", 1025)
+    for repeated in (b"a\x01a\x00", b"F" + struct.pack(">d", 2.5) + b"a\x00"):
+        with pytest.raises(EtfError, match="more than 1024 numbers as keys"):
+            etf.decode(term + repeated * 1025)
 
 
 def test_a_compressed_bomb_is_refused_whatever_size_it_claims() -> None:

@@ -25,6 +25,15 @@ VERSION = 131
 _DEEPEST = 256
 _LARGEST_UNPACKED = 16 * 1024 * 1024
 
+# A byte of a term may become an object of 64 bytes, and a byte of a compressed term a thousand objects, so
+# both are bounded by the bytes received, above what any small message may have.
+_UNPACKED_PER_BYTE, _SMALL_UNPACKED = 64, 256 * 1024
+_TERMS_PER_BYTE, _FEW_TERMS, _MOST_TERMS = 8, 10_000, 1_000_000
+
+# The hashes of numbers are predictable, unlike those of text: a sender can choose keys that all collide.
+_MOST_NUMBER_KEYS = 1024
+_KEY_BITS = 64
+
 _NEW_FLOAT = ord("F")
 _SMALL_INTEGER, _INTEGER, _FLOAT, _ATOM = ord("a"), ord("b"), ord("c"), ord("d")
 _SMALL_TUPLE, _LARGE_TUPLE, _NIL, _STRING, _LIST = ord("h"), ord("i"), ord("j"), ord("k"), ord("l")
@@ -50,8 +59,9 @@ def encode(data: object) -> bytes:
     """Return the term of plain data. Other types of msgspec, such as structs, are converted first.
 
     Text and bytes become binaries, lists and tuples lists; None, True and False the atoms nil, true, false.
-    Keys are text or integers. Raise EtfError for anything else, for nan and the infinities, which Erlang
-    does not have, and for data nested more than 256 deep.
+    Keys are text or integers of at most 64 bits, and a map has at most 1,024 integers as keys. Raise EtfError
+    for anything else, for nan and the infinities, which Erlang does not have, and for data nested more than
+    256 deep.
     """
     pieces = [b"\x83"]
     try:
@@ -66,17 +76,20 @@ def decode(data: bytes, *, max_unpacked: int = _LARGEST_UNPACKED) -> Any:
 
     Binaries become text, or bytes if they are not UTF-8; atoms become text, except for nil, true and false;
     tuples stay tuples. Keys that are atoms become text, even nil. Refused are improper lists, lists and maps
-    as keys, nesting over 256 deep, bytes after the term, and compressed terms that unpack to more than
-    `max_unpacked` bytes.
+    as keys, integers over 64 bits as keys, maps with more than 1,024 numbers as keys, nesting over 256 deep,
+    bytes after the term, and compressed terms that unpack to more than `max_unpacked` bytes, or to more than
+    64 times the bytes received if that is over 256 KiB. Lists, tuples and maps hold at most 1,000,000 terms
+    together, at most 8 for each byte received if that is over 10,000.
     """
+    terms = min(_MOST_TERMS, max(_FEW_TERMS, _TERMS_PER_BYTE * len(data)))
     if data[:1] != b"\x83":
         raise _refusal("bytes that do not begin with 131")
     if data[1:2] == b"P":
-        data, at = _unpacked(data, max_unpacked), 0
+        data, at = _unpacked(data, min(max_unpacked, max(_SMALL_UNPACKED, _UNPACKED_PER_BYTE * len(data)))), 0
     else:
         at = 1
     try:
-        value, end = _READERS[data[at]](data, at + 1, _DEEPEST, _Names())
+        value, end = _READERS[data[at]](data, at + 1, _DEEPEST, _Names(terms))
     except (IndexError, struct.error) as exc:
         raise _refusal("a truncated term") from exc
     except (UnicodeDecodeError, RecursionError) as exc:
@@ -110,7 +123,17 @@ def _unpacked(data: bytes, limit: int) -> bytes:
 
 
 class _Names(dict[bytes, Any]):
-    """The keys of one term: each is decoded once, and its text shared by all maps."""
+    """The keys of one term: each is decoded once, and its text shared by all maps. Counts the terms, too."""
+
+    def __init__(self, terms: int) -> None:
+        super().__init__()
+        self._terms = self._left = terms
+
+    def take(self, count: int) -> None:
+        """Count the terms of a container. Raise EtfError if there are too many."""
+        self._left -= count
+        if self._left < 0:
+            raise _refusal(f"more than {self._terms} terms, the most for its size")
 
     def __missing__(self, raw: bytes) -> str | bytes:
         name = self[raw] = _text(raw)
@@ -211,18 +234,22 @@ def _read_atom_utf8(data: bytes, at: int, room: int, names: _Names) -> tuple[Any
     return _utf8_atoms[data[at + 2 : end]], end
 
 
-def _checked_count(count: int, least: int, data: bytes, at: int, room: int) -> int:
-    """Return the count of a container. Raise EtfError if the bytes left or the depth do not allow it."""
-    if count * least > len(data) - at:
+def _checked_count(count: int, width: int, data: bytes, at: int, room: int, names: _Names) -> int:
+    """Return the count of a container whose entries have `width` terms.
+
+    Raise EtfError if the bytes left, the depth or the number of terms do not allow it.
+    """
+    if count * width > len(data) - at:
         raise _refusal(f"a count of {count} at byte {at}, more than the following bytes can hold")
     if room <= 0:
         raise _refusal(f"nesting over {_DEEPEST} deep")
+    names.take(count * width)
     return count
 
 
 def _read_items(data: bytes, at: int, count: int, room: int, names: _Names) -> tuple[list[Any], int]:
     items = []
-    for _ in range(_checked_count(count, 1, data, at, room)):
+    for _ in range(_checked_count(count, 1, data, at, room, names)):
         item, at = _READERS[data[at]](data, at + 1, room - 1, names)
         items.append(item)
     return items, at
@@ -250,9 +277,10 @@ def _read_large_tuple(data: bytes, at: int, room: int, names: _Names) -> tuple[t
 
 
 def _read_map(data: bytes, at: int, room: int, names: _Names) -> tuple[dict[Any, Any], int]:
-    count = _checked_count(_u32(data, at)[0], 2, data, at + 4, room)
+    count = _checked_count(_u32(data, at)[0], 2, data, at + 4, room, names)
     at += 4
     entries: dict[Any, Any] = {}
+    numbers = 0
     for _ in range(count):
         # Binaries are nearly all keys and half of the values, so they are decoded without a call.
         if data[at] == _BINARY:
@@ -261,6 +289,10 @@ def _read_map(data: bytes, at: int, room: int, names: _Names) -> tuple[dict[Any,
             key = names[data[start:at]]
         else:
             key, at = _read_key(data, at, room, names)
+            if type(key) is int or type(key) is float:
+                numbers += 1
+                if numbers > _MOST_NUMBER_KEYS:
+                    raise _refusal(_TOO_MANY_NUMBERS)
         tag = data[at]
         if tag == _BINARY:
             start = at + 5
@@ -278,6 +310,7 @@ def _read_map(data: bytes, at: int, room: int, names: _Names) -> tuple[dict[Any,
     return entries, at
 
 
+_TOO_MANY_NUMBERS = f"a map with more than {_MOST_NUMBER_KEYS} numbers as keys"
 _SHORT_ATOMS = frozenset([_SMALL_ATOM, _SMALL_ATOM_UTF8])
 _LONG_ATOMS = frozenset([_ATOM, _ATOM_UTF8])
 
@@ -291,7 +324,10 @@ def _read_key(data: bytes, at: int, room: int, names: _Names) -> tuple[Any, int]
         start = at + 3
         end = start + _u16(data, at + 1)[0]
     else:
-        return _KEY_READERS.get(tag, _read_unknown_key)(data, at + 1, room, names)
+        key, end = _KEY_READERS.get(tag, _read_unknown_key)(data, at + 1, room, names)
+        if type(key) is int and key.bit_length() > _KEY_BITS:
+            raise _refusal(f"a key of {key.bit_length()} bits, over the limit of {_KEY_BITS}")
+        return key, end
     raw = data[start:end]
     if raw.isascii():
         return names[raw], end
@@ -395,8 +431,16 @@ def _write_dict(value: dict[Any, Any], put: _Put, room: int, names: _Written) ->
     put(_sized(_MAP, len(value)))
     room = _less(room)
     writer_of = _WRITERS.get
+    numbers = 0
     for key, item in value.items():
-        put(names[key] if type(key) is str else _key(key))
+        if type(key) is str:
+            put(names[key])
+        else:
+            term = _key(key)
+            numbers += term[0] != _BINARY
+            if numbers > _MOST_NUMBER_KEYS:
+                raise EtfError("data for ETF", _TOO_MANY_NUMBERS)
+            put(term)
         writer_of(type(item), _write_other)(item, put, room, names)
 
 
@@ -405,6 +449,8 @@ def _key(key: object) -> bytes:
     plain = key if type(key) is int else _plain(key)
     if type(plain) not in (int, str):
         raise EtfError("data for ETF", f"a key of type {type(key).__name__}")
+    if type(plain) is int and plain.bit_length() > _KEY_BITS:
+        raise EtfError("data for ETF", f"a key of {plain.bit_length()} bits, over the limit of {_KEY_BITS}")
     _write(plain, pieces.append, 0, _Written())
     return pieces[0]
 
