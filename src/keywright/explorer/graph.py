@@ -10,6 +10,7 @@ from keywright.explorer.atlas import Atlas, text_of
 from keywright.explorer.key_reader import answers, ask
 from keywright.explorer.neighbours import Neighbour, Neighbours
 from keywright.keyspace import Key, gather_list
+from keywright.keyspace.codecs import unpacking_at_most
 from keywright.keyspace.references import Place
 from keywright.tools.describe.inspection import Inspection, inspect
 
@@ -100,7 +101,8 @@ async def _behind(
 ) -> list[tuple[_Step, ...]]:
     """Return the neighbours of each neighbour along relations and references, without the way back."""
     read = await _readable(db, first)
-    found = await db.run(gather_list([inspect(key, ENTRIES).attempt() for _, key in read]))
+    with unpacking_at_most(MOST_BYTES * len(read)):
+        found = await db.run(gather_list([inspect(key, ENTRIES).attempt() for _, key in read]))
     seen = {key, *(step.place.key for step in first if step.place is not None)}
     behind: list[tuple[_Step, ...]] = [()] * len(first)
     for (number, _), inspection in zip(read, found, strict=True):

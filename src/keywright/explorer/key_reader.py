@@ -12,7 +12,7 @@ from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
 from keywright.keyspace import Call, Key, gather_list
 from keywright.keyspace.call import Plain as PlainCall
-from keywright.keyspace.codecs import CodecError
+from keywright.keyspace.codecs import CodecError, UnpackedTooLarge, unpacking_at_most
 from keywright.keyspace.layouts import LAYOUTS, Ask, layout_of
 from keywright.keyspace.references import Place
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -49,6 +49,8 @@ class Reading(NamedTuple):
     inspection: Inspection | None = None
     trouble: StoredDataError | None = None
     too_large: bool = False
+    unpacks: bool = False
+    """Whether it is too large only once it is unpacked."""
     whole: Any = None
 
 
@@ -113,11 +115,14 @@ async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Readi
     if as_declared and await _is_too_large(db, key, facts, entry):
         return Reading(key, facts, too_large=True)
     try:
-        if entry is not None and as_declared:
-            found = await db.run(inspect_entry(key, entry))
-        else:
-            found = await db.run(inspect(key, _bound(key, facts)))
+        with unpacking_at_most(MOST_BYTES):
+            if entry is not None and as_declared:
+                found = await db.run(inspect_entry(key, entry))
+            else:
+                found = await db.run(inspect(key, _bound(key, facts)))
     except StoredDataError as error:
+        if isinstance(error.__cause__, UnpackedTooLarge):
+            return Reading(key, facts, too_large=True, unpacks=True)
         return Reading(key, facts, trouble=error)
     return Reading(key, facts, found, whole=await _whole(db, key, found))
 
@@ -161,7 +166,8 @@ async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
     if not stored:
         return None
     try:
-        return storage.value(stored, key)
+        with unpacking_at_most(MOST_BYTES):
+            return storage.value(stored, key)
     except CodecError:
         return None
 

@@ -42,6 +42,7 @@ class Fault(enum.Enum):
     MISSING = "a required member is missing"
     UNSEALED = "it is stored in clear, and declared sealed"
     BROKEN_SEAL = "its seal does not open"
+    TOO_LARGE = "it unpacks to more than is read here"
 
 
 class Defect(NamedTuple):

@@ -21,9 +21,10 @@ from keywright.engine.scan import escaped
 from keywright.errors import VariableError
 from keywright.explorer.atlas import Sheet, key_url
 from keywright.explorer.explorer import Explorer, explorer_of, page
-from keywright.explorer.key_reader import measures
+from keywright.explorer.key_reader import MOST_BYTES, measures
 from keywright.explorer.survey import LONGEST_NAME
 from keywright.keyspace import Key, gather_list
+from keywright.keyspace.codecs import unpacking_at_most
 from keywright.tools.describe.inspection import Hidden, Inspection, inspect
 
 __all__ = ["template"]
@@ -96,7 +97,8 @@ async def _sealing(explorer: Explorer, sheet: Sheet, names: Sequence[bytes]) -> 
     if not sheet.kind.declaration.sealed:
         return None
     keys = [key for name in names if (key := explorer.atlas.key_of(name)) is not None]
-    found = await explorer.db.run(gather_list(inspect(key, ENTRIES_READ).attempt() for key in keys))
+    with unpacking_at_most(MOST_BYTES):
+        found = await explorer.db.run(gather_list(inspect(key, ENTRIES_READ).attempt() for key in keys))
     marks = {mark for each in found if isinstance(each, Inspection) for mark in _marks(each.value)}
     states = {Hidden.SEALED: "sealed", Hidden.IN_CLEAR: "in clear"}
     known = [words for mark, words in states.items() if mark in marks]

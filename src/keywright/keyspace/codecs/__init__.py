@@ -2,7 +2,7 @@
 
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
 from keywright.keyspace.codecs.confidential import Sealed, SealedIfBound, SecretOf
-from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
+from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused, UnpackedTooLarge
 from keywright.keyspace.codecs.keyring import Keyring, Plaintext, Sealable, Unopened, is_sealed
 from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
 from keywright.keyspace.codecs.resolve import codec_of
@@ -10,7 +10,7 @@ from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
 from keywright.keyspace.codecs.times import EpochMs, EpochSeconds, Rfc3339
-from keywright.keyspace.codecs.zstd import Zstd
+from keywright.keyspace.codecs.zstd import Zstd, unpacking_at_most
 
 __all__ = [
     "Boolean",
@@ -39,7 +39,9 @@ __all__ = [
     "Text",
     "Uint64",
     "Unopened",
+    "UnpackedTooLarge",
     "Zstd",
     "codec_of",
     "is_sealed",
+    "unpacking_at_most",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused
+from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused, UnpackedTooLarge
 from keywright.keyspace.codecs.keyring import Plaintext, Sealable, Unopened, is_sealed
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.misuse import explained_constructor
@@ -24,8 +24,8 @@ T = TypeVar("T")
 def _masked(codec: Codec[Any], convert: Callable[[A], B], argument: A) -> B:
     try:
         return convert(argument)
-    except SealRefused:
-        raise  # it names keys, never content
+    except (SealRefused, UnpackedTooLarge):
+        raise  # they name keys and sizes, never content
     except CodecError:
         pass
     raise codec.refusal(argument)

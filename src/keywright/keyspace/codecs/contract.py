@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-__all__ = ["Codec", "CodecError", "SealRefused"]
+__all__ = ["Codec", "CodecError", "SealRefused", "UnpackedTooLarge"]
 
 T = TypeVar("T")
 
@@ -31,6 +31,10 @@ class CodecError(ValueError):
 
 class SealRefused(CodecError):  # noqa: N818 - the seal is what was refused; SealError is the public name
     """Bytes that no key of the bound keyring opens in this context."""
+
+
+class UnpackedTooLarge(CodecError):  # noqa: N818 - it is valid as far as it was read
+    """Compressed bytes that unpack to more than the reader of the moment allows. Shows nothing of them."""
 
 
 class Codec(ABC, Generic[T]):

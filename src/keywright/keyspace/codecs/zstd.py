@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache, cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, TypeVar
 
 from keywright.errors import dependencies_of
-from keywright.keyspace.codecs.contract import Codec
+from keywright.keyspace.codecs.contract import Codec, UnpackedTooLarge
 from keywright.keyspace.misuse import explained_constructor
 
 if TYPE_CHECKING:
     import zstandard
 
-__all__ = ["Zstd"]
+__all__ = ["Zstd", "unpacking_at_most"]
 
 T = TypeVar("T")
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _LARGEST = 64 * 1024 * 1024
+_STEP = 64 * 1024
+
+
+class _Allowance:
+    """How many bytes may be unpacked, and how many were."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+
+
+_allowance: ContextVar[_Allowance | None] = ContextVar("unpacking allowance", default=None)
+
+
+@contextmanager
+def unpacking_at_most(limit: int) -> Iterator[_Allowance]:
+    """Bound the bytes that are unpacked inside, all values together.
+
+    For tools that read what others wrote: a value that would exceed it raises UnpackedTooLarge.
+    """
+    allowance = _Allowance(limit)
+    token = _allowance.set(allowance)
+    try:
+        yield allowance
+    finally:
+        _allowance.reset(token)
 
 
 @explained_constructor
@@ -67,16 +96,33 @@ class Zstd(Codec[T]):
 
     def _unpacked(self, data: bytes) -> bytes:
         zstandard = _zstandard()
+        allowance = _allowance.get()
+        limit = self._max_size
+        if allowance is not None:
+            limit = min(limit, allowance.limit - allowance.used)
         try:
             # decompress() ignores max_output_size where the frame declares its own size.
             size = zstandard.frame_content_size(data)
-            if size <= self._max_size:
-                return self._contexts.decompressor.decompress(
-                    data, max_output_size=self._max_size, allow_extra_data=False
-                )
+            if size > self._max_size:
+                raise self.refusal(data, f"unpacks to {size} bytes, over the limit of {self._max_size}")
+            if limit < self._max_size and (size if size >= 0 else self._length(data, limit)) > limit:
+                raise UnpackedTooLarge(self.expected, f"a value that unpacks to more than {limit} bytes")
+            plain: bytes = self._contexts.decompressor.decompress(
+                data, max_output_size=limit, allow_extra_data=False
+            )
         except (zstandard.ZstdError, MemoryError) as exc:
             raise self.refusal(data, exc) from exc
-        raise self.refusal(data, f"unpacks to {size} bytes, over the limit of {self._max_size}")
+        if allowance is not None:
+            allowance.used += len(plain)
+        return plain
+
+    def _length(self, data: bytes, limit: int) -> int:
+        """Return how many bytes a frame that does not declare its size unpacks to; stop above a limit."""
+        length = 0
+        with self._contexts.decompressor.stream_reader(data) as stream:
+            while length <= limit and (part := stream.read(_STEP)):
+                length += len(part)
+        return length
 
 
 class _Contexts(threading.local):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from keywright.errors import KeywrightError
-from keywright.keyspace.codecs import CodecError, SealRefused, is_sealed
+from keywright.keyspace.codecs import CodecError, SealRefused, UnpackedTooLarge, is_sealed
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.recognition import older_shape
 from keywright.keyspace.storage import Defect, EntryPart, Fault
@@ -56,6 +56,8 @@ class Opener:
                 return _in_clear(part)
             reason = f"expected {error.expected}, found {error.found}{role}"
             return Defect(Fault.BROKEN_SEAL, reason, error, entry)
+        except UnpackedTooLarge as error:
+            return Defect(Fault.TOO_LARGE, f"{error.found}{role}", error, entry)
         except CodecError as error:
             return Defect(Fault.MALFORMED, f"expected {error.expected}{role}", error, entry)
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from keywright.keyspace import Context
-from keywright.keyspace.codecs import CodecError, is_sealed
+from keywright.keyspace.codecs import CodecError, is_sealed, unpacking_at_most
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.opener import Opener
@@ -18,6 +18,7 @@ from keywright.keyspace.storage import Defect, Fault
 __all__ = ["Checked", "Checker", "Problem"]
 
 SLACK_MS = 1500  # a TTL is read after it was set, and both are rounded
+MOST_UNPACKED = 1 << 20  # of compressed values that are decoded together, or of one
 CLOCK_SLACK_MS = 10_000  # a moment is compared with our clock, which is not the server's
 
 _CODES = {
@@ -25,6 +26,7 @@ _CODES = {
     Fault.MISSING: "KW203",
     Fault.UNSEALED: "KW204",
     Fault.BROKEN_SEAL: "KW205",
+    Fault.TOO_LARGE: "KW502",
 }
 
 
@@ -45,6 +47,8 @@ class Checked(NamedTuple):
     sealed: int = 0
     in_clear: int = 0
     """How many values that are declared sealed are, and how many are stored in clear."""
+    unpacked: int = 0
+    """The bytes of compressed values that were unpacked."""
 
 
 class Checker:
@@ -68,9 +72,11 @@ class Checker:
     def sound(self, stored: Sequence[Any]) -> bool:
         """Return whether many stored values are all valid; False if they must be checked one by one."""
         try:
-            if not (self._in_bulk and self.storage.verify(stored)):
-                return False
-            return not (self._closed and any(map(self.storage.undeclared, stored)))
+            with unpacking_at_most(MOST_UNPACKED):
+                if not (self._in_bulk and self.storage.verify(stored)):
+                    return False
+            with unpacking_at_most(MOST_UNPACKED):
+                return not (self._closed and any(map(self.storage.undeclared, stored)))
         except (CodecError, ValueError):
             return False
 
@@ -85,8 +91,10 @@ class Checker:
         named = key() if self.storage.by_name else None
         if not self._sealed:
             try:
-                value = self.storage.value(stored, named)
-                return Checked(value, self._undeclared(stored, named) if self._closed else ())
+                with unpacking_at_most(MOST_UNPACKED) as allowance:
+                    value = self.storage.value(stored, named)
+                problems = self._undeclared(stored, named) if self._closed else ()
+                return Checked(value, problems, unpacked=allowance.used)
             except (CodecError, ValueError):
                 pass  # the checks of single entries find the invalid one
         return self._by_entry(stored, named)
@@ -95,25 +103,30 @@ class Checker:
         values: list[Any] = []
         problems: list[Problem] = []
         seals: list[bool] = []
+        unpacked = 0
         for entry in self.storage.entries(stored, key):
             seals += [is_sealed(part.data) for part in entry.parts if part.codec.sealed]
-            decoded = [self.opener.read(part) for part in entry.parts]
+            with unpacking_at_most(MOST_UNPACKED) as allowance:
+                decoded = [self.opener.read(part) for part in entry.parts]
+            unpacked += allowance.used
             defects = [*entry.defects, *(each for each in decoded if isinstance(each, Defect))]
             if defects:
                 # An entry is removed as one, so its first defect stands for it; a record has many members.
                 problems += map(_problem, defects if self.storage.whole else defects[:1])
-            elif self.storage.fields is None or UNSET not in decoded:
+            elif unpacked <= MOST_UNPACKED and (self.storage.fields is None or UNSET not in decoded):
                 values.append(entry.value(decoded))
         if self._closed and not problems:
             problems += self._undeclared(stored, key)
-        known = values or not self.storage.whole
+        known = unpacked <= MOST_UNPACKED and (values or not self.storage.whole)
         value = self.storage.joined(values) if known else UNSET
-        return Checked(value, problems, seals.count(True), seals.count(False))
+        return Checked(value, problems, seals.count(True), seals.count(False), unpacked)
 
     def _undeclared(self, stored: Any, key: Key | None) -> list[Problem]:
+        with unpacking_at_most(MOST_UNPACKED):
+            found = self.storage.undeclared(stored, key)
         return [
             Problem("KW206", "has members that are not declared", ", ".join(map(repr, names)), entry)
-            for entry, names in self.storage.undeclared(stored, key)
+            for entry, names in found
         ]
 
     def expiry_problem(self, ttl_ms: int, value: Any) -> Problem | None:
@@ -151,6 +164,9 @@ class Checker:
 
 
 def _problem(defect: Defect) -> Problem:
+    if defect.fault is Fault.TOO_LARGE:
+        reason = f"unpacks to more than {MOST_UNPACKED >> 20} MiB, so it was not read"
+        return Problem(_CODES[defect.fault], reason, member=defect.entry)
     return Problem(_CODES[defect.fault], defect.reason, defect.found, defect.entry)
 
 
