@@ -273,3 +273,27 @@ def _all_texts(error: BaseException) -> str:
         texts.append(f"{shown} {shown!r} {fields}")
         shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
     return "\n".join(texts)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://user:S3cr3t#x@host",
+        "redis://user:123#S3cr3t@host",
+        "redis://user:S3cr3t/x@host",
+        "redis://user:123/S3cr3t@host",
+        "redis://user:S3cr3t?x@host",
+        "redis://user:S3cr3t\u2100@host",
+        "redis://user:S3cr3t[@host",
+        "redis://user:S3cr3t@host:port/0",
+        "redis+cluster://user:S3cr3t#x@host",
+        "redis+sentinel://user:S3cr3t@host:port/main",
+        "redis+sentinel://user:S3cr3t/x@host/main",
+        "redis+sentinel://user:S3cr3t#x@host/main",
+        "redis://user:x@host/0?password=S3cr3t&socket_timeout=S3cr3t",
+    ],
+)
+def test_a_malformed_address_is_refused_without_quoting_it(url: str) -> None:
+    with pytest.raises(UsageError, match="percent-encoded") as caught:
+        connect(url)
+    assert "S3cr3t" not in f"{caught.value} {caught.value.__cause__}"

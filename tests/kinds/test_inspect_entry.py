@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import pytest
 
-from keywright import Id, Keyspace, Map, Secret, Set, SortedSet, Value
+from keywright import Id, Json, Keyspace, Map, Secret, Set, SortedSet, Value
 from keywright.errors import StoredDataError
 from keywright.testing.runs import Raw, Run
 from keywright.tools.describe.inspection import Hidden, inspect, inspect_entry
@@ -41,6 +43,38 @@ def test_a_field_that_a_key_hides_is_stored_and_not_shown(run: Run) -> None:
     assert found is not None
     assert found.value == {"to": "Ann", "seal": Hidden.SECRET}
     assert run(Letters("a").get()) == {"to": "Ann", "seal": "sesame"}
+
+
+class Parcels(Value[Annotated[Any, Json(Any)]], key="parcel:<parcel>", space=pantry):
+    """Letters in letters."""
+
+    parcel: Id
+    hides = ("seal",)
+
+
+def test_a_hidden_field_is_hidden_at_every_depth(run: Run, raw: Raw) -> None:
+    sealed = {"seal": {"word": "sesame"}}
+    run(Parcels("a").set([{"inner": sealed, "many": [[sealed]], "to": "Ann"}, sealed]))
+    found = run(inspect(Parcels("a")))
+    assert found is not None
+    hidden = {"seal": Hidden.SECRET}
+    assert found.value == [{"inner": hidden, "many": [[hidden]], "to": "Ann"}, hidden]
+    raw("SET", "parcel:deep", "[" * 900 + '{"seal": "sesame"}' + "]" * 900)
+    deep: Any = run(inspect(Parcels("deep")))
+    deep = deep.value
+    while isinstance(deep, list):
+        (deep,) = deep
+    assert deep == hidden
+
+
+def test_a_call_and_an_error_of_a_key_with_hidden_fields_show_no_value(run: Run, raw: Raw) -> None:
+    assert repr(Letters("a").set({"seal": "sesame"})) == "<SET Letters(letter='a') …>"
+    raw("SET", "letter:b", '{"seal": "sesame", broken')
+    for call in (Letters("b").get(), inspect(Letters("b"))):
+        with pytest.raises(StoredDataError) as caught:
+            run(call)
+        assert "sesame" not in str(caught.value)
+        assert "sesame" not in str(caught.value.__cause__)
 
 
 def test_an_entry_is_decoded_as_declared(run: Run) -> None:

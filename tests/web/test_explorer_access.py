@@ -62,6 +62,31 @@ def test_nothing_secret_is_on_any_page_nor_in_the_raw_bytes(redis_url: str, raw:
     assert MARK.encode().hex(" ") not in "".join(page.text for page in pages.values())
 
 
+def test_bytes_of_keys_that_no_template_matches_are_shown_only_on_demand(redis_url: str, raw: Raw) -> None:
+    raw("SET", "meetup_access_token", MARK)
+    raw("HSET", "other:v1json:webhooks:1", "token", MARK)
+    paths = [f"/key/raw?name={name}" for name in ("meetup_access_token", "other:v1json:webhooks:1")]
+    with exploring(redis_url, [drc.drc], drc.bind()) as explored:
+        pages = crawled(explored.surveyed()) | {path: explored.get(path) for path in paths}
+    assert [path for path, page in pages.items() if MARK in page.text] == []
+    assert all("--show-unknown" in pages[path].text for path in paths)
+    with exploring(redis_url, [drc.drc], drc.bind(), show_unknown=True) as explored:
+        shown = [explored.get(path).text for path in paths]
+    assert all(MARK.encode()[:8].hex(" ") in page for page in shown)
+
+
+def test_the_credential_in_the_address_of_a_webhook_is_not_shown(redis_url: str, raw: Raw) -> None:
+    raw(
+        "SET",
+        "keywright:v1json:webhooks:5",
+        f'{{"id": "5", "token": "{MARK}", "url": "https://discord.com/api/webhooks/5/{MARK}"}}',
+    )
+    with exploring(redis_url, [drc.drc], drc.bind()) as explored:
+        pages = crawled(explored.surveyed())
+    assert any("(secret)" in page.text for page in pages.values())
+    assert [path for path, page in pages.items() if MARK in page.text] == []
+
+
 def test_a_document_with_hidden_members_that_does_not_decode_is_not_quoted(redis_url: str, raw: Raw) -> None:
     for kind in ("webhooks", "interactions"):
         raw("SET", f"keywright:v1json:{kind}:5", f'{{"token": "{MARK}", broken')

@@ -49,6 +49,13 @@ def explore(
     write: Annotated[
         bool, typer.Option("--write", help="Allow repairs of the findings of an audit.")
     ] = False,
+    show_unknown: Annotated[
+        bool,
+        typer.Option(
+            "--show-unknown",
+            help="Show the bytes of keys that no template matches, which may be secrets of other programs.",
+        ),
+    ] = False,
     undo: Annotated[
         Path | None,
         typer.Option(
@@ -82,6 +89,7 @@ def explore(
         port=port,
         token=Secret(given) if given else None,
         write=write,
+        show_unknown=show_unknown,
         undo=undo,
     )
     settings.check()

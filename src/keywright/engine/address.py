@@ -68,7 +68,10 @@ def parse_address(url: str) -> Address:
             f"a database is opened with the URL of its server as text, got {excerpt(url)}. "
             f"Pass the address, as in redis://localhost:6379/0, and not a client or a pool."
         )
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise _malformed() from None
     base, _, mode = parts.scheme.partition("+")
     if base not in SCHEMES or mode not in ("", "sentinel", "cluster"):
         raise UsageError(
@@ -76,16 +79,26 @@ def parse_address(url: str) -> Address:
             f"redis+cluster:// or redis+sentinel://host:port,host:port/service/db."
         )
     scheme = SCHEMES[base]
+    if scheme != "unix" and "@" in parts.path + parts.fragment + ("" if "@" in parts.netloc else parts.query):
+        raise _malformed()  # a password with / ? or #, which end the part that it stands in
     try:
         if mode == "sentinel":
             return _sentinel_address(scheme, url)
         if scheme != "unix":
             int(parts.path.strip("/") or 0)  # redis-py would take anything else for database 0
         settings = parse_url(scheme + url[len(parts.scheme) :])
-    except ValueError as error:
-        raise UsageError(f"the Redis URL is malformed: {error}. Check host, port and options.") from None
+    except ValueError:
+        raise _malformed() from None
     settings.pop("connection_class", None)
     return Address(scheme, settings, None, mode == "cluster")
+
+
+def _malformed() -> UsageError:
+    """Return an error that quotes nothing of the URL: any part of it may be a part of the password."""
+    return UsageError(
+        "the Redis URL is malformed. Check the port and the database, which are numbers, and the options; "
+        "special characters of a user or password must be percent-encoded, as %23 for # and %2F for /."
+    )
 
 
 def _sentinel_address(scheme: str, url: str) -> Address:

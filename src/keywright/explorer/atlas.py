@@ -70,12 +70,20 @@ class Atlas:
 
     def hides(self, name: bytes) -> bool:
         """Return whether a stored value may be secret, as declared now or before an upgrade."""
+        kind = self._kind_of(name)
+        return kind is not None and (kind.declaration.secret or kind.declaration.sealed or bool(kind.hides))
+
+    def is_unknown(self, name: bytes) -> bool:
+        """Return whether no template matches a name, neither now nor before an upgrade."""
+        return self._kind_of(name) is None
+
+    def _kind_of(self, name: bytes) -> type[Key] | None:
         known = self.matcher.match(name)
         older = None if known is not None else self.matcher.old_place(name)
         kind = known.kind if known is not None else older.known.kind if older is not None else None
         if kind is None and (version := self.matcher.other_version(name)) is not None:
             kind = version[0].kind
-        return kind is not None and (kind.declaration.secret or kind.declaration.sealed or bool(kind.hides))
+        return kind
 
     def key_from(self, sheet: Sheet, texts: Mapping[str, str]) -> Key:
         """Return the key of a template with these variables. Raise VariableError if one is invalid."""

@@ -25,6 +25,8 @@ class ExplorerSettings(msgspec.Struct, frozen=True, kw_only=True):
     names_per_second: int = 100_000
     rest_seconds: float = 15.0
     """The minimum pause between two surveys; after a long survey, twice its duration."""
+    show_unknown: bool = False
+    """Whether the bytes of keys that no template matches are shown: they may be secrets of other programs."""
     undo: Path | None = None
     """The undo file of repairs; the default is keywright-explorer.undo in the current folder."""
 

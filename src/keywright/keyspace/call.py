@@ -108,7 +108,8 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
         return None
 
     def __repr__(self) -> str:
-        shown = " ".join(_shown(operand) for operand in self.operands) if not self.key._secret else "…"
+        hidden = self.operands and (self.key._secret or self.key.hides)
+        shown = "…" if hidden else " ".join(_shown(operand) for operand in self.operands)
         return f"<{self.operation.verb.decode()} {self.key!r} {shown}>".replace(" >", ">")
 
 
@@ -250,6 +251,8 @@ def nothing(reply: object) -> None:
 
 
 def undecodable(key: Key, context: Context, error: CodecError) -> StoredDataError:
+    if key.hides:
+        error.withhold()
     kind = SealError if isinstance(error, SealRefused) else StoredDataError
     return kind(context.name(key), type(key)._template.source, error.expected, error.found)
 

@@ -59,7 +59,7 @@ class Key:
     _part_of: ClassVar[type[Key] | None] = None
     _former: ClassVar[tuple[type[Key], ...]] = ()
     hides: ClassVar[tuple[str, ...]] = ()
-    """Fields of its objects that no tool shows: credentials inside a document that is kept as it came."""
+    """Fields of its objects, at any depth, that no tool shows: credentials in a document kept as it came."""
     _open: ClassVar[bool] = False
     _sealed: ClassVar[bool] = False
     _secret: ClassVar[bool] = False

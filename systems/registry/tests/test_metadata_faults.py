@@ -224,3 +224,12 @@ async def test_a_closed_database_is_unreachable(database_url: str) -> None:
         pass
     with pytest.raises(MetadataUnreachableError):
         await metadata.find("acme")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://u:S3cr3t/x@h/x", "postgresql://u:123/S3cr3t@h/x", "postgresql://u:S3cr3t#x@h/x"]
+)
+async def test_a_password_that_is_not_encoded_is_refused_without_being_shown(url: str) -> None:
+    with pytest.raises(UsageError, match="percent-encoded") as caught:
+        await open_metadata(url)
+    assert "S3cr3t" not in str(caught.value)

@@ -82,7 +82,7 @@ def test_a_value_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", [ServerPart, RedisPart])
-@pytest.mark.parametrize("password", ["hunter2", "a@b", "sl/ash"])
+@pytest.mark.parametrize("password", ["hunter2", "a@b", "sl/ash", "it's", 'sa"id', "b'o\"th", "back\\slash"])
 def test_a_password_in_an_address_is_not_shown(part: type[ServerPart], password: str) -> None:
     shown = repr(part(url=f"redis://bot:{password}@127.0.0.1:6379/0"))
     assert password not in shown

@@ -90,14 +90,15 @@ async def key(request: Request) -> Response:
 
 
 async def key_raw(request: Request) -> Response:
-    """Return the stored bytes, as part of a page; no bytes of a value that is declared secret."""
+    """Return the stored bytes, as part of a page; none of a value that is secret or not declared."""
     explorer = explorer_of(request)
     name, entry = _asked(request)
-    if explorer.atlas.hides(name):
-        return page(request, "key_raw.html", hidden=True, entries=[], raw=None)
+    unknown = explorer.atlas.is_unknown(name) and not explorer.settings.show_unknown
+    if unknown or explorer.atlas.hides(name):
+        return page(request, "key_raw.html", hidden=True, unknown=unknown, entries=[], raw=None)
     raw = await raw_of(explorer.db, name, entry)
     entries = [RawEntry(text_of(label), _dump(data), len(data)) for label, data in raw.entries]
-    return page(request, "key_raw.html", hidden=False, entries=entries, raw=raw)
+    return page(request, "key_raw.html", hidden=False, unknown=False, entries=entries, raw=raw)
 
 
 async def key_ttl(request: Request) -> Response:

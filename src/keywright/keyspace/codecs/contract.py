@@ -25,6 +25,11 @@ class CodecError(ValueError):
         self.found = found
         super().__init__(expected, found)
 
+    def withhold(self) -> None:
+        """Remove the quoted value, of a key that hides a part of its values."""
+        self.found = "<secret>"
+        self.args = (self.expected, self.found)
+
     def __str__(self) -> str:
         return f"expected {self.expected}, found {self.found}"
 

@@ -74,6 +74,8 @@ class BulkRead(Call[list[T | None]]):
         try:
             return None if value is None else self.codec.decode(context.unseal(self.kind, value))
         except CodecError as error:
+            if self.kind.hides:
+                error.withhold()
             kind = SealError if isinstance(error, SealRefused) else StoredDataError
             raise kind(name, self.kind._template.source, error.expected, error.found) from error
 

@@ -146,15 +146,28 @@ class _Reader:
         try:
             value = codec.decode(self.context.unseal(self.key, part.data) if codec.sealed else part.data)
         except CodecError as error:
+            if self.key.hides:
+                error.withhold()
             raise type(error)(f"{error.expected}{part.role}", error.found) from error
         if codec.sealed:
             return Hidden.SEALED if sealed else Hidden.IN_CLEAR
         if codec.secret:
             return Hidden.SECRET
-        hides = self.key.hides
-        if not hides or not isinstance(value, dict):
-            return value
-        return {name: Hidden.SECRET if name in hides else each for name, each in value.items()}
+        if self.key.hides:
+            _hide(value, self.key.hides)
+        return value
+
+
+def _hide(value: Any, names: tuple[str, ...]) -> None:
+    """Hide fields at every depth of a value that was decoded for this. It may be deeper than the stack."""
+    waiting = [value]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            found.update(dict.fromkeys(found.keys() & names, Hidden.SECRET))
+            waiting += found.values()
+        elif isinstance(found, list | tuple):
+            waiting += found
 
 
 def _asked(key: Key, ask: Ask) -> Command[Any]:

@@ -48,7 +48,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _parts = re.compile(_PART).findall
 _whole = re.compile(f"(?:{_PART})+").fullmatch
-_PASSWORD = re.compile(r"://[^'\"]*@")
+_PASSWORD = re.compile(r"://.*@", re.DOTALL)
 
 
 class ConfigurationError(UsageError):
@@ -65,9 +65,13 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Settings that belong together: a table of the file. `repr` hides passwords in URLs."""
 
     def __repr__(self) -> str:
-        values = ((name, repr(getattr(self, name))) for name in self.__struct_fields__)
-        shown = ", ".join(f"{name}={_PASSWORD.sub('://…@', value)}" for name, value in values)
-        return f"{type(self).__name__}({shown})"
+        values = ((name, getattr(self, name)) for name in self.__struct_fields__)
+        return f"{type(self).__name__}({', '.join(f'{name}={_shown(value)}' for name, value in values)})"
+
+
+def _shown(value: object) -> str:
+    # Text is cut before it is quoted: a quote in a password must not end the search for its end.
+    return repr(_PASSWORD.sub("://…@", value)) if isinstance(value, str) else repr(value)
 
 
 class ServerPart(Part, frozen=True, kw_only=True):

@@ -344,7 +344,7 @@ class Webhook(Value[Document], key="webhooks:<webhook>", space=drc):
     """A webhook, whose `token` is a secret of the bot's. No gateway event carries it."""
 
     webhook: SnowflakeStr
-    hides = ("token",)
+    hides = ("token", "url")  # the url ends with the token
 
 
 class ThreadIndex(Map[SnowflakeStr, SnowflakeStr], key="threads:<guild>", space=private):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg import IsolationLevel
@@ -121,12 +122,14 @@ async def _configure(connection: psycopg.AsyncConnection[Any]) -> None:
 
 
 def _shown(url: str) -> str:
+    malformed = UsageError(
+        "the database URL is malformed. Write postgresql://user:password@host:5432/name, with special "
+        "characters percent-encoded."
+    )
     try:
-        parts = conninfo_to_dict(url)
-    except psycopg.Error:
-        # The message of libpq quotes the URL with its password.
-        raise UsageError(
-            "the database URL is malformed. Write postgresql://user:password@host:5432/name, with special "
-            "characters percent-encoded."
-        ) from None
+        split, parts = urlsplit(url), conninfo_to_dict(url)
+    except (psycopg.Error, ValueError):
+        raise malformed from None  # the message of libpq quotes the URL with its password
+    if "@" in split.path + split.fragment + ("" if "@" in split.netloc else split.query):
+        raise malformed  # a password with / ? or #, which end the part that it stands in
     return f"{parts.get('host') or 'localhost'}:{parts.get('port') or 5432}/{parts.get('dbname') or ''}"
