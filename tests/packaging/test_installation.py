@@ -8,6 +8,8 @@ from environments import ROOT, Environment, build_wheels
 
 README = ROOT / "README.md"
 
+SERVER = "the server of the test"
+
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
@@ -102,7 +104,7 @@ def test_a_feature_of_the_library_names_its_extra(bare: Environment, code: str, 
             "keywright-messaging[amqp]",
         ),
         (
-            ("registry", "counts", "a/b", "--database", "postgresql://localhost/registry"),
+            ("registry", "counts", "a/b", "--url", SERVER, "--database", "postgresql://localhost/registry"),
             "a PostgreSQL database",
             "keywright-registry[postgresql]",
         ),
@@ -110,9 +112,13 @@ def test_a_feature_of_the_library_names_its_extra(bare: Environment, code: str, 
     ],
 )
 def test_a_command_names_the_extra_that_it_needs(
-    without_extras: Environment, arguments: tuple[str, ...], feature: str, requirement: str
+    without_extras: Environment,
+    redis_url: str,
+    arguments: tuple[str, ...],
+    feature: str,
+    requirement: str,
 ) -> None:
-    done = without_extras.keywright(*arguments)
+    done = without_extras.keywright(*(redis_url if each is SERVER else each for each in arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"error: {feature} needs ")
     assert done.stderr.endswith(f", which is not installed. Install it with: pip install '{requirement}'\n")

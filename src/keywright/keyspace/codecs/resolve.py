@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin
 
 import msgspec
 
+from keywright.errors import UsageError
 from keywright.keyspace.alphabets import Alphabet
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, LiteralOf
 from keywright.keyspace.codecs.confidential import Sealed, SecretOf
@@ -141,7 +142,7 @@ def _no_codec(hint: Any) -> str:
         return f"{_shown(hint)} has no codec: leave None out, a missing key or member already reads as None"
     try:
         Json(hint)
-    except TypeError:
+    except (TypeError, UsageError):
         return unwritable(hint, "JSON")
     return (
         f"{_shown(hint)} has no codec of its own. Say how to write it, "

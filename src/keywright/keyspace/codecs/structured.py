@@ -8,6 +8,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, is_typeddict
 
 import msgspec
 
+from keywright.errors import UsageError
 from keywright.keyspace.codecs.contract import Codec
 from keywright.keyspace.codecs.members import undeclared_members
 from keywright.keyspace.codecs.models import dumped, foreign_types, loaded
@@ -32,7 +33,7 @@ class _Structured(Codec[Any]):
         samples: tuple[Any, ...],
     ) -> None:
         for foreign in foreign_types(hint):
-            raise TypeError(unwritable(foreign, form))
+            raise UsageError(unwritable(foreign, form))
         self.expected = form if hint in (Any, object) else f"{form} of {_name_of(hint)}"
         self.python_type = hint
         accepted = _accepted_classes(hint)
