@@ -2,8 +2,9 @@
 
     python scripts/coverage.py build/coverage.json [--floor]
 
-The floors are the whole per cents that the tests reached when they were last set: raise them when coverage
-rises. The demo's processes are started by its tests, and not measured.
+The floors are whole per cents, less than two below what the tests reached when they were last set: a run more
+or less must not decide. Raise them when coverage rises. The demo's processes are started by its tests, and not
+measured.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ FLOORS = {
     "keywright_service": 98,
     "keywright_messaging": 96,
     "keywright_discord": 98,
-    "keywright_openmod": 96,
+    "keywright_openmod": 95,
     "keywright_registry": 97,
-    "keywright_meetup": 98,
+    "keywright_meetup": 97,
     "keywright_demo": 65,
 }
 
