@@ -2,9 +2,8 @@
 
     python scripts/coverage.py build/coverage.json [--floor]
 
-The floors are whole per cents, less than two below what the tests reached when they were last set: a run more
-or less must not decide. Raise them when coverage rises. The demo's processes are started by its tests, and not
-measured.
+The floors are whole per cents, less than two below what the tests reached when they were last set: a run
+more or less must not decide. Raise them when coverage rises. The demo's processes are not measured.
 """
 
 from __future__ import annotations
