@@ -13,9 +13,9 @@ import pytest
 import redis
 
 from audited import applied, audited, planned, repaired, undone
+from fault_table import stock
 from garden import SAMPLE
 from old_redis import running_old_server
-from planting import stock
 
 Change = Callable[[Any], object]
 

@@ -13,11 +13,7 @@ import redis
 
 import keywright
 from audited import REMOVABLE, audited, repaired, undone
-from garden import SAMPLE
-from keywright import Database, Key
-from keywright.tools.audit.findings import CODES
-from keywright.tools.repair.fingerprints import fingerprint
-from planting import (
+from fault_table import (
     BED,
     CELLS,
     TABLE,
@@ -31,6 +27,10 @@ from planting import (
     stock,
     write,
 )
+from garden import SAMPLE
+from keywright import Database, Key
+from keywright.tools.audit.findings import CODES
+from keywright.tools.repair.fingerprints import fingerprint
 
 TTL_MS = 9_000_000
 SIZES = (0, 3, BED)
