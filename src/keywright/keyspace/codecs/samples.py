@@ -43,10 +43,14 @@ def samples_of(hint: Any) -> tuple[Any, ...]:
     A sample is only worth proving if it is a valid value, so it is built through the validation of msgspec,
     or of Pydantic. There are none where constraints make a value a guess.
     """
+    try:
+        described = inspect.type_info(hint)
+    except (TypeError, ValueError):
+        return ()
     samples: list[Any] = []
     for turn in range(_MOST):
         try:
-            sample = msgspec.convert(_plain(inspect.type_info(hint), 0, turn), hint, dec_hook=loaded)
+            sample = msgspec.convert(_plain(described, 0, turn), hint, dec_hook=loaded)
         except (_NoSample, msgspec.MsgspecError, TypeError, ValueError):
             continue
         if sample not in samples:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, cached_property
 from types import ModuleType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from keywright.errors import dependencies_of
 from keywright.keyspace.codecs.contract import Codec, UnpackedTooLarge
@@ -26,29 +24,27 @@ _LARGEST = 64 * 1024 * 1024
 _STEP = 64 * 1024
 
 
-class _Allowance:
-    """How many bytes may be unpacked, and how many were."""
+class unpacking_at_most:  # noqa: N801  # it is used like a function
+    """Bound the bytes that are unpacked inside, all values together; `used` is how many were.
+
+    For tools that read what others wrote: a value that would exceed it raises UnpackedTooLarge.
+    """
+
+    __slots__ = ("_token", "limit", "used")
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.used = 0
 
+    def __enter__(self) -> Self:
+        self._token = _allowance.set(self)
+        return self
 
-_allowance: ContextVar[_Allowance | None] = ContextVar("unpacking allowance", default=None)
+    def __exit__(self, *exc: object) -> None:
+        _allowance.reset(self._token)
 
 
-@contextmanager
-def unpacking_at_most(limit: int) -> Iterator[_Allowance]:
-    """Bound the bytes that are unpacked inside, all values together.
-
-    For tools that read what others wrote: a value that would exceed it raises UnpackedTooLarge.
-    """
-    allowance = _Allowance(limit)
-    token = _allowance.set(allowance)
-    try:
-        yield allowance
-    finally:
-        _allowance.reset(token)
+_allowance: ContextVar[unpacking_at_most | None] = ContextVar("unpacking allowance", default=None)
 
 
 @explained_constructor

@@ -88,19 +88,18 @@ def type_problem(known: Known, reply: bytes) -> Problem | None:
 
 async def confirmed(db: AsyncDatabase, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the suspects that still have their problem, as it is now, in one batch at the primaries."""
+    looks = [(suspect.name, suspect.asks()) for suspect in suspects]
     places: dict[tuple[bytes, tuple[Ask, ...]], int] = {}
     wires: list[Wire] = []
-    for suspect in suspects:
-        look = (suspect.name, suspect.asks())
+    for suspect, look in zip(suspects, looks, strict=True):
         if look not in places:
             places[look] = len(wires)
             wires += [on_name(ask, suspect.name, suspect.known.kind) for ask in look[1]]
     replies = checked_replies(await db.run(Batch(wires)))
     found = []
-    for suspect in suspects:
-        asks = suspect.asks()
-        start = places[suspect.name, asks]
-        problem = suspect.problem_in(replies[start : start + len(asks)])
+    for suspect, look in zip(suspects, looks, strict=True):
+        start = places[look]
+        problem = suspect.problem_in(replies[start : start + len(look[1])])
         if problem is not None:
             found.append(suspect._replace(problem=problem))
     return found

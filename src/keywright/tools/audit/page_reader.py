@@ -34,11 +34,11 @@ class Reading:
         self,
         checker: Checker,
         names: list[bytes],
-        turn: int,
         *,
+        turn: int,
         together: bool,
-        every_ttl: bool = False,
-        every_size: bool = False,
+        every_ttl: bool,
+        every_size: bool,
     ) -> None:
         self.checker = checker
         self.names = names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import compress
 from operator import add, not_
 from typing import Any
@@ -138,34 +139,29 @@ class Judge:
         tally: Tally,
         findings: list[Finding],
     ) -> list[tuple[Reading, Known]]:
-        checker, measure = self._checkers[known], tally.measure(known.template.source)
+        measure = tally.measure(known.template.source)
         measure.read += len(names)
         self._turn += len(names)
-        together = not self._db.context.sharded
-        # Small templates are measured completely.
-        every_ttl, every_size = measure.asked < LEAST, measure.samples < LEAST
+        parts = [names]
         # The first of each template are asked for their length, and all once there was a large one.
         largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
-        if known.kind.redis_type != "string" or largest < CAREFUL_BYTES:
-            reading = Reading(
-                checker, names, self._turn, together=together, every_ttl=every_ttl, every_size=every_size
-            )
-            return [(reading, known)]
-        wires = [on_name(LENGTH, name, known.kind) for name in names]
-        small, large = _by_length(names, checked_replies(await self.ask(wires, node)))
-        for name, length in large:
-            measure.add_sizes([len(name) + length], [name])
-            reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
-            findings.append(Finding("KW502", known.template.source, name, reason))
-        return [
-            (
-                Reading(
-                    checker, part, self._turn, together=together, every_ttl=every_ttl, every_size=every_size
-                ),
-                known,
-            )
-            for part in small
-        ]
+        if known.kind.redis_type == "string" and largest >= CAREFUL_BYTES:
+            wires = [on_name(LENGTH, name, known.kind) for name in names]
+            parts, large = _by_length(names, checked_replies(await self.ask(wires, node)))
+            for name, length in large:
+                measure.add_sizes([len(name) + length], [name])
+                reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
+                findings.append(Finding("KW502", known.template.source, name, reason))
+        reading = partial(
+            Reading,
+            self._checkers[known],
+            turn=self._turn,
+            together=not self._db.context.sharded,
+            # Small templates are measured completely.
+            every_ttl=measure.asked < LEAST,
+            every_size=measure.samples < LEAST,
+        )
+        return [(reading(part), known) for part in parts]
 
     async def unmet(self, raised: list[Obligation], nodes: Sequence[NodeReader]) -> list[Finding]:
         """Return the findings of unmet obligations, confirmed at the primaries with their premises."""
@@ -192,7 +188,11 @@ class Judge:
         self, examined: list[Examined], known: list[Finding], nodes: Sequence[NodeReader]
     ) -> list[Finding]:
         """Return the findings of violated invariants, without those that `known` findings report already."""
-        return await InvariantChecks(self._db, self.matcher.spaces).broken(examined, known, nodes)
+        return await self._invariant_checks.broken(examined, known, nodes)
+
+    @cached_property
+    def _invariant_checks(self) -> InvariantChecks:
+        return InvariantChecks(self._db, self.matcher.spaces)
 
 
 class _Bench:
