@@ -1,5 +1,5 @@
 # Reinstalls only when one of these changed.
-SETUP := pyproject.toml $(wildcard systems/*/pyproject.toml) demo/pyproject.toml scripts/setup.sh \
+SETUP := pyproject.toml $(wildcard systems/*/pyproject.toml) demo/pyproject.toml scripts/setup.sh requirements-dev.txt \
     tests/foreign/bullmq/package-lock.json
 VENV := .venv
 # redis-om pulls in types-redis, which hides redis-py's own types from mypy: benchmarks live apart.
@@ -17,10 +17,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage lint check format bench clean servers
+.PHONY: help run test coverage lint check format bench lock advisories clean servers
 
 help:
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.runs ## everything at once with live samples, in a browser (Ctrl-C ends it)
 	@$(VENV)/bin/keywright up $(ARGS)
@@ -44,6 +44,9 @@ lint: $(VENV)/.ready ## check style, types and import layers
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/pyright
 	@$(VENV)/bin/lint-imports --no-logo
+ifeq ($(CI),true)
+	@$(MAKE) --no-print-directory advisories
+endif
 
 check: ## what CI runs: lint, then test
 	@$(MAKE) --no-print-directory lint
@@ -55,6 +58,12 @@ format: $(VENV)/.ready ## rewrite the code in the house style
 
 bench: $(BENCH_VENV)/.ready servers ## measure (own environment: .venv-bench)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(ARGS)
+
+lock: $(VENV)/.ready ## pin the development environment again (ARGS=--upgrade takes the newest versions)
+	@$(VENV)/bin/python scripts/lock.py $(ARGS)
+
+advisories: $(VENV)/.ready ## look up known vulnerabilities of the pinned packages
+	@$(VENV)/bin/python scripts/advisories.py
 
 clean: ## remove environments, caches and build output
 	@rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -38,11 +38,19 @@ make_venv() {
     say "installing keywright and its systems${group:+, and the group '$group',} into $dir"
     # --group needs pip 25.1; Debian 12 has 23.0.
     "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
-    install_into "$dir" ${group:+--group "$group"} --editable '.[all]' $(systems) --editable ./demo
     if [ "$group" = dev ]; then
+        install_locked "$dir"
         add_compiled "$dir"
         add_bullmq "$dir"
+    else
+        install_into "$dir" ${group:+--group "$group"} --editable '.[all]' $(systems) --editable ./demo
     fi
+}
+
+# Every file of the development environment is checked against its hash; our own packages need nothing beyond them.
+install_locked() {
+    install_into "$1" --require-hashes --requirement requirements-dev.txt
+    install_into "$1" --no-deps --no-build-isolation --editable '.[all]' $(systems) --editable ./demo
 }
 
 systems() {
