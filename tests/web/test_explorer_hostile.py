@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import msgspec
@@ -10,7 +12,8 @@ import pytest
 
 from browsing import Chromium
 from exploring import exploring, key_path, watched
-from keywright import FreeText, Id, Keyspace, List, Map, Record, RestOfName, Set, Value, refers
+from keywright import Codec, FreeText, Id, Keyspace, List, Map, Record, RestOfName, Set, Value, refers
+from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
 from keywright_discord.raw_json import Document
 
@@ -241,3 +244,53 @@ def test_a_query_that_is_nonsense_is_answered_with_a_page(redis_url: str) -> Non
     with exploring(redis_url, [harm]) as explored:
         answers = {path[:60]: explored.get(path).status_code for path in asked}
     assert answers == {path[:60]: status for path, status in asked.items()}
+
+
+class Slow(Codec[str]):
+    """Text that is decoded once the test allows it, as a large value is after a long time."""
+
+    expected = "text"
+    python_type = str
+    samples = ("a",)
+    begun = threading.Event()
+    allowed = threading.Event()
+
+    def encode(self, value: str) -> bytes:
+        return value.encode()
+
+    def decode(self, data: bytes) -> str:
+        self.begun.set()
+        assert self.allowed.wait(20), "nothing else was served meanwhile"
+        return data.decode()
+
+
+slow = Keyspace("slow", "Values that take long.", prefix="slow")
+
+
+class Heavy(Value[Annotated[str, Slow]], key="heavy:<heavy>", space=slow):
+    """A value that takes long to decode."""
+
+    heavy: Id
+
+
+@pytest.mark.parametrize("reader", ["key page", "audit"])
+def test_other_pages_are_served_while_a_value_is_decoded(redis_url: str, raw: Raw, reader: str) -> None:
+    raw("SET", "slow:heavy:1", "a")
+    Slow.begun.clear()
+    Slow.allowed.clear()
+    with exploring(redis_url, [slow]) as explored, ThreadPoolExecutor(1) as other:
+        explored.surveyed()
+        if reader == "audit":
+            explored.explorer.db._loop.call_soon_threadsafe(explored.explorer.auditing.start)
+            shown = None
+        else:
+            shown = other.submit(explored.get, key_path("slow:heavy:1"))
+        assert Slow.begun.wait(20)
+        try:
+            assert explored.get("/search?q=x").status_code == 200
+        finally:
+            Slow.allowed.set()
+        if shown is not None:
+            assert shown.result().status_code == 200
+        else:
+            wait_until(lambda: explored.explorer.auditing.tally, "the audit")

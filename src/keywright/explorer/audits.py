@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from anyio import CancelScope
+from anyio.from_thread import start_blocking_portal
+
 from keywright.engine import AsyncDatabase
 from keywright.errors import KeywrightError, UsageError
 from keywright.keyspace import Keyspace
@@ -158,13 +161,22 @@ class Auditing:
             del self.tally.findings[finding.code]
 
     async def _audit(self) -> None:
-        options = AuditOptions(max_rate=KEYS_PER_SECOND, keep=KEPT)
-        walk = Walk(self.db, self.spaces, options, on_progress=self._on_progress)
         try:
-            self.tally = await walk.run()
+            with start_blocking_portal() as other_thread:
+                self.tally = await asyncio.wrap_future(other_thread.start_task_soon(self._walked))
             self.finished = time.time()
         except KeywrightError as error:
             self.trouble = str(error)
+
+    async def _walked(self) -> Tally:
+        """Walk the database with a loop and connections of this thread: pages must not wait for it."""
+        options = AuditOptions(max_rate=KEYS_PER_SECOND, keep=KEPT)
+        database = AsyncDatabase(self.db.address, self.db.context, self.db.settings)
+        try:
+            return await Walk(database, self.spaces, options, on_progress=self._on_progress).run()
+        finally:
+            with CancelScope(shield=True):
+                await database.close()
 
     def _report(self, task: asyncio.Task[None]) -> None:
         """Show an unexpected error of an audit on the page, and log it."""

@@ -5,17 +5,19 @@ Only reads, renews no expiry and upgrades nothing. Commands denied by the ACL ar
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from keywright.engine import AsyncDatabase
+from keywright.engine.nodes import Batch
 from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
 from keywright.keyspace import Call, Key, gather_list
 from keywright.keyspace.call import Plain as PlainCall
 from keywright.keyspace.codecs import CodecError, UnpackedTooLarge, unpacking_at_most
 from keywright.keyspace.layouts import LAYOUTS, Ask, layout_of
 from keywright.keyspace.references import Place
-from keywright.keyspace.wires import Effect, Operation, Reply
+from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 from keywright.tools.describe.inspection import Inspection, inspect, inspect_entry
 
 __all__ = ["Facts", "Raw", "Reading", "answers", "are_there", "ask", "facts_of", "measures", "raw_of", "read"]
@@ -24,6 +26,8 @@ MOST_BYTES = 1 << 20
 MOST_ENTRIES = 200
 RAW_BYTES = 4096
 RAW_ENTRIES = 20
+
+T = TypeVar("T")
 
 
 class Facts(NamedTuple):
@@ -117,14 +121,37 @@ async def read(db: AsyncDatabase, key: Key, entry: bytes | None = None) -> Readi
     try:
         with unpacking_at_most(MOST_BYTES):
             if entry is not None and as_declared:
-                found = await db.run(inspect_entry(key, entry))
+                found = await _decoded_aside(db, inspect_entry(key, entry))
             else:
-                found = await db.run(inspect(key, _bound(key, facts)))
+                found = await _decoded_aside(db, inspect(key, _bound(key, facts)))
     except StoredDataError as error:
         if isinstance(error.__cause__, UnpackedTooLarge):
             return Reading(key, facts, too_large=True, unpacks=True)
         return Reading(key, facts, trouble=error)
     return Reading(key, facts, found, whole=await _whole(db, key, found))
+
+
+async def _decoded_aside(db: AsyncDatabase, call: Call[T]) -> T:
+    """Run a call with its replies decoded in a thread: other pages must not wait for a large value."""
+    rounds = call.rounds(db.context)
+    replies: list[Reply] | None = None
+    while True:
+        advanced = await asyncio.to_thread(_advanced, rounds, replies)
+        if not isinstance(advanced, list):
+            return advanced.value
+        replies = await db.run(Batch(advanced))
+
+
+class _Decoded(NamedTuple, Generic[T]):
+    value: T
+
+
+def _advanced(rounds: Rounds[T], replies: list[Reply] | None) -> list[Wire] | _Decoded[T]:
+    """Return the wires of the next round trip, or the value of the call after its last."""
+    try:
+        return next(rounds) if replies is None else rounds.send(replies)
+    except StopIteration as stop:  # a future cannot carry it out of a thread
+        return _Decoded(stop.value)
 
 
 async def _is_too_large(db: AsyncDatabase, key: Key, facts: Facts, entry: bytes | None) -> bool:
@@ -167,7 +194,7 @@ async def _whole(db: AsyncDatabase, key: Key, found: Inspection | None) -> Any:
         return None
     try:
         with unpacking_at_most(MOST_BYTES):
-            return storage.value(stored, key)
+            return await asyncio.to_thread(storage.value, stored, key)
     except CodecError:
         return None
 
