@@ -9,6 +9,7 @@ import pytest
 
 from engines import Asyncio, Blocking, Engine, Word
 from keywright import Server
+from keywright.engine.capabilities import FEATURES, read_probe
 from keywright.errors import CapabilityError
 from keywright.testing import RedisServer
 from old_redis import bundled_server, running_old_server
@@ -64,6 +65,29 @@ def test_a_newer_server_has_later_features(
 
 def test_a_cluster_is_recognised(open_engine: OpenEngine, cluster_url: str) -> None:
     assert _described(open_engine(cluster_url)).mode == "cluster"
+
+
+@pytest.mark.parametrize(
+    ("info", "described"),
+    [
+        (b"redis_version:7.0.15\r\nredis_mode:cluster\r\n", ("Redis", "7.0.15", "cluster")),
+        (
+            b"redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:9.1.2\r\nserver_mode:cluster\r\n",
+            ("Valkey", "9.1.2", "cluster"),
+        ),
+        (
+            b"redis_version:7.2.4\r\nvalkey_version:9.1.2\r\nserver_mode:standalone\r\n",
+            ("Valkey", "9.1.2", "standalone"),
+        ),
+        (b"redis_version:7.2.4\r\n", ("Redis", "7.2.4", "standalone")),
+    ],
+    ids=["redis cluster", "valkey cluster", "valkey", "no mode"],
+)
+def test_the_mode_is_read_from_info_of_redis_and_of_valkey(
+    info: bytes, described: tuple[str, str, str]
+) -> None:
+    server = read_probe([info, [None] * len(FEATURES)])
+    assert (server.product, server.version, server.mode) == described
 
 
 def test_the_old_binary_has_the_expected_version() -> None:

@@ -66,6 +66,5 @@ def read_probe(answers: Any) -> Server:
     features = {name for name, entry in zip(FEATURES, known, strict=False) if entry}
     product = "Valkey" if "valkey_version" in facts else "Redis"
     version = facts.get("valkey_version") or facts.get("redis_version", "unknown")
-    return Server(
-        product, version, facts.get("redis_mode", "standalone"), frozenset(features), facts.get("role", "")
-    )
+    mode = facts.get("redis_mode") or facts.get("server_mode", "standalone")  # Valkey has the second only
+    return Server(product, version, mode, frozenset(features), facts.get("role", ""))
