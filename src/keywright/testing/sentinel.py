@@ -21,11 +21,11 @@ _QUORUM = 2
 class RedisSentinel:
     """A real Sentinel deployment; kill the master and a replacement is elected within a few seconds."""
 
-    def __init__(self, *, options: Mapping[str, str] | None = None) -> None:
-        first = RedisServer(tcp=True, options=options)
-        second = RedisServer(tcp=True, options=options, replica_of=first)
+    def __init__(self, *, options: Mapping[str, str] | None = None, binary: Path | None = None) -> None:
+        first = RedisServer(tcp=True, options=options, binary=binary)
+        second = RedisServer(tcp=True, options=options, replica_of=first, binary=binary)
         self.servers = (first, second)
-        self.sentinels = tuple(_Sentinel(first) for _ in range(_SENTINELS))
+        self.sentinels = tuple(_Sentinel(first, binary) for _ in range(_SENTINELS))
 
     @property
     def url(self) -> str:
@@ -68,8 +68,8 @@ class RedisSentinel:
 
 
 class _Sentinel(RedisServer):
-    def __init__(self, watched: RedisServer) -> None:
-        super().__init__(tcp=True)
+    def __init__(self, watched: RedisServer, binary: Path | None) -> None:
+        super().__init__(tcp=True, binary=binary)
         self._watched = watched
 
     def knows_the_others(self) -> bool:
@@ -83,7 +83,7 @@ class _Sentinel(RedisServer):
         )
 
     def make_process(self, folder: Path) -> ServerProcess:
-        return ServerProcess(folder, flags=["--sentinel"])
+        return ServerProcess(folder, binary=self._binary, flags=["--sentinel"])
 
     def _settings(self, folder: Path) -> dict[str, str]:
         return self._listening(folder) | {

@@ -27,7 +27,8 @@ class RedisServer(PrivateServer[ServerProcess]):
     """A real server in a temporary folder, on a unix socket and, with `tcp`, on a free loopback port.
 
     It logs every write to a file, so socket, port and data survive stop() and even kill() until close().
-    `options` are redis.conf lines: `{"maxmemory": "10mb"}`.
+    `options` are redis.conf lines: `{"maxmemory": "10mb"}`. `binary` is the program, instead of the one that
+    serves the test run.
     """
 
     def __init__(
@@ -37,12 +38,14 @@ class RedisServer(PrivateServer[ServerProcess]):
         password: str | None = None,
         replica_of: RedisServer | None = None,
         options: Mapping[str, str] | None = None,
+        binary: Path | None = None,
     ) -> None:
         super().__init__()
         self._tcp = tcp
         self._password = password
         self._master = replica_of
         self._options = dict(options or {})
+        self._binary = binary
         self._port = 0
         self._frozen_pid: int | None = None
 
@@ -101,7 +104,7 @@ class RedisServer(PrivateServer[ServerProcess]):
             return wire.text(*words)
 
     def make_process(self, folder: Path) -> ServerProcess:
-        return ServerProcess(folder)
+        return ServerProcess(folder, binary=self._binary)
 
     def first_start(self, process: ServerProcess, folder: Path) -> None:
         def start(port: int) -> None:
