@@ -12,7 +12,6 @@ pytest.register_assert_rewrite("foreign.audits", "foreign.conformance", "foreign
 
 from foreign.audits import Report, five_audits  # noqa: E402
 from foreign.projects import Project, workload  # noqa: E402
-from keywright.engine.embedded import find_server  # noqa: E402
 from keywright.testing import RedisServer, require  # noqa: E402
 
 
@@ -32,7 +31,6 @@ def project(request: pytest.FixtureRequest) -> Project:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RedisServer]:
-    require(find_server)
     with RedisServer(tcp=True) as server:
         yield server
 

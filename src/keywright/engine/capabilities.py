@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from keywright.engine.nodes import INFO, Batch, info_fields
@@ -64,7 +65,12 @@ def read_probe(answers: Any) -> Server:
         facts = info_fields(info)
     known = [] if isinstance(commands, KeywrightError) else commands
     features = {name for name, entry in zip(FEATURES, known, strict=False) if entry}
-    product = "Valkey" if "valkey_version" in facts else "Redis"
-    version = facts.get("valkey_version") or facts.get("redis_version", "unknown")
     mode = facts.get("redis_mode") or facts.get("server_mode", "standalone")  # Valkey has the second only
-    return Server(product, version, mode, frozenset(features), facts.get("role", ""))
+    return Server(*product_of(facts), mode, frozenset(features), facts.get("role", ""))
+
+
+def product_of(facts: Mapping[str, str]) -> tuple[str, str]:
+    """Return the name and the version of the server that gave these fields of INFO."""
+    if "valkey_version" in facts:  # its redis_version is that of the Redis it is compatible with
+        return "Valkey", facts["valkey_version"]
+    return "Redis", facts.get("redis_version", "unknown")

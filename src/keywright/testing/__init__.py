@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         free_port,
         start_on_free_port,
     )
+    from keywright.testing.versions import witness
     from keywright.testing.wire import RawConnection
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "start_on_free_port",
     "started_pids",
     "wait_until",
+    "witness",
 ]
 
 _HOMES = {
@@ -96,6 +98,7 @@ _HOMES = {
     "start_on_free_port": "servers",
     "started_pids": "leftovers",
     "wait_until": "conditions",
+    "witness": "versions",
 }
 
 

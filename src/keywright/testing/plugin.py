@@ -5,10 +5,12 @@ Opt in with `pytest_plugins = ["keywright.testing.plugin"]`, or with `-p keywrig
 
 from __future__ import annotations
 
+import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keywright.errors import dependencies_of
 
@@ -36,8 +38,10 @@ __all__ = [
 
 @pytest.fixture(scope="session")
 def keywright_server() -> Iterator[RedisServer]:
-    """Provide one private server for the whole run, on a unix socket and a loopback port."""
-    _require_server()
+    """Provide one private server for the whole run, on a unix socket and a loopback port.
+
+    A test that needs it fails if no server can be started: a skipped suite would pass for a tested one.
+    """
     from keywright.testing import RedisServer
 
     with RedisServer(tcp=True) as server:
@@ -56,7 +60,6 @@ def redis_url(keywright_server: RedisServer) -> str:
 @pytest.fixture(scope="session")
 def keywright_cluster() -> Iterator[RedisCluster]:
     """Provide one six-node cluster for the whole run."""
-    _require_server()
     from keywright.testing import RedisCluster
 
     with RedisCluster() as cluster:
@@ -133,9 +136,28 @@ def raw_cluster(cluster_url: str) -> Iterator[Raw]:
     client.close()
 
 
+def pytest_report_header() -> str:
+    """Return the program that fixtures start, and its version."""
+    from keywright.engine.embedded import find_server
+    from keywright.errors import EngineError
+
+    try:
+        program = find_server()
+    except EngineError as error:
+        return f"keywright: {error}"
+    shown = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    return f"keywright: {' '.join(shown.split()[:3])}, {program}"  # Valkey server v=9.1.2 sha=…
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End servers that outlived the last fixture, and fail the run if there are any."""
+    if "keywright.testing.versions" in sys.modules:
+        from keywright.testing.versions import started_versions
+
+        session.config.stash.setdefault(_STARTED, Counter()).update(started_versions())
+        if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist sends it to its controller
+            session.config.workeroutput[_STARTED_OF_WORKER] = dict(started_versions())
     if "keywright.engine.embedded" not in sys.modules:
         return
     from keywright.engine.embedded import end_living
@@ -150,17 +172,22 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add the servers of a finished worker of pytest-xdist."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash.setdefault(_STARTED, Counter()).update(output.get(_STARTED_OF_WORKER, {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if started := config.stash.get(_STARTED, None):
+        listing = ", ".join(f"{version} ({count})" for version, count in sorted(started.items()))
+        terminalreporter.line(f"keywright: servers started: {listing}")
     if left := config.stash.get(_LEFT, None):
         terminalreporter.section("keywright", red=True)
         terminalreporter.line(left)
 
 
 _LEFT = pytest.StashKey[str]()
-
-
-def _require_server() -> None:
-    from keywright.engine.embedded import find_server
-    from keywright.testing.requirements import require
-
-    require(find_server)
+_STARTED = pytest.StashKey[Counter[str]]()
+_STARTED_OF_WORKER = "keywright_started_versions"

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import quote
 
+from keywright.engine.capabilities import product_of
 from keywright.engine.embedded import ServerProcess, quoted
+from keywright.engine.nodes import info_fields
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright.testing.conditions import wait_until
 from keywright.testing.private_server import PrivateServer
+from keywright.testing.versions import witness
 from keywright.testing.wire import RawConnection, Reply
 
 __all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port", "start_on_free_port"]
@@ -116,6 +119,8 @@ class RedisServer(PrivateServer[ServerProcess]):
             start_on_free_port(start, taken="Failed listening on port")
         else:
             start(0)
+        facts = info_fields(self.text("INFO", "server").encode())
+        witness(*product_of(facts), chosen=self._binary is not None)
 
     def _settings(self, folder: Path) -> dict[str, str]:
         settings = self._listening(folder) | {

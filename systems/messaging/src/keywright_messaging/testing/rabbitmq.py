@@ -30,6 +30,7 @@ from keywright.testing import (
     is_running,
     start_on_free_port,
     wait_until,
+    witness,
 )
 
 __all__ = ["RabbitServer", "find_rabbitmq"]
@@ -119,6 +120,7 @@ class RabbitServer(PrivateServer["_Node"]):
             process.start(seconds=self.start_seconds)
 
         start_on_free_port(start, taken="eaddrinuse")
+        witness("RabbitMQ", self.evaluate("rabbit_misc:version()").strip('"'))
 
 
 class _Node(ServerProcess):

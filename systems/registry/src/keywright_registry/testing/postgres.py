@@ -30,6 +30,7 @@ from keywright.testing import (
     descendants,
     is_running,
     wait_until,
+    witness,
 )
 
 __all__ = ["PostgresServer", "find_postgres"]
@@ -111,6 +112,10 @@ class PostgresServer(PrivateServer["_Postmaster"]):
     def first_start(self, process: _Postmaster, folder: Path) -> None:
         process.initialise()
         process.start()
+        with psycopg.connect(self.url) as connection:
+            # A version of PostgreSQL is followed by that of its package.
+            version = connection.info.parameter_status("server_version") or "unknown"
+        witness("PostgreSQL", version.split()[0])
 
     def remove_folder(self, folder: Path) -> None:
         _remove_shared_memory(folder / "data" / "postmaster.pid")
