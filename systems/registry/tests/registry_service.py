@@ -101,13 +101,17 @@ class ServingProcess:
 
 
 @contextmanager
-def served(log: Path, redis: str, database: str | None, *arguments: str) -> Iterator[ServingProcess]:
-    """The command as a process on a free port; killed afterwards if it still runs."""
+def served(
+    log: Path, redis: str, database: str | None, *arguments: str, files: int | None = None
+) -> Iterator[ServingProcess]:
+    """The command as a process on a free port, killed afterwards if it still runs. `files` limits open files."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("KEYWRIGHT_")}
     environment["REDIS_URL"] = redis
     if database:
         environment["KEYWRIGHT_REGISTRY_DATABASE"] = database
     command = [str(PROGRAM), "registry", "serve", "--port", "0", *arguments]
+    if files is not None:
+        command = ["sh", "-c", f'ulimit -n {files}; exec "$@"', "sh", *command]
     with log.open("wb") as stderr:
         child = subprocess.Popen(command, env=environment, stderr=stderr)
     try:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import msgspec
@@ -226,6 +229,17 @@ def test_serving_as_a_process_counts_and_ends_with_0(
         service.child.send_signal(signal.SIGINT)
         assert service.child.wait(30) == 0
     assert on(postgres_url, lambda metadata: metadata.counts("acme/web")) == Counts("acme/web", 0, 1)
+
+
+def test_half_sent_requests_do_not_shut_others_out(keywright_server: RedisServer, tmp_path: Path) -> None:
+    """With 100 open files 120 of them did: nobody else was accepted any more."""
+    with served(tmp_path / "log", keywright_server.url, None, files=100) as service, ExitStack() as opened:
+        address = (urlsplit(service.url).hostname, urlsplit(service.url).port)
+        for _ in range(120):
+            half = opened.enter_context(socket.create_connection(address, timeout=30))
+            half.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-a: ")
+        for _ in range(3):
+            assert httpx.get(f"{service.url}/health", timeout=30).status_code == 200
 
 
 @pytest.mark.parametrize(
