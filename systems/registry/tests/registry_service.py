@@ -104,7 +104,7 @@ class ServingProcess:
 def served(
     log: Path, redis: str, database: str | None, *arguments: str, files: int | None = None
 ) -> Iterator[ServingProcess]:
-    """The command as a process on a free port, killed afterwards if it still runs. `files` limits open files."""
+    """The command as a process on a free port, with so many open files; killed at the end if it runs."""
     environment = {name: text for name, text in os.environ.items() if not name.startswith("KEYWRIGHT_")}
     environment["REDIS_URL"] = redis
     if database:
