@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 import httpx
-import uvicorn
 
 from audit_samples import SAMPLES
 from audited import Sample
@@ -19,6 +18,7 @@ from keywright import Binding, Keyspace, Retry, Settings, aconnect
 from keywright.explorer import ExplorerSettings, create_app
 from keywright.explorer.explorer import Explorer
 from keywright.testing.conditions import wait_until
+from keywright.tools.http import LOOPBACK, UvicornServer, listening
 
 AXE = (Path(__file__).parent / "web" / "assets" / "axe.min.js").read_text("utf-8")
 QUICK = Settings(timeout_seconds=2.0, connect_seconds=1.0, retry=Retry(attempts=2))
@@ -68,14 +68,12 @@ def exploring(
     ready: list[Any] = []
 
     async def run() -> None:
-        async with aconnect(url, *bindings, settings=settings) as db:
-            chosen = ExplorerSettings(**{"rest_seconds": 3600.0, **options})
-            app = create_app(db, spaces, chosen)
-            config = uvicorn.Config(app, port=0, log_config=None, access_log=False, ws="none")
-            server = uvicorn.Server(config)
-            serving = asyncio.create_task(server.serve())
-            ready.append((app.state.explorer, server))
-            await serving
+        with listening(LOOPBACK, 0, remedy="") as bound:
+            async with aconnect(url, *bindings, settings=settings) as db:
+                app = create_app(db, spaces, ExplorerSettings(**{"rest_seconds": 3600.0, **options}))
+                server = UvicornServer(app, lifespan=True, proxy_headers=False, grace_seconds=2)
+                ready.append((app.state.explorer, server, bound.getsockname()[1]))
+                await server.serve([bound])
 
     def guarded() -> None:
         try:
@@ -88,13 +86,12 @@ def exploring(
     thread.start()
     found = wait_until(lambda: ready and ready[0], "the explorer")
     assert not isinstance(found, BaseException), found
-    explorer, server = found
+    explorer, server, port = found
     wait_until(lambda: server.started or not thread.is_alive(), "the explorer to listen")
-    port = server.servers[0].sockets[0].getsockname()[1]
     try:
         yield Explored(explorer, port)
     finally:
-        server.should_exit = True
+        server.stop()
         thread.join(20)
 
 

@@ -81,6 +81,12 @@ def test_it_refuses_to_be_open_to_everybody(redis_url: str) -> None:
     assert "KEYWRIGHT_EXPLORER_TOKEN" in said
 
 
+def test_a_public_address_needs_a_token(redis_url: str) -> None:
+    code, said = refused("meetup", "--public-url", "https://keys.example.org", "--url", redis_url)
+    assert code == 2
+    assert "https://keys.example.org can be reached from outside" in said
+
+
 def test_it_refuses_a_port_that_is_taken(redis_url: str) -> None:
     with started("meetup", "--port", "0", "--url", redis_url) as first:
         port = address_of(first).rpartition(":")[2]

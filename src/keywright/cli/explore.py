@@ -41,6 +41,13 @@ def explore(
         str, typer.Option(help="Where to listen; beyond loopback a token is needed.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8600,
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            help="The address of the proxy in front, as in https://keys.example.org; a token is needed.",
+            show_default=False,
+        ),
+    ] = None,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: Annotated[
@@ -88,6 +95,7 @@ def explore(
         host=host,
         port=port,
         token=Secret(given) if given else None,
+        public_url=public_url,
         write=write,
         show_unknown=show_unknown,
         undo=undo,

@@ -1,8 +1,8 @@
 """Authentication, sessions, CSRF protection and security headers of an explorer.
 
-Without a token it listens on loopback only and checks the Host header, against DNS rebinding. With one, a
-browser signs in once and gets a cookie that does not contain the token. A request that changes something must
-be a form of the same origin with the CSRF token (the mark) of its session.
+Without a token it answers requests of this machine only, and checks the Host header, against DNS rebinding.
+With one, a browser signs in once and gets a cookie that does not contain the token. A request that changes
+something must be a form of the same origin with the CSRF token (the mark) of its session.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -19,9 +20,19 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keywright.explorer.settings import ExplorerSettings
-from keywright.tools.http import is_loopback
+from keywright.tools.http import (
+    LOOPBACK_HOSTS,
+    SharedToken,
+    TokenVerdict,
+    bearer_of,
+    cookie_of,
+    is_loopback,
+    is_own_form,
+    origin_of,
+    refusal_of,
+)
 
-__all__ = ["HEADERS", "Access", "Guard", "cookie_header"]
+__all__ = ["HEADERS", "Access", "Guard"]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -34,6 +45,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+SESSION_LENGTH = timedelta(hours=12)
+RETRY_SECONDS = "5"
 
 
 class Session(NamedTuple):
@@ -44,37 +57,47 @@ class Session(NamedTuple):
 
 
 class Access:
-    """The access rules of one explorer. Sessions end with the process, and with its signing key."""
+    """The access rules of one explorer. Sessions end after twelve hours, and with the process."""
 
-    def __init__(self, settings: ExplorerSettings) -> None:
-        self._token = None if settings.token is None else settings.token.reveal()
+    def __init__(
+        self, settings: ExplorerSettings, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self.token = None if settings.token is None else SharedToken(settings.token)
+        self.clock = clock
+        self.origin = None if settings.public_url is None else origin_of(settings.public_url)
+        self.hosts = _hosts(settings, self.origin)
         self._key = secrets.token_bytes(32)
-        self._hosts = {"localhost", "127.0.0.1", "[::1]", settings.host.lower()}
-        self._any_host = self._token is not None and not is_loopback(settings.host)
+        self._signed_in: dict[str, datetime] = {}
 
     @property
     def needs_token(self) -> bool:
-        return self._token is not None
+        return self.token is not None
 
-    def accepts(self, token: str) -> bool:
-        return self._token is not None and hmac.compare_digest(token.encode(), self._token.encode())
-
-    def host_is_ours(self, host: str) -> bool:
-        """Return whether a Host header names this machine; any host is accepted beyond loopback."""
-        name = host.rsplit(":", 1)[0] if not host.endswith("]") else host
-        return self._any_host or name.lower() in self._hosts
-
-    def cookie(self, *, signed_in: bool) -> str:
-        """Return the cookie value of a new session."""
-        identity = f"{secrets.token_urlsafe(16)}.{int(signed_in)}"
+    def new_cookie(self) -> str:
+        """Return the cookie value of a new session, which is not signed in where a token is needed."""
+        identity = f"{secrets.token_urlsafe(16)}.{int(self.clock().timestamp())}"
         return f"{identity}.{self._mark('session', identity)}"
 
     def session(self, cookie: str) -> Session | None:
-        """Return the session of a cookie, or None if its signature is invalid."""
+        """Return the session of a cookie, or None if its signature is invalid or the session has ended."""
         identity, _, mark = cookie.rpartition(".")
         if not hmac.compare_digest(mark.encode(), self._mark("session", identity).encode()):
             return None
-        return Session(identity, identity.endswith(".1"))
+        begun = datetime.fromtimestamp(int(identity.rpartition(".")[2]), UTC)
+        if self.clock() - begun > SESSION_LENGTH:
+            return None
+        return Session(identity, not self.needs_token or identity in self._signed_in)
+
+    def sign_in(self) -> str:
+        """Return the cookie value of a new session that is signed in."""
+        now = self.clock()
+        self._signed_in = {one: end for one, end in self._signed_in.items() if end > now}
+        cookie = self.new_cookie()
+        self._signed_in[cookie.rpartition(".")[0]] = now + SESSION_LENGTH
+        return cookie
+
+    def sign_out(self, session: Session) -> None:
+        self._signed_in.pop(session.identity, None)
 
     def form_mark(self, session: Session) -> str:
         """Return the CSRF token that forms of this session must send."""
@@ -82,19 +105,36 @@ class Access:
 
     def form_is_ours(self, session: Session, mark: str, headers: Headers) -> bool:
         """Return whether a form was sent by a page of this explorer in this session."""
-        origin = headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != headers.get("Host"):
-            return False
-        if headers.get("Sec-Fetch-Site", "same-origin") != "same-origin":
+        if not is_own_form(headers, self.origin):
             return False
         return hmac.compare_digest(mark.encode(), self.form_mark(session).encode())
 
-    def bears_token(self, headers: Headers) -> bool:
-        scheme, _, token = headers.get("Authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self.accepts(token.strip())
+    def cookie_name(self, scope: Scope) -> str:
+        # Browsers send a cookie to every port of a host: two explorers of one machine need different names.
+        # The prefix keeps other hosts of the domain from setting it.
+        _, port = scope.get("server") or ("", None)
+        name = f"keywright_explorer_{port or 'socket'}"
+        return f"__Host-{name}" if self._is_secure(scope) else name
+
+    def cookie_header(self, scope: Scope, value: str) -> str:
+        secure = "; Secure" if self._is_secure(scope) else ""
+        return f"{self.cookie_name(scope)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
+
+    def _is_secure(self, scope: Scope) -> bool:
+        return (self.origin or f"{scope['scheme']}:").startswith("https:")
 
     def _mark(self, purpose: str, text: str) -> str:
         return hmac.new(self._key, f"{purpose}:{text}".encode(), hashlib.sha256).hexdigest()
+
+
+def _hosts(settings: ExplorerSettings, origin: str | None) -> frozenset[str] | None:
+    """Return the hosts that requests may be addressed to; None, any, where it listens beyond loopback."""
+    if origin is not None:
+        host = urlsplit(origin).netloc.removesuffix(f":{urlsplit(origin).port}")
+        return LOOPBACK_HOSTS | {settings.host.lower(), host}
+    if settings.token is not None and not is_loopback(settings.host):
+        return None
+    return LOOPBACK_HOSTS | {settings.host.lower()}
 
 
 class Guard:
@@ -108,13 +148,7 @@ class Guard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        session = self._session(scope, headers)
-        fresh = session is None
-        cookie = self.access.cookie(signed_in=not self.access.needs_token) if fresh else ""
-        session = session or self.access.session(cookie)
-        admitted = (session is not None and session.signed_in) or self.access.bears_token(headers)
-        scope["state"] = {**scope.get("state", {}), "session": session, "admitted": admitted}
+        fresh = ""
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -122,23 +156,38 @@ class Guard:
                 for name, value in HEADERS.items():
                     answer.setdefault(name, value)
                 if fresh and "set-cookie" not in answer and not scope["path"].startswith("/static/"):
-                    answer.append("Set-Cookie", cookie_header(scope, cookie))
+                    answer.append("Set-Cookie", self.access.cookie_header(scope, fresh))
             await send(message)
 
-        refusal = self._refusal(scope, headers)
-        await (self.app if refusal is None else refusal)(scope, receive, guarded)
+        headers = Headers(scope=scope)
+        refusal = refusal_of(headers, self.access.hosts) or self._stranger(scope)
+        if refusal is None:
+            session = self.access.session(cookie_of(headers, self.access.cookie_name(scope)) or "")
+            if session is None:
+                fresh = self.access.new_cookie()
+                session = self.access.session(fresh)
+                assert session is not None
+            refusal = await self._admission(scope, headers, session)
+        await (refusal or self.app)(scope, receive, guarded)
 
-    def _session(self, scope: Scope, headers: Headers) -> Session | None:
-        try:
-            found = SimpleCookie(headers.get("Cookie", "")).get(_cookie_name(scope))
-        except CookieError:
+    def _stranger(self, scope: Scope) -> Response | None:
+        """Refuse other machines where no token is needed: the server of this application may be public."""
+        peer = scope.get("client")
+        if self.access.needs_token or (peer is not None and is_loopback(peer[0])):
             return None
-        return None if found is None else self.access.session(found.value)
+        return PlainTextResponse("Without a token only this machine has access. Set a token.\n", 403)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        if not self.access.host_is_ours(headers.get("Host", "")):
-            return PlainTextResponse("This Host is not allowed. Use the address of the explorer.\n", 421)
-        if scope["state"]["admitted"] or _is_open(scope["path"]):
+    async def _admission(self, scope: Scope, headers: Headers, session: Session) -> Response | None:
+        """Put the session and whether it is admitted into the scope. Return the refusal if it is not."""
+        bearer, verdict = bearer_of(headers), None
+        if not session.signed_in and self.access.token is not None and bearer is not None:
+            verdict = await self.access.token.check(bearer)
+        admitted = session.signed_in or verdict is TokenVerdict.RIGHT
+        scope["state"] = {**scope.get("state", {}), "session": session, "admitted": admitted}
+        if verdict is TokenVerdict.BUSY:
+            text = "Too many wrong tokens were sent. Try again in a few seconds.\n"
+            return PlainTextResponse(text, 429, headers={"Retry-After": RETRY_SECONDS})
+        if admitted or _is_open(scope["path"]):
             return None
         if "text/html" in headers.get("Accept", "") and "HX-Request" not in headers:
             return RedirectResponse("/login", 303)
@@ -149,14 +198,3 @@ class Guard:
 def _is_open(path: str) -> bool:
     """Return whether a path is public: the login page and static files."""
     return path == "/login" or path.startswith("/static/")
-
-
-def cookie_header(scope: Scope, value: str) -> str:
-    secure = "; Secure" if scope["scheme"] == "https" else ""
-    return f"{_cookie_name(scope)}={value}; Path=/; HttpOnly; SameSite=Strict{secure}"
-
-
-def _cookie_name(scope: Scope) -> str:
-    # Browsers send a cookie to every port of a host: two explorers of one machine need different names.
-    _, port = scope.get("server") or ("", None)
-    return f"keywright_explorer_{port or 'socket'}"

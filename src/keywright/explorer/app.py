@@ -28,7 +28,7 @@ from keywright.explorer.explorer import Explorer, page
 from keywright.explorer.pages.audit import audit, audit_live, audit_start, finding, repair
 from keywright.explorer.pages.changes import changes, changes_live
 from keywright.explorer.pages.key import key, key_raw, key_ttl
-from keywright.explorer.pages.login import login, sign_in
+from keywright.explorer.pages.login import login, sign_in, sign_out
 from keywright.explorer.pages.overview import overview, overview_live, survey_now
 from keywright.explorer.pages.search import search
 from keywright.explorer.pages.template import template
@@ -46,7 +46,8 @@ def create_app(
     """Return an explorer of an open database, for these keyspaces as the database binds them.
 
     It surveys in the background during its lifespan; the caller closes the database. It only reads, unless
-    `settings.write` allows repairs. Raise UsageError if the settings would give access to anybody.
+    `settings.write` allows repairs. Without a token it answers requests of this machine only. Raise
+    UsageError if the settings would give access to anybody.
     """
     explorer = Explorer(db, spaces, settings or ExplorerSettings())
 
@@ -83,6 +84,7 @@ ROUTES = [
     Route("/changes/live", changes_live),
     Route("/login", login),
     Route("/login", sign_in, methods=["POST"]),
+    Route("/logout", sign_out, methods=["POST"]),
     Mount("/static", StaticFiles(directory=STATIC)),
 ]
 
@@ -95,6 +97,7 @@ async def _refused(request: Request, error: Exception) -> Response:
         404: "Not found",
         405: "Not allowed",
         413: "Request too large",
+        429: "Too many attempts",
     }
     reasons = {404: "There is no such page.", 405: "This page does not support that method."}
     starlettes_own = error.detail == HTTPStatus(error.status_code).phrase

@@ -22,6 +22,7 @@ from keywright.explorer.page_templates import environment
 from keywright.explorer.settings import ExplorerSettings
 from keywright.explorer.survey import Surveyor
 from keywright.keyspace import Keyspace
+from keywright.tools.http import body_of
 
 __all__ = ["Explorer", "explorer_of", "form_of", "own_form", "page"]
 
@@ -82,6 +83,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
         writable=explorer.settings.write,
         form_mark=explorer.access.form_mark(session),
         public=not request.scope["state"]["admitted"],
+        may_sign_out=explorer.access.needs_token and session.signed_in,
         **values,
     )
     return HTMLResponse(html, status)
@@ -89,11 +91,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> R
 
 async def form_of(request: Request) -> dict[str, str]:
     """Return the fields of a form. Respond with 413 if it is larger than any form of the explorer."""
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM:
-            raise HTTPException(413, "The form is too large.")
+    body = await body_of(request, LARGEST_FORM)
     return {name: value.decode("utf-8", "replace") for name, value in query_of(body).items()}
 
 

@@ -8,11 +8,9 @@ import msgspec
 
 from keywright.errors import UsageError
 from keywright.keyspace import Secret
-from keywright.tools.http import LOOPBACK, is_loopback
+from keywright.tools.http import LOOPBACK, check_token, is_loopback, origin_of
 
 __all__ = ["ExplorerSettings"]
-
-SHORTEST_TOKEN = 16
 
 
 class ExplorerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +19,8 @@ class ExplorerSettings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = LOOPBACK
     port: int = 8600
     token: Secret[str] | None = None
+    public_url: str | None = None
+    """The address under which browsers reach the explorer behind a proxy, as in https://keys.example.org."""
     write: bool = False
     names_per_second: int = 100_000
     rest_seconds: float = 15.0
@@ -32,10 +32,13 @@ class ExplorerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def check(self) -> None:
         """Raise UsageError for settings that would give access to anybody."""
-        if self.token is not None and len(self.token.reveal()) < SHORTEST_TOKEN:
-            raise UsageError(f"the token has fewer than {SHORTEST_TOKEN} characters. Use a long random one.")
-        if self.token is None and not is_loopback(self.host):
+        if self.public_url is not None:
+            origin_of(self.public_url)
+        if self.token is not None:
+            check_token(self.token)
+        elif self.public_url is not None or not is_loopback(self.host):
             raise UsageError(
-                f"{self.host} can be reached from outside, and without a token anybody could read all data. "
-                f"Set --token or KEYWRIGHT_EXPLORER_TOKEN, or listen on {LOOPBACK}."
+                f"{self.public_url or self.host} can be reached from outside, and without a token anybody "
+                "could read all data. Set --token or KEYWRIGHT_EXPLORER_TOKEN, or listen on "
+                f"{LOOPBACK} without --public-url."
             )

@@ -1,37 +1,51 @@
-"""The login page, for an explorer with a token."""
+"""Signing in and out of an explorer with a token."""
 
 from __future__ import annotations
 
-import asyncio
-
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from keywright.explorer.access import cookie_header
-from keywright.explorer.explorer import explorer_of, form_of, page
+from keywright.explorer.explorer import explorer_of, form_of, own_form, page
+from keywright.tools.http import TokenVerdict
 
-__all__ = ["login", "sign_in"]
-
-AFTER_REFUSAL_SECONDS = 0.3
+__all__ = ["login", "sign_in", "sign_out"]
 
 
 async def login(request: Request) -> Response:
     access = explorer_of(request).access
     if not access.needs_token:
         return RedirectResponse("/", 303)
-    return page(request, "login.html", refused=False)
+    return page(request, "login.html", problem=None)
 
 
 async def sign_in(request: Request) -> Response:
     """Start a session for a browser that sends the token; the cookie does not contain the token."""
     access = explorer_of(request).access
+    if access.token is None:
+        return RedirectResponse("/", 303)
     form = await form_of(request)
     session = request.scope["state"]["session"]
-    ours = access.form_is_ours(session, form.get("mark", ""), request.headers)
-    if not ours or not access.accepts(form.get("token", "")):
-        await asyncio.sleep(AFTER_REFUSAL_SECONDS)  # slow down guessing
-        return page(request, "login.html", status=403, refused=True)
-    answer = RedirectResponse("/", 303)
-    cookie = access.cookie(signed_in=True)
-    answer.headers.append("Set-Cookie", cookie_header(request.scope, cookie))
+    if not access.form_is_ours(session, form.get("mark", ""), request.headers):
+        problem = "The form was not sent by this page."
+        return page(request, "login.html", status=403, problem=problem)
+    verdict = await access.token.check(form.get("token", "").encode())
+    if verdict is TokenVerdict.BUSY:
+        raise HTTPException(429, "Too many wrong tokens were sent. Try again in a few seconds.")
+    if verdict is TokenVerdict.WRONG:
+        return page(request, "login.html", status=403, problem="The token is wrong.")
+    return _begun(request, "/", access.sign_in())
+
+
+async def sign_out(request: Request) -> Response:
+    """End the session; its cookie opens nothing any more."""
+    await own_form(request)
+    access = explorer_of(request).access
+    access.sign_out(request.scope["state"]["session"])
+    return _begun(request, "/login", access.new_cookie())
+
+
+def _begun(request: Request, path: str, cookie: str) -> Response:
+    answer = RedirectResponse(path, 303)
+    answer.headers.append("Set-Cookie", explorer_of(request).access.cookie_header(request.scope, cookie))
     return answer
