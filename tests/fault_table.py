@@ -59,7 +59,8 @@ DAY_MS = 86_400_000
 
 Entry = Any
 """The bytes of an item or string, a member and its score, a field and its value, the members of a stream."""
-Good = Callable[[Database, int], Entry]
+Good = Callable[[Database, Any, int], Entry]
+"""Makes the nth good entry of a key."""
 Bad = Callable[[Database], Entry]
 
 
@@ -117,8 +118,8 @@ def plant(n: int) -> bytes:
     return b"p%d" % n
 
 
-def _seal(db: Database, key: Key, text: bytes) -> bytes:
-    sealed: bytes = db.context.seal(key, (Plaintext(text),))[0]
+def _seal(db: Database, key: Key, text: bytes, member: bytes = b"") -> bytes:
+    sealed: bytes = db.context.seal(key, (Plaintext.of(text, member),))[0]
     return sealed
 
 
@@ -127,29 +128,29 @@ def _broken(db: Database, key: Key) -> bytes:
     return sealed[:-1] + bytes([sealed[-1] ^ 1])
 
 
-def _item(_: Database, n: int) -> Entry:
+def _item(_: Database, _key: Any, n: int) -> Entry:
     return plant(n)
 
 
-def _scored(_: Database, n: int) -> Entry:
+def _scored(_: Database, _key: Any, n: int) -> Entry:
     return plant(n), b"%d" % (1000 + n)
 
 
-def _row(_: Database, n: int) -> Entry:
+def _row(_: Database, _key: Any, n: int) -> Entry:
     return b"row%d" % n, plant(n)
 
 
-def _litres(_: Database, n: int) -> Entry:
+def _litres(_: Database, _key: Any, n: int) -> Entry:
     return {b"plant": plant(n), b"litres": b"%d" % n}
 
 
-def _event(_: Database, n: int) -> Entry:
+def _event(_: Database, _key: Any, n: int) -> Entry:
     return {b"event": b"sown", b"plant": plant(n)} if n % 2 else {b"event": b"dug", b"depth": b"%d" % n}
 
 
 def _members(*entries: tuple[bytes, bytes]) -> Good:
     """Return the members of a record, as many as it has."""
-    return lambda _, n: entries[n % len(entries)]
+    return lambda _, _key, n: entries[n % len(entries)]
 
 
 def _wide(*_: Any) -> Entry:
@@ -160,11 +161,11 @@ def _plot(*_: Any) -> Entry:
     return b"plot"
 
 
-def _gardener(_: Database, n: int) -> Entry:
+def _gardener(_: Database, _key: Any, n: int) -> Entry:
     return b"g%d" % n
 
 
-def _number(_: Database, n: int) -> Entry:
+def _number(_: Database, _key: Any, n: int) -> Entry:
     return b"%d" % n
 
 
@@ -172,20 +173,17 @@ _bed = _members((b"width", b"3"), (b"plant", b"p0"))
 _sown = _members((b"event", b"sown"), (b"plant", b"p0"))
 
 
-def _pin(db: Database, n: int) -> Entry:
-    return _seal(db, sealed_value, b"%d" % n)
+def _pin(db: Database, key: Any, n: int) -> Entry:
+    return _seal(db, key, b"%d" % n)
 
 
-def _listed_pin(db: Database, n: int) -> Entry:
-    return _seal(db, sealed_list, b"%d" % n)
+def _gate_pin(db: Database, key: Any, n: int) -> Entry:
+    field = b"gate%d" % n
+    return field, _seal(db, key, b"%d" % n, field)
 
 
-def _gate_pin(db: Database, n: int) -> Entry:
-    return b"gate%d" % n, _seal(db, sealed_map, b"%d" % n)
-
-
-def _used_pin(db: Database, n: int) -> Entry:
-    return {b"pin": _seal(db, sealed_stream, b"%d" % n)}
+def _used_pin(db: Database, key: Any, n: int) -> Entry:
+    return {b"pin": _seal(db, key, b"%d" % n, b"pin")}
 
 
 def _in_clear(_: Database) -> bytes:
@@ -424,10 +422,10 @@ TABLE: dict[str, dict[str, Cell]] = {
             "KW204": Untouched(
                 "an item cannot be sealed in its place",
                 sealed_list,
-                _listed_pin,
+                _pin,
                 _in_clear,
             ),
-            "KW205": OneEntry(sealed_list, _listed_pin, lambda db: _broken(db, sealed_list)),
+            "KW205": OneEntry(sealed_list, _pin, lambda db: _broken(db, sealed_list)),
             "KW401": OneEntry(a_list, _item, lambda _: b"gone"),
             "KW601": Untouched("LREM cannot be undone", a_list, _item, lambda _: b"weed"),
             **_expiring(LastingList(TESTED), _item),
@@ -538,7 +536,7 @@ def stock(db: Database, client: Redis, plants: int = BED) -> None:
         bystander = kind("p1" if kind.declaration.arguments == ("plant",) else "other")
         name = db.context.name(bystander)
         client.delete(name)
-        write(client, kind.redis_type, name, [cell.good(db, n) for n in range(3)])
+        write(client, kind.redis_type, name, [cell.good(db, bystander, n) for n in range(3)])
         if kind.declaration.expiry is not None:
             client.pexpire(name, DAY_MS)
 

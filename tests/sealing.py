@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from keywright import Codec, Keyring
-from keywright.keyspace.codecs import Plaintext, is_sealed
+from keywright.keyspace.codecs import Ciphertext, Place, Plaintext, is_sealed
 
 T = TypeVar("T")
 
@@ -13,10 +13,10 @@ T = TypeVar("T")
 class Bound(Codec[T]):
     """A codec that seals plaintext and opens sealed values, like the engine does."""
 
-    def __init__(self, codec: Codec[T], keyring: Keyring, template: bytes) -> None:
+    def __init__(self, codec: Codec[T], keyring: Keyring, name: bytes) -> None:
         self.codec = codec
         self.keyring = keyring
-        self.template = template
+        self.place = Place(b"template", b"", b"", name)
         self.expected = codec.expected
         self.python_type = codec.python_type
         self.secret = codec.secret
@@ -25,8 +25,8 @@ class Bound(Codec[T]):
 
     def encode(self, value: T) -> bytes:
         written = self.codec.encode(value)
-        return self.keyring.seal(written, self.template) if type(written) is Plaintext else written
+        return self.keyring.seal(written, self.place) if type(written) is Plaintext else written
 
     def decode(self, data: bytes) -> T:
-        opened: Any = self.keyring.open(data, self.template) if is_sealed(data) else data
-        return self.codec.decode(opened)
+        placed = Ciphertext.at(data, self.place, lambda: self.keyring) if is_sealed(data) else data
+        return self.codec.decode(placed)

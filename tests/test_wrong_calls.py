@@ -50,6 +50,7 @@ from keywright import (
     one_to_one,
 )
 from keywright.errors import KeywrightError
+from keywright.keyspace.codecs import Place
 
 shop = Keyspace("wrong", "Keys to call wrongly.")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -152,7 +153,8 @@ live = LiveIndex(Item, Items)
 rule = invariant("rule", "A rule.", [Word])
 context = Context([shop.bind(prefix="p")])
 ring = kw.Keyring.generate("k")
-sealed = ring.seal(b"a", b"t")
+place = Place(b"t", b"", b"", b"n")
+sealed = ring.seal(b"a", place)
 channel = kw.Channel("news:<topic>", shop, topic=Plain())
 text = IdOf(Plain())
 
@@ -372,7 +374,6 @@ BY_NAME: dict[str, Any] = {
     "spread": False,
     "start": "0",
     "take": "left",
-    "template": b"t",
     "text": "a",
     "texts": [b"a"],
     "timeout": timedelta(milliseconds=20),
@@ -405,6 +406,8 @@ BY_NAME: dict[str, Any] = {
 }
 EXACT: dict[str, Any] = {
     "Keyring.from_env.name": "KEYS",
+    "Keyring.open.place": place,
+    "Keyring.seal.place": place,
     "Keyring.from_env_if_set.name": "KEYS",
     "Context.name.key": Word("a"),
     "Context.expiry_of.key": Word,
@@ -476,7 +479,7 @@ CONTRACTS = {
     "Codec": "a key turns the CodecError of its codec into ValueRefusedError or StoredDataError",
     "Call.rounds": "the engine calls it",
     "Context.seal": "the engine calls it",
-    "Context.unseal": "the engine calls it",
+    "Context.placed": "the engine calls it",
     "Invariant.violations": "the audit calls it",
     "Keyring.cipher": "a codec calls it",
     "Keyring.open": "a codec calls it, and turns SealRefused into SealError",

@@ -97,7 +97,7 @@ def test_the_tour_leaves_the_keys_it_says(open_run: OpenRun, redis_url: str, raw
     assert {"Book", "Payment", "Session", "SearchResult", "Page", "Note", "CardOf"} <= keys
     assert raw("GET", "shop:hours") == b'{"opens":9,"closes":18}'
     assert raw("GET", "shop:door_code") == b"4711"
-    assert raw("GET", f"shop:session:{ADA}").startswith(b"kw1")
+    assert raw("GET", f"shop:session:{ADA}").startswith(b"kw2")
     assert raw("HGETALL", f"shop:reader:{BEN}") == {b"first_name": b"Ben", b"last_name": b"Nevis"}
     assert raw("HGET", "shop:book:b_2", "subtitle") is None
     assert raw("GET", "shop:last_receipt") == b"18446744073709551615"

@@ -88,7 +88,7 @@ def test_a_sealed_value_is_unreadable_in_redis_and_opens_again(
     run = open_run(redis_url, space.bind(keyring=FIRST))
     run(Code("a").set(Secret(HIDDEN)))
     stored = raw("GET", "code:a")
-    assert stored.startswith(b"kw1\x02k1")
+    assert stored.startswith(b"kw2\x02k1")
     assert HIDDEN.encode() not in stored
     found = run(Code("a").get())
     assert found is not None
@@ -112,7 +112,7 @@ def test_only_sealed_members_of_a_record_are_hidden(open_run: OpenRun, redis_url
     run(GuestOf("a").put(guest))
     stored = raw("HGETALL", "guest:a")
     assert stored[b"name"] == b"Ann"
-    assert stored[b"pin"].startswith(b"kw1")
+    assert stored[b"pin"].startswith(b"kw2")
     assert run(GuestOf("a").get()) == guest
     assert run(GuestOf("a").update(spare=Secret("0000"))) is True
     assert run(GuestOf("a").pick("name", "spare")) == {"name": "Ann", "spare": Secret("0000")}
@@ -125,9 +125,9 @@ def test_sealed_values_stand_in_every_kind(open_run: OpenRun, redis_url: str, ra
     run(Codes().put_many({"a": Secret(HIDDEN)}))
     run(History().push(Secret(HIDDEN)))
     run(Uses().add(Guest("Ann", Secret(HIDDEN)), entry_id="1-0"))
-    assert raw("HGET", "codes", "a").startswith(b"kw1")
-    assert raw("LINDEX", "history", 0).startswith(b"kw1")
-    assert raw("XRANGE", "uses", "-", "+")[0][1][b"pin"].startswith(b"kw1")
+    assert raw("HGET", "codes", "a").startswith(b"kw2")
+    assert raw("LINDEX", "history", 0).startswith(b"kw2")
+    assert raw("XRANGE", "uses", "-", "+")[0][1][b"pin"].startswith(b"kw2")
     assert run(Codes().all()) == {"a": Secret(HIDDEN)}
     assert run(Codes().get_many(["a"])) == {"a": Secret(HIDDEN)}
     assert run(History().range()) == [Secret(HIDDEN)]
@@ -169,7 +169,7 @@ def test_plaintext_where_a_seal_is_declared_is_refused_and_not_shown(
         assert HIDDEN not in str(refused.value)
 
 
-LOOKS_SEALED = "kw1 " + "x" * 64
+LOOKS_SEALED = "kw2 " + "x" * 64
 """A text, but also a key id of 32 characters, a nonce and a ciphertext."""
 
 

@@ -179,7 +179,8 @@ def test_entries_make_the_value_of_the_whole(kind: type[Key], db: Database, raw:
     stored = _ask(db, key, storage.layout.everything)
     opener = Opener(kind, Context())
     values = [
-        entry.value([opener.read(part) for part in entry.parts]) for entry in storage.entries(stored, key)
+        entry.value([opener.read(part, b"") for part in entry.parts])
+        for entry in storage.entries(stored, key)
     ]
     assert storage.joined(values) == storage.value(stored, key)
     if storage.fields is None:
@@ -238,7 +239,7 @@ def test_what_is_wrong_is_named_with_the_entry_that_it_concerns(
     found = [
         defect
         for entry in kind.declaration.storage.entries(stored, kind())
-        for defect in (*entry.defects, *map(opener.read, entry.parts))
+        for defect in (*entry.defects, *(opener.read(part, b"") for part in entry.parts))
         if isinstance(defect, Defect)
     ]
     assert [(defect.fault, defect.entry) for defect in found] == expected

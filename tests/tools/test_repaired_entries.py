@@ -137,7 +137,7 @@ def _planted(db: Database, client: Any, name: bytes, cell: Any, size: int, chanc
     """Store good entries and the bad one among them. Return the bad one."""
     redis_type = getattr(cell, "redis_type", None) or cell.key.redis_type
     bad = None if cell.bad is None else cell.bad(db)
-    entries = [cell.good(db, n) for n in range(max(size, bad is None))]
+    entries = [cell.good(db, cell.key, n) for n in range(max(size, bad is None))]
     for _ in range(0 if bad is None else chance.randint(1, 3) if redis_type == "list" else 1):
         entries.insert(len(entries) if redis_type == "string" else chance.randint(0, len(entries)), bad)
     write(client, redis_type, name, entries)

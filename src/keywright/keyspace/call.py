@@ -93,7 +93,7 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
             raise reply
         try:
             if self.key._sealed:
-                reply = context.unseal(self.key, reply)
+                reply = context.placed(type(self.key), context.name(self.key), reply)
             return self.decode(reply)
         except CodecError as error:
             raise undecodable(self.key, context, error) from error

@@ -10,11 +10,12 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from keywright.errors import CrossSlotError, DeclarationError, UsageError, ValueRefusedError, excerpt
 from keywright.keyspace.call import Call
-from keywright.keyspace.codecs import Keyring, Plaintext, Sealable, SealRefused, Unopened, is_sealed
+from keywright.keyspace.codecs import Ciphertext, Keyring, Place, Plaintext, Sealable, is_sealed
 from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Reply, Wire
@@ -135,47 +136,54 @@ class Context:
             raise CrossSlotError([(name, slot) for slot, name in slots.items()])
 
     def seal(self, key: Key, operands: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Encrypt the operands that a sealed codec left as plaintext."""
+        """Encrypt the operands that a sealed codec left as plaintext, each for its place."""
         if not any(isinstance(operand, Plaintext) for operand in operands):
             return operands
-        if not self._has_keyring(key) and not any(type(operand) is Plaintext for operand in operands):
+        if self.keyring_of(type(key)) is None and not any(type(operand) is Plaintext for operand in operands):
             return tuple(_in_clear(key, item) if isinstance(item, Sealable) else item for item in operands)
-        keyring, purpose = self._keyring(key), key._template.source.encode()
+        keyring, place = self._keyring(type(key)), self._place(type(key), self.name(key))
         return tuple(
-            keyring.seal(operand, purpose) if isinstance(operand, Plaintext) else operand
+            keyring.seal(operand, place._replace(member=operand.member))
+            if isinstance(operand, Plaintext)
+            else operand
             for operand in operands
         )
 
-    def unseal(self, key: Key | type[Key], reply: Reply) -> Reply:
-        """Decrypt every sealed value in a reply; other values stay as they are.
+    def placed(self, kind: type[Key], name: bytes, reply: Reply) -> Reply:
+        """Add its place to every value of a reply that has the form of a seal, so that its codec can open it.
 
-        Bytes that only look like a seal may be clear text by declaration: they become `Unopened`, and their
-        codec decides.
+        Bytes of a clear member may look like a seal too, or be copied from a sealed one: they stay closed.
         """
         if isinstance(reply, bytes):
             if not is_sealed(reply):
                 return reply
-            try:
-                return self._keyring(key).open(reply, key._template.source.encode())
-            except SealRefused as refusal:
-                return Unopened.because(reply, refusal)
+            return Ciphertext.at(reply, self._place(kind, name), partial(self._keyring, kind))
         if isinstance(reply, list):
-            return [self.unseal(key, item) for item in reply]
+            return [self.placed(kind, name, item) for item in reply]
         return reply
 
-    def _has_keyring(self, key: Key) -> bool:
-        binding = self.bindings.get(key._space)
-        return binding is not None and binding.keyring is not None
+    def _place(self, kind: type[Key], name: bytes) -> Place:
+        binding = self.bindings.get(kind._space) or Binding(kind._space)
+        prefix, version = (binding.prefix or "").encode(), (binding.version or "").encode()
+        return Place(kind._template.source.encode(), prefix, version, name)
 
-    def _keyring(self, key: Key | type[Key]) -> Keyring:
-        binding = self.bindings.get(key._space)
-        if binding is None or binding.keyring is None:
+    def keyring_of(self, kind: type[Key]) -> Keyring | None:
+        """Return the keyring that is bound for a class, or None."""
+        try:
+            binding = self.bindings.get(kind._space)
+        except (AttributeError, TypeError) as error:
+            raise_explained(Context.keyring_of, (self, kind), {}, error)
+        return None if binding is None else binding.keyring
+
+    def _keyring(self, kind: type[Key]) -> Keyring:
+        keyring = self.keyring_of(kind)
+        if keyring is None:
             raise DeclarationError(
-                key._template.source,
+                kind._template.source,
                 "stores sealed values, but no keyring is bound",
-                f"Open the database with {key._space.name}.bind(keyring=Keyring.from_env()).",
+                f"Open the database with {kind._space.name}.bind(keyring=Keyring.from_env()).",
             )
-        return binding.keyring
+        return keyring
 
 
 @explained

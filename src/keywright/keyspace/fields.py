@@ -176,7 +176,7 @@ def _arms(hint: object) -> list[Any]:
 def _members(owner: type[Key], hint: type) -> Iterable[Member]:
     for name, stored, default, kind in _declared(owner, hint):
         inner, optional = _without_none(kind)
-        codec = codec_of(inner)
+        codec = codec_of(inner).for_member(stored.encode())
         absent = _when_absent(codec, optional=optional) if default is _REQUIRED else default
         yield Member(stored.encode(), name, codec, absent, _literals(inner))
 

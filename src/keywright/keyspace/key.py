@@ -288,21 +288,27 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
 
 
 def _former(cls: type[Key], templates: Iterable[str]) -> Iterable[type[Key]]:
-    """Make a class for each former template; it is not listed in the keyspace and has no former names."""
+    """Make a class for each former template; it has no former names."""
     if templates and cls._sealed:
         raise DeclarationError(
             cls.__name__,
-            "a seal is bound to the template, so a sealed value cannot just be renamed",
+            "a seal is bound to the name, so a sealed value cannot just be renamed",
             "Declare an Upgrade with moved_from, which opens it and seals it again.",
         )
-    alphabets = {name: cls._template.alphabets[name] for name in _arguments(cls)}
     for template in templates:
-        former: type[Key] = types.new_class(f"{cls.__name__} as {template}", (cls,))
-        former._template = Template(template, alphabets)
-        former.__doc__ = cls.__doc__
-        _generate(former, list(alphabets), alphabets)
-        former.declaration = Declaration(former)
-        yield former
+        yield variant(cls, f"{cls.__name__} as {template}", template, cls._space)
+
+
+def variant(cls: type[Key], name: str, template: str, space: Keyspace) -> type[Key]:
+    """Make a class of the same keys under other names; it is not listed in the keyspace."""
+    alphabets = {name: cls._template.alphabets[name] for name in _arguments(cls)}
+    other: type[Key] = types.new_class(name, (cls,))
+    other._template = Template(template, alphabets)
+    other._space = space
+    other.__doc__ = cls.__doc__
+    _generate(other, list(alphabets), alphabets)
+    other.declaration = Declaration(other)
+    return other
 
 
 def _fitting(cls: type[Key], expiry: Expiry | None) -> Expiry | None:

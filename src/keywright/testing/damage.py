@@ -265,7 +265,9 @@ class Planter:
     def _value(self, key: Key) -> Any:
         storage = key.declaration.storage
         stored = self._ask(storage.layout.everything, key)
-        return storage.value(self.db.context.unseal(key, stored) if key.declaration.sealed else stored, key)
+        if key.declaration.sealed:
+            stored = self.db.context.placed(type(key), self.db.context.name(key), stored)
+        return storage.value(stored, key)
 
     def _remove(self, place: Place) -> None:
         entry, layout = place.stored_field, place.key.declaration.storage.layout

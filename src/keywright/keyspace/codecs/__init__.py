@@ -3,9 +3,10 @@
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
 from keywright.keyspace.codecs.confidential import Sealed, SealedIfBound, SecretOf
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused, UnpackedTooLarge
-from keywright.keyspace.codecs.keyring import Keyring, Plaintext, Sealable, Unopened, is_sealed
+from keywright.keyspace.codecs.keyring import Keyring
 from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
 from keywright.keyspace.codecs.resolve import codec_of
+from keywright.keyspace.codecs.seals import Ciphertext, Place, Plaintext, Sealable, is_sealed
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
@@ -14,6 +15,7 @@ from keywright.keyspace.codecs.zstd import Zstd, unpacking_at_most
 
 __all__ = [
     "Boolean",
+    "Ciphertext",
     "Codec",
     "CodecError",
     "EnumOf",
@@ -27,6 +29,7 @@ __all__ = [
     "Keyring",
     "LiteralOf",
     "MessagePack",
+    "Place",
     "Plaintext",
     "Raw",
     "Rfc3339",
@@ -38,7 +41,6 @@ __all__ = [
     "SecretOf",
     "Text",
     "Uint64",
-    "Unopened",
     "UnpackedTooLarge",
     "Zstd",
     "codec_of",

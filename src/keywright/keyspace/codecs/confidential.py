@@ -6,11 +6,12 @@ it is not even chained.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused, UnpackedTooLarge
-from keywright.keyspace.codecs.keyring import Plaintext, Sealable, Unopened, is_sealed
+from keywright.keyspace.codecs.seals import Ciphertext, Plaintext, Sealable, is_sealed
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.misuse import explained_constructor
 
@@ -53,19 +54,24 @@ class SecretOf(Codec[Secret[T]]):
     def decode(self, data: bytes) -> Secret[T]:
         return Secret(_masked(self, self._decode, data))
 
+    def for_member(self, member: bytes) -> Codec[Secret[T]]:
+        return SecretOf(self.inner.for_member(member)) if self.sealed else self
+
 
 @explained_constructor
 class Sealed(Codec[T]):
     """What another codec writes, encrypted at rest.
 
-    The codec only marks the bytes as `Plaintext`; they are sealed on their way to the server and opened on
-    their way back, with the keyring that was bound when the database was opened. `allow_plaintext` reads
-    unsealed values while a keyspace is being sealed; until it is removed, anyone who can write to
-    Redis can plant plaintext.
+    The codec marks the bytes as `Plaintext`; they are sealed on their way to the server, with the keyring
+    that was bound when the database was opened. Bytes that were read are a `Ciphertext`, which knows its
+    place: the codec opens it. `allow_plaintext` reads unsealed values while a keyspace is being sealed; until
+    it is removed, anyone who can write to Redis can plant plaintext.
     """
 
     secret = True
     sealed = True
+    member: bytes = b""
+    """The member that it reads and writes, which is part of the place of its seals."""
 
     def __init__(self, inner: Codec[T], *, allow_plaintext: bool = False) -> None:
         self.expected = f"{inner.expected}, sealed"
@@ -75,14 +81,19 @@ class Sealed(Codec[T]):
         self.inner = inner
 
     def encode(self, value: T) -> bytes:
-        return Plaintext(_masked(self, self.inner.encode, value))
+        return Plaintext.of(_masked(self, self.inner.encode, value), self.member)
 
     def decode(self, data: bytes) -> T:
+        if type(data) is Ciphertext:
+            data = data.opened(self.member)
         if type(data) is Plaintext or (self.allow_plaintext and not is_sealed(data)):
             return _masked(self, self.inner.decode, bytes(data))
-        if type(data) is Unopened:
-            raise data.refusal
         raise SealRefused(self.expected, "a seal that was not opened" if is_sealed(data) else "plaintext")
+
+    def for_member(self, member: bytes) -> Codec[T]:
+        codec = copy.copy(self)
+        codec.member = member
+        return codec
 
 
 @explained_constructor
@@ -100,4 +111,4 @@ class SealedIfBound(Sealed[T]):
         self.expected = f"{inner.expected}, sealed where a keyring is bound"
 
     def encode(self, value: T) -> bytes:
-        return Sealable(super().encode(value))
+        return Sealable.of(super().encode(value), self.member)

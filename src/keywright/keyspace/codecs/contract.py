@@ -81,6 +81,11 @@ class Codec(ABC, Generic[T]):
         encode = self.quick_encode or self.encode
         return [encode(value) for value in values]
 
+    def for_member(self, member: bytes) -> Codec[T]:
+        """Return the codec of one member: itself, unless its bytes depend on where they are stored."""
+        del member
+        return self
+
     def refusal(self, found: object, reason: object = "") -> CodecError:
         """Return the error to raise; it shows nothing of a secret."""
         if self.secret:

@@ -1,9 +1,4 @@
-"""The keys that seal values, by id, so that they can be rotated, and the form of a seal.
-
-A sealed value is `kw1`, length and id of the key, nonce, ciphertext and tag. Its template is authenticated
-with it, so a value copied under another template does not open; one copied between two keys of the same
-template does.
-"""
+"""The keys that seal values, by id, so that they can be rotated."""
 
 from __future__ import annotations
 
@@ -13,58 +8,32 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from keywright.errors import DeclarationError, dependencies_of
 from keywright.keyspace.codecs.contract import SealRefused
+from keywright.keyspace.codecs.seals import MAGIC, NONCE, Place, Plaintext, parse_seal
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-__all__ = ["Keyring", "Plaintext", "Sealable", "Unopened", "is_sealed"]
+__all__ = ["Keyring"]
 
 _KEY_ID = re.compile(r"[A-Za-z0-9_.-]{1,32}")
 _KEY_SIZES = (16, 24, 32)
-_MAGIC = b"kw1"
-_NONCE = 12
-_TAG = 16
-_LONGEST_ID = 32
 _ENTRY_FORM = "Write it as id:base64,id2:base64 with the sealing key first."
 
 SEAL_KEYS = "KEYWRIGHT_SEAL_KEYS"
 """The default environment variable of a keyring."""
 
 
-class Plaintext(bytes):
-    """Bytes of a sealed value while they are in clear: to be sealed, or just opened."""
-
-    def __repr__(self) -> str:
-        return "Plaintext(…)"
-
-
-class Sealable(Plaintext):
-    """Bytes that are sealed where a keyring is bound, and written in clear where none is."""
-
-
-class Unopened(bytes):
-    """Bytes in the form of a seal that do not open. Where no seal is declared, they are just such bytes."""
-
-    refusal: SealRefused
-
-    @classmethod
-    def because(cls, data: bytes, refusal: SealRefused) -> Unopened:
-        unopened = cls(data)
-        unopened.refusal = refusal
-        return unopened
-
-
 @explained_constructor
 class Keyring:
     """AES-GCM keys: the primary seals, every key opens.
 
-    To rotate, put a new key first, reseal what `needs_resealing` names, then drop the old key.
+    To rotate, put a new key first, run `keywright migrate` with it, then drop the old key.
     Nonces are random, so a key should be retired well before it has sealed 2**32 values.
     """
 
@@ -124,70 +93,48 @@ class Keyring:
             cipher = self._ciphers[key_id] = _cipher_of(self._keys[key_id])
         return cipher
 
-    def seal(self, plain: bytes, template: bytes) -> bytes:
-        """Encrypt under the primary key."""
+    def seal(self, plain: bytes, place: Place) -> bytes:
+        """Encrypt under the primary key, for one place."""
         key_id = self.primary.encode()
         cipher = self.cipher(self.primary)
         assert cipher is not None, "a keyring holds its primary key"
-        nonce = os.urandom(_NONCE)
+        nonce = os.urandom(NONCE)
         try:
-            sealed = cipher.encrypt(nonce, bytes(plain), template)
-        except (TypeError, ValueError) as error:
-            raise_explained(Keyring.seal, (self, plain, template), {}, error)
-        return b"%b%c%b%b%b" % (_MAGIC, len(key_id), key_id, nonce, sealed)
+            sealed = cipher.encrypt(nonce, bytes(plain), place.authenticated())
+        except (AttributeError, TypeError, ValueError) as error:
+            raise_explained(Keyring.seal, (self, plain, place), {}, error)
+        return b"%b%c%b%b%b" % (MAGIC, len(key_id), key_id, nonce, sealed)
 
-    def open(self, data: bytes, template: bytes) -> Plaintext:
+    def open(self, data: bytes, place: Place) -> Plaintext:
         """Decrypt with the key that sealed it. Raise SealRefused for an unknown key or a broken seal."""
         try:
-            seal = _parse_seal(data)
+            seal = parse_seal(data)
         except (AttributeError, TypeError) as error:
-            raise_explained(Keyring.open, (self, data, template), {}, error)
+            raise_explained(Keyring.open, (self, data, place), {}, error)
         if seal is None:
-            raise SealRefused("a sealed value", "a damaged seal" if data.startswith(_MAGIC) else "plaintext")
+            raise SealRefused("a sealed value", "a damaged seal" if data.startswith(b"kw") else "plaintext")
         cipher = self.cipher(seal.key_id)
         if cipher is None:
             raise SealRefused("a sealed value", f"a seal by the unknown key {seal.key_id!r}")
+        bound_to = place.template if seal.by_template else place.authenticated()
         try:
-            return Plaintext(cipher.decrypt(seal.nonce, seal.ciphertext, template))
+            return Plaintext.of(cipher.decrypt(seal.nonce, seal.ciphertext, bound_to), place.member)
         except Exception as exc:
-            found = f"a seal by {seal.key_id!r} that does not open: altered, or from another template"
+            origin = "template" if seal.by_template else "key or member"
+            found = f"a seal by {seal.key_id!r} that does not open: altered, or from another {origin}"
             raise SealRefused("a sealed value", found) from exc
 
     @explained
     def needs_resealing(self, data: bytes) -> bool:
-        """Return whether a stored value is in clear, or sealed by another key than the primary."""
-        seal = _parse_seal(data)
-        return seal is None or seal.key_id != self.primary
+        """Return whether a stored value is in clear, in the older form of a seal, or not by the primary."""
+        seal = parse_seal(data)
+        return seal is None or seal.by_template or seal.key_id != self.primary
 
     def __repr__(self) -> str:
         return f"Keyring(primary={self.primary!r}, keys={list(self._keys)})"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a Keyring is not pickled; make it from the environment in each process")
-
-
-class _Seal(NamedTuple):
-    key_id: str
-    nonce: bytes
-    ciphertext: bytes
-
-
-def is_sealed(data: bytes) -> bool:
-    """Return whether bytes have the form of a seal; it may still not open."""
-    return _parse_seal(data) is not None
-
-
-def _parse_seal(data: bytes) -> _Seal | None:
-    start = len(_MAGIC) + 1
-    if not data.startswith(_MAGIC) or len(data) < start:
-        return None
-    nonce = start + data[start - 1]
-    if not start < nonce <= start + _LONGEST_ID or len(data) < nonce + _NONCE + _TAG:
-        return None
-    key_id = data[start:nonce]
-    if not key_id.isascii():
-        return None
-    return _Seal(key_id.decode(), data[nonce : nonce + _NONCE], data[nonce + _NONCE :])
 
 
 def _cipher_of(key: Secret[bytes]) -> AESGCM:

@@ -55,7 +55,7 @@ class Raw(Codec[bytes]):
         raise self.refusal(value)
 
     def decode(self, data: bytes) -> bytes:
-        return data
+        return bytes(data)  # without the place of bytes that look like a seal
 
 
 @explained_constructor

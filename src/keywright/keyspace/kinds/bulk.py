@@ -72,7 +72,7 @@ class BulkRead(Call[list[T | None]]):
 
     def _decode_one(self, name: bytes, value: bytes | None, context: Context) -> T | None:
         try:
-            return None if value is None else self.codec.decode(context.unseal(self.kind, value))
+            return None if value is None else self.codec.decode(context.placed(self.kind, name, value))
         except CodecError as error:
             if self.kind.hides:
                 error.withhold()

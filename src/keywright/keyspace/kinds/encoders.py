@@ -85,13 +85,25 @@ def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
     return decoded
 
 
-def paired(
-    decode_first: Callable[[bytes], Any], decode_second: Callable[[bytes], T]
-) -> Callable[[Reply], dict[Any, T]]:
-    """Decode a flat list of alternating fields and values."""
+def paired(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:
+    """Return a decoder of a flat list of alternating fields and values."""
+    decode_first, decode_second = first.decode, second.decode
 
     def decoded(reply: list[bytes]) -> dict[Any, T]:
         flat = iter(reply)
-        return {decode_first(first): decode_second(second) for first, second in zip(flat, flat, strict=True)}
+        return {decode_first(field): decode_second(value) for field, value in zip(flat, flat, strict=True)}
+
+    return decoded
+
+
+def sealed_pairs(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:
+    """Return a decoder like that of `paired`, of values whose seals are bound to their fields."""
+
+    def decoded(reply: list[bytes]) -> dict[Any, T]:
+        flat = iter(reply)
+        return {
+            first.decode(field): second.for_member(field).decode(value)
+            for field, value in zip(flat, flat, strict=True)
+        }
 
     return decoded

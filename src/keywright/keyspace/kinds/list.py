@@ -6,12 +6,27 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
-from keywright.keyspace.call import Call, Patient, Refreshing, Sliding, as_is, nothing
+from keywright.errors import ConflictError
+from keywright.keyspace.call import (
+    Call,
+    Command,
+    Patient,
+    Refreshing,
+    Sliding,
+    Steps,
+    as_is,
+    bound_context,
+    nothing,
+    procedure,
+)
+from keywright.keyspace.checks import items_are
 from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.commits.journal import ATTEMPTS, commit
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import each, encoder, optional
 from keywright.keyspace.kinds.several import Moving
+from keywright.keyspace.layouts import Ask, stored_read
 from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import ItemStorage
 from keywright.keyspace.wires import Effect, Operation
@@ -125,6 +140,29 @@ class List(Key, Generic[M]):
 
     @explained
     def move(self, to: List[M], *, take: End = "left", put: End = "right") -> Call[M | None]:
-        """Move one item to another list of the same slot, in one command."""
+        """Move one item to another list of the same slot, in one command.
+
+        A sealed item is sealed for the other list: it is read first, and moved if it is still there, in
+        several round trips. Its list may have another end by then.
+        """
+        if self._sealed:
+            return _moved_and_resealed(self, to, take, put)
         sides = (take.upper().encode(), put.upper().encode())
         return Moving(MOVE, self, sides, self._decode, (to,))
+
+
+@procedure
+def _moved_and_resealed(source: List[M], to: List[M], take: End, put: End) -> Steps[M | None]:
+    context = yield bound_context()
+    at_left = take == "left"
+    for _ in range(ATTEMPTS):
+        stored = yield stored_read(source, Ask(b"LINDEX", (0 if at_left else -1,)), "move")
+        if stored is None:
+            return None
+        item: M = Command(AT, source, (), source._codec.decode).read(stored, context)
+        places = yield stored_read(source, Ask(b"LPOS", (stored, b"COUNT", 0)), "move")
+        removal: Call[int] = Refreshing(REMOVE, source, (1 if at_left else -1, stored), int)
+        checks = [items_are(source, stored, len(places))]
+        if places and (yield commit("move", checks, [removal, to.push(item, end=put)], subject=source)):
+            return item
+    raise ConflictError(f"moving from {source!r}", ATTEMPTS)

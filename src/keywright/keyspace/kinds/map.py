@@ -8,10 +8,10 @@ from itertools import chain
 from typing import Any, ClassVar, Generic, TypeVar
 
 from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
-from keywright.keyspace.codecs import Codec, codec_of
+from keywright.keyspace.codecs import Codec, Plaintext, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired
+from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired, sealed_pairs
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
@@ -25,6 +25,7 @@ GET_MANY = Operation("get_many", b"HMGET", Effect.READ)
 ALL = Operation("all", b"HGETALL", Effect.READ)
 FIELDS = Operation("fields", b"HKEYS", Effect.READ)
 VALUES = Operation("values", b"HVALS", Effect.READ)
+ALL_VALUES = Operation("values", b"HGETALL", Effect.READ)
 SIZE = Operation("size", b"HLEN", Effect.READ)
 HAS = Operation("has", b"HEXISTS", Effect.READ)
 SAMPLE = Operation("sample", b"HRANDFIELD", Effect.READ)
@@ -54,13 +55,17 @@ class MapStorage(Storage):
         return True
 
     def value(self, stored: Any, key: Key | None = None) -> Any:
+        if self.item.sealed:
+            return sealed_pairs(self.field, self.item)(stored)
         fields, values = self.field.decode_many(stored[::2]), self.item.decode_many(stored[1::2])
         return dict(zip(fields, values, strict=True))
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
         for field, value in pairs(stored):
             yield StoredEntry(
-                (EntryPart(self.field, field, field), EntryPart(self.item, value, field)), tuple, tuple
+                (EntryPart(self.field, field, field), EntryPart(self.item.for_member(field), value, field)),
+                tuple,
+                tuple,
             )
 
     def joined(self, values: list[Any]) -> Any:
@@ -100,11 +105,14 @@ class Map(Key, Generic[F, V]):
         cls._encode_field = staticmethod(encoder(cls, cls._field))
         cls._encode_value = staticmethod(encoder(cls, cls._value))
         cls._decode_value = staticmethod(optional(cls._value))
-        cls._decode_pairs = staticmethod(paired(cls._field.decode, cls._value.decode))
+        pair = sealed_pairs if cls._value.sealed else paired
+        cls._decode_pairs = staticmethod(pair(cls._field, cls._value))
         return cls._field, cls._value
 
     def get(self, field: F) -> Call[V | None]:
-        return Sliding(GET, self, (self._encode_field(field),), self._decode_value)
+        stored = self._encode_field(field)
+        decode = optional(self._value.for_member(stored)) if self._sealed else self._decode_value
+        return Sliding(GET, self, (stored,), decode)
 
     @explained
     def get_many(self, fields: Iterable[F]) -> Call[dict[F, V]]:
@@ -112,12 +120,18 @@ class Map(Key, Generic[F, V]):
         asked = list(fields)
         if not asked:
             return Ready({})
-        decode = self._value.decode
+        stored = tuple(map(self._encode_field, asked))
+        codec = self._value
+        decode = codec.decode
 
         def found(reply: Reply) -> dict[F, V]:
             return {f: decode(v) for f, v in zip(asked, reply, strict=True) if v is not None}
 
-        return Sliding(GET_MANY, self, tuple(map(self._encode_field, asked)), found)
+        def opened(reply: Reply) -> dict[F, V]:
+            triples = zip(asked, stored, reply, strict=True)
+            return {f: codec.for_member(s).decode(v) for f, s, v in triples if v is not None}
+
+        return Sliding(GET_MANY, self, stored, opened if self._sealed else found)
 
     def all(self) -> Call[dict[F, V]]:
         """Return every field and value. For maps of unknown size use `scan`, which reads pages."""
@@ -127,6 +141,9 @@ class Map(Key, Generic[F, V]):
         return Sliding(FIELDS, self, (), each(self._field.decode))
 
     def values(self) -> Call[list[V]]:
+        if self._sealed:  # a value opens with its field only
+            pairs = self._decode_pairs
+            return Sliding(ALL_VALUES, self, (), lambda reply: list(pairs(reply).values()))
         return Sliding(VALUES, self, (), each(self._value.decode))
 
     def size(self) -> Call[int]:
@@ -141,7 +158,7 @@ class Map(Key, Generic[F, V]):
 
     def put(self, field: F, value: V) -> Call[bool]:
         """Write one field. Return whether it is new."""
-        return Refreshing(PUT, self, (self._encode_field(field), self._encode_value(value)), bool)
+        return Refreshing(PUT, self, self._pair(field, value), bool)
 
     @explained
     def put_many(self, entries: Mapping[F, V]) -> Call[int]:
@@ -149,7 +166,7 @@ class Map(Key, Generic[F, V]):
         return Refreshing(PUT, self, self._flat(entries), int) if entries else Ready(0)
 
     def put_if_absent(self, field: F, value: V) -> Call[bool]:
-        return Refreshing(PUT_IF_ABSENT, self, (self._encode_field(field), self._encode_value(value)), bool)
+        return Refreshing(PUT_IF_ABSENT, self, self._pair(field, value), bool)
 
     @explained
     def replace(self, entries: Mapping[F, V]) -> Call[None]:
@@ -183,7 +200,15 @@ class Map(Key, Generic[F, V]):
 
         return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
 
+    def _pair(self, field: F, value: V) -> tuple[bytes, bytes]:
+        stored, encoded = self._encode_field(field), self._encode_value(value)
+        if isinstance(encoded, Plaintext):
+            encoded.member = stored
+        return stored, encoded
+
     def _flat(self, entries: Mapping[F, V]) -> tuple[bytes, ...]:
+        if self._sealed:
+            return tuple(x for f, v in entries.items() for x in self._pair(f, v))
         encode_field, encode_value = self._encode_field, self._encode_value
         return tuple(x for f, v in entries.items() for x in (encode_field(f), encode_value(v)))
 

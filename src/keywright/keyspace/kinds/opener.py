@@ -9,6 +9,7 @@ from keywright.keyspace.codecs import CodecError, SealRefused, UnpackedTooLarge,
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.recognition import older_shape
 from keywright.keyspace.storage import Defect, EntryPart, Fault
+from keywright.keyspace.versions.upgrades import opened_form
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -25,23 +26,24 @@ class Opener:
         self.kind = kind
         self.context = context
         self.storage = kind.declaration.storage
-        self._sealed = kind.declaration.sealed
-        binding = context.bindings.get(kind.declaration.space)
-        self.can_open = binding is not None and binding.keyring is not None
+        self.can_open = context.keyring_of(kind) is not None
         self._upgrades = [each for each in kind.declaration.upgrades if each.moved_from is None]
 
-    def older(self, stored: Any) -> Upgrade | None:
+    def older(self, stored: Any, key: Key) -> Upgrade | None:
         """Return the upgrade that a read of a stored form would make, or None."""
         if not self._upgrades:
             return None
         try:
-            opened = self._unsealed(self.storage.form(stored))
-        except (CodecError, KeywrightError):
+            opened = opened_form(key, self.storage.form(stored), self.context)
+        except KeywrightError:
             return None
         return older_shape(self._upgrades, opened)
 
-    def read(self, part: EntryPart) -> Any:
-        """Return the value of a part, UNSET for a seal that nothing here opens, or the Defect of it."""
+    def read(self, part: EntryPart, name: bytes) -> Any:
+        """Return the value of a part of a key, UNSET for a seal that nothing here opens, or the Defect of it.
+
+        `name` is the full name of the key, to which its seals are bound.
+        """
         codec, data, entry, role = part
         try:
             if codec.sealed and not is_sealed(data) and self.can_open:
@@ -49,7 +51,7 @@ class Opener:
             if codec.sealed and is_sealed(data):
                 if not self.can_open:
                     return UNSET
-                data = self.context.unseal(self.kind, data)
+                data = self.context.placed(self.kind, name, data)
             return codec.decode(data)
         except SealRefused as error:
             if not is_sealed(data):
@@ -60,13 +62,6 @@ class Opener:
             return Defect(Fault.TOO_LARGE, f"{error.found}{role}", error, entry)
         except CodecError as error:
             return Defect(Fault.MALFORMED, f"expected {error.expected}{role}", error, entry)
-
-    def _unsealed(self, form: Any) -> Any:
-        if not self._sealed:
-            return form
-        if isinstance(form, bytes):
-            return self.context.unseal(self.kind, form)
-        return {name: self.context.unseal(self.kind, value) for name, value in form.items()}
 
 
 def _in_clear(part: EntryPart) -> Defect:

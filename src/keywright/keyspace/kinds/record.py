@@ -267,7 +267,8 @@ def _recoding(cls: type[Record[Any]], formerly: Mapping[str, object]) -> Upgrade
         raise DeclarationError(
             cls.__name__, f"formerly names {unknown[0]!r}, which is not a member", "Name one."
         )
-    return members_recoded({members[attribute]: codec_of(hint) for attribute, hint in formerly.items()})
+    former = {members[attribute]: codec_of(hint) for attribute, hint in formerly.items()}
+    return members_recoded({member: codec.for_member(member.stored) for member, codec in former.items()})
 
 
 def _by_member(stored: Any) -> Mapping[bytes, bytes]:

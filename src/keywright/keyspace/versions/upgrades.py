@@ -7,17 +7,19 @@ write with compare-and-set, so two readers that upgrade at once agree, and a wri
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from keywright.errors import ConflictError, KeywrightError, StoredDataError
+from keywright.errors import ConflictError, KeywrightError, SealError, StoredDataError
 from keywright.keyspace.call import Call, Command, Steps, bound_context, procedure, undecodable
 from keywright.keyspace.checks import Check, absent, equals, hash_is
-from keywright.keyspace.codecs import Codec, Unopened
+from keywright.keyspace.codecs import Ciphertext, Codec, SealRefused
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
 from keywright.keyspace.layouts import stored_read
 from keywright.keyspace.recognition import older_shape
 from keywright.keyspace.storage import Storage
+from keywright.keyspace.versions.rotation import has_stale_seals, resealed
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def upgraded(key: Key, read: Command[T | None], upgrades: tuple[Upgrade, ...]) -
     for _ in range(ATTEMPTS):
         # Both in one round trip: where nothing is old, which is nearly always, the read is the answer.
         stored, value = yield gather(_raw(key), read.attempt())
-        opened = _opened(key, stored, context)
+        opened = opened_form(key, stored, context)
         upgrade = older_shape(upgrades, opened)
         if upgrade is None and stored is None:
             moved = yield from _move(key, upgrades, context)
@@ -85,29 +87,33 @@ def upgraded(key: Key, read: Command[T | None], upgrades: tuple[Upgrade, ...]) -
 
 @procedure
 def older_version(key: Key) -> Steps[str | None]:
-    """Return the older version of a stored key if an upgrade in place applies to it. Change nothing."""
+    """Return the older version of a stored key that can be upgraded in place. Change nothing."""
     context = yield bound_context()
-    opened = _opened(key, (yield _raw(key)), context)
-    upgrade = older_shape(key.declaration.upgrades, opened)
-    return None if upgrade is None else upgrade.version
+    if key.declaration.upgrades_in_place:
+        opened = opened_form(key, (yield _raw(key)), context)
+        upgrade = older_shape(key.declaration.upgrades, opened)
+        if upgrade is not None:
+            return upgrade.version
+    stale = key._sealed and (yield has_stale_seals(key))
+    return "an older seal" if stale else None
 
 
 @procedure
 def brought_up_to_date(key: Key, upgrades: tuple[Upgrade, ...] | None = None) -> Steps[bool]:
-    """Upgrade a key without renewing a sliding expiry. Return whether anything was old."""
+    """Upgrade a key and its seals without renewing a sliding expiry. Return whether anything was old."""
     chosen = key.declaration.upgrades if upgrades is None else upgrades
     context = yield bound_context()
     changed = False
     for _ in range(ATTEMPTS):
-        stored = yield _raw(key)
-        opened = _opened(key, stored, context)
+        stored: Any = (yield _raw(key)) if chosen else None
+        opened = opened_form(key, stored, context)
         upgrade = older_shape(chosen, opened)
         if upgrade is not None:
             changed = (yield from _reshape(key, upgrade, stored, opened, context)) or changed
             continue
         moved = None if stored is not None else (yield from _move(key, chosen, context))
         if moved is None:
-            return changed
+            return (key._sealed and (yield resealed(key))) or changed
         changed = changed or moved
     raise ConflictError(f"upgrading {key!r}", ATTEMPTS)
 
@@ -137,7 +143,7 @@ def _move(
             continue
         old = upgrade.moved_from(key)
         stored, left = yield gather(_raw(old), old.ttl())
-        opened = _opened(old, stored, context)
+        opened = opened_form(old, stored, context)
         if opened is None or not upgrade.applies(opened):
             continue
         value = yield from _converted(upgrade, opened, key, context)
@@ -166,24 +172,35 @@ def _converted(
         raise StoredDataError(context.name(key), key._template.source, expected, found) from error
 
 
-def _opened(key: Key, stored: Any, context: Context) -> Any:
-    """Return stored bytes with seals opened, as `applies` and `convert` get them."""
+def opened_form(key: Key, stored: Any, context: Context) -> Any:
+    """Return a stored form with its seals opened, as `applies` and `convert` get it.
+
+    Raise SealError for a sealed member that does not open: it is not an older shape. Members that are
+    declared clear stay closed. One that is not declared any more is opened if it was sealed there.
+    """
     if not key._sealed or stored is None:
         return stored
+    placed = partial(context.placed, type(key), context.name(key))
     if isinstance(stored, bytes):
-        return _sound(key, context.unseal(key, stored), context)
-    opened = {name: context.unseal(key, value) for name, value in stored.items()}
-    for member in key._own_fields().members:  # type: ignore[attr-defined]  # a hash that is upgraded is a record
-        if member.codec.sealed:
-            _sound(key, opened.get(member.stored), context)
+        return _opened(key, placed(stored), b"", context)
+    declared = {member.stored: member.codec.sealed for member in key._own_fields().members}  # type: ignore[attr-defined]  # a hash that is upgraded is a record
+    opened = {}
+    for name, value in stored.items():
+        opened[name] = closed = placed(value)
+        if declared.get(name, True):
+            try:
+                opened[name] = _opened(key, closed, name, context)
+            except SealError:
+                if name in declared:
+                    raise
     return opened
 
 
-def _sound(key: Key, opened: Any, context: Context) -> Any:
-    """Return opened bytes. Raise SealError for a seal that did not open: it is not an older shape."""
-    if type(opened) is Unopened:
-        raise undecodable(key, context, opened.refusal) from opened.refusal
-    return opened
+def _opened(key: Key, closed: bytes, member: bytes, context: Context) -> bytes:
+    try:
+        return closed.opened(member) if isinstance(closed, Ciphertext) else closed
+    except SealRefused as refusal:
+        raise undecodable(key, context, refusal) from refusal
 
 
 def _raw(key: Key) -> Command[Stored | None]:

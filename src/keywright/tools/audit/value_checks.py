@@ -83,12 +83,12 @@ class Checker:
     def check(self, key: Callable[[], Any], stored: Any) -> Checked:
         """Check a stored value, or one page of a collection. `key` makes the key, which few checks need."""
         if self._upgrades:
-            older = self.opener.older(stored)
+            older = self.opener.older(stored, key())
             if older is not None:
                 return Checked(UNSET, [Problem("KW103", f"stored in the older shape {older.version!r}")])
         if not self.storage.is_read:
             return Checked(UNSET)
-        named = key() if self.storage.by_name else None
+        named = key() if self.storage.by_name or self._sealed else None
         if not self._sealed:
             try:
                 with unpacking_at_most(MOST_UNPACKED) as allowance:
@@ -104,10 +104,11 @@ class Checker:
         problems: list[Problem] = []
         seals: list[bool] = []
         unpacked = 0
+        name = b"" if key is None else self.context.name(key)
         for entry in self.storage.entries(stored, key):
             seals += [is_sealed(part.data) for part in entry.parts if part.codec.sealed]
             with unpacking_at_most(MOST_UNPACKED) as allowance:
-                decoded = [self.opener.read(part) for part in entry.parts]
+                decoded = [self.opener.read(part, name) for part in entry.parts]
             unpacked += allowance.used
             defects = [*entry.defects, *(each for each in decoded if isinstance(each, Defect))]
             if defects:

@@ -118,7 +118,7 @@ class _Reader:
 
     def read(self, stored: Any) -> tuple[Any, str | None]:
         """Return the value to show, and the version of the upgrade that a read of the kind would make."""
-        older = self.opener.older(stored)
+        older = self.opener.older(stored, self.key)
         if older is None:
             return self.decoded(stored), None
         # Of an older shape it is not known which bytes are secret.
@@ -144,7 +144,10 @@ class _Reader:
         if codec.sealed and not self.opener.can_open:
             return Hidden.SEALED if sealed else Hidden.IN_CLEAR
         try:
-            value = codec.decode(self.context.unseal(self.key, part.data) if codec.sealed else part.data)
+            name = self.context.name(self.key)
+            value = codec.decode(
+                self.context.placed(type(self.key), name, part.data) if codec.sealed else part.data
+            )
         except CodecError as error:
             if self.key.hides:
                 error.withhold()

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import NodeReader, key_count, name_page
-from keywright.errors import ConflictError, EngineError, KeywrightError, StoredDataError
-from keywright.keyspace import Call, Key, Keyspace, gather_list
+from keywright.errors import ConflictError, EngineError, KeywrightError, StoredDataError, UsageError
+from keywright.keyspace import Call, Context, Key, Keyspace, gather_list
 from keywright.keyspace.renames import Arrival, moved, moved_from_name
+from keywright.keyspace.versions.rotation import moved_from_version
 from keywright.keyspace.versions.upgrades import brought_up_to_date, older_version
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.migrate.bookmark import Bookmark
@@ -113,7 +114,7 @@ class _Sweep:
         self._options = options
         self._bookmark = bookmark
         self._matcher = Matcher(spaces, db.context)
-        self._upgradable = {k.kind for k in self._matcher.known if k.kind.declaration.upgrades_in_place}
+        self._upgradable = {k.kind for k in self._matcher.known if _upgradable(k.kind, db.context)}
         self._pace = MigrationPace(options.max_rate, on_progress)
         self._total = 0
         self._refusals: list[Refusal] = []
@@ -182,8 +183,14 @@ class _Sweep:
             return
         discard = self._options.discard
         await self._bring(found.renamed, lambda key: moved(key, discard=discard))
+        version = self._options.from_version or ""
         await self._bring(
-            list(found.versioned), lambda key: moved_from_name(key, found.versioned[key], discard=discard)
+            list(found.versioned),
+            lambda key: (
+                moved_from_version(key, version, discard=discard)
+                if key.declaration.sealed
+                else moved_from_name(key, found.versioned[key], discard=discard)
+            ),
         )
         await self._convert(found.replaced)
 
@@ -273,8 +280,16 @@ class _Sweep:
         self._pace.report(saved.seen, self._total, done, left, final=final)
 
 
+def _upgradable(kind: type[Key], context: Context) -> bool:
+    """Return whether keys may be old in place: in shape, or in their seals, which a bound keyring renews."""
+    declared = kind.declaration
+    return declared.upgrades_in_place or (declared.sealed and context.keyring_of(kind) is not None)
+
+
 def _reason(error: KeywrightError) -> str:
     """Return the reason of an error, without the key and its content."""
+    if isinstance(error, UsageError):
+        return str(error)
     if isinstance(error, StoredDataError):
         return f"it should hold {error.expected}"
     return "other writers kept changing it" if isinstance(error, ConflictError) else type(error).__name__

@@ -174,7 +174,7 @@ class Repairer:
         stored = await self.db.run(stored_read(key, ask, "repair"))
         if stored is None or is_sealed(stored):
             return False
-        (sealed,) = self.db.context.seal(key, (Plaintext(stored),))
+        (sealed,) = self.db.context.seal(key, (Plaintext.of(stored, field or b""),))
         if field is None:
             unchanged, write = equals(key, stored), layout.addition(sealed)
         else:
