@@ -21,6 +21,7 @@ FEATURES = {
     "expire time": (b"PEXPIRETIME", "Redis 7.0"),
     "field expiry": (b"HPEXPIRE", "Redis 7.4 or Valkey 9"),
     "field get and delete": (b"HGETDEL", "Redis 8.0"),
+    "set many with expiry": (b"MSETEX", "Redis 8.4 or Valkey 9.1"),
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from keywright.engine.address import Address, parse_address
 from keywright.engine.async_database import AsyncDatabase
+from keywright.engine.capabilities import Server
 from keywright.engine.database import Database
 from keywright.engine.embedded import EmbeddedServer
 from keywright.engine.settings import Settings
@@ -47,7 +48,7 @@ def connect(
     settings = settings or Settings()
     try:
         database = Database(address, Context(bindings, now=clock), settings, observers)
-        database.context.sharded = address.cluster or database.server().mode == "cluster"
+        _learn(database.context, None if address.cluster else database.server())
     except BaseException:
         if server is not None:
             server.stop()
@@ -58,8 +59,13 @@ def connect(
 
 
 async def _opened(database: AsyncDatabase, address: Address) -> None:
-    sharded = address.cluster or (await database.server()).mode == "cluster"
-    database.context.sharded = sharded
+    _learn(database.context, None if address.cluster else await database.server())
+
+
+def _learn(context: Context, server: Server | None) -> None:
+    """Tell a context what its server can do; a cluster that the URL names is not asked."""
+    context.sharded = server is None or server.mode == "cluster"
+    context.expiring_batches = server is not None and server.can("set many with expiry")
 
 
 class aconnect:  # noqa: N801  # reads as the function it stands for

@@ -91,6 +91,8 @@ class Context:
         for binding in self.bindings.values():
             self.overrides.update(binding.expiry)
         self._literal = False
+        self.expiring_batches = False
+        """Whether one command (MSETEX) writes many values that expire. It is new, and rules may deny it."""
 
     @property
     def merging(self) -> bool:

@@ -45,6 +45,11 @@ class Expiry:
         """Whether reads renew it."""
         return self.since == "last use"
 
+    @property
+    def uniform(self) -> bool:
+        """Whether all keys that are written together expire at the same time."""
+        return not self.jitter and not callable(self.moment)
+
     def resolved(self, value: object) -> Expiry | None:
         """Return this expiry for one value, with a moment that depends on the value resolved."""
         if self.moment is None or isinstance(self.moment, datetime):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
 from keywright.errors import UsageError
@@ -11,9 +12,9 @@ from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.bulk import BulkRead
+from keywright.keyspace.kinds.bulk import BulkRead, checked
 from keywright.keyspace.kinds.encoders import encoder, many_encoder, optional
-from keywright.keyspace.kinds.merge import kinds_of, mset, read_together, write_together
+from keywright.keyspace.kinds.merge import common_expiry, kinds_of, read_together, write_together, written
 from keywright.keyspace.kinds.unset import UNSET, Unset
 from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.space import Keyspace
@@ -214,10 +215,12 @@ class Expiring(Command[T]):
 
     @staticmethod
     def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
-        """Return one MSET for many SETs, unless a key expires or its values are sealed one by one."""
-        if any(kind._sealed or context.expiry_of(kind) is not None for kind in kinds_of(commands)):
+        """Return one MSET or MSETEX for many SETs, unless they are sealed or expire at different times."""
+        kinds = kinds_of(commands)
+        expiry = common_expiry(kinds, context)
+        if isinstance(expiry, Unset) or any(kind._sealed for kind in kinds):
             return None
-        return write_together(commands, context)
+        return write_together(commands, context, expiry)
 
     def decode_written(self) -> Any:
         kind: type[Value[Any]] = self.key.__class__  # type: ignore[assignment]  # only values are set
@@ -242,7 +245,7 @@ def _with(wire: Wire, expiry: Expiry, context: Context) -> Wire:
 
 
 class _SetMany(Call[None]):
-    """MSET in bounded batches; one SET each where the key expires, is sealed or lives on a cluster."""
+    """MSET or MSETEX in bounded batches; one SET each where the key is sealed or lives on a cluster."""
 
     __slots__ = ("ids", "kind", "values")
 
@@ -252,21 +255,18 @@ class _SetMany(Call[None]):
         self.values = values
 
     def rounds(self, context: Context) -> Rounds[None]:
-        kind = self.kind
-        if context.expiry_of(kind) is not None or kind._sealed or context.sharded:
-            wires = self._one_by_one(context)
-        else:
-            wires = self._together(context.prefixes[kind._space])
-        for reply in (yield wires):
-            if isinstance(reply, Exception):
-                raise reply
-
-    def _together(self, lead: bytes) -> list[Wire]:
-        names = self._names(lead)
+        kind, expiry = self.kind, common_expiry([self.kind], context)
+        denied = expiry is not None and context.in_transaction  # a denied MSETEX could not be made good there
+        if isinstance(expiry, Unset) or denied or kind._sealed or context.sharded:
+            for reply in (yield self._one_by_one(context)):
+                checked(reply)
+            return
+        names = self._names(context.prefixes[kind._space])
         flat = [b""] * (2 * len(names))
         flat[::2] = names
-        flat[1::2] = self.kind._encode_many(self.values)
-        return mset(flat, self.kind, BulkRead.CHUNK)
+        flat[1::2] = kind._encode_many(self.values)
+        one_by_one = partial(self._one_by_one, context)
+        yield from written(flat, kind, BulkRead.CHUNK, expiry, one_by_one, context)
 
     def _one_by_one(self, context: Context) -> list[Wire]:
         pairs = zip(self._keys(), self.values, strict=True)
