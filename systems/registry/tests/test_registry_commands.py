@@ -246,7 +246,7 @@ def test_half_sent_requests_do_not_shut_others_out(keywright_server: RedisServer
     ("arguments", "token", "reason"),
     [
         (["--host", "0.0.0.0"], None, "KEYWRIGHT_REGISTRY_TOKEN"),
-        (["--host", "0.0.0.0"], "", "token is empty"),
+        (["--host", "0.0.0.0"], "", "fewer than 16 characters"),
         (["--port", "70000"], None, "65535"),
     ],
 )

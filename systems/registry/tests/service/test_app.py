@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import socket
 from collections.abc import AsyncIterator
@@ -27,7 +28,7 @@ from ..registry_service import EVENTS_V1, LAYER, envelope, event, post, serving
 
 pytestmark = pytest.mark.anyio
 
-TOKEN = "correct horse"
+TOKEN = "correct horse battery"
 
 
 @pytest.fixture
@@ -125,9 +126,9 @@ async def test_without_the_token_nothing_is_answered_or_counted(
 
 
 async def test_a_token_may_have_any_characters(redis_url: str) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, token=Secret("geheim-ü-密"))
+    settings = ServiceSettings(port=0, redis=redis_url, token=Secret("sehr-geheim-ü-密"))
     async with serving(settings) as client:
-        for header in ("Bearer geheim-ü-密".encode(), basic("geheim-ü-密").encode()):
+        for header in ("Bearer sehr-geheim-ü-密".encode(), basic("sehr-geheim-ü-密").encode()):
             answer = await client.get("/counts/a", headers=[(b"Authorization", header)])
             assert answer.status_code == 200
 
@@ -167,7 +168,7 @@ async def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declare
 async def test_a_client_that_disconnects_during_its_body_does_no_harm(client: httpx.AsyncClient) -> None:
     host, port = client.base_url.host, client.base_url.port or 0
     with socket.create_connection((host, port)) as leaving:
-        head = f"POST /notifications HTTP/1.1\r\nHost: x\r\nContent-Type: {EVENTS_V1}\r\nContent-Length: 99"
+        head = f"POST /notifications HTTP/1.1\r\nHost: localhost\r\nContent-Type: {EVENTS_V1}\r\nContent-Length: 99"
         leaving.sendall(head.encode() + b"\r\n\r\n{")
     assert (await post(client, event())).status_code == 200
 
@@ -280,9 +281,52 @@ def test_settings_do_not_show_passwords() -> None:
     assert "hunter2" not in f"{settings} {settings!r}"
 
 
-def test_an_empty_token_is_refused() -> None:
-    with pytest.raises(UsageError, match="token is empty"):
-        RegistryService(ServiceSettings(token=Secret("")))
+@pytest.mark.parametrize("token", ["", "a", "correct horse", "a" * 16])
+def test_a_token_that_could_be_guessed_is_refused(token: str) -> None:
+    with pytest.raises(UsageError, match="Use a long random one"):
+        RegistryService(ServiceSettings(token=Secret(token)))
+
+
+@pytest.mark.parametrize("path", ["/counts/acme/web", "/health", "/metrics"])
+async def test_without_a_token_a_request_to_another_host_is_refused(
+    client: httpx.AsyncClient, path: str
+) -> None:
+    """A page of evil.example whose name leads to this machine (DNS rebinding) reads nothing."""
+    for host, status in (
+        ("evil.example", 421),
+        ("localhost", 200),
+        (str(client.base_url.netloc, "ascii"), 200),
+    ):
+        assert (await client.get(path, headers={"Host": host})).status_code == status
+
+
+async def test_without_a_token_a_push_through_another_host_is_not_counted(client: httpx.AsyncClient) -> None:
+    headers = {"Content-Type": EVENTS_V1, "Host": "evil.example"}
+    answer = await client.post("/notifications", content=envelope(event("push")), headers=headers)
+    assert answer.status_code == 421
+    assert (await client.get("/counts/acme/web")).json()["pushes"] == 0
+
+
+async def test_with_a_token_the_service_may_have_any_name(guarded: httpx.AsyncClient) -> None:
+    headers = {"Authorization": f"Bearer {TOKEN}", "Host": "counts.example"}
+    assert (await guarded.get("/counts/acme/web", headers=headers)).status_code == 200
+
+
+async def test_of_many_guesses_at_once_most_are_not_looked_at(guarded: httpx.AsyncClient) -> None:
+    async def guess(number: int) -> httpx.Response:
+        return await guarded.get("/counts/acme/web", headers={"Authorization": f"Bearer {number}"})
+
+    answers = await asyncio.gather(*map(guess, range(60)))
+    found = [answer.status_code for answer in answers]
+    assert set(found) == {401, 429}
+    assert found.count(401) < 40
+    assert {answer.headers.get("Retry-After") for answer in answers} == {None, "5"}
+    right = await guarded.get("/counts/acme/web", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert right.status_code == 200
+
+
+async def test_a_long_cookie_is_refused(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/health", headers={"Cookie": "\\" * 40_000})).status_code == 431
 
 
 async def test_a_taken_address_is_a_usage_error(redis_url: str) -> None:

@@ -4,31 +4,36 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 
-from keywright import Secret
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 
-__all__ = ["CHALLENGE", "is_allowed"]
+from keywright.tools.http import SharedToken, TokenVerdict, bearer_of
+
+__all__ = ["require_token"]
 
 CHALLENGE = 'Bearer realm="keywright registry", Basic realm="keywright registry"'
+RETRY_SECONDS = "5"
 
 
-def is_allowed(token: Secret[str] | None, authorization: str) -> bool:
-    """Return whether an Authorization header has the token; always True if none is required."""
-    if token is None:
-        return True
-    scheme, _, credentials = authorization.partition(" ")
-    given = _given(scheme.lower(), credentials.strip())
-    # Compared even where nothing was given, and in constant time: the delay of an answer reveals nothing.
-    return hmac.compare_digest(given, token.reveal().encode())
+async def require_token(token: SharedToken, headers: Headers) -> None:
+    """Raise HTTPException unless a request has the token: 401, or 429 while many wrong ones are answered."""
+    given = _given(headers)
+    verdict = TokenVerdict.WRONG if given is None else await token.check(given)
+    if verdict is TokenVerdict.BUSY:
+        raise HTTPException(
+            429, "too many wrong tokens were sent; try again later", {"Retry-After": RETRY_SECONDS}
+        )
+    if verdict is TokenVerdict.WRONG:
+        challenge = {"WWW-Authenticate": CHALLENGE}
+        raise HTTPException(401, "give the token, as bearer or as basic password", challenge)
 
 
-def _given(scheme: str, credentials: str) -> bytes:
-    if scheme == "bearer":
-        return credentials.encode("latin-1", "replace")  # as the bytes of the header were read
-    if scheme == "basic":
-        try:
-            return base64.b64decode(credentials, validate=True).partition(b":")[2]
-        except (binascii.Error, ValueError):
-            return b""
-    return b""
+def _given(headers: Headers) -> bytes | None:
+    scheme, _, credentials = headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return bearer_of(headers)
+    try:
+        return base64.b64decode(credentials.strip(), validate=True).partition(b":")[2]
+    except (binascii.Error, ValueError):
+        return None

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from collections.abc import Set as AbstractSet
 
 import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from keywright import AsyncDatabase, Secret
 from keywright.errors import KeywrightError
+from keywright.tools.http import Gate, SharedToken, body_of
 from keywright_registry.repository import Counts, Repository
-from keywright_registry.service.access import CHALLENGE, is_allowed
+from keywright_registry.service.access import require_token
 from keywright_registry.service.metrics import RegistryMetrics
 from keywright_registry.service.notifications import (
     MEDIA_TYPES,
@@ -31,7 +33,6 @@ from keywright_service.metrics import metrics_route
 __all__ = ["LARGEST_BODY", "registry_app"]
 
 LARGEST_BODY = 1 << 20
-BODY_SECONDS = 30.0
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -52,18 +53,21 @@ def registry_app(
     check: Callable[[], Awaitable[None]],
     metrics: RegistryMetrics,
     token: Secret[str] | None = None,
+    hosts: AbstractSet[str] | None = None,
     largest_body: int = LARGEST_BODY,
 ) -> Starlette:
     """Return the application. `find` looks a repository up, `totals` its counts; `check` raises if unhealthy.
 
-    With a token everything but `/health` and `/metrics` requires it. An envelope is answered with 200 once
-    all of its events are counted, else the registry sends it again: 400 malformed, 401, 413, 415, 503.
+    With a token everything but `/health` and `/metrics` requires it. `hosts` are those that requests may be
+    addressed to; None is any. An envelope is answered with 200 once all of its events are counted, else the
+    registry sends it again: 400 malformed, 401, 413, 415, 429, 503.
     """
+    shared = None if token is None else SharedToken(token)
 
     async def notified(request: Request) -> Response:
         if request.headers.get("Content-Type", "").partition(";")[0].strip().lower() not in MEDIA_TYPES:
             raise HTTPException(415, f"send {' or '.join(sorted(MEDIA_TYPES))}")
-        body = await _body(request, largest_body)
+        body = await body_of(request, largest_body)
         try:
             events = parse(body)
         except MalformedError as error:
@@ -89,9 +93,8 @@ def registry_app(
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         async def allowed(request: Request) -> Response:
-            if not is_allowed(token, request.headers.get("Authorization", "")):
-                headers = {"WWW-Authenticate": CHALLENGE}
-                raise HTTPException(401, "give the token, as bearer or as basic password", headers)
+            if shared is not None:
+                await require_token(shared, request.headers)
             return await endpoint(request)
 
         return allowed
@@ -112,24 +115,6 @@ def registry_app(
             health_route(report),
             metrics_route(metrics),
         ],
+        middleware=[Middleware(Gate, hosts=hosts)],
         exception_handlers={HTTPException: refused, KeywrightError: refused},
     )
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """Return the whole body. Raise HTTPException if it is too large, late or incomplete."""
-    declared = request.headers.get("Content-Length", "")
-    if declared.isdigit() and int(declared) > most:
-        raise HTTPException(413, f"a notification has at most {most} bytes")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_SECONDS):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > most:
-                    raise HTTPException(413, f"a notification has at most {most} bytes")
-    except TimeoutError as error:
-        raise HTTPException(408, f"the body did not come within {BODY_SECONDS:g} s") from error
-    except ClientDisconnect as error:
-        raise HTTPException(400, "the body ended early") from error
-    return bytes(body)

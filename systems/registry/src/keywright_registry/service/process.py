@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, Secret, aconnect
 from keywright.errors import UsageError
-from keywright.tools.http import LOOPBACK, is_loopback, listening
+from keywright.tools.http import LOOPBACK, LOOPBACK_HOSTS, check_token, is_loopback, listening
 from keywright_registry.cache import RepositoryCache
 from keywright_registry.metadata import Metadata, open_metadata
 from keywright_registry.registry import Registry
@@ -38,6 +38,11 @@ class ServiceSettings(msgspec.Struct, frozen=True, kw_only=True):
     database: str | None = None
     flush_every: timedelta = FLUSH_EVERY
     largest_body: int = LARGEST_BODY
+
+    @property
+    def hosts(self) -> frozenset[str] | None:
+        """The hosts that requests may be addressed to. With a token any: a foreign page does not know it."""
+        return LOOPBACK_HOSTS | {self.host.lower()} if self.token is None else None
 
     def __repr__(self) -> str:
         return f"<ServiceSettings {self.host}:{self.port}>"  # the URLs may have passwords
@@ -103,14 +108,15 @@ class RegistryService(Service):
             check=check,
             metrics=self.metrics,
             token=self.settings.token,
+            hosts=self.settings.hosts,
             largest_body=self.settings.largest_body,
         )
 
 
 def _require_token(settings: ServiceSettings) -> None:
-    if settings.token is not None and not settings.token.reveal():
-        raise UsageError("the token is empty. Set KEYWRIGHT_REGISTRY_TOKEN to a long random string.")
-    if settings.token is None and not is_loopback(settings.host):
+    if settings.token is not None:
+        check_token(settings.token)
+    elif not is_loopback(settings.host):
         raise UsageError(
             f"{settings.host} can be reached from outside, so anyone could post events there. "
             f"Set KEYWRIGHT_REGISTRY_TOKEN, or listen on {LOOPBACK}."
