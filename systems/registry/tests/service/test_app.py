@@ -126,9 +126,9 @@ async def test_without_the_token_nothing_is_answered_or_counted(
 
 
 async def test_a_token_may_have_any_characters(redis_url: str) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, token=Secret("sehr-geheim-ü-密"))
+    settings = ServiceSettings(port=0, redis=redis_url, token=Secret("streng-geheim-ü-密"))
     async with serving(settings) as client:
-        for header in ("Bearer sehr-geheim-ü-密".encode(), basic("sehr-geheim-ü-密").encode()):
+        for header in ("Bearer streng-geheim-ü-密".encode(), basic("streng-geheim-ü-密").encode()):
             answer = await client.get("/counts/a", headers=[(b"Authorization", header)])
             assert answer.status_code == 200
 
@@ -168,7 +168,9 @@ async def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declare
 async def test_a_client_that_disconnects_during_its_body_does_no_harm(client: httpx.AsyncClient) -> None:
     host, port = client.base_url.host, client.base_url.port or 0
     with socket.create_connection((host, port)) as leaving:
-        head = f"POST /notifications HTTP/1.1\r\nHost: localhost\r\nContent-Type: {EVENTS_V1}\r\nContent-Length: 99"
+        head = (
+            f"POST /notifications HTTP/1.1\r\nHost: {host}\r\nContent-Type: {EVENTS_V1}\r\nContent-Length: 99"
+        )
         leaving.sendall(head.encode() + b"\r\n\r\n{")
     assert (await post(client, event())).status_code == 200
 
@@ -292,11 +294,8 @@ async def test_without_a_token_a_request_to_another_host_is_refused(
     client: httpx.AsyncClient, path: str
 ) -> None:
     """A page of evil.example whose name leads to this machine (DNS rebinding) reads nothing."""
-    for host, status in (
-        ("evil.example", 421),
-        ("localhost", 200),
-        (str(client.base_url.netloc, "ascii"), 200),
-    ):
+    ours = client.base_url.netloc.decode()
+    for host, status in (("evil.example", 421), ("localhost", 200), (ours, 200)):
         assert (await client.get(path, headers={"Host": host})).status_code == status
 
 
