@@ -15,15 +15,18 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from keywright import Secret
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright.tools.http import LOOPBACK, listening
-from keywright_service.health import Health, TasksHealth, health_route
+from keywright_service.health import Health, TasksHealth, Trouble, health_route
 from keywright_service.http import json_response, refuse
 from keywright_service.metrics import Metrics, metrics_route
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask
 
 pytestmark = pytest.mark.anyio
+
+TOKEN = "a-long-random-token"
 
 
 class Sampler:
@@ -112,13 +115,39 @@ async def test_health_is_200_or_503_and_says_why() -> None:
     async def report() -> Health:
         return TasksHealth(task.health.ok, [task.health])
 
-    async with started(health_route(report)) as (_, client):
+    async with started(health_route(report, token=Secret(TOKEN))) as (_, client):
+        client.headers["Authorization"] = f"Bearer {TOKEN}"
         well = await client.get("/health")
         await task.attempt()
         ill = await client.get("/health")
     assert (well.status_code, well.json()["ok"], well.json()["tasks"][0]["trouble"]) == (200, True, None)
     assert (ill.status_code, ill.json()["ok"]) == (503, False)
     assert ill.json()["tasks"][0]["trouble"] == "Redis is away"
+
+
+@pytest.mark.parametrize("token", [None, Secret(TOKEN)], ids=["no token", "a token"])
+async def test_without_the_token_health_gives_names_only(token: Secret[str] | None) -> None:
+    async def work() -> None:
+        raise EngineError("10.0.0.7:6379 is away")
+
+    failing, well = PeriodicTask("tidy", work, None), PeriodicTask("other", work, None)
+    await failing.attempt()
+
+    async def report() -> Health:
+        return TasksHealth(ok=False, tasks=[failing.health, well.health])
+
+    async def trouble() -> Health:
+        return Trouble(ok=False, trouble="10.0.0.7:6379 is away")
+
+    routes = health_route(report, token=token), health_route(trouble, "/other", token=token)
+    async with started(*routes) as (_, client):
+        shown = await client.get("/health")
+        other = await client.get("/other")
+        wrong = await client.get("/health", headers={"Authorization": "Bearer wrong"})
+    assert (shown.status_code, shown.json()) == (503, {"ok": False, "failing": ["tidy"]})
+    assert (other.status_code, other.json()) == (503, {"ok": False})
+    assert wrong.status_code == (503 if token is None else 401)
+    assert "10.0.0.7" not in shown.text + other.text + wrong.text
 
 
 async def test_metrics_of_two_services_in_one_process_do_not_collide() -> None:

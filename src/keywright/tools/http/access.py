@@ -110,8 +110,8 @@ def is_own_form(headers: Headers, origin: str | None) -> bool:
     return given == origin if origin is not None else urlsplit(given).netloc == headers.get("Host")
 
 
-def check_token(token: Secret[str]) -> None:
-    """Raise UsageError if a token could be guessed."""
+def check_token(token: Secret[str], subject: str = "the token") -> None:
+    """Raise UsageError, which names the subject, if a token could be guessed."""
     text = token.reveal()
     if len(text) < SHORTEST_TOKEN:
         problem = f"has fewer than {SHORTEST_TOKEN} characters"
@@ -119,7 +119,7 @@ def check_token(token: Secret[str]) -> None:
         problem = f"repeats fewer than {FEWEST_CHARACTERS} characters"
     else:
         return
-    raise UsageError(f"the token {problem}. Use a long random one, as `openssl rand -hex 16` prints.")
+    raise UsageError(f"{subject} {problem}. Use a long random one, as `openssl rand -hex 16` prints.")
 
 
 def bearer_of(headers: Headers) -> bytes | None:

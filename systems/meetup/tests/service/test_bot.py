@@ -23,6 +23,9 @@ from keywright_service.tasks import PeriodicTask
 
 from ..meetup_bots import RunningBot, Surroundings
 
+TOKEN = "a-long-random-token"
+DETAILS = {"Authorization": f"Bearer {TOKEN}"}
+
 
 def task_of(bot: RunningBot, name: str) -> PeriodicTask:
     (found,) = (each for each in bot.bot.tasks if each.name == name)
@@ -31,12 +34,14 @@ def task_of(bot: RunningBot, name: str) -> PeriodicTask:
 
 def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
     around.announce()
-    with RunningBot(around) as bot:
+    with RunningBot(around, MEETUP_HEALTH_TOKEN=TOKEN) as bot:
         wait_until(lambda: len(around.discord.guild.made_roles) == 2, "a channel with its roles")
         wait_until(
             lambda: all(each.health.last or each.name == "expiry" for each in bot.bot.tasks), "all tasks"
         )
-        health = httpx.get(f"{bot.url}/health").json()
+        shown = httpx.get(f"{bot.url}/health").json()
+        health = httpx.get(f"{bot.url}/health", headers=DETAILS).json()
+    assert shown == {"ok": True, "failing": []}
     assert health["ok"] is True
     assert {each["name"]: each["trouble"] for each in health["tasks"]} == dict.fromkeys(
         ("tokens", "sync", "cleaning", "expiry", "users")
@@ -56,15 +61,18 @@ def test_configured_tokens_are_stored_once(around: Surroundings) -> None:
 
 
 def test_trouble_at_meetup_is_reported_and_does_not_end_the_bot(around: Surroundings) -> None:
-    with around.meetup.faults.outage(400), RunningBot(around) as bot:
+    with around.meetup.faults.outage(400), RunningBot(around, MEETUP_HEALTH_TOKEN=TOKEN) as bot:
 
         def trouble() -> str:
-            health = httpx.get(f"{bot.url}/health")
+            health = httpx.get(f"{bot.url}/health", headers=DETAILS)
             assert health.status_code == 200
             tasks = {each["name"]: each["trouble"] for each in health.json()["tasks"]}
             return str(tasks["tokens"] or "") if tasks["sync"] else ""
 
         assert "status 400" in wait_until(trouble, "trouble that is reported")
+        shown = httpx.get(f"{bot.url}/health").json()
+    assert {"tokens", "sync"} <= set(shown.pop("failing"))
+    assert shown == {"ok": True}
 
 
 def test_a_series_that_cannot_be_synced_is_reported_as_trouble(around: Surroundings) -> None:

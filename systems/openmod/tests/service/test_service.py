@@ -324,7 +324,10 @@ async def test_health_lists_every_task_and_the_number_of_pending_events(
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
 
-    configuration = configured(reddit, redis_url, OPENMOD_HEALTH_ADDRESS=f":{port}")
+    token = "a-long-random-token"
+    configuration = configured(
+        reddit, redis_url, OPENMOD_HEALTH_ADDRESS=f":{port}", OPENMOD_HEALTH_TOKEN=token
+    )
     async with serving(configuration) as service, httpx.AsyncClient() as client:
         await eventually(lambda: service.address, "the service listens")
         url = f"http://127.0.0.1:{port}/health"
@@ -333,7 +336,9 @@ async def test_health_lists_every_task_and_the_number_of_pending_events(
             return (await client.get(url)).status_code == 200
 
         await eventually_true(healthy, "the service is healthy")
-        shown = (await client.get(url)).json()
+        assert (await client.get(url)).json() == {"ok": True, "failing": []}
+        shown = (await client.get(url, headers={"Authorization": f"Bearer {token}"})).json()
+        assert "pending" in shown
         assert set(shown["jobs"]) >= {"log", "posts", "comments", "edits", "events", "accounts"}
         with reddit.faults.outage():
 
@@ -341,6 +346,9 @@ async def test_health_lists_every_task_and_the_number_of_pending_events(
                 return (await client.get(url)).status_code == 503
 
             await eventually_true(unhealthy, "the service reports the outage")
+            shown = (await client.get(url)).json()
+            assert set(shown) == {"ok", "failing"}
+            assert shown["failing"]
         await eventually_true(healthy, "the service recovers")
 
 

@@ -41,6 +41,9 @@ class GatewayHealth(Health, frozen=True):
 
     shards: list[ShardHealth]
 
+    def public(self) -> Health:
+        return self  # the metrics have the same figures
+
 
 class Monitor(Metrics, Collector):
     """The metrics of one process. `shards` returns the state of each shard."""

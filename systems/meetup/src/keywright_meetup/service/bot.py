@@ -233,7 +233,7 @@ class Bot(Service):
                 reachable = False
             return TasksHealth(reachable, [each.health for each in self.tasks])
 
-        return pages.application(health_route(report))
+        return pages.application(health_route(report, token=self.configuration.health_token))
 
 
 def _raise_first(failures: Mapping[Any, Exception]) -> None:

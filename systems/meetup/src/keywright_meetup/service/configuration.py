@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from keywright import Secret
+from keywright.tools.http import check_token
 from keywright_meetup.schema import SeriesType
 from keywright_meetup.service import meetup_api
 from keywright_meetup.service.discord_sync import GuildLayout
@@ -84,6 +85,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     access_token: Secret[str] | None = None
     """The organizer's tokens, for a database that has none yet."""
     refresh_token: Secret[str] | None = None
+    health_token: Secret[str] | None = None
+    """The bearer token with which /health gives the reasons of failures."""
     redis: RedisPart = RedisPart()
     schedule: SchedulePart = SchedulePart()
 
@@ -128,7 +131,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 MINUTES_A_YEAR = 366 * 24 * 60
-SECRETS = ("discord_token", "client_secret", "access_token", "refresh_token")
+SECRETS = ("discord_token", "client_secret", "access_token", "refresh_token", "health_token")
 PARTS: dict[str, type[msgspec.Struct]] = {
     "discord": DiscordPart,
     "meetup": MeetupPart,
@@ -174,6 +177,8 @@ def _check(configuration: Configuration) -> None:
         raise ConfigurationError("pages.public_url", "has a path", remedy)
     if not configuration.meetup.groups:
         raise ConfigurationError("meetup.groups", "is empty", "Name the groups whose events to follow.")
+    if configuration.health_token is not None:
+        check_token(configuration.health_token, "health_token")
     _ = configuration.listening
     _check_schedule(configuration)
 
@@ -201,6 +206,7 @@ VARIABLES: Variables = {
     "MEETUP_CLIENT_SECRET": ("client_secret", str),
     "MEETUP_ACCESS_TOKEN": ("access_token", str),
     "MEETUP_REFRESH_TOKEN": ("refresh_token", str),
+    "MEETUP_HEALTH_TOKEN": ("health_token", str),
     "MEETUP_CLIENT_ID": ("oauth.client_id", str),
     "MEETUP_OFFER_RSVP": ("oauth.offer_rsvp", str),
     "MEETUP_GROUPS": ("meetup.groups", names),

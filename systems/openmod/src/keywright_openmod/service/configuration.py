@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from keywright import Secret
+from keywright.tools.http import check_token
 from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.schema import FEEDS
 from keywright_openmod.settings import OpenModSettings, subreddit_name
@@ -28,6 +29,7 @@ __all__ = ["ConfigurationError", "OpenModConfiguration", "installation", "load"]
 
 GUIDE = "systems/openmod/docs/guide.md"
 _SECRETS = ("reddit.client_secret", "reddit.password", "reddit.refresh_token")
+_HEALTH_TOKEN = "health.token"
 
 
 class RedditPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +67,8 @@ class HealthPart(msgspec.Struct, frozen=True, kw_only=True):
 
     address: str | None = None
     """host:port of /health, or :port on loopback. None disables it."""
+    token: str = ""
+    """The bearer token for the reasons of failures. Taken out before the conversion, as all secrets."""
 
 
 class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +81,7 @@ class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     redis: RedisPart = RedisPart()
     schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
+    health_token: Secret[str] | None = None
 
     @property
     def poll(self) -> timedelta:
@@ -135,7 +140,10 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
         redis=file.redis,
         schedule=file.schedule,
         health=file.health,
+        health_token=secrets.get(_HEALTH_TOKEN),
     )
+    if configuration.health_token is not None:
+        check_token(configuration.health_token, _HEALTH_TOKEN)
     _ = (  # so that an invalid duration is an error here
         configuration.poll,
         configuration.enforce,
@@ -160,7 +168,7 @@ def configured_redis(path: Path | None, environment: Mapping[str, str] | None = 
 def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
     reader = SettingsReader(_File, VARIABLES, GUIDE)
     given = reader.given(path, environment)
-    secrets = take_secrets(given, *_SECRETS)
+    secrets = take_secrets(given, *_SECRETS, _HEALTH_TOKEN)
     file = reader.convert(given, _File, "the configuration")
     # With a misspelt setting, people who should be excluded would be named in public.
     places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
@@ -219,6 +227,7 @@ VARIABLES: Variables = {
     "OPENMOD_BACKFILL": ("schedule.backfill", str),
     "OPENMOD_PREFIX": ("redis.prefix", str),
     "OPENMOD_HEALTH_ADDRESS": ("health.address", str),
+    "OPENMOD_HEALTH_TOKEN": ("health.token", str),
     "REDDIT_CLIENT_ID": ("reddit.client_id", str),
     "REDDIT_CLIENT_SECRET": ("reddit.client_secret", str),
     "REDDIT_USERNAME": ("reddit.username", str),

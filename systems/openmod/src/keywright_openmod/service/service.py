@@ -27,7 +27,7 @@ from keywright_openmod.upgrade import upgrade_all
 from keywright_service.backoff import Backoff
 from keywright_service.configuration import host_and_port
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
-from keywright_service.health import Health, Trouble, health_route
+from keywright_service.health import FailingTasks, Health, Trouble, health_route
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, TaskHealth, Work
 from keywright_service.waits import unless
@@ -95,6 +95,9 @@ class OpenModHealth(Health, frozen=True):
 
     jobs: Mapping[str, TaskHealth]
     pending: int
+
+    def public(self) -> Health:
+        return FailingTasks(self.ok, [name for name, each in self.jobs.items() if not each.ok])
 
 
 class OpenModService(Service):
@@ -190,7 +193,7 @@ class OpenModService(Service):
         return timedelta() if more else self.configuration.enforce
 
     async def _serve_health(self, opened: AsyncExitStack, db: AsyncDatabase) -> None:
-        address = self.configuration.health.address
+        address, token = self.configuration.health.address, self.configuration.health_token
         if address is None:
             return
 
@@ -205,7 +208,7 @@ class OpenModService(Service):
         host, port = host_and_port("health.address", address)
         remedy = "Set OPENMOD_HEALTH_ADDRESS to another address."
         bound = opened.enter_context(listening(host, port, remedy=remedy))
-        await self.serve(opened, Starlette(routes=[health_route(report)]), bound)
+        await self.serve(opened, Starlette(routes=[health_route(report, token=token)]), bound)
 
 
 def _survey(parts: _Opened) -> Work:
