@@ -9,15 +9,20 @@ import re
 import pytest
 import redis.exceptions
 
-from keywright import errors
-from keywright.engine.translation import unreachable
+from engines import Word
+from keywright import errors, preview
+from keywright.engine.address import parse_address
+from keywright.engine.translation import refusal, unreachable
+from keywright.engine.wire_format import Parser
 from keywright.errors import (
     KeywrightError,
     MissingDependencyError,
+    ScriptError,
     ServerRefusedError,
     UsageError,
     dependencies_of,
 )
+from keywright.operations import Effect, Script
 
 NAMES = [name for name in errors.__all__ if name.endswith("Error")]
 CLASSES = [getattr(errors, name) for name in NAMES]
@@ -97,21 +102,68 @@ def test_a_message_ends_with_a_sentence_that_is_the_remedy(error: KeywrightError
 @pytest.mark.parametrize("kind", FOREIGN, ids=lambda kind: kind.__name__)
 def test_whatever_redis_raises_on_connecting_becomes_an_error_of_ours(kind: type[Exception]) -> None:
     arguments = {"MovedError": "1 h:1", "AskError": "1 h:1"}.get(kind.__name__, "what it says")
-    translated = unreachable(kind(arguments), "here:6379")
+    translated = unreachable(kind(arguments), parse_address("redis://here:6379"))
     assert isinstance(translated, KeywrightError)
     assert str(translated).endswith(".")
 
 
 def test_a_refused_password_and_a_refused_setting_are_distinct_errors() -> None:
-    refused = unreachable(redis.exceptions.AuthenticationError("invalid username-password pair"), "here")
+    here = parse_address("redis://:guess@here")
+    refused = unreachable(redis.exceptions.AuthenticationError("invalid username-password pair"), here)
     assert isinstance(refused, ServerRefusedError)
     assert "Check user and password" in str(refused)
-    assert isinstance(unreachable(redis.exceptions.DataError("no"), "here"), UsageError)
+    assert isinstance(unreachable(redis.exceptions.DataError("no"), here), UsageError)
 
 
-def test_a_missing_password_is_recognised_without_the_code_of_the_reply() -> None:
-    refused = unreachable(redis.exceptions.AuthenticationError("Authentication required."), "here")
-    assert str(refused) == "AUTH was refused: NOAUTH Authentication required. Give the password in the URL."
+@pytest.mark.parametrize("wording", ["Authentication required.", "operation not permitted"])
+def test_a_missing_password_is_recognised_without_the_code_and_the_wording_of_the_reply(wording: str) -> None:
+    refused = unreachable(redis.exceptions.AuthenticationError(wording), parse_address("redis://here"))
+    remedy = f"AUTH was refused: NOAUTH {wording.rstrip('.')}. Give the password in the URL."
+    assert str(refused) == remedy
+
+
+(SCRIPTED,) = preview(
+    Script("keywright.keyspace", "decide", Effect.ONCE).call([Word("a")], ("i", "P", "C"), bytes)
+)
+IN_6_2 = "ERR Error running script (call to f_caee): @user_script:1: @user_script: 1: "
+ON_7 = " script: caee, on @user_script:1."
+
+
+@pytest.mark.parametrize(
+    ("reply", "problem", "remedy"),
+    [
+        (f"{IN_6_2}-OOM command not allowed when used memory > 'maxmemory'.", "OOM command", "free memory"),
+        (f"OOM command not allowed when used memory > 'maxmemory'.{ON_7}", "OOM command", "free memory"),
+        (f"{IN_6_2}-MISCONF Errors writing to the AOF file: No space", "MISCONF Errors", "free disk space"),
+        ("MISCONF Errors writing to the AOF file: No space", "MISCONF Errors", "free disk space"),
+        (f"{IN_6_2}The user executing the script can't run this command", "NOPERM The user", "Grant this"),
+        (f"ERR The user executing the script can't run this command{ON_7}", "NOPERM The user", "Grant this"),
+        ("ERR ACL failure in script: User bob has no permissions", "NOPERM ACL failure", "Grant this user"),
+        ("EXECABORT Transaction discarded because of: OOM command", "OOM command", "free memory"),
+    ],
+)
+def test_an_error_inside_a_script_is_known_by_its_code_on_every_server(
+    reply: str, problem: str, remedy: str
+) -> None:
+    parser = Parser()
+    parser.feed(f"-{reply}\r\n".encode())
+    error = refusal(parser.gets(), SCRIPTED, "here")
+    assert isinstance(error, ServerRefusedError)
+    assert problem in str(error)
+    assert remedy in str(error)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"{IN_6_2}user_script:1: Script attempted to access nonexistent global variable 'foo'",
+        f"ERR user_script:1: Script attempted to access nonexistent global variable 'foo'{ON_7}",
+    ],
+)
+def test_a_mistake_of_a_script_is_an_error_of_the_script(reply: str) -> None:
+    parser = Parser()
+    parser.feed(f"-{reply}\r\n".encode())
+    assert isinstance(refusal(parser.gets(), SCRIPTED, "here"), ScriptError)
 
 
 def test_a_missing_module_of_a_third_party_names_the_feature_and_the_install_command() -> None:

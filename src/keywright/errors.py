@@ -337,6 +337,7 @@ _REMEDIES = {
     "WRONGPASS": "Check user and password in the URL.",
     "NOPERM": "Grant this user the command and the key pattern.",
     "READONLY": "This is a replica: connect to the primary.",
+    "MISCONF": "The server cannot save its data: free disk space and look at its log; it recovers by itself.",
     "OOM": "The server is at maxmemory: free memory or raise the limit.",
     "LOADING": "The server is still loading its data: call again in a moment.",
     "CLUSTERDOWN": "The cluster does not cover every slot: check CLUSTER INFO.",

@@ -240,6 +240,27 @@ def test_a_refused_user_gets_the_permission_to_grant(open_engine: OpenEngine, lo
         assert "Grant this user" in str(error)
 
 
+def test_a_script_of_a_refused_user_gets_the_permission_to_grant_too(
+    open_engine: OpenEngine, locked: RedisServer
+) -> None:
+    locked.call("ACL", "SETUSER", "caller", "on", ">letmein", "~*", "+@all", "-hset", "-hget")
+    decide = Script("keywright.keyspace", "decide", Effect.ONCE)
+    call = decide.call([Word("a")], ("id", "P", "C"), bytes)
+    error = _refused(open_engine, _url(locked, "caller:letmein@"), call)
+    assert error.reply.startswith("NOPERM")
+    assert "Grant this user" in str(error)
+
+
+def test_a_script_without_memory_gets_the_remedy(open_engine: OpenEngine) -> None:
+    with RedisServer(tcp=True, options={"maxmemory-policy": "noeviction"}) as server:
+        engine = open_engine(server.tcp_url)
+        server.call("HSET", "word:a", "id", "Pplan")
+        server.call("CONFIG", "SET", "maxmemory", "1")
+        decide = Script("keywright.keyspace", "decide", Effect.ONCE)
+        with pytest.raises(ServerRefusedError, match=r"OOM.*free memory"):
+            engine.run(decide.call([Word("a")], ("id", "P", "C"), bytes))
+
+
 def test_no_text_of_a_database_holds_its_password(open_engine: OpenEngine, locked: RedisServer) -> None:
     engine = open_engine(locked.tcp_url)
     assert engine.run(Word("a").set("x")) is True

@@ -146,6 +146,37 @@ def test_calls_succeed_again_when_a_replica_took_over_from_a_frozen_master(
     assert engine.run(Word("a").get()) == "x"
 
 
+def test_a_planned_failover_is_followed_while_the_former_master_stays_alive(
+    open_engine: OpenEngine, cluster_url: str, keywright_cluster: RedisCluster
+) -> None:
+    engine = open_engine(cluster_url, Settings(retry=Retry(within_seconds=60)))
+    engine.run(Tally("a").add(1))
+    former = keywright_cluster.master_of(slot_of(b"tally:a"))
+    (replica,) = keywright_cluster.replicas_of(former)
+    replica.call("CLUSTER", "FAILOVER")
+    wait_until(lambda: "role:slave" in former.text("INFO", "replication"), "the master was demoted")
+    assert engine.run(Tally("a").add(1)) == 2
+    assert replica.call("GET", "tally:a") == b"2"
+
+
+def test_a_frozen_node_does_not_hold_up_calls_to_healthy_ones_that_need_the_new_topology(
+    open_engine: OpenEngine, cluster_url: str, keywright_cluster: RedisCluster
+) -> None:
+    """Asking the frozen node alone would take 60 seconds; the bound is far above what the others need."""
+    frozen = next(node for node in keywright_cluster.nodes if node.tcp_url == cluster_url)
+    owner, target = [master for master in keywright_cluster.masters() if master is not frozen][:2]
+    word = next(each for n in range(100) if _owner(keywright_cluster, each := Word(f"w{n}")) is owner)
+    engine = open_engine(cluster_url, Settings(timeout_seconds=60, connect_seconds=60))
+    engine.run(word.set("x"))
+    keywright_cluster.migrate_slot(slot_of(bytes(word)), target)
+    frozen.pause()
+    assert engine.start(word.get()).result(timeout=40) == "x"
+
+
+def _owner(cluster: RedisCluster, word: Word) -> RedisServer:
+    return cluster.master_of(slot_of(bytes(word)))
+
+
 def test_a_wait_for_an_item_goes_to_the_node_that_has_the_key(
     open_engine: OpenEngine, cluster_url: str
 ) -> None:

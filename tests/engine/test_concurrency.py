@@ -209,7 +209,7 @@ def test_a_topology_may_be_asked_for_its_nodes_while_another_thread_learns_of_on
         learning = threads.submit(learn)
         try:
             for _ in range(30):
-                assert topology.nodes
+                assert topology.sources
         finally:
             enough.set()
         learning.result()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from datetime import timedelta
+
 import pytest
 
-from engines import Tally, Word
-from keywright import Call, Context, Retry, preview
+from engines import Log, Tally, Word
+from keywright import Call, Context, Retry, Settings, preview
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
 from keywright.engine.nodes import NodeReader
 from keywright.engine.topology import Node, Topology
-from keywright.engine.wire_format import ErrorReply
+from keywright.engine.wire_format import ErrorReply, Packed
 from keywright.errors import (
     ConnectionLostError,
     DeadlineError,
@@ -25,13 +29,22 @@ SLOT = slot_of(b"word:a")
 LOST = OSError("it closed")
 
 
+class Seconds:
+    """A clock that a test moves."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
 def _wires(*calls: Call[object]) -> list[Wire]:
     return [wire for call in calls for wire in preview(call, Context(sharded=True))]
 
 
 def _delivery(*calls: Call[object], attempts: int = 4) -> Delivery:
     topology = Topology([HOME] * SLOTS, {HOME: []})
-    return Delivery(_wires(*calls), Retry(attempts=attempts), "a cluster", topology)
+    return Delivery(_wires(*calls), Settings(retry=Retry(attempts=attempts)), "a cluster", topology)
 
 
 def _next(delivery: Delivery) -> Shipment:
@@ -50,6 +63,18 @@ def test_a_moved_key_is_asked_for_where_it_is_now_and_so_are_others_of_its_slot(
     assert delivery.topology.owner(SLOT) == OTHER
     delivery.answered(shipment, [b"x"])
     assert (delivery.replies, dict(delivery.pending)) == ([b"x"], {})
+
+
+@pytest.mark.parametrize("host", [b"", b"?", None], ids=["empty", "unset", "null"])
+def test_a_node_without_a_host_has_the_host_of_the_node_that_was_asked(host: bytes | None) -> None:
+    """`?` is sent where hostnames are preferred and this node has none."""
+    slots = [[0, SLOTS - 1, [host, 7001, b"id"], [host, 7002, b"id"]]]
+    topology = Topology.parse(slots, Node("10.0.0.1", 7003))
+    assert topology.owner(SLOT) == Node("10.0.0.1", 7001)
+    assert topology.replicas == {Node("10.0.0.1", 7001): [Node("10.0.0.1", 7002, replica=True)]}
+    delivery = _delivery(Word("a").get())
+    delivery.answered(_next(delivery), [ErrorReply(f"MOVED {SLOT} {(host or b'').decode()}:2")])
+    assert _next(delivery).node == Node("a", 2)
 
 
 def test_a_key_that_is_on_its_way_is_asked_for_there_and_the_slot_stays() -> None:
@@ -104,7 +129,7 @@ def test_lost_commands_are_retried_where_that_is_safe(
 
 
 def test_only_unanswered_commands_are_retried() -> None:
-    delivery = Delivery(_wires(Word("a").get(), Word("b").get()), Retry(), "a server", None)
+    delivery = Delivery(_wires(Word("a").get(), Word("b").get()), Settings(), "a server", None)
     shipment = _next(delivery)
     delivery.answered(shipment, [b"x"])
     delivery.lost(shipment, 1, LOST, sent=True)
@@ -120,6 +145,80 @@ def test_a_server_that_stays_away_is_reported_after_the_last_attempt() -> None:
             delivery.lost(shipment, 0, LOST, sent=False)
     assert tries == 3
     assert isinstance(delivery.replies[0], ConnectionLostError)
+
+
+def _tries(delivery: Delivery, clock: Seconds, seconds: float) -> int:
+    """Let every attempt fail after some seconds. Return how many there were."""
+    tries = 0
+    while delivery.pending and (pause := delivery.next_attempt()) is not None:
+        clock.now += pause + seconds
+        for shipment in delivery.shipments():
+            tries += 1
+            delivery.lost(shipment, 0, LOST, sent=False)
+    assert isinstance(delivery.replies[0], ConnectionLostError)
+    return tries
+
+
+@pytest.mark.parametrize(
+    ("retry", "attempt_seconds", "least", "most", "ends"),
+    [
+        (Retry(), 2.0, 3, 3, 6.1),
+        (Retry(), 0.0, 13, 40, 5.0),
+        (Retry(within_seconds=60), 2.0, 24, 30, 62.1),
+        (Retry(within_seconds=1), 2.0, 1, 1, 2.0),
+        (Retry(attempts=2, within_seconds=60), 2.0, 2, 2, 4.1),
+    ],
+    ids=["silent", "refused", "a longer limit", "a shorter limit", "a number too"],
+)
+def test_attempts_begin_within_the_timeout_or_the_limit_of_the_retries(
+    retry: Retry, attempt_seconds: float, least: int, most: int, ends: float
+) -> None:
+    clock = Seconds()
+    settings = Settings(timeout_seconds=5, retry=retry)
+    delivery = Delivery(_wires(Tally("a").add(1)), settings, "a server", None, clock=clock)
+    assert least <= _tries(delivery, clock, attempt_seconds) <= most
+    assert clock.now <= ends
+
+
+def test_an_attempt_has_only_the_time_that_is_left() -> None:
+    clock = Seconds()
+    delivery = Delivery(_wires(Word("a").get()), Settings(), "a server", None, clock=clock)
+    shipment = _next(delivery)
+    packed = Packed(shipment.wires)
+    assert delivery.reply_seconds(packed) == 5.0
+    clock.now = 3.0
+    delivery.lost(shipment, 0, LOST, sent=True)
+    _next(delivery)
+    assert delivery.time_left() == delivery.reply_seconds(packed) == 2.0
+
+
+def test_a_batch_that_is_sent_in_parts_has_the_timeout_for_each_part() -> None:
+    clock = Seconds()
+    calls = [Word("a").get()] * (2 * MOST_WIRES + 1)
+    delivery = Delivery(_wires(*calls), Settings(), "a server", None, clock=clock)
+    for _ in range(3):
+        shipment = _next(delivery)
+        clock.now += 4.0
+        delivery.answered(shipment, [b"x"] * len(shipment.wires))
+    assert not delivery.pending
+
+
+def test_a_blocking_command_that_is_sent_again_has_its_whole_wait() -> None:
+    clock = Seconds()
+    call = Log("a").read(wait=timedelta(seconds=20))
+    delivery = Delivery(_wires(call), Settings(), "a server", None, clock=clock)
+    shipment = _next(delivery)
+    clock.now = 19.0
+    delivery.lost(shipment, 0, LOST, sent=True)
+    assert delivery.reply_seconds(Packed(_next(delivery).wires)) == 25.0
+
+
+@pytest.mark.parametrize("code", ["READONLY", "UNBLOCKED"])
+def test_what_a_demoted_primary_refused_is_sent_again_whatever_it_is(code: str) -> None:
+    delivery = _delivery(Tally("a").add(1))
+    delivery.answered(_next(delivery), [ErrorReply(f"{code} it is a replica now")])
+    assert delivery.stale_topology
+    assert _next(delivery).indexes == [0]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +239,7 @@ def test_a_shipment_is_bounded(calls: list[Call[object]], most: int, sharded: bo
 
 def test_a_delivery_to_one_node_goes_there_whatever_its_keys_are() -> None:
     reader = NodeReader(OTHER, "a cluster")
-    delivery = Delivery(_wires(Word("a").get()), Retry(), "a cluster", None, [reader])
+    delivery = Delivery(_wires(Word("a").get()), Settings(), "a cluster", None, [reader])
     assert _next(delivery).node == OTHER
     delivery = _delivery_at(reader)
     shipment = _next(delivery)
@@ -152,10 +251,16 @@ def test_a_delivery_to_one_node_goes_there_whatever_its_keys_are() -> None:
 REPLICA = Node("r", 9, replica=True)
 
 
-def _delivery_at(*readers: NodeReader, attempts: int = 12, resend_late: bool = True) -> Delivery:
+def _delivery_at(
+    *readers: NodeReader,
+    attempts: int | None = None,
+    resend_late: bool = True,
+    clock: Callable[[], float] = time.perf_counter,
+) -> Delivery:
     topology = Topology([HOME] * SLOTS, {HOME: [REPLICA], OTHER: []})
     wires = _wires(Word("a").get())
-    return Delivery(wires, Retry(attempts), "a cluster", topology, readers, resend_late=resend_late)
+    settings = Settings(retry=Retry(attempts))
+    return Delivery(wires, settings, "a cluster", topology, readers, resend_late=resend_late, clock=clock)
 
 
 def test_of_several_readers_that_of_the_slot_is_asked() -> None:
@@ -190,11 +295,13 @@ def test_a_late_answer_is_asked_for_again_only_where_that_was_chosen() -> None:
     delivery.overdue(_next(delivery), 0, 5.0)
     assert isinstance(delivery.replies[0], DeadlineError)
 
-    delivery = _delivery_at(reader)
+    clock = Seconds()
+    delivery = _delivery_at(reader, clock=clock)
     tries = 0
     while delivery.pending and delivery.next_attempt() is not None:
         for shipment in delivery.shipments():
             tries += 1
+            clock.now += 5.0
             delivery.overdue(shipment, 0, 5.0)
-    assert tries == 4  # each took seconds, so fewer than of lost connections
+    assert tries == 4  # of 5 seconds each
     assert isinstance(delivery.replies[0], DeadlineError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -17,13 +18,13 @@ from keywright.errors import (
     OutcomeUnknownError,
 )
 from keywright.operations import Effect, Script
-from keywright.testing import Proxy, RedisServer
+from keywright.testing import Proxy, RedisServer, wait_until
 from keywright.testing.runs import Raw
 
 OpenEngine = Callable[..., Engine]
 
 HASTY = Settings(retry=Retry(attempts=2, first_seconds=0.001))
-PATIENT = Settings(retry=Retry(attempts=200, first_seconds=0.01, longest_seconds=0.1))
+PATIENT = Settings(retry=Retry(within_seconds=60, longest_seconds=0.05))
 SHORT = Settings(timeout_seconds=0.5)
 
 ONCE: dict[str, Callable[[], Call[Any]]] = {
@@ -203,6 +204,46 @@ def test_a_refused_connection_is_reported_after_bounded_attempts(
         engine.run(Word("a").get())
     proxy.heal()
     assert engine.run(Word("a").get()) is None
+
+
+def test_a_refused_connection_is_retried_until_the_time_for_attempts_is_over(
+    open_engine: OpenEngine, proxy: Proxy, keywright_server: RedisServer
+) -> None:
+    engine = open_engine(proxy.url, PATIENT)
+    keywright_server.kill()
+    before = proxy.connections
+    call = engine.start(Tally("a").add(1))
+    wait_until(lambda: proxy.connections > before + 30, "many attempts were made")
+    keywright_server.start()
+    assert call.result() == 1
+
+
+def test_a_silent_server_costs_one_timeout_and_not_one_for_each_attempt(
+    open_engine: OpenEngine, proxy: Proxy, keywright_server: RedisServer
+) -> None:
+    """An attempt takes at least half a second, so only three of them can begin within one."""
+    engine = open_engine(proxy.url, Settings(timeout_seconds=1.0, connect_seconds=0.5))
+    keywright_server.pause()
+    proxy.cut()
+    before = proxy.connections
+    with pytest.raises(ConnectionLostError):
+        engine.run(Word("a").get())
+    assert 1 <= proxy.connections - before <= 3
+
+
+def test_a_call_does_not_wait_for_a_connection_of_the_pool_longer_than_its_timeout(
+    open_engine: OpenEngine, redis_url: str, keywright_server: RedisServer
+) -> None:
+    engine = open_engine(redis_url, Settings(timeout_seconds=0.5, most_connections=1))
+    waiting = engine.start(Queue("a").wait(timedelta(seconds=60)))
+    wait_until(
+        lambda: "blocked_clients:1" in keywright_server.text("INFO", "clients"),
+        "the first wait has the only connection",
+    )
+    with pytest.raises(ConnectionLostError, match="all 1 connections of the pool are in use"):
+        engine.run(Queue("b").wait(timedelta(seconds=0.01)))
+    keywright_server.call("RPUSH", "queue:a", "item")
+    assert waiting.result() == "item"
 
 
 def test_every_call_of_a_batch_too_large_for_one_write_learns_that_the_server_is_away(

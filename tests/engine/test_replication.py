@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 
-from engines import Engine, Tally, Word
-from keywright import Durability, Retry, Settings
+from engines import Engine, Group, Queue, Tally, Word
+from keywright import Durability, Retry, Settings, atomic, gather
 from keywright.errors import EngineError, ServerRefusedError, UnderReplicatedError
 from keywright.operations import Effect, Script
-from keywright.testing import Proxy, RedisSentinel, RedisServer, wait_until
+from keywright.testing import Proxy, RedisSentinel, RedisServer, free_port, wait_until
+from kinship import home
 
 OpenEngine = Callable[..., Engine]
 
 SOON = Settings(durability=Durability(replicas=1, within_ms=150))
+LASTING = Settings(retry=Retry(within_seconds=60, longest_seconds=0.1))
 IN_TIME = Settings(durability=Durability(replicas=1, within_ms=20_000))
 
 
@@ -137,6 +140,58 @@ def test_writes_go_on_after_sentinel_replaced_a_dead_primary(open_engine: OpenEn
         wait_until(written, "the new primary takes writes", seconds=60)
         assert deployment.master is not dead
         assert deployment.master.call("GET", "word:a") == b"after"
+
+
+def test_calls_leave_a_primary_that_was_demoted_and_stays_alive(open_engine: OpenEngine) -> None:
+    with RedisSentinel() as deployment:
+        engine = open_engine(deployment.url, LASTING)
+        former = deployment.master
+        waits = [engine.start(Queue(f"q{number}").wait(timedelta(seconds=60))) for number in range(4)]
+        wait_until(lambda: "blocked_clients:4" in former.text("INFO", "clients"), "four calls wait")
+        engine.run(Word("a").set("before"))
+        new = deployment.hand_over()
+        assert engine.run(Word("a").set("after")) is True
+        assert engine.run(Tally("a").add(1)) == 1
+        assert new.call("MGET", "word:a", "tally:a") == [b"after", b"1"]
+        for number, waiting in enumerate(waits):
+            engine.run(Queue(f"q{number}").push("item"))
+            assert waiting.result() == "item"
+
+
+def test_a_script_and_a_transaction_leave_a_demoted_primary_too(open_engine: OpenEngine) -> None:
+    with RedisSentinel() as deployment:
+        engine = open_engine(deployment.url, LASTING)
+        engine.run(gather(atomic(Group("r", "a").add("x"), Group("r", "b").add("x")), home.of("ann")))
+        new = deployment.hand_over()
+        assert engine.run(atomic(Group("r", "a").add("y"), Group("r", "b").add("y"))) == (1, 1)
+        deployment.hand_over()
+        engine.run(home.assign("ann", "one"))
+        assert engine.run(home.of("ann")) == "one"
+        assert new.text("INFO", "replication").startswith("# Replication\r\nrole:slave")
+
+
+def test_a_refused_write_is_sent_again_on_another_connection_until_the_server_is_a_primary(
+    open_engine: OpenEngine, make_proxy: Callable[[str], Proxy]
+) -> None:
+    """The name of a server may lead to another one after each connect."""
+    with RedisServer(tcp=True) as server:
+        proxy = make_proxy(server.url)
+        engine = open_engine(proxy.url, LASTING)
+        server.call("REPLICAOF", "127.0.0.1", free_port())
+        before = proxy.connections
+        writing = engine.start(Tally("a").add(1))
+        wait_until(lambda: proxy.connections > before + 1, "the connection was left")
+        server.call("REPLICAOF", "NO", "ONE")
+        assert writing.result() == 1
+
+
+def test_a_server_that_stays_a_replica_is_reported_as_one(
+    open_engine: OpenEngine, primary: RedisServer, replica: RedisServer
+) -> None:
+    engine = open_engine(replica.tcp_url, Settings(timeout_seconds=0.5))
+    with pytest.raises(ServerRefusedError, match=r"READONLY.*connect to the primary"):
+        engine.run(Word("a").set("x"))
+    assert engine.run(Word("a").get()) is None
 
 
 def _has_it(deployment: RedisSentinel, primary: RedisServer) -> bool:

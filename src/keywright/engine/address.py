@@ -48,9 +48,9 @@ class Address(NamedTuple):
         return self._replace(scheme=scheme, settings={**settings, "host": host, "port": port}, sentinels=None)
 
     def connection_options(self, settings: Settings) -> dict[str, Any]:
-        """Return the options of every connection to this address."""
+        """Return the options of every connection to this address. Batches have timeouts of their own."""
         return {
-            "socket_timeout": settings.timeout_seconds,
+            "socket_timeout": settings.connect_seconds,
             "socket_connect_timeout": settings.connect_seconds,
             **self.settings,
             "protocol": 2,

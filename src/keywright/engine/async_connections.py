@@ -23,7 +23,7 @@ from redis.asyncio.sentinel import (
 from redis.backoff import NoBackoff
 
 from keywright.engine.address import Address
-from keywright.engine.connections import CLOSED, BrokenConnectionError
+from keywright.engine.connections import CLOSED, BrokenConnectionError, all_in_use
 from keywright.engine.settings import Settings
 from keywright.engine.translation import unknown_option, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
@@ -97,6 +97,8 @@ class AsyncBatchConnection(asyncio.Protocol):
             if not incoming.complete():
                 return
             waiting.popleft().resolve()
+        if not self.open:
+            self.close()  # it was retired, and this was its last batch
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.open = False
@@ -112,6 +114,12 @@ class AsyncBatchConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool | None:
         return None
+
+    def retire(self) -> None:
+        """Take no more batches, and close once those in flight are answered."""
+        self.open = False
+        if not self.waiting:
+            self.close()
 
     def close(self) -> None:
         self.open = False
@@ -211,8 +219,11 @@ class AsyncConnectionPool:
         shared = self._shared
         return shared if shared is not None and shared.open else None
 
-    async def shared(self) -> AsyncBatchConnection:
-        """Return the shared connection of ordinary batches. Concurrent callers share one attempt to open."""
+    async def shared(self, seconds: float) -> AsyncBatchConnection:
+        """Return the shared connection of ordinary batches. Concurrent callers share one attempt to open.
+
+        Raise EngineError if it is not open in this time.
+        """
         if self.ready is not None:
             return self.ready
         if self._opening is None or self._opening.done():
@@ -220,24 +231,40 @@ class AsyncConnectionPool:
             # Every caller may have been cancelled: retrieve the exception.
             self._opening.add_done_callback(lambda done: done.cancelled() or done.exception())
         opening = self._opening
-        await asyncio.wait([opening])
+        await asyncio.wait([opening], timeout=seconds)
+        if not opening.done():
+            raise ConnectionLostError(self.address.shown, f"it did not connect within {seconds:.3g} s")
         if opening.cancelled():
             raise ConnectionLostError(self.address.shown, CLOSED)
         return opening.result()
 
-    async def borrow(self) -> AsyncBatchConnection:
-        """Return a connection of the pool, for a blocking command. Wait while all of them are in use."""
-        await self._room.acquire()
+    async def borrow(self, seconds: float) -> AsyncBatchConnection:
+        """Return a connection of the pool, for one batch. Wait while all of them are in use.
+
+        Raise EngineError if none is free, or can be made, in this time.
+        """
+        ends = asyncio.get_running_loop().time() + seconds
+        try:
+            async with asyncio.timeout_at(ends):
+                await self._room.acquire()
+        except TimeoutError as error:
+            raise ConnectionLostError(self.address.shown, all_in_use(self.settings)) from error
         try:
             while self._idle:
                 connection = self._idle.pop()
                 if connection.open:
                     return connection
                 await self._forget(connection)
-            return await self._opened()
+            return await self._opened(max(ends - asyncio.get_running_loop().time(), 0.0))
         except BaseException:
             self._room.release()
             raise
+
+    def leave(self, connection: AsyncBatchConnection) -> None:
+        """Close a connection after its last reply, and the idle ones: the server is not the primary now."""
+        connection.retire()
+        for idle in self._idle:
+            idle.close()
 
     async def give_back(self, connection: AsyncBatchConnection) -> None:
         self._room.release()
@@ -259,21 +286,23 @@ class AsyncConnectionPool:
             await client.aclose()
 
     async def _reopened(self) -> AsyncBatchConnection:
-        if self._shared is not None:
-            await self._forget(self._shared)
-        self._shared = await self._opened()
+        for connection in [each for each in self._openers if not each.open and not each.waiting]:
+            await self._forget(connection)
+        self._shared = await self._opened(self.settings.timeout_seconds)
         return self._shared
 
-    async def _opened(self) -> AsyncBatchConnection:
+    async def _opened(self, seconds: float) -> AsyncBatchConnection:
         try:
             opener = self._make()
         except TypeError as error:
             raise unknown_option(error) from error
+        opener.socket_connect_timeout = min(opener.socket_connect_timeout, seconds)
+        opener.socket_timeout = min(opener.socket_timeout, seconds)
         cancelled_before = _cancellations()
         try:
             connection = cast("AsyncBatchConnection", await opener.open_batch_connection())
         except (exceptions.RedisError, OSError) as error:
-            raise unreachable(error, self.address.shown) from error
+            raise unreachable(error, self.address) from error
         self._openers[connection] = opener
         if _cancellations() > cancelled_before:
             # redis-py waits with asyncio.wait_for, which may lose a cancellation in Python 3.11.
@@ -283,12 +312,12 @@ class AsyncConnectionPool:
             await self._forget(connection)
             raise ConnectionLostError(self.address.shown, CLOSED)
         if self._readonly:
-            await self._greet(connection)
+            await self._greet(connection, opener.socket_timeout)
         return connection
 
-    async def _greet(self, connection: AsyncBatchConnection) -> None:
+    async def _greet(self, connection: AsyncBatchConnection, seconds: float) -> None:
         try:
-            outcome = await connection.send(READONLY, 1, self.settings.timeout_seconds)
+            outcome = await connection.send(READONLY, 1, seconds)
         except BaseException:
             await self._forget(connection)
             raise
@@ -316,8 +345,8 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
         kind = KINDS[address.scheme]
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     hosts = list(address.sentinels.hosts)
-    # All of them are asked within the connect timeout; only the delivery retries.
-    share = options["socket_connect_timeout"] / len(hosts)
+    # All of them are reached and asked within the connect timeout; only the delivery retries.
+    share = options["socket_connect_timeout"] / (2 * len(hosts))
     patience = {"socket_timeout": share, "socket_connect_timeout": share}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         hosts, sentinel_kwargs={**patience, "retry": ConnectRetry(NoBackoff(), 0)}

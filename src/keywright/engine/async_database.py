@@ -10,6 +10,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeAlias, TypeVar
@@ -31,13 +32,13 @@ from keywright.engine.nodes import (
     require_reads,
 )
 from keywright.engine.pubsub import Subscription
-from keywright.engine.retry import NEVER, Retry
+from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
-from keywright.engine.topology import Node, Topology, described
+from keywright.engine.topology import Node, Topology, brief, described
 from keywright.engine.translation import raise_unrunnable
-from keywright.engine.wire_format import Packed
+from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError, UsageError
 from keywright.keyspace.call import Call, Command
 from keywright.keyspace.context import Context
@@ -69,6 +70,7 @@ class AsyncDatabase:
         self._home = AsyncConnectionPool(address, settings)
         self._nodes: dict[Node, AsyncConnectionPool] = {}
         self._topology: Topology | None = None
+        self._stale_topology = False
         self._server: Server | None = None
         self._queue: deque[Item] = deque()
         self._flush_due = False
@@ -179,7 +181,7 @@ class AsyncDatabase:
             cursor = 0
             while True:
                 page = make(cursor)
-                cursor, found = page.read(await self._deliver_to(node, page.wire, self.settings.retry))
+                cursor, found = page.read(await self._deliver_to(node, page.wire, self.settings))
                 for each in found:
                     yield each
                 if cursor == 0:
@@ -204,7 +206,7 @@ class AsyncDatabase:
         require_reads(sent)
         await self._routes()
         start = time.perf_counter()
-        delivery = Delivery(sent, self.settings.retry, self._shown, self._topology, readers, resend_late=True)
+        delivery = Delivery(sent, self.settings, self._shown, self._topology, readers, resend_late=True)
         if len(readers) == 1 and len(sent) <= MOST_WIRES:
             await self._ship(Shipment(readers[0].node, False, range(len(sent)), sent), delivery, alone=True)
         await self._finish(delivery, alone=True)
@@ -282,7 +284,7 @@ class AsyncDatabase:
                 if self._observers:
                     report(self._observers, wires, replies, time.perf_counter() - start)
             else:
-                self._spawn(items, wires, self._from_here(wires, packed, outcome))
+                self._spawn(items, wires, self._from_here(wires, connection, packed, outcome, start))
             if self._queue and not self._flush_due:
                 self._flush()
 
@@ -290,19 +292,24 @@ class AsyncDatabase:
 
     async def _from_the_start(self, wires: list[Wire], *, alone: bool = False) -> Delivery:
         await self._routes()
-        delivery = self._delivery(wires)
+        delivery = Delivery(wires, self.settings, self._shown, self._topology)
         await self._finish(delivery, alone=alone)
         return delivery
 
-    async def _from_here(self, wires: list[Wire], packed: Packed, outcome: Outcome) -> Delivery:
+    async def _from_here(
+        self,
+        wires: list[Wire],
+        connection: AsyncBatchConnection,
+        packed: Packed,
+        outcome: Outcome,
+        started: float,
+    ) -> Delivery:
         """Continue a batch that had errors, a transaction, or a connection that broke."""
-        delivery = self._delivery(wires)
-        self._take(Shipment(None, False, range(len(wires)), wires), packed, outcome, delivery)
+        delivery = Delivery(wires, self.settings, self._shown, self._topology, started=started)
+        whole = Shipment(None, False, range(len(wires)), wires)
+        self._take(whole, connection, packed, outcome, delivery)
         await self._finish(delivery)
         return delivery
-
-    def _delivery(self, wires: list[Wire]) -> Delivery:
-        return Delivery(wires, self.settings.retry, self._shown, self._topology)
 
     async def _finish(self, delivery: Delivery, *, alone: bool = False) -> None:
         while delivery.pending:
@@ -317,13 +324,17 @@ class AsyncDatabase:
                 await self._refresh(delivery)
             shipments = (self._ship(each, delivery, alone=alone) for each in delivery.shipments())
             await asyncio.gather(*shipments)  # the nodes work at the same time
+        if delivery.stale_topology:
+            self._stale_topology = True
 
-    async def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
+    async def _deliver_to(
+        self, node: Node | None, wire: Wire, settings: Settings, *, alone: bool = False
+    ) -> Reply:
         """Return the reply of one node to a command that has no key."""
         start = time.perf_counter()
         reader = NodeReader(node, self.address.shown)
-        delivery = Delivery([wire], retry, reader.label, None, [reader])
-        await self._finish(delivery)
+        delivery = Delivery([wire], settings, reader.label, None, [reader])
+        await self._finish(delivery, alone=alone)
         if self._observers:
             report(self._observers, delivery.wires, delivery.replies, time.perf_counter() - start)
         return delivery.replies[0]
@@ -333,7 +344,8 @@ class AsyncDatabase:
             if self._closed:
                 raise ConnectionLostError(self.address.shown, CLOSED)
             pool = self._pool_of(shipment.node)
-            connection = await (pool.borrow() if alone else pool.shared())
+            seconds = delivery.time_left()
+            connection = await (pool.borrow(seconds) if alone else pool.shared(seconds))
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return
@@ -349,16 +361,25 @@ class AsyncDatabase:
             return
         self._bytes_in_flight += len(buffer)
         try:
-            outcome = await connection.send(buffer, packed.count, deadline_of(packed, self.settings))
+            outcome = await connection.send(buffer, packed.count, delivery.reply_seconds(packed))
         finally:
             self._bytes_in_flight -= len(buffer)
             if alone:
                 await pool.give_back(connection)
-        self._take(shipment, packed, outcome, delivery)
+        self._take(shipment, connection, packed, outcome, delivery)
 
-    def _take(self, shipment: Shipment, packed: Packed, outcome: Outcome, delivery: Delivery) -> None:
+    def _take(
+        self,
+        shipment: Shipment,
+        connection: AsyncBatchConnection,
+        packed: Packed,
+        outcome: Outcome,
+        delivery: Delivery,
+    ) -> None:
         broken = outcome if isinstance(outcome, BrokenConnectionError) else None
         raw = outcome.raw if isinstance(outcome, BrokenConnectionError) else outcome[0]
+        if is_demoted(raw):
+            self._pool_of(shipment.node).leave(connection)
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             confirmed = raw[-1] if broken is None else None
@@ -371,7 +392,7 @@ class AsyncDatabase:
         if broken is None:
             return
         if broken.silent:
-            delivery.overdue(shipment, len(replies), deadline_of(packed, self.settings))
+            delivery.overdue(shipment, len(replies), deadline_of(packed, delivery.settings))
         else:
             delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 
@@ -395,9 +416,10 @@ class AsyncDatabase:
 
     async def _replica_of(self, primary: Node | None) -> Node | None:
         """Return a replica of a primary that can be reached and is up to date, or None."""
-        listed = await self._deliver_to(None, REPLICATION, NEVER) if self._topology is None else None
+        once = self.settings._replace(retry=NEVER)
+        listed = await self._deliver_to(None, REPLICATION, once) if self._topology is None else None
         for replica in replica_candidates(primary, self._topology, listed):
-            if is_up_to_date(await self._deliver_to(replica, REPLICATION, NEVER)):
+            if is_up_to_date(await self._deliver_to(replica, REPLICATION, once)):
                 return replica
         return None
 
@@ -410,21 +432,27 @@ class AsyncDatabase:
 
     async def _routes(self) -> None:
         if self.context.sharded and self._topology is None:
-            self._topology = await self._asked_topology([None])
+            self._topology = await self._asked_topology([None], self.settings._replace(retry=NEVER))
+        elif self._stale_topology:
+            await self._refreshed(0)
 
     async def _refresh(self, delivery: Delivery) -> None:
         delivery.stale_topology = False
-        assert self._topology is not None
-        try:
-            fresh = await self._asked_topology([*self._topology.nodes, None])
-        except EngineError:
-            return
-        self._topology = delivery.topology = fresh
+        delivery.topology = await self._refreshed(delivery.attempt)
 
-    async def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
+    async def _refreshed(self, attempt: int) -> Topology:
+        """Return the topology as any node describes it that answers; the known one if none does."""
+        assert self._topology is not None
+        self._stale_topology = False
+        with suppress(EngineError):  # the next failure of a delivery asks again
+            self._topology = await self._asked_topology(self._topology.sources, brief(self.settings, attempt))
+        return self._topology
+
+    async def _asked_topology(self, nodes: Iterable[Node | None], settings: Settings) -> Topology:
         trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
         for node in nodes:
-            reply = await self._deliver_to(node, CLUSTER_SLOTS, NEVER)
+            # Alone: a missed deadline closes the connection, and the shared one carries batches of others.
+            reply = await self._deliver_to(node, CLUSTER_SLOTS, settings, alone=True)
             answer = described(reply, node, self.address)
             if isinstance(answer, Topology):
                 return answer

@@ -10,7 +10,7 @@ import os
 import select
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from hiredis import HiredisError
@@ -36,6 +36,10 @@ READ_SIZE = 256 * 1024
 CLOSED = "the database was closed"
 
 
+def all_in_use(settings: Settings) -> str:
+    return f"all {settings.most_connections} connections of the pool are in use"
+
+
 class BrokenConnectionError(Exception):
     """A connection broke, or missed its deadline, in mid-batch. It has the raw replies received before."""
 
@@ -54,9 +58,10 @@ class _Batching:
     _parsing: Parser
     _parsed: Any = None
 
-    def transmit(self, chunks: Iterable[bytes]) -> None:
+    def transmit(self, chunks: Iterable[bytes], seconds: float) -> None:
         """Write a whole batch, in parts."""
         try:
+            self._limit(seconds)
             for chunk in chunks:
                 self._sock.sendall(chunk)
         except OSError as error:
@@ -69,8 +74,7 @@ class _Batching:
         sock = self._sock
         incoming = Incoming(self._parser_of(sock), count)
         try:
-            if sock.gettimeout() != seconds:
-                sock.settimeout(seconds)
+            self._limit(seconds)
             while not incoming.complete():
                 received = sock.recv(READ_SIZE)
                 if not received:
@@ -80,6 +84,10 @@ class _Batching:
             silent = isinstance(error, TimeoutError)
             raise BrokenConnectionError(incoming.before_break(), error, sent=True, silent=silent) from error
         return incoming.replies, incoming.had_errors()
+
+    def _limit(self, seconds: float) -> None:
+        if self._sock.gettimeout() != seconds:  # setting it is a system call
+            self._sock.settimeout(seconds)
 
     def usable(self) -> bool:
         """Return whether an idle connection is still open and has no unread bytes."""
@@ -143,18 +151,19 @@ class ConnectionPool:
         self._forking = threading.Lock()
         self._closed = False
 
-    def take(self) -> Any:
-        """Return an open connection. Raise EngineError if none can be made."""
+    def take(self, time_left: Callable[[], float]) -> Any:
+        """Return an open connection. Raise EngineError if none is free, or can be made, in the time left."""
         if os.getpid() != self._pid:
             self._start_over()
-        self._room.acquire()
+        if not self._room.acquire(blocking=False) and not self._room.acquire(timeout=time_left()):
+            raise ConnectionLostError(self.address.shown, all_in_use(self.settings))
         try:
             while self._idle:
                 connection = self._idle.pop()
                 if connection.usable():
                     return connection
                 connection.disconnect()
-            return self._opened()
+            return self._opened(time_left())
         except BaseException:
             self._room.release()
             raise
@@ -171,31 +180,37 @@ class ConnectionPool:
         connection.disconnect()
         self._room.release()
 
+    def leave(self) -> None:
+        """Close the idle connections: they lead to a server that is not the primary any more."""
+        while self._idle:
+            self._idle.pop().disconnect()
+
     def close(self) -> None:
         """Close the idle connections now, and the others when they are returned."""
         self._closed = True
-        while self._idle:
-            self._idle.pop().disconnect()
+        self.leave()
         for client in self._sentinels:
             client.close()
 
-    def _opened(self) -> Any:
+    def _opened(self, seconds: float) -> Any:
         try:
             connection = self._make()
         except TypeError as error:
             raise unknown_option(error) from error
+        connection.socket_connect_timeout = min(connection.socket_connect_timeout, seconds)
+        connection.socket_timeout = min(connection.socket_timeout, seconds)
         try:
             connection.connect()
         except (exceptions.RedisError, OSError) as error:
-            raise unreachable(error, self.address.shown) from error
+            raise unreachable(error, self.address) from error
         if self._readonly:
-            self._greet(connection)
+            self._greet(connection, connection.socket_timeout)
         return connection
 
-    def _greet(self, connection: Any) -> None:
+    def _greet(self, connection: Any, seconds: float) -> None:
         try:
-            connection.transmit([READONLY])
-            connection.collect(1, self.settings.timeout_seconds)
+            connection.transmit([READONLY], seconds)
+            connection.collect(1, seconds)
         except BrokenConnectionError as broken:
             connection.disconnect()
             raise ConnectionLostError(self.address.shown, str(broken)) from broken
@@ -218,8 +233,8 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     secure = address.scheme == "rediss"
     hosts = list(address.sentinels.hosts)
-    # All of them are asked within the connect timeout; only the delivery retries.
-    share = options["socket_connect_timeout"] / len(hosts)
+    # All of them are reached and asked within the connect timeout; only the delivery retries.
+    share = options["socket_connect_timeout"] / (2 * len(hosts))
     patience = {"socket_timeout": share, "socket_connect_timeout": share}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         hosts, sentinel_kwargs={**patience, "retry": ConnectRetry(NoBackoff(), 0)}

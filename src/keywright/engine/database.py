@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -22,13 +23,13 @@ from keywright.engine.nodes import (
     replica_candidates,
     require_reads,
 )
-from keywright.engine.retry import NEVER, Retry
+from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
-from keywright.engine.topology import Node, Topology, described
+from keywright.engine.topology import Node, Topology, brief, described
 from keywright.engine.translation import raise_unrunnable
-from keywright.engine.wire_format import Packed
+from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Plain
 from keywright.keyspace.context import Context
@@ -57,6 +58,7 @@ class Database:
         self._home = ConnectionPool(address, settings)
         self._nodes: dict[Node, ConnectionPool] = {}
         self._topology: Topology | None = None
+        self._stale_topology = False
         self._server: Server | None = None
         self._on_close: list[Any] = []
         self._closed = False
@@ -143,7 +145,7 @@ class Database:
             cursor = 0
             while True:
                 page = make(cursor)
-                cursor, found = page.read(self._deliver_to(node, page.wire, self.settings.retry))
+                cursor, found = page.read(self._deliver_to(node, page.wire, self.settings))
                 yield from found
                 if cursor == 0:
                     break
@@ -163,17 +165,16 @@ class Database:
 
     def _delivered(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         topology = self._routes()
-        retry, server = self.settings.retry, self._shown
-        delivery = Delivery(wires, retry, server, topology, readers, resend_late=bool(readers))
+        delivery = Delivery(wires, self.settings, self._shown, topology, readers, resend_late=bool(readers))
         if (topology is None or len(readers) == 1) and len(wires) <= MOST_WIRES:
             node = readers[0].node if readers else None
             self._ship_all([Shipment(node, False, range(len(wires)), wires)], delivery)
         return self._finished(delivery)
 
-    def _deliver_to(self, node: Node | None, wire: Wire, retry: Retry) -> Reply:
+    def _deliver_to(self, node: Node | None, wire: Wire, settings: Settings) -> Reply:
         """Return the reply of one node to a command that has no key."""
         reader = NodeReader(node, self.address.shown)
-        delivery = Delivery([wire], retry, reader.label, None, [reader])
+        delivery = Delivery([wire], settings, reader.label, None, [reader])
         return observe(self._observers, delivery.wires, lambda: self._finished(delivery))[0]
 
     def _finished(self, delivery: Delivery) -> list[Reply]:
@@ -188,6 +189,8 @@ class Database:
             if delivery.stale_topology:
                 self._refresh(delivery)
             self._ship_all(delivery.shipments(), delivery)
+        if delivery.stale_topology:
+            self._stale_topology = True
         return delivery.replies
 
     def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
@@ -221,12 +224,12 @@ class Database:
             if self._closed:
                 raise ConnectionLostError(self.address.shown, CLOSED)
             pool = self._pool_of(shipment.node)
-            connection = pool.take()
+            connection = pool.take(delivery.time_left)
         except KeywrightError as error:
             delivery.refused(shipment, error)
             return None
         try:
-            connection.transmit(packed.chunks())
+            connection.transmit(packed.chunks(), delivery.reply_seconds(packed))
         except BrokenConnectionError as broken:
             self._broken(shipment, pool, connection, packed, delivery, broken)
             return None
@@ -239,14 +242,18 @@ class Database:
         self, shipment: Shipment, pool: ConnectionPool, connection: Any, packed: Packed, delivery: Delivery
     ) -> None:
         try:
-            raw, errors = connection.collect(packed.count, deadline_of(packed, self.settings))
+            raw, errors = connection.collect(packed.count, delivery.reply_seconds(packed))
         except BrokenConnectionError as broken:
             self._broken(shipment, pool, connection, packed, delivery, broken)
             return
         except BaseException:
             pool.drop(connection)
             raise
-        pool.give(connection)
+        if errors and is_demoted(raw):
+            pool.drop(connection)
+            pool.leave()
+        else:
+            pool.give(connection)
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
@@ -270,7 +277,7 @@ class Database:
             replies = check_durability(replies, None, shipment.wires, self.settings.durability)
         delivery.answered(shipment, replies)
         if broken.silent:
-            delivery.overdue(shipment, len(replies), deadline_of(packed, self.settings))
+            delivery.overdue(shipment, len(replies), deadline_of(packed, delivery.settings))
         else:
             delivery.lost(shipment, len(replies), broken.reason, sent=broken.sent)
 
@@ -293,31 +300,36 @@ class Database:
 
     def _replica_of(self, primary: Node | None) -> Node | None:
         """Return a replica of a primary that can be reached and is up to date, or None."""
-        listed = self._deliver_to(None, REPLICATION, NEVER) if self._topology is None else None
+        once = self.settings._replace(retry=NEVER)
+        listed = self._deliver_to(None, REPLICATION, once) if self._topology is None else None
         for replica in replica_candidates(primary, self._topology, listed):
-            if is_up_to_date(self._deliver_to(replica, REPLICATION, NEVER)):
+            if is_up_to_date(self._deliver_to(replica, REPLICATION, once)):
                 return replica
         return None
 
     def _routes(self) -> Topology | None:
         if self.context.sharded and self._topology is None:
-            self._topology = self._asked_topology([None])
+            self._topology = self._asked_topology([None], self.settings._replace(retry=NEVER))
+        elif self._stale_topology:
+            self._refreshed(0)
         return self._topology
 
     def _refresh(self, delivery: Delivery) -> None:
-        """Refresh the topology from any node that answers. Keep the known one if none does."""
         delivery.stale_topology = False
-        assert self._topology is not None
-        try:
-            fresh = self._asked_topology([*self._topology.nodes, None])
-        except EngineError:
-            return
-        self._topology = delivery.topology = fresh
+        delivery.topology = self._refreshed(delivery.attempt)
 
-    def _asked_topology(self, nodes: Iterable[Node | None]) -> Topology:
+    def _refreshed(self, attempt: int) -> Topology:
+        """Return the topology as any node describes it that answers; the known one if none does."""
+        assert self._topology is not None
+        self._stale_topology = False
+        with suppress(EngineError):  # the next failure of a delivery asks again
+            self._topology = self._asked_topology(self._topology.sources, brief(self.settings, attempt))
+        return self._topology
+
+    def _asked_topology(self, nodes: Iterable[Node | None], settings: Settings) -> Topology:
         trouble: KeywrightError = ConnectionLostError(self.address.shown, "no node of the cluster answered")
         for node in nodes:
-            answer = described(self._deliver_to(node, CLUSTER_SLOTS, NEVER), node, self.address)
+            answer = described(self._deliver_to(node, CLUSTER_SLOTS, settings), node, self.address)
             if isinstance(answer, Topology):
                 return answer
             trouble = answer or trouble

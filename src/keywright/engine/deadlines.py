@@ -9,6 +9,9 @@ from keywright.engine.wire_format import ErrorReply, Packed
 from keywright.errors import UnderReplicatedError
 from keywright.keyspace.wires import Effect, Reply, Resting, Waiting, Wire
 
+# The timeouts that a walk may use up at a server that does not answer.
+WALK_TIMEOUTS = 4
+
 
 def without_pauses(wires: list[Wire]) -> tuple[list[Wire], float, Callable[[list[Reply]], list[Reply]]]:
     """Return the wires to send, the longest pause, and a function that adds the replies of the pauses."""
@@ -42,6 +45,20 @@ def deadline_of(packed: Packed, settings: Settings) -> float:
     if packed.waits:
         seconds += sum(wire.operation.blocking for wire in packed.wires)
     return seconds if settings.durability is None else seconds + settings.durability.within_ms / 1000
+
+
+def time_of(wires: Sequence[Wire], settings: Settings, *, walk: bool) -> tuple[float, float]:
+    """Return the seconds in which attempts at a batch may begin, and those in which it is answered or fails.
+
+    A `walk` over a whole server is worth waiting for: by default it has the timeout several times.
+    """
+    timeout, within = settings.timeout_seconds, settings.retry.within_seconds
+    if within is None:
+        within = timeout * WALK_TIMEOUTS if walk else timeout
+    waits = sum(wire.operation.blocking for wire in wires) if makes_wait(wires) else 0.0
+    if settings.durability is not None:
+        waits += settings.durability.within_ms / 1000
+    return within + waits, max(timeout, within) + waits
 
 
 def check_durability(

@@ -6,15 +6,18 @@ replies, a lost connection, a deadline. The delivery decides which commands are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from keywright.engine.deadlines import deadline_of, time_of
 from keywright.engine.nodes import NodeReader
-from keywright.engine.retry import Retry
+from keywright.engine.retry import is_spent
+from keywright.engine.settings import Settings
 from keywright.engine.topology import Node, Topology, parse_redirection
 from keywright.engine.translation import refusal, verb_of
-from keywright.engine.wire_format import ErrorReply, Packed
+from keywright.engine.wire_format import DEMOTED, ErrorReply, Packed
 from keywright.errors import (
     ConnectionLostError,
     DeadlineError,
@@ -30,8 +33,8 @@ MOST_WIRES = 10_000
 MOST_BYTES = 8 * 1024 * 1024
 # Attempts at a replica before falling back to its primary.
 REPLICA_ATTEMPTS = 4
-# A deadline took seconds where a lost connection took none: it uses up that many attempts.
-LATE_ATTEMPTS = 3
+# The least time to read replies that may have been received already, after another node used up the deadline.
+LEAST_SECONDS = 0.1
 
 
 class Shipment(NamedTuple):
@@ -53,15 +56,18 @@ class Delivery:
     def __init__(
         self,
         wires: list[Wire],
-        retry: Retry,
+        settings: Settings,
         server: str,
         topology: Topology | None,
         readers: Sequence[NodeReader] = (),
         *,
         resend_late: bool = False,
+        started: float | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.wires = wires
-        self.retry = retry
+        self.settings = settings
+        self.retry = settings.retry
         self.server = server
         self.topology = topology
         self.readers = readers
@@ -73,6 +79,9 @@ class Delivery:
         self._trouble: dict[int, KeywrightError] = {}
         self._lost_replicas: set[Node] = set()
         self._late = False
+        self._clock = clock
+        self._started = clock() if started is None else started
+        self._seconds: tuple[float, float] | None = None
         self._pending: dict[int, None] | None = None
 
     @property
@@ -168,6 +177,7 @@ class Delivery:
     def overdue(self, shipment: Shipment, answered: int, seconds: float) -> None:
         """Record a missed deadline. No retry unless `resend_late`: the server may still be working."""
         self._late = True
+        self.stale_topology = self.topology is not None  # a replica may have replaced the node
         self._note(shipment)
         error = DeadlineError(self._name(shipment), seconds)
         for index in shipment.indexes[answered:]:
@@ -179,18 +189,39 @@ class Delivery:
     def next_attempt(self) -> float | None:
         """Return the back-off in seconds before the next shipments; None once all is answered or failed."""
         if not self._trouble:
+            self._started = self._clock()  # all shipments so far were answered: the next have their own time
             return 0.0
-        self.attempt += LATE_ATTEMPTS if self._late else 1
+        self.attempt += 1
+        at_end = self._late or self.attempt >= REPLICA_ATTEMPTS or is_spent(self.retry, self.attempt)
         self._late = False
-        if self.attempt >= min(REPLICA_ATTEMPTS, self.retry.attempts) and self._fell_back():
-            self.attempt = 0
-        if self.attempt < self.retry.attempts:
+        if at_end and self._fell_back():
+            self.attempt, self._started = 0, self._clock()
+        pause = self.retry.pause(self.attempt)
+        if not is_spent(self.retry, self.attempt) and self._elapsed() + pause < self._time()[0]:
             self._trouble.clear()
-            return self.retry.pause(self.attempt)
+            return pause
         for index, error in self._trouble.items():
             self._done(index, error)
         self._trouble.clear()
         return 0.0 if self.pending else None  # wires that did not fit into the last shipments
+
+    def time_left(self) -> float:
+        """Return the seconds in which the batch is to be answered, or to fail."""
+        return max(self._time()[1] - self._elapsed(), LEAST_SECONDS)
+
+    def reply_seconds(self, packed: Packed) -> float:
+        """Return how long to wait for the replies to a shipment. A blocking command has its whole wait."""
+        seconds = deadline_of(packed, self.settings)
+        is_first = self.attempt == 0 and len(packed.wires) == len(self.wires)
+        return seconds if is_first or packed.waits else min(seconds, self.time_left())
+
+    def _elapsed(self) -> float:
+        return self._clock() - self._started
+
+    def _time(self) -> tuple[float, float]:
+        if self._seconds is None:
+            self._seconds = time_of(self.wires, self.settings, walk=self.resend_late)
+        return self._seconds
 
     def _where(self, reader: NodeReader) -> Node:
         assert reader.node is not None  # in a cluster, where there is a topology
@@ -231,7 +262,7 @@ class Delivery:
             whole = (b"EVAL", wire.operation.script.source, *wire.arguments[2:])
             self.wires[index] = wire.with_arguments(whole)
             return _AGAIN
-        if code in ("TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"):
+        if code in UNREADY or code in DEMOTED:
             self.stale_topology = self.topology is not None
             self._note(shipment)
             return self._again(index, reply)
@@ -251,6 +282,8 @@ class Delivery:
 
 
 _AGAIN = object()
+# The server executed nothing, and may do so a moment later.
+UNREADY = frozenset(["TRYAGAIN", "LOADING", "CLUSTERDOWN", "MASTERDOWN", "BUSY"])
 
 
 def _at_replica(shipment: Shipment) -> bool:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 from keywright.engine.async_connections import AsyncBatchConnection, AsyncConnectionPool
 from keywright.engine.connections import CLOSED
+from keywright.engine.deadlines import time_of
+from keywright.engine.retry import is_spent
 from keywright.engine.scan import escaped
 from keywright.engine.settings import Settings
 from keywright.engine.wire_format import NOTHING, ErrorReply, Parser, pack_command
@@ -175,8 +177,10 @@ class Subscription:
             await asyncio.gather(*pending)
 
     async def _keep(self) -> None:
-        """Keep a connection until closed. The first one must succeed within the attempts of the settings."""
+        """Keep a connection until closed. The first one must succeed within the limits of the settings."""
         attempt = 0
+        patience, _ = time_of([], self._settings, walk=False)
+        give_up = asyncio.get_running_loop().time() + patience
         while True:
             try:
                 candidates = await self._find()
@@ -184,10 +188,11 @@ class Subscription:
                     self._fail(ConnectionLostError("the database", CLOSED))
                     return
                 pool = candidates[attempt % len(candidates)]
-                connection = await pool.borrow()
+                connection = await pool.borrow(self._settings.timeout_seconds)
             except ConnectionLostError as error:
                 attempt += 1
-                if not self._proven and attempt >= self._settings.retry.attempts:
+                late = asyncio.get_running_loop().time() >= give_up
+                if not self._proven and (late or is_spent(self._settings.retry, attempt)):
                     self._fail(error)
                     return
             except KeywrightError as error:
@@ -196,7 +201,7 @@ class Subscription:
             else:
                 await self._listen(pool, connection)
                 attempt = 1 if self._proven else attempt + 1
-            await asyncio.sleep(self._settings.retry.pause(min(attempt, 16)))
+            await asyncio.sleep(self._settings.retry.pause(attempt))
 
     async def _listen(self, pool: AsyncConnectionPool, connection: AsyncBatchConnection) -> None:
         self._feed = feed = _Feed(connection, self._heard)

@@ -20,8 +20,15 @@ class Durability(NamedTuple):
 
 
 class Settings(NamedTuple):
+    """Timeouts, retries and bounds.
+
+    `timeout_seconds` is the time of one round trip in all: connections, attempts and the reply. Blocking
+    commands and `durability` add their own waits, and a batch that is sent in parts has it for each part.
+    `connect_seconds` bounds one attempt to connect.
+    """
+
     timeout_seconds: float = 5.0
-    connect_seconds: float = 5.0
+    connect_seconds: float = 2.0
     retry: Retry = Retry()
     most_connections: int = 64
     most_bytes_in_flight: int = 64 * 1024 * 1024

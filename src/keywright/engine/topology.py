@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from keywright.engine.address import Address
+from keywright.engine.retry import NEVER
+from keywright.engine.settings import Settings
 from keywright.errors import KeywrightError
 from keywright.keyspace.slots import SLOTS
 
@@ -24,13 +26,16 @@ class Node(NamedTuple):
 class Topology:
     """The slots of a cluster as one node last described them, corrected by redirections."""
 
+    source: Node | None = None
+    """The node that described it; None stands for the address of the database."""
+
     def __init__(self, owners: list[Node | None], replicas: dict[Node, list[Node]]) -> None:
         self._owners = owners
         self.replicas = replicas
 
     @classmethod
     def parse(cls, reply: list[Any], asked: Node) -> Topology:
-        """Parse CLUSTER SLOTS. A node without an address is the one that was asked."""
+        """Parse CLUSTER SLOTS. A node without an address has that of the node that was asked."""
         owners: list[Node | None] = [None] * SLOTS
         replicas: dict[Node, list[Node]] = {}
         for first, last, primary, *others in reply:
@@ -51,10 +56,21 @@ class Topology:
         return sorted({node for node in self._owners if node is not None})
 
     @property
-    def nodes(self) -> Iterable[Node]:
-        """Return every node that may be asked for the topology."""
-        replicas = list(self.replicas.values())  # at once: another thread may learn of a node meanwhile
-        return [*self.primaries, *(node._replace(replica=False) for nodes in replicas for node in nodes)]
+    def sources(self) -> Iterable[Node | None]:
+        """Return every node that may be asked for the topology, first the one that answered last."""
+        listed = list(self.replicas.values())  # at once: another thread may learn of a node meanwhile
+        replicas = [node._replace(replica=False) for nodes in listed for node in nodes]
+        return dict.fromkeys([self.source, *self.primaries, *replicas, None])
+
+
+# A silent node must not hold up the question to the next one. Later attempts wait longer, for slow networks.
+BRIEF_SECONDS = 0.25
+
+
+def brief(settings: Settings, attempt: int) -> Settings:
+    """Return the settings for asking one node of several for the topology, at an attempt of a delivery."""
+    seconds = min(BRIEF_SECONDS * 2.0 ** min(attempt, 10), settings.timeout_seconds)
+    return settings._replace(retry=NEVER, durability=None, timeout_seconds=seconds)
 
 
 def described(reply: Any, node: Node | None, address: Address) -> Topology | KeywrightError | None:
@@ -62,7 +78,10 @@ def described(reply: Any, node: Node | None, address: Address) -> Topology | Key
     if isinstance(reply, KeywrightError) or not reply:
         return reply or None
     settings = address.settings
-    return Topology.parse(reply, node or Node(settings.get("host", "localhost"), settings.get("port", 6379)))
+    asked = node or Node(settings.get("host", "localhost"), settings.get("port", 6379))
+    topology = Topology.parse(reply, asked)
+    topology.source = node
+    return topology
 
 
 class Redirection(NamedTuple):
@@ -76,9 +95,13 @@ class Redirection(NamedTuple):
 def parse_redirection(text: str, asked: Node) -> Redirection:
     kind, slot, address = text.split(" ")[:3]
     host, _, port = address.rpartition(":")
-    return Redirection(int(slot), Node(host or asked.host, int(port)), kind == "ASK")
+    return Redirection(int(slot), _at(host, int(port), asked), kind == "ASK")
 
 
 def _node(entry: list[Any], asked: Node) -> Node:
-    host = entry[0].decode() if entry[0] else ""
-    return Node(host or asked.host, entry[1])
+    return _at(entry[0].decode() if entry[0] else "", entry[1], asked)
+
+
+def _at(host: str, port: int, asked: Node) -> Node:
+    """Return a node. No host, or `?` for a hostname that is not set, stands for the host that was asked."""
+    return Node(asked.host if host in ("", "?") else host, port)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import redis.exceptions
 
+from keywright.engine.address import Address
 from keywright.engine.capabilities import FEATURES
 from keywright.engine.wire_format import ErrorReply
 from keywright.errors import (
@@ -36,7 +37,7 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
     """Return the error for a wire that got an error reply."""
     text = str(error)
     script = wire.operation.script
-    if "WRONGTYPE" in text[:64] or "WRONGTYPE" in text:
+    if "WRONGTYPE" in text:
         return WrongTypeError(
             wire.name, _template(wire.source), f"a {_kind(wire.source)}", "another Redis type"
         )
@@ -47,19 +48,19 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
     return ServerRefusedError(verb_of(wire), wire.name, text)
 
 
-def unreachable(error: Exception, server: str) -> EngineError | UsageError:
+def unreachable(error: Exception, address: Address) -> EngineError | UsageError:
     """Return the error for a connection that redis-py could not open."""
     if isinstance(error.__cause__, redis.exceptions.RedisError):
         error = error.__cause__  # redis-py's asyncio side wraps what the server said in a ConnectionError
     if isinstance(error, redis.exceptions.AuthenticationError):
-        # redis-py drops the code of the reply. Redis 7.4 and later say "Authentication required." for NOAUTH.
-        code = "NOAUTH" if "required" in str(error) else "WRONGPASS"
+        # redis-py drops the code of the reply, and the wording differs between servers.
+        code = "WRONGPASS" if address.settings.get("password") else "NOAUTH"
         return ServerRefusedError("AUTH", b"", _coded(str(error), code))
     if isinstance(error, redis.exceptions.ResponseError):
         return ServerRefusedError("HELLO", b"", str(error))
     if isinstance(error, redis.exceptions.DataError):
-        return UsageError(f"the connection settings of {server} are invalid: {error}.")
-    return ConnectionLostError(server, str(error) or type(error).__name__)
+        return UsageError(f"the connection settings of {address.shown} are invalid: {error}.")
+    return ConnectionLostError(address.shown, str(error) or type(error).__name__)
 
 
 def unknown_option(error: TypeError) -> UsageError:

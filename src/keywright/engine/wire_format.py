@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -19,8 +20,27 @@ ASKING = pack_command((b"ASKING",))
 READONLY = pack_command((b"READONLY",))
 
 
+# The server is not the primary any more. It executed nothing, and its successor will.
+DEMOTED = frozenset(["READONLY", "UNBLOCKED"])
+
+# The error of a command inside a script of Redis 6.2, and of the write that ended a transaction.
+_WRAPPED = re.compile(r"(?:@user_script: ?\d+: |because of: )-?(?P<error>[A-Z]{2,} .*)", re.DOTALL)
+# A denied command inside a script has no code of its own in any version: Redis up to 7.0, and later ones.
+_DENIED = re.compile(r"(?:The user executing the script can't|ACL failure in script:) .*", re.DOTALL)
+
+
 class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
     """An error reply of the server, before translation."""
+
+    @classmethod
+    def parse(cls, text: str) -> ErrorReply:
+        """Return the reply with the code of the command that failed, inside a script or a transaction too."""
+        if text.startswith(("ERR ", "EXECABORT ", "@user_script")):
+            if found := _WRAPPED.search(text):
+                return cls(found["error"])
+            if found := _DENIED.search(text):
+                return cls(f"NOPERM {found[0]}")
+        return cls(text)
 
     @property
     def code(self) -> str:
@@ -211,7 +231,7 @@ class Parser:
 
     def _error(self, text: str) -> ErrorReply:
         self.errors += 1
-        return ErrorReply(text)
+        return ErrorReply.parse(text)
 
 
 class Incoming:
@@ -270,6 +290,11 @@ class Incoming:
             with contextlib.suppress(hiredis.HiredisError):
                 _take(again, self.replies, self.count)
         return self.replies
+
+
+def is_demoted(raw: Sequence[Reply]) -> bool:
+    """Return whether the server refused one of the commands because it is not the primary any more."""
+    return any(isinstance(reply, ErrorReply) and reply.code in DEMOTED for reply in raw)
 
 
 def _take(parser: Parser, into: list[Reply], most: int) -> None:

@@ -14,7 +14,7 @@ from keywright.tools.http import UvicornServer, listening, on_signals, url_of
 __all__ = ["serve"]
 
 # A person waits for the page: a quick error page is better than a late reply.
-PATIENCE = Settings(timeout_seconds=5.0, connect_seconds=2.0, retry=Retry(attempts=3))
+PATIENCE = Settings(timeout_seconds=5.0, retry=Retry(attempts=3, within_seconds=5.0))
 SHUTDOWN_SECONDS = 2
 
 

@@ -73,7 +73,7 @@ class Proxy:
 
     @property
     def connections(self) -> int:
-        """Return the number of connections accepted so far."""
+        """Return the number of connections accepted so far, also while the server behind was away."""
         with self._guard:
             return self._connections
 
@@ -162,6 +162,8 @@ class Proxy:
                 client, _ = listener.accept()
             except OSError:
                 return
+            with self._guard:
+                self._connections += 1
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             try:
                 server = dial(self._target)
@@ -172,7 +174,6 @@ class Proxy:
 
     def _link(self, client: socket.socket, server: socket.socket) -> None:
         with self._guard:
-            self._connections += 1
             link = _Link(self, client, server)
             self._links.add(link)
         link.start()

@@ -40,6 +40,20 @@ class RedisSentinel:
         assert isinstance(address, list)
         return next(server for server in self.servers if str(server.port).encode() == address[1])
 
+    def hand_over(self) -> RedisServer:
+        """Make the replica the master and return it. The former master stays alive, with its connections.
+
+        So does a planned failover with `SENTINEL FAILOVER … COORDINATED` or `FAILOVER`; a kill does not.
+        """
+        former = self.master
+        chosen = next(server for server in self.servers if server is not former)
+        chosen.call("REPLICAOF", "NO", "ONE")
+        for sentinel in self.sentinels:
+            sentinel.call("SENTINEL", "REMOVE", _NAME)
+            sentinel.call("SENTINEL", "MONITOR", _NAME, LOOPBACK, chosen.port, _QUORUM)
+        former.call("REPLICAOF", LOOPBACK, chosen.port)
+        return chosen
+
     def start(self) -> Self:
         """Start all five. Return when each sentinel knows the replica and the other two."""
         try:
