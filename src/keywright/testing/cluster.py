@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -20,6 +21,7 @@ __all__ = ["RedisCluster"]
 _MASTERS = 3
 _MOVE_AT_ONCE = 100
 _MOVE_TIMEOUT_MS = 5_000
+_FAILOVER_SECONDS = 6.0
 
 
 class RedisCluster:
@@ -97,6 +99,26 @@ class RedisCluster:
     def kill(self, node: RedisServer) -> None:
         """Crash one node with SIGKILL."""
         node.kill()
+
+    def hand_over(self, master: RedisServer) -> RedisServer:
+        """Make the replica of a living master the master and return it: CLUSTER FAILOVER.
+
+        A node gives an attempt up when the others do not answer within 5 s, so it is asked again then.
+        """
+        (replica,) = self.replicas_of(master)
+        asked_at = -_FAILOVER_SECONDS
+
+        def is_demoted() -> bool:
+            nonlocal asked_at
+            if "role:slave" in master.text("INFO", "replication"):
+                return True
+            if time.monotonic() - asked_at > _FAILOVER_SECONDS:
+                asked_at = time.monotonic()
+                replica.call("CLUSTER", "FAILOVER")
+            return False
+
+        wait_until(is_demoted, "the master was demoted", seconds=60)
+        return replica
 
     def heal(self) -> None:
         """Wake frozen nodes, start dead ones, and wait until the cluster is whole again."""
