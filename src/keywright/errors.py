@@ -348,6 +348,11 @@ _REMEDIES = {
 
 def _remedy_for(reply: str) -> str:
     code = reply.split(" ", 1)[0]
+    if code == "NOPERM" and any(f"'{verb}'" in reply.lower() for verb in ("getex", "pexpire", "pexpireat")):
+        return (
+            "Reading renews an expiry that slides: let this user renew it (keywright acl --renew), or bind "
+            "the key with expiry=None where it is only read."
+        )
     return _REMEDIES.get(code, "Look the reply up in the Redis documentation of the command.")
 
 

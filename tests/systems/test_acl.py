@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from audit_samples import SAMPLES
 from audited import audited
 from cli_spaces import kinds
 from examples import bookshop
-from keywright import Call, Database, Id, Keyspace, SortedSet, Value, connect, erase, gather, recover
+from keywright import Call, Database, Id, Keyspace, Secret, SortedSet, Value, connect, erase, gather, recover
 from keywright.errors import EngineError, ServerRefusedError, UsageError
 from keywright.keyspace import key as key_module
 from keywright.keyspace.call import Plain
@@ -27,6 +28,7 @@ from keywright.operations import Effect, Operation
 from keywright.testing import RedisCluster, RedisServer
 from keywright.testing.damage import plant
 from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, AclRole, AclServer, acl
+from keywright.tools.describe.globs import example_of
 from keywright.tools.describe.inspection import inspect
 from keywright.tools.model import Model
 from keywright.tools.plugins import load_model, model_names
@@ -38,6 +40,7 @@ from keywright_openmod.schema import CachedUser
 from keywright_registry import counters, lsn
 from keywright_registry import schema as registry
 from keywright_registry.rate_limit import RateLimiter
+from old_redis import running_old_server
 
 PASSWORD = "s3cret"
 HASH = hashlib.sha256(PASSWORD.encode()).hexdigest()
@@ -216,9 +219,9 @@ def test_a_reader_reads_and_changes_nothing(server: RedisServer) -> None:
     with connect(server.tcp_url) as db:
         for call in _openmod():
             db.run(call)
-    with logged_in(server, load_model("openmod"), AclRole.READER) as db:
+    with logged_in(server, load_model("openmod"), AclRole.READER, renew=True) as db:
         assert db.run(openmod.TrackingSet("t2_a").range()) != []
-        assert db.run(openmod.EnforcementSet().due_count()) == 0  # a script that only reads
+        assert db.run(openmod.EnforcementSet().due_count()) == 0
         assert db.run(openmod.CacheHash("t2_a").get()) is not None  # renews an expiry that slides
         assert (
             db.run(gather(openmod.CacheHash("t2_a").ttl(), openmod.ExtractHash("t3_b").exists()))[0]
@@ -234,14 +237,156 @@ def test_a_reader_reads_and_changes_nothing(server: RedisServer) -> None:
             assert refused(db, call)
 
 
-def test_a_script_of_a_reader_cannot_write(server: RedisServer) -> None:
+def test_a_reader_does_not_renew_expiries_unless_asked(server: RedisServer) -> None:
+    with connect(server.tcp_url) as db:
+        db.run(openmod.CacheHash("t2_a").put(CachedUser("user", "ann")))
+    with (
+        logged_in(server, load_model("openmod"), AclRole.READER) as db,
+        pytest.raises(ServerRefusedError, match=r"renews an expiry that slides.*--renew"),
+    ):
+        db.run(openmod.CacheHash("t2_a").get())
+    reading = openmod.openmod.bind(expiry={openmod.CacheHash: None})
+    url = server.tcp_url.replace("redis://", f"redis://openmod-reader:{PASSWORD}@")
+    with connect(url, reading) as db:
+        assert db.run(openmod.CacheHash("t2_a").get()) is not None
+
+
+def test_a_reader_runs_no_script(server: RedisServer) -> None:
     due = openmod.EnforcementSet()
     with connect(server.tcp_url) as db:
         db.run(due.schedule("t2_a", NOW))
+        assert db.run(due.claim_due(1, HOUR)) != []  # the server knows the script
+        db.run(due.schedule("t2_a", NOW))
     with logged_in(server, load_model("openmod"), AclRole.READER) as db:
-        with pytest.raises(EngineError, match=r"can't run this command|has no permissions to run"):
-            db.run(due.claim_due(1, HOUR))
+        assert refused(db, due.claim_due(1, HOUR))
         assert db.run(due.due_count()) == 1
+
+
+@pytest.mark.parametrize("renew", [False, True])
+@pytest.mark.parametrize("role", [AclRole.READER, AclRole.AUDITOR])
+@pytest.mark.parametrize("model", model_names())
+def test_no_command_of_the_server_lets_a_reader_or_auditor_write(
+    server: RedisServer, model: str, role: AclRole, *, renew: bool
+) -> None:
+    loaded = load_model(model)
+    rules = acl(loaded.described(), role, password_hash=HASH, renew=renew)
+    server.call(*rules.as_command().split())
+    names = [example_of(pattern) for each in rules.selectors for pattern in each.patterns]
+    scripting = {"eval", "evalsha", "eval_ro", "evalsha_ro", "fcall", "fcall_ro"}
+    let_through = {
+        command
+        for command, flags, arguments in _commands_of(server)
+        if "write" in flags or command in scripting
+        for name in names
+        if server.call("ACL", "DRYRUN", rules.user, *arguments(name)) in (b"OK", "OK")
+    }
+    keys = [key for space in loaded.described().spaces for key in space.keys]
+    renewing = renew and role is AclRole.READER and any(key.expiry and key.expiry.sliding for key in keys)
+    assert let_through == ({"getex", "pexpire", "pexpireat"} if renewing else set())
+
+
+def _commands_of(server: RedisServer) -> Iterator[tuple[str, set[str], Callable[[str], tuple[str, ...]]]]:
+    """Yield every command of the server: its name, its flags, and how it is called on a key."""
+    described: Any = server.call("COMMAND")
+    for raw_name, arity, raw_flags, *_ in described:
+        name = raw_name.decode()
+        flags = {flag.decode() if isinstance(flag, bytes) else str(flag) for flag in raw_flags}
+        yield name, flags, partial(_called, name, max(abs(arity), 2))
+
+
+def _called(command: str, length: int, key: str) -> tuple[str, ...]:
+    forms = {
+        "xread": ("COUNT", "1", "STREAMS", key, "0"),
+        "xreadgroup": ("GROUP", "g", "c", "STREAMS", key, ">"),
+        "xgroup": ("CREATE", key, "g", "$"),
+        "sort": (key, "STORE", key),
+        "migrate": ("host", "1", key, "0", "1"),
+        "bitop": ("AND", key, key),
+        "zunionstore": (key, "1", key),
+        "zinterstore": (key, "1", key),
+        "zdiffstore": (key, "1", key),
+    }
+    if command.startswith(("eval", "fcall")):
+        return command, "return 1", "1", key
+    return command, *forms.get(command, (key, *["1"] * (length - 2)))
+
+
+@pytest.mark.parametrize("role", [AclRole.READER, AclRole.AUDITOR])
+def test_secrets_are_read_with_the_option_only(server: RedisServer, role: AclRole) -> None:
+    with connect(server.tcp_url) as db:
+        db.run(meetup.AccessToken().set(Secret("t0ken")))
+        db.run(meetup.EventGuests("e1").add(1))
+    with logged_in(server, load_model("meetup"), role) as db:
+        assert db.run(meetup.EventGuests("e1").members()) == {1}
+        assert refused(db, meetup.AccessToken().get())
+        assert refused(db, meetup.Csrf("c").exists())
+    with logged_in(server, load_model("meetup"), role, with_secrets=True) as db:
+        assert db.run(meetup.AccessToken().get()) == Secret("t0ken")
+
+
+def test_an_auditor_without_secrets_reports_them_as_unread(server: RedisServer) -> None:
+    with connect(server.tcp_url) as db:
+        db.run(meetup.AccessToken().set(Secret("t0ken")))
+    sample = SAMPLES["meetup"]()
+    rules = acl(sample.model.described(), AclRole.AUDITOR, password_hash=HASH)
+    server.call(*rules.as_command().split())
+    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    _, findings = audited(url, sample)
+    assert [(each.code, each.name, each.reason) for each in findings] == [
+        ("KW502", b"meetup_access_token", "holds secrets, which this user may not read")
+    ]
+
+
+def test_a_secret_that_the_pattern_of_another_template_matches_is_reported() -> None:
+    space = Keyspace("people", "A token below a person.")
+
+    class Person(Value[str], key="person:<id>", space=space):
+        """A person."""
+
+        id: Id
+
+    class Token(Value[Secret[str]], key="person:<id>:token", space=space):
+        """A token."""
+
+        id: Id
+
+    described = Model("people", (space,)).described()
+    assert acl(described, AclRole.READER).exposed == ("person:<id>:token",)
+    assert acl(described, AclRole.READER, with_secrets=True).exposed == ()
+    assert acl(described, AclRole.WRITER).exposed == ()
+
+
+@pytest.fixture
+def oldest() -> Iterator[RedisServer]:
+    with running_old_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("role", AclRole)
+@pytest.mark.parametrize("model", model_names())
+def test_redis_6_2_takes_its_rules_and_gives_no_channel(
+    oldest: RedisServer, model: str, role: AclRole
+) -> None:
+    rules = acl(load_model(model).described(), role, server=AclServer.REDIS_6_2, password_hash=HASH)
+    assert oldest.call(*rules.as_command().split()) in (b"OK", "OK")
+    _, user, *line = rules.as_file_line().split()
+    got: Any = oldest.call("ACL", "GETUSER", user)
+    described = dict(zip(got[::2], got[1::2], strict=True))
+    assert described[b"channels"] == []
+    assert oldest.call("ACL", "SETUSER", f"{user}-of-file", *line) in (b"OK", "OK")
+    assert oldest.call("ACL", "GETUSER", f"{user}-of-file") == got
+
+
+@pytest.mark.parametrize("model", WORK)
+def test_on_redis_6_2_a_writer_can_run_the_operations_and_publish_nothing(
+    oldest: RedisServer, model: str
+) -> None:
+    with logged_in(oldest, load_model(model), AclRole.WRITER, AclServer.REDIS_6_2) as db:
+        for call in WORK[model]():
+            db.run(call)
+        assert refused(db, Stranger("x").get())
+        publish = Operation("publish", b"PUBLISH", Effect.ONCE)
+        assert refused(db, Plain(publish, (b"news", b"x"), b"news"))
 
 
 def test_an_auditor_looks_at_everything_without_renewing_anything(server: RedisServer) -> None:
@@ -264,7 +409,9 @@ def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: Ac
     with sample.open(server.tcp_url) as db:
         sample.fill(db)
         plant(db, sample.model.spaces, each=1, older=sample.older)
-    rules = acl(sample.model.described(), AclRole.AUDITOR, server=version, password_hash=HASH)
+    rules = acl(
+        sample.model.described(), AclRole.AUDITOR, server=version, password_hash=HASH, with_secrets=True
+    )
     server.call(*rules.as_command().split())
     url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
     assert audited(url, sample)[0].counts == audited(server.tcp_url, sample)[0].counts != {}

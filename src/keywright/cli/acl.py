@@ -40,12 +40,23 @@ def acl(
     scan: Annotated[
         bool, typer.Option("--scan/--no-scan", help="Whether a writer may list names, those of others too.")
     ] = True,
+    renew: Annotated[
+        bool,
+        typer.Option(
+            "--renew/--no-renew",
+            help="Whether a reader may renew sliding expiries, which lets it expire keys.",
+        ),
+    ] = False,
+    with_secrets: Annotated[
+        bool, typer.Option("--with-secrets", help="Whether a reader or auditor may read secrets.")
+    ] = False,
     unproved: UnprovedOption = False,
 ) -> None:
     """Print least-privilege access rules for the keys of a model. Needs no server, and changes nothing.
 
-    A reader may read; it renews expiries that slide, but cannot upgrade older data. A writer may do all that
-    the model's operations do. An auditor may read and list names, without renewing anything.
+    A reader may read. It cannot upgrade older data, and renews expiries that slide only with --renew. A
+    writer may do all that the model's operations do. An auditor may read and list names. Keys that hold
+    secrets are for the writer, unless --with-secrets is given.
 
     The password is never printed: replace PASSWORD-SHA256, or give --password-hash. Feed the command to the
     server with redis-cli's standard input, which leaves the patterns as they are.
@@ -53,6 +64,20 @@ def acl(
     described = proved_model(model, prefix, unproved=unproved).described()
     named = user or f"{described.spaces[0].name}-{role.value}"
     made = rules_of(
-        described, role, user=named, prefix=prefix, server=server, password_hash=password_hash, scan=scan
+        described,
+        role,
+        user=named,
+        prefix=prefix,
+        server=server,
+        password_hash=password_hash,
+        scan=scan,
+        renew=renew,
+        with_secrets=with_secrets,
     )
+    for template in made.exposed:
+        echo(
+            f"warning: {template} holds secrets, and some of its names match the pattern of another "
+            f"template, so this user can read them. Rename one of the templates.",
+            err=True,
+        )
     echo(made.as_command() if form is AclFormat.COMMAND else made.as_file_line())

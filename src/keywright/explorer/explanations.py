@@ -80,8 +80,8 @@ _EXPLANATIONS = {
         "The template has more keys or bytes than its budget.", "Raise the budget, or store less."
     ),
     "KW502": Explanation(
-        "The value is too large to be read during an audit, so it was not checked.",
-        "Check it by hand. Consider splitting it over several keys.",
+        "The value was not checked: it is too large, or holds secrets that this user may not read.",
+        "Check it by hand. Split a large one over several keys, or let the user read secrets.",
     ),
     "KW601": Explanation(
         "An invariant of the model does not hold here. The reason begins with the name of the invariant.",

@@ -18,6 +18,7 @@ from keywright.errors import KeywrightError, SealError, StoredDataError
 from keywright.keyspace.codecs import CodecError, Plaintext, SealRefused
 from keywright.keyspace.wires import (
     PAUSE,
+    TIME,
     TRANSACTION,
     TRANSACTION_ONCE,
     Arguments,
@@ -163,6 +164,11 @@ class Plain(Call[Reply]):
         if isinstance(replies[0], KeywrightError):
             raise replies[0]
         return replies[0]
+
+
+def server_ms(name: bytes) -> Call[int]:
+    """Return the time of the server that has a name, in epoch ms."""
+    return Plain(TIME, (), name).map(lambda reply: int(reply[0]) * 1000 + int(reply[1]) // 1000)
 
 
 class Mapped(Call[U]):

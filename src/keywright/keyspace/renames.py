@@ -109,12 +109,13 @@ def _after_moving(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _brought(former: bytes, key: Key, context: Context, *, discard: bool) -> Steps[Arrival]:
+    # Asked first, since it is nearly always so, and a user that may only read cannot run a script.
+    if not (yield Plain(EXISTS, (former,), former)):
+        return Arrival.NOTHING
     names = context.name(key), former
     if context.one_slot(names):
         found: int = yield BoundScript(RENAME, names, (int(discard),), type(key))
         return (Arrival.NOTHING, Arrival.MOVED, Arrival.BOTH)[found]
-    if not (yield Plain(EXISTS, (former,), former)):
-        return Arrival.NOTHING
     return (yield from _carried(former, key, context, discard=discard))
 
 

@@ -71,6 +71,7 @@ class Transaction(Wire, frozen=True):
 Rounds: TypeAlias = Generator[list[Wire], list[Reply], T]
 TRANSACTION = Operation("atomic", b"MULTI", Effect.REPEATABLE)
 TRANSACTION_ONCE = Operation("atomic", b"MULTI", Effect.ONCE)
+TIME = Operation("time", b"TIME", Effect.READ)
 PAUSE = Operation("pause", b"", Effect.READ)
 
 

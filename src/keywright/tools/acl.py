@@ -1,12 +1,13 @@
 """Access control lists from a declaration: the least privileges of a role on the keys of a model.
 
 Since Redis 7.0 rules are selectors, one for each Redis type: the commands that its kinds send, on the names
-that its templates make. Scripts run with the privileges of their caller, so EVAL grants nothing more. Redis
-6.2 has no selectors: there every command of the role is allowed on every key of the model.
+that its templates make. Only a writer runs scripts, which have the privileges of their caller. Redis 6.2 has
+no selectors: there every command of the role is allowed on every key of the model.
 """
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterable, Iterator
 from enum import Enum
@@ -17,7 +18,7 @@ from keywright.keyspace.commits.journal import journal
 from keywright.keyspace.layouts import LAYOUTS
 from keywright.keyspace.slots import hash_tag
 from keywright.tools.describe.description import KeyDescription, SpaceDescription, describe
-from keywright.tools.describe.globs import glob_escaped
+from keywright.tools.describe.globs import example_of, glob_escaped, regex_of
 from keywright.tools.model import ModelDescription
 
 __all__ = ["READS", "WRITES", "Acl", "AclRole", "AclServer", "acl"]
@@ -79,6 +80,8 @@ class Acl(NamedTuple):
     selectors: tuple[Selector, ...]
     server: AclServer
     password_hash: str | None = None
+    exposed: tuple[str, ...] = ()
+    """Secret templates, not granted, some of whose names match the pattern of a granted one."""
 
     def rules(self) -> list[str]:
         """Return the rules that follow the user's name, without the password."""
@@ -91,7 +94,8 @@ class Acl(NamedTuple):
 
     def as_command(self) -> str:
         """Return the ACL SETUSER command, which replaces all earlier rules of the user."""
-        return " ".join(["ACL SETUSER", self.user, "reset", "on", self._password, *self.rules()])
+        # Since a reset leaves a user of Redis 6.2 all channels, they are taken away by name.
+        return " ".join(["ACL SETUSER", self.user, "reset resetchannels on", self._password, *self.rules()])
 
     def as_file_line(self) -> str:
         """Return the user's line of an ACL file."""
@@ -113,12 +117,16 @@ def acl(
     server: AclServer = AclServer.REDIS_7_0,
     password_hash: str | None = None,
     scan: bool = True,
+    renew: bool = False,
+    with_secrets: bool = False,
 ) -> Acl:
     """Return the rules of a role. They never contain channels: no model publishes.
 
     `prefix` replaces the declared prefix, for a database that is opened with another one;
     `password_hash` is the SHA-256 of the password in hexadecimal. Without `scan` a writer cannot sweep
-    its keys, but cannot list the names of others either: SCAN is not limited by patterns.
+    its keys, but cannot list the names of others either: SCAN is not limited by patterns. With `renew` a
+    reader renews sliding expiries, so it can also expire those keys. A reader and an auditor get the keys
+    that hold secrets with `with_secrets` only.
     """
     name = user or f"{model.name}-{role.value}"
     if not re.fullmatch(r"[^\s\x00()]+", name):
@@ -127,8 +135,9 @@ def acl(
         )
     if password_hash is not None and not _HASH.fullmatch(password_hash):
         raise UsageError("the password hash must be a SHA-256: 64 lower-case hexadecimal digits.")
-    names = _Names(model, prefix)
-    selectors = tuple(each for each in _SELECTORS[role](names, server) if each.patterns)
+    all_names = _Names(model, prefix)
+    names = all_names if with_secrets or role is AclRole.WRITER else all_names.without_secrets()
+    selectors = tuple(each for each in _SELECTORS[role](names, server, renew=renew) if each.patterns)
     for pattern in (pattern for each in selectors for pattern in each.patterns):
         if re.search(r"[\s\x00()]", pattern):
             raise UsageError(
@@ -136,7 +145,8 @@ def acl(
                 "Use another prefix or template."
             )
     sweeping = ("scan",) if scan and role is AclRole.WRITER else ()
-    return Acl(name, (*_ROOT[role], *sweeping), selectors, server, password_hash)
+    exposed = _exposed(all_names, names, selectors)
+    return Acl(name, (*_ROOT[role], *sweeping), selectors, server, password_hash, exposed)
 
 
 class _Names:
@@ -151,6 +161,13 @@ class _Names:
             for key in space.keys
             for pattern in _former_patterns(space, key, prefix)
         ]
+
+    def without_secrets(self) -> _Names:
+        """Return the names of the keys that hold no secret."""
+        names = copy.copy(self)
+        names.keys = [(lead, key) for lead, key in self.keys if not key.secret]
+        names._former = [(key, pattern) for key, pattern in self._former if not key.secret]
+        return names
 
     def of(self, redis_type: str) -> tuple[str, ...]:
         return _patterns(pair for pair in self.keys if pair[1].redis_type == redis_type)
@@ -170,10 +187,6 @@ class _Names:
     def sliding(self) -> tuple[str, ...]:
         return _patterns(pair for pair in self.keys if pair[1].expiry and pair[1].expiry.sliding)
 
-    def queues(self) -> tuple[str, ...]:
-        """Return the names of due queues, which are read by script."""
-        return _patterns(pair for pair in self.keys if pair[1].kind == "due queue")
-
     def journal(self) -> tuple[str, ...]:
         """Return the names of the journal's intents, and of its markers beside the keys of this model."""
         described = describe(journal)
@@ -186,18 +199,19 @@ class _Names:
         )
 
 
-def _reader(names: _Names, server: AclServer) -> Iterator[Selector]:
+def _reader(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selector]:
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *names.former(*_converted(redis_type)))
         yield Selector((*commands, *ANY_READS), own, "R")
-    # Renewing an expiry is a write to the server. EVAL asks for both rights, whatever the script does.
-    yield Selector(RENEWING, names.sliding())
-    # Scripts find due entries, and check whether a key still has its former name.
-    yield Selector(SCRIPTS, (*names.queues(), *names.moving()))
+    # Who may renew an expiry may also shorten it, which deletes the key.
+    yield Selector(RENEWING, names.sliding() if renew else ())
+    # Whether a key still has its former name is asked before each operation.
+    yield Selector(("exists",), names.former(*READS), "R")
     yield Selector(("hget",), names.journal() if names.linked else (), "R")
 
 
-def _writer(names: _Names, server: AclServer) -> Iterator[Selector]:
+def _writer(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selector]:
+    del renew  # a writer always may
     # One script reaches keys of several types, so the rights to run it are not split by type.
     everywhere = (*names.all(), *names.former(*READS), *names.journal())
     yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), everywhere)
@@ -209,7 +223,8 @@ def _writer(names: _Names, server: AclServer) -> Iterator[Selector]:
         yield Selector(READS[redis_type], names.former(*_converted(redis_type)))
 
 
-def _auditor(names: _Names, server: AclServer) -> Iterator[Selector]:
+def _auditor(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selector]:
+    del renew  # an auditor never does
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*commands, *ANY_READS), own, "R")
@@ -254,6 +269,21 @@ def _tags(lead: str, key: KeyDescription) -> tuple[str, ...]:
         return (glob_escaped(tag),)
     before = "" if key.slot.tagged else glob_escaped(lead)
     return tuple(before + pattern for pattern in key.slot.patterns)
+
+
+def _exposed(model: _Names, granted: _Names, selectors: Iterable[Selector]) -> tuple[str, ...]:
+    """Return the templates that are not granted, and yet match the pattern of one that is.
+
+    A glob cannot tell `user:<id>` from `user:<id>:token`, and rules cannot exclude names.
+    """
+    patterns = [pattern for each in selectors if each.commands != ("type",) for pattern in each.patterns]
+    return _distinct(
+        key.template
+        for lead, key in model.keys
+        if (lead, key) not in granted.keys
+        for own in _patterns([(lead, key)])
+        if any(re.fullmatch(regex_of(pattern), example_of(own)) for pattern in patterns)
+    )
 
 
 def _written(selector: Selector) -> str:

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from keywright.errors import DeclarationError, UsageError
-from keywright.keyspace.call import Call, Steps, bound_context, procedure
+from keywright.keyspace.call import Call, Command, Steps, bound_context, procedure, server_ms
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.kinds.hold import hold_ms
-from keywright.keyspace.kinds.sorted_set import SortedSet
+from keywright.keyspace.kinds.sorted_set import COUNT, SortedSet
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.script import Script
 from keywright.keyspace.wires import Effect, Reply
@@ -22,7 +22,6 @@ M = TypeVar("M")
 T = TypeVar("T")
 
 CLAIM_DUE = Script("keywright.keyspace", "claim_due", Effect.ONCE)
-COUNT_DUE = Script("keywright.keyspace", "count_due", Effect.READ)
 # Sent twice it would leave the same state, but answer that the claim had run out.
 SETTLE_DUE = Script("keywright.keyspace", "settle_due", Effect.ONCE)
 
@@ -96,9 +95,13 @@ class DueQueue(SortedSet[M, datetime], Generic[M]):
         """
         return self._settle(claimed, self._written(at))
 
-    def due_count(self) -> Call[int]:
-        """Return how many members are due now."""
-        return self._at_now(lambda now: COUNT_DUE.call([self], (now,), int))
+    @procedure
+    def due_count(self) -> Steps[int]:
+        """Return how many members are due now, by the clock of the server."""
+        context = yield bound_context()
+        now = context.now_ms() if context.injected_clock else (yield server_ms(context.name(self)))
+        count: int = yield Command(COUNT, self, (b"-inf", now), int)
+        return count
 
     def next_due(self) -> Call[datetime | None]:
         """Return when the next member is due, perhaps in the past; None if the queue is empty."""

@@ -44,7 +44,7 @@ _ALL = (
     FindingCode("KW404", "stray-index", "an index entry without its record"),
     FindingCode("KW405", "missing-index", "a record that its index does not name"),
     FindingCode("KW501", "over-budget", "more bytes than the budget allows"),
-    FindingCode("KW502", "unread", "a value too large to be read", "note"),
+    FindingCode("KW502", "unread", "a value that was not read", "note"),
     FindingCode("KW601", "invariant", "an invariant of the model that does not hold"),
     FindingCode("KW602", "unusual", "a state that the model allows and wants reported", "note"),
     FindingCode("KW603", "unchecked", "an invariant that could not be checked", "note"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import At, Batch, NodeReader
-from keywright.errors import KeywrightError
+from keywright.errors import KeywrightError, ServerRefusedError
 from keywright.keyspace import Key, Keyspace
 from keywright.keyspace.invariants import Invariant
 from keywright.keyspace.kinds.unset import UNSET
@@ -55,6 +55,7 @@ class Judge:
         self._db = db
         self._checkers = {known: Checker(known.kind, db.context) for known in self.matcher.known}
         self._turn = 0
+        self._granted: set[Known] = set()
 
     async def page(
         self,
@@ -75,7 +76,7 @@ class Judge:
                 (known, choose(group, tally.measure(known.template.source).read))
                 for known, group in groups.items()
             )
-            if chosen
+            if chosen and await self._readable(node, known, chosen, findings)
             for reading in await self._planned(node, known, chosen, tally, findings)
         ]
         for batch in _batches(readings):
@@ -130,6 +131,21 @@ class Judge:
             pattern = likely_pattern(name)
             tally.add_pattern(pattern)
             yield Finding("KW101", pattern, name, "no template matches it")
+
+    async def _readable(
+        self, node: NodeReader, known: Known, names: list[bytes], findings: list[Finding]
+    ) -> bool:
+        """Return whether the values of a template can be read; secret ones may be denied to an auditor."""
+        if not known.kind.declaration.secret or known in self._granted:
+            return True
+        ask = Ask(known.kind.declaration.storage.layout.size)
+        (reply,) = await self.ask([on_name(ask, names[0], known.kind)], node)
+        if isinstance(reply, ServerRefusedError) and reply.reply.startswith("NOPERM"):
+            reason = "holds secrets, which this user may not read"
+            findings += [Finding("KW502", known.template.source, name, reason) for name in names]
+            return False
+        self._granted.add(known)
+        return True
 
     async def _planned(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import string
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -25,17 +26,42 @@ from keywright.keyspace.alphabets import (
 )
 from keywright.keyspace.template import Part
 
-__all__ = ["glob_escaped", "globs_of"]
+__all__ = ["example_of", "glob_escaped", "globs_of", "regex_of"]
 
 # Each name is matched against each pattern: beyond this a template is worth one wide pattern.
 MOST = 32
 _SPECIAL = re.compile(r"([*?\[\]\\^])")
+_TOKEN = re.compile(
+    r"\\(?P<literal>.)|(?P<choice>\[(?:\\.|[^]\\])*\])|(?P<wild>[?*])|(?P<plain>.)", re.DOTALL
+)
 _BODIES = {"base36": "[0-9a-z]", "decimal": "[0-9]", "hex": "[0-9a-f]"}
 
 
 def glob_escaped(text: str) -> str:
     """Return a glob that matches this text only."""
     return _SPECIAL.sub(r"\\\1", text)
+
+
+def regex_of(glob: str) -> str:
+    """Return a regular expression that matches the same texts as a glob."""
+    wild = {"?": "(?s:.)", "*": "(?s:.*)"}
+    return "".join(
+        token["choice"] or wild.get(token["wild"] or "") or re.escape(token["literal"] or token["plain"])
+        for token in _TOKEN.finditer(glob)
+    )
+
+
+def example_of(glob: str) -> str:
+    """Return a text that a glob matches."""
+    wild = {"?": "x", "*": ""}
+    return "".join(
+        next(char for char in string.printable if re.match(token["choice"], char))
+        if token["choice"]
+        else wild[token["wild"]]
+        if token["wild"]
+        else token["literal"] or token["plain"]
+        for token in _TOKEN.finditer(glob)
+    )
 
 
 def globs_of(parts: Sequence[Part], alphabets: Mapping[str, Alphabet[Any]]) -> tuple[str, ...]:

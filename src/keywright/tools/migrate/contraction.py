@@ -59,7 +59,7 @@ async def contract(
         if finding.code in OLD:
             old[finding.template] = old.get(finding.template, 0) + 1
         elif finding.code == "KW502" and finding.template in upgradable:
-            unknown[finding.template] = "some values are too large to be read by an audit"
+            unknown[finding.template] = "some values could not be read by an audit"
 
     options = AuditOptions(max_rate=max_rate, keep=0, prefer_replica=False)
     await audit(db, model, options, on_finding=count, on_progress=on_progress)
