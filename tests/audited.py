@@ -74,6 +74,6 @@ def applied(url: str, sample: Sample, folder: Path) -> Repair:
 def undone(url: str, sample: Sample, path: Path) -> Undone:
     async def run() -> Undone:
         async with aconnect(url, *sample.bindings) as db:
-            return await undo(db, path)
+            return await undo(db, path, sample.model.spaces)
 
     return asyncio.run(run())

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 
 from audit_samples import SAMPLES
 from audited import applied, planned, repaired, undone
 from keywright.errors import UsageError
+from keywright.tools.repair.undo import Back
 
 TOWN = SAMPLES["town"]()
 SHOP = SAMPLES["bookshop"]()
@@ -148,3 +150,48 @@ def test_a_malformed_undo_file_is_refused(redis_url: str, client: Any, tmp_path:
     (tmp_path / "undo").write_text("something else\n")
     with pytest.raises(UsageError, match="is not an undo file"):
         undone(redis_url, TOWN, tmp_path / "undo")
+
+
+def _line(*command: str, name: str | None = None, **more: Any) -> bytes:
+    words = [word.encode() for word in command]
+    stated = command[1].encode() if name is None else name.encode()
+    return msgspec.json.encode(Back(words, stated, "KW101", **more)) + b"\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        _line("CONFIG", "SET", "maxmemory-policy", "allkeys-random", name=""),
+        _line("FLUSHDB", name=""),
+        _line("EVAL", "return redis.call('SET', 'person:x:home', 'h1')", "0", name=""),
+        _line("SET", "person:ann:home", "h9"),
+        _line("RESTORE", "person:ann:home", "0", "x", "REPLACE"),
+        _line("SET", "person:ann:home", "h9", name="person:ben:home", wrote=b"h1"),
+        _line("GETDEL", "person:ann:home", wrote=b"h1"),
+        _line("DEL", "person:ann:home", ttl_ms=0),
+        _line("HSET", "keywright:intents:x", "a", "b", wrote=b"x"),
+        _line("UNLINK", "session:of:another:model", wrote=b"x"),
+    ],
+)
+def test_an_undo_file_with_a_line_that_no_repair_writes_restores_nothing(
+    redis_url: str, client: Any, tmp_path: Path, line: bytes
+) -> None:
+    client.set("person:ann:home", "h1")
+    good = _line("PERSIST", "person:ann:home")
+    client.expire("person:ann:home", 1000)
+    path = tmp_path / "undo"
+    path.write_bytes(good + line + good)
+    path.chmod(0o600)
+    with pytest.raises(UsageError, match="Nothing was restored"):
+        undone(redis_url, TOWN, path)
+    assert client.get("person:ann:home") == b"h1"
+    assert client.ttl("person:ann:home") > 0
+
+
+def test_an_undo_file_of_another_prefix_restores_nothing(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.set("shop:nonsense", "x")
+    repaired(redis_url, SHOP, tmp_path / "undo", frozenset({"KW101"}))
+    other = SHOP._replace(bindings=tuple(binding.space.bind(prefix="elsewhere") for binding in SHOP.bindings))
+    with pytest.raises(UsageError, match="another model or prefix"):
+        undone(redis_url, other, tmp_path / "undo")
+    assert undone(redis_url, SHOP, tmp_path / "undo").restored == 1

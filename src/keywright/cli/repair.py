@@ -138,7 +138,7 @@ async def _undo(model: Model, url: str, prefix: str | None, path: Path, *, yes: 
     if not yes:
         raise UsageError(f"restoring {path} changes data. Review the file, then add --yes.")
     async with aconnect(url, *bindings_of(model.spaces, prefix)) as db:
-        undone: Undone = await undo(db, path)
+        undone: Undone = await undo(db, path, model.spaces)
     echo(f"{undone.restored} restored, {undone.left} left because newer data exists")
 
 

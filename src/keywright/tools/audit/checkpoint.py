@@ -7,7 +7,6 @@ behind the cursor is not seen.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 
 from keywright.errors import UsageError
 from keywright.tools.audit.tally import Tally
+from keywright.tools.private_files import overwrite_private, read_private
 
 __all__ = ["Checkpoint"]
 
@@ -59,7 +59,8 @@ class Checkpoint:
         if not path.exists():
             return cls(path, scope, {})
         try:
-            saved = msgspec.json.decode(path.read_bytes(), type=_Saved)
+            with read_private(path) as file:
+                saved = msgspec.json.decode(file.read(), type=_Saved)
         except (OSError, msgspec.MsgspecError, ValueError) as error:
             raise UsageError(
                 f"{path} is not a checkpoint of an audit: {error}. Name another file."
@@ -81,8 +82,7 @@ class Checkpoint:
     def save(self, node: str, cursor: int | None, tally: Tally) -> None:
         self._written.nodes[node] = msgspec.Raw(msgspec.json.encode(_Node(cursor, tally)))
         fresh = self.path.with_name(f"{self.path.name}.new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # it holds names of keys
-        with os.fdopen(descriptor, "wb") as file:
+        with overwrite_private(fresh) as file:
             file.write(msgspec.json.encode(self._written))
         fresh.replace(self.path)
         self._times[node] = time.monotonic()

@@ -5,7 +5,6 @@ Losing the file costs only time: keys that are up to date stay unchanged, so a m
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import msgspec
 
 from keywright.errors import UsageError
 from keywright.tools.migrate.progress import SweepCounts
+from keywright.tools.private_files import overwrite_private, read_private
 
 __all__ = ["Bookmark"]
 
@@ -68,8 +68,7 @@ class Bookmark:
         if self.path is None:
             return
         fresh = self.path.with_name(f"{self.path.name}.new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        with overwrite_private(fresh) as file:
             file.write(msgspec.json.encode(self.saved))
         fresh.replace(self.path)
         self._written = time.monotonic()
@@ -86,6 +85,7 @@ class Bookmark:
 
 def _read(path: Path) -> _Saved:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Saved)
+        with read_private(path) as file:
+            return msgspec.json.decode(file.read(), type=_Saved)
     except (OSError, msgspec.MsgspecError, ValueError) as error:
         raise UsageError(f"{path} is not a bookmark of a migration: {error}. Name another file.") from error

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import tempfile
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -25,6 +24,7 @@ from keywright.keyspace.call import Plain
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.matcher import Matcher
+from keywright.tools.private_files import overwrite_private, read_private
 from keywright.tools.repair.fingerprints import fingerprint
 from keywright.tools.repair.fixes import Claims, Decided, Decisions
 from keywright.tools.repair.step import Step
@@ -106,7 +106,7 @@ async def make_plan(
     left: Counter[str] = Counter()
     claims = Claims()
     decisions = Decisions(db, matcher)
-    with owners_file(path) as file, tempfile.TemporaryFile() as spool:
+    with overwrite_private(path) as file, tempfile.TemporaryFile() as spool:
         lines = _Lines(file)
         file.write(msgspec.json.encode(Header(model)) + b"\n")
         async for planned, code in _planned(db, decisions, findings, remove):
@@ -153,7 +153,8 @@ class _Lines:
 def read_plan(path: Path) -> RepairPlan:
     """Return a saved plan. Raise UsageError if the file is malformed."""
     try:
-        lines = path.read_bytes().splitlines()
+        with read_private(path) as file:
+            lines = file.read().splitlines()
         first = msgspec.json.decode(lines[0], type=Header)
         last = msgspec.json.decode(lines[-1], type=Header)
         actions: dict[str, int] = {}
@@ -166,13 +167,8 @@ def read_plan(path: Path) -> RepairPlan:
     return RepairPlan(path, first.model, sum(actions.values()), last.left, actions)
 
 
-def owners_file(path: Path) -> IO[bytes]:
-    """Create a file that only its owner may read."""
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
-
-
 def _steps(path: Path) -> Iterator[Step]:
-    with path.open("rb") as file:
+    with read_private(path) as file:
         for line in file:
             if b'"action"' in line:
                 yield msgspec.json.decode(line, type=Step)

@@ -91,6 +91,8 @@ async def apply_saved(db: AsyncDatabase, model: Model, plan: RepairPlan, undo: P
     done: Counter[str] = Counter()
     overtaken, failed = 0, list[tuple[str, str]]()
     completed = waiting = 0
+    if plan.steps:
+        repairer.undo.open()
     try:
         for step in plan.steps_in_order():
             if step.removes and completed:

@@ -8,25 +8,40 @@ and never overwrites keys that exist again.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import msgspec
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import EngineError, KeywrightError, ServerRefusedError, UsageError, WrongTypeError
-from keywright.keyspace import Call
+from keywright.errors import (
+    EngineError,
+    KeywrightError,
+    ServerRefusedError,
+    UsageError,
+    WrongTypeError,
+    excerpt,
+)
+from keywright.keyspace import Call, Keyspace
 from keywright.keyspace.call import Plain
 from keywright.keyspace.layouts import Ask
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.wires import Effect, Operation
+from keywright.tools.audit.matcher import Matcher
+from keywright.tools.private_files import open_private, read_private
 
 __all__ = ["Back", "UndoFile", "Undone", "restoring", "undo"]
 
 PUT_BACK = Script("keywright.tools.repair", "put_back", Effect.ONCE)
 RESTORE_ENTRY = Script("keywright.tools.repair", "restore_entry", Effect.ONCE)
 CHUNK = 1 << 16
+
+# The commands that repairs write, by how they are sent: as they are, of so many words; if a value is still as
+# the repair wrote it; and for single entries.
+WHOLE = {b"RESTORE": 4, b"PEXPIREAT": 3, b"PERSIST": 2}
+TAKEN_BACK = frozenset({b"SET", b"UNLINK", b"HSET", b"HDEL", b"ZADD", b"ZREM"})
+ENTRIES = frozenset({b"SET", b"SADD", b"SREM", b"HSETNX", b"ZADD", b"LINSERT", b"XADD"})
 
 
 class Back(msgspec.Struct, omit_defaults=True):
@@ -51,7 +66,7 @@ class Back(msgspec.Struct, omit_defaults=True):
 
 
 class UndoFile:
-    """The file for the data that a repair removes. Created on first use, readable by its owner only."""
+    """The file for the data that a repair removes. Created on first use, and removed if it stays empty."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -72,6 +87,11 @@ class UndoFile:
             self._drop(place, len(backs))
         return changed
 
+    def open(self) -> None:
+        """Open the file before the first step. Raise UsageError if it cannot be private."""
+        if self._file is None:
+            self._file = _opened(self.path)
+
     def close(self) -> None:
         if self._file is None:
             return
@@ -80,8 +100,8 @@ class UndoFile:
         self._file.close()
 
     def _keep(self, backs: tuple[Back, ...]) -> int:
-        if self._file is None:
-            self._file = _opened(self.path)
+        self.open()
+        assert self._file is not None
         place = self._file.tell()
         self._file.writelines(msgspec.json.encode(back) + b"\n" for back in backs)
         self._file.flush()
@@ -108,10 +128,14 @@ def restoring(name: bytes, code: str, dump: bytes, ttl_ms: int) -> Back:
     return Back([b"RESTORE", name, str(max(0, ttl_ms)).encode(), dump], name, code)
 
 
-async def undo(db: AsyncDatabase, path: Path) -> Undone:
-    """Restore the data that a repair removed, the last change first."""
+async def undo(db: AsyncDatabase, path: Path, spaces: Iterable[Keyspace]) -> Undone:
+    """Restore the data that a repair of these keyspaces removed, the last change first.
+
+    Raise UsageError, and change nothing, if the file has a line that no repair of them writes.
+    """
     restored = left = 0
-    for back in _backwards(path):
+    matcher = Matcher(spaces, db.context)
+    for back in _backwards(path, matcher):
         try:
             done = bool(await db.run(_call(back)))
         except ServerRefusedError as error:
@@ -133,10 +157,10 @@ def _call(back: Back) -> Call[Any]:
     return Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), back.name)
 
 
-def _backwards(path: Path) -> Iterator[Back]:
-    """Yield the lines in reverse order. Raise UsageError before yielding anything if one is malformed."""
+def _backwards(path: Path, matcher: Matcher) -> Iterator[Back]:
+    """Yield the lines in reverse order. Raise UsageError before yielding anything if one is refused."""
     try:
-        file = path.open("rb")
+        file = read_private(path)
     except OSError as error:
         raise _no_undo_file(path, error) from error
     with file:
@@ -144,11 +168,35 @@ def _backwards(path: Path) -> Iterator[Back]:
         starts = []
         file.seek(0)
         while (place := file.tell()) < end:
-            _parsed(file.readline(), path)
+            _check(_parsed(file.readline(), path), path, matcher)
             starts.append(place)
         for start in reversed(starts):
             file.seek(start)
             yield _parsed(file.readline(), path)
+
+
+def _check(back: Back, path: Path, matcher: Matcher) -> None:
+    """Raise UsageError for a line that no repair writes: such a file may hold any command."""
+    verb, length = (back.command or [b""])[0], len(back.command)
+    if back.wrote is not None:
+        known = verb in TAKEN_BACK
+    elif back.ttl_ms is not None:
+        known = verb in ENTRIES
+    else:
+        known = WHOLE.get(verb) == length
+    if not known or back.command[1:2] != [back.name]:
+        raise UsageError(
+            f"{path} has the command {excerpt(verb)}, which no repair writes so. Nothing was restored. Name "
+            f"the file that the repair wrote."
+        )
+    match = matcher.match(back.name)
+    ours = match.ours if match is not None else matcher.old_place(back.name) is not None
+    # A key of no template was removed whole, if at all.
+    if not ours and not (match is None and verb == b"RESTORE" and matcher.belongs(back.name)):
+        raise UsageError(
+            f"{path} has the name of a key of another model or prefix. Nothing was restored. Name the file "
+            f"that a repair of this model wrote."
+        )
 
 
 def _parsed(line: bytes, path: Path) -> Back:
@@ -163,8 +211,8 @@ def _no_undo_file(path: Path, error: Exception) -> UsageError:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """Open a file that only its owner may read, after its last complete line."""
-    file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b")
+    """Open a file after its last complete line."""
+    file = open_private(path)
     try:
         file.truncate(file.seek(_whole_lines(file)))
     except OSError:
