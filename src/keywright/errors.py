@@ -237,6 +237,11 @@ class EngineError(KeywrightError):
 
     exit_code = 3
 
+    @property
+    def is_transient(self) -> bool:
+        """Return whether a retry may help: the server is away, busy, or about to change its role."""
+        return isinstance(self, ConnectionLostError | OutcomeUnknownError | DeadlineError)
+
 
 class ConnectionLostError(EngineError):
     """The server could not be reached; the commands were not sent, or are safe to repeat."""
@@ -283,6 +288,10 @@ class ServerRefusedError(EngineError):
         self.reply = reply
         subject = f"{command} {excerpt(key)}" if key else command
         super().__init__(f"{subject} was refused: {reply.rstrip('.')}. {_remedy_for(reply)}")
+
+    @property
+    def is_transient(self) -> bool:
+        return _code_of(self.reply) in _TRANSIENT
 
 
 class ScriptError(EngineError):
@@ -346,8 +355,17 @@ _REMEDIES = {
 }
 
 
+_TRANSIENT = frozenset(
+    ["LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "UNBLOCKED", "NOREPLICAS"]
+)
+
+
+def _code_of(reply: str) -> str:
+    return reply.split(" ", 1)[0]
+
+
 def _remedy_for(reply: str) -> str:
-    code = reply.split(" ", 1)[0]
+    code = _code_of(reply)
     if code == "NOPERM" and any(f"'{verb}'" in reply.lower() for verb in ("getex", "pexpire", "pexpireat")):
         return (
             "Reading renews an expiry that slides: let this user renew it (keywright acl --renew), or bind "

@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from invoking import Invoke
 from keywright import connect
 from keywright.cli import app
-from keywright.testing import Raw
+from keywright.testing import Raw, RedisServer
 from keywright_discord import ingest
 from keywright_discord.drc import bind, rest
 from keywright_discord.drc.store import DrcCache
@@ -241,6 +241,20 @@ def test_a_server_that_is_away_exits_with_3(invoke: Invoke, arguments: tuple[str
     done = invoke("discord", *arguments, "--url", "redis://127.0.0.1:1")
     assert done.exit_code == 3
     assert "127.0.0.1:1 cannot be reached" in done.stderr
+
+
+def test_a_server_that_refuses_exits_with_3_and_the_line(
+    invoke: Invoke, recording: Path, keywright_server: RedisServer, redis_url: str
+) -> None:
+    keywright_server.call(
+        "ACL", "SETUSER", "reader", "on", ">letmein", "~*", "+@read", "+@connection", "+info"
+    )
+    where = f"redis://reader:letmein@127.0.0.1:{keywright_server.port}/0"
+    done = invoke("discord", "ingest", str(recording), "--url", where)
+    keywright_server.call("ACL", "DELUSER", "reader")
+    assert done.exit_code == 3
+    assert "line 1: " in done.stderr
+    assert "NOPERM" in done.stderr
 
 
 def test_redis_url_is_used_unless_url_is_given(

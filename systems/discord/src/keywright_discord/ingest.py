@@ -6,7 +6,8 @@ recording. Only the envelope of a packet is decoded here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any, BinaryIO
 
@@ -14,14 +15,30 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from keywright import Database
-from keywright_discord.event_cache import EventCache, next_window
+from keywright.errors import EngineError
+from keywright_discord.event_cache import Event, EventCache, Refused, next_window
 from keywright_discord.interpreter import EVENTS
 
-__all__ = ["EXCERPT", "LONGEST_LINE", "Line", "ingest"]
+__all__ = ["EXCERPT", "LONGEST_LINE", "IngestError", "Line", "ingest"]
 
 LONGEST_LINE = 16 * 1024 * 1024
 EXCERPT = 1024
 DISPATCH = 0
+# An outage is waited for this long: longer than a failover of Sentinel or a cluster with their defaults.
+PATIENCE_SECONDS = 60.0
+PAUSE_SECONDS = 0.25
+
+
+class IngestError(EngineError):
+    """The server failed while a batch of lines was applied; the lines before it are applied."""
+
+    def __init__(self, line: int, error: EngineError) -> None:
+        self.line = line
+        self.error = error
+        super().__init__(
+            f"line {line}: {error} The lines before it are applied. Ingest the recording again from line "
+            f"{line}: a line that was applied already leaves the same state."
+        )
 
 
 class Line(msgspec.Struct):
@@ -46,14 +63,34 @@ _envelope = msgspec.json.Decoder(_Envelope).decode
 
 
 def ingest(stream: BinaryIO, cache: EventCache[Any], db: Database) -> Iterator[list[Line]]:
-    """Apply the packets of a recording in order. Yield its lines in batches that have been applied."""
+    """Apply the packets of a recording in order. Yield its lines in batches that have been applied.
+
+    Wait a minute for a server that is away. Raise IngestError with the first line that may not be applied.
+    """
     lines = _lines(stream)
     while window := next_window(lines, attrgetter("size")):
         packets = [line for line in window if line.event is not None]
         events = [(line.event or "", line.data) for line in packets]
-        for refused in db.run(cache.apply(events)):
+        try:
+            found = _applied(events, cache, db)
+        except EngineError as error:
+            raise IngestError(window[0].number, error) from error
+        for refused in found:
             packets[refused.place].problem = f"{refused.event}: {refused.reason}"
         yield window
+
+
+def _applied(events: Sequence[Event], cache: EventCache[Any], db: Database) -> list[Refused]:
+    """Apply a batch, and again after an outage: applying an event twice leaves the same state."""
+    give_up: float | None = None
+    while True:
+        try:
+            return db.run(cache.apply(events))
+        except EngineError as error:
+            give_up = give_up or time.monotonic() + PATIENCE_SECONDS
+            if not error.is_transient or time.monotonic() > give_up:
+                raise
+        time.sleep(PAUSE_SECONDS)
 
 
 def _lines(stream: BinaryIO) -> Iterator[Line]:

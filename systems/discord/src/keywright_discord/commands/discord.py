@@ -88,10 +88,10 @@ def ingest(
     They are {"op": 0, "t": …, "s": …, "d": …}, one per line, and applied in order. A line that cannot be
     applied does not stop the run: it is counted and written, with its number and the reason, to the rejects
     file, which is created on the first one; the first few are printed. Packets that change no cache are
-    ignored.
+    ignored. A server that is away is waited for, a minute at most, as during a failover.
 
     Exits with 0 when every line was applied or ignored, 1 when a line was rejected, 2 when the packets cannot
-    be read, 3 when the server cannot be reached.
+    be read, 3 when the server cannot be reached: the message names the line from which to ingest again.
     """
     kept = rejects or Path("discord.rejects.jsonl" if source == "-" else f"{source}.rejects.jsonl")
     if source != "-" and kept.exists() and Path(source).exists() and kept.samefile(source):

@@ -29,7 +29,7 @@ from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.calls import Caller
 from keywright_messaging.redis_streams.consumer import StreamConsumer
 from keywright_messaging.redis_streams.consumer_names import ProcessName
-from keywright_messaging.redis_streams.outages import RetryingDatabase, is_transient, retried
+from keywright_messaging.redis_streams.outages import RetryingDatabase, retried
 from keywright_messaging.redis_streams.schema import (
     DeadLetters,
     EventStream,
@@ -204,4 +204,4 @@ def _batches(bodies: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _is_permanent(error: KeywrightError) -> bool:
-    return not isinstance(error, EngineError) or not is_transient(error)
+    return not isinstance(error, EngineError) or not error.is_transient

@@ -21,7 +21,7 @@ from keywright_messaging.redis_streams.acknowledgements import NOW, Settlement
 from keywright_messaging.redis_streams.commands import PendingEntry
 from keywright_messaging.redis_streams.delivery import StreamDelivery
 from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
-from keywright_messaging.redis_streams.outages import broker_error, is_transient
+from keywright_messaging.redis_streams.outages import broker_error
 
 __all__ = ["Claimer"]
 
@@ -60,7 +60,7 @@ class Claimer:
                     await self._refresh()
                 await self._search()
             except EngineError as error:
-                if not is_transient(error) and not commands.is_missing_group(error):
+                if not error.is_transient and not commands.is_missing_group(error):
                     self._buffer.fail(broker_error(error))
                     return
             except KeywrightError as error:

@@ -8,30 +8,16 @@ from datetime import timedelta
 from typing import TypeVar
 
 from keywright import AsyncDatabase, Call
-from keywright.errors import (
-    ConnectionLostError,
-    DeadlineError,
-    EngineError,
-    OutcomeUnknownError,
-    ServerRefusedError,
-)
+from keywright.errors import ConnectionLostError, EngineError
 from keywright_messaging.contract import closed_error
 from keywright_messaging.errors import BrokerError, BrokerUnreachableError
 from keywright_service.backoff import Backoff
 
-__all__ = ["BACKOFF", "RetryingDatabase", "broker_error", "is_transient", "retried"]
+__all__ = ["BACKOFF", "RetryingDatabase", "broker_error", "retried"]
 
 T = TypeVar("T")
 
 BACKOFF = Backoff(first_seconds=0.02, longest_seconds=1.0)
-_TRANSIENT = ("LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "BUSY", "READONLY", "NOREPLICAS")
-
-
-def is_transient(error: EngineError) -> bool:
-    """Return whether a retry may help: the server is away, busy, or about to change its role."""
-    if isinstance(error, ServerRefusedError):
-        return error.reply.split(" ", 1)[0] in _TRANSIENT
-    return isinstance(error, ConnectionLostError | OutcomeUnknownError | DeadlineError)
 
 
 def broker_error(error: EngineError) -> BrokerError:
@@ -54,7 +40,7 @@ async def retried(attempt: Callable[[], Awaitable[T]], address: str, patience: t
         try:
             return await attempt()
         except EngineError as error:
-            if not is_transient(error):
+            if not error.is_transient:
                 raise broker_error(error) from error
             failures += 1
             pause = BACKOFF.pause(failures)
@@ -82,7 +68,7 @@ class RetryingDatabase:
         try:
             return await self.engine.run(call)
         except EngineError as error:
-            if not is_transient(error):
+            if not error.is_transient:
                 raise broker_error(error) from error
         return await self.retried(lambda: self.engine.run(call))
 

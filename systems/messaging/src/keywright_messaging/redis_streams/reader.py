@@ -15,7 +15,7 @@ from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.acknowledgements import Settlement
 from keywright_messaging.redis_streams.delivery import StreamDelivery
 from keywright_messaging.redis_streams.delivery_buffer import DeliveryBuffer, StreamQueue
-from keywright_messaging.redis_streams.outages import BACKOFF, broker_error, is_transient
+from keywright_messaging.redis_streams.outages import BACKOFF, broker_error
 
 __all__ = ["Reader"]
 
@@ -53,7 +53,7 @@ class Reader:
                     await self._read()
             except EngineError as error:
                 failures += 1
-                if is_transient(error):
+                if error.is_transient:
                     self._buffer.forget(self._queues)
                 elif not commands.is_missing_group(error):
                     self._buffer.fail(broker_error(error))
