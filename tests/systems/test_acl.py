@@ -40,7 +40,7 @@ from keywright_openmod.schema import CachedUser
 from keywright_registry import counters, lsn
 from keywright_registry import schema as registry
 from keywright_registry.rate_limit import RateLimiter
-from old_redis import running_old_server
+from old_redis import old_binary
 
 PASSWORD = "s3cret"
 HASH = hashlib.sha256(PASSWORD.encode()).hexdigest()
@@ -358,7 +358,7 @@ def test_a_secret_that_the_pattern_of_another_template_matches_is_reported() -> 
 
 @pytest.fixture
 def oldest() -> Iterator[RedisServer]:
-    with running_old_server() as server:
+    with RedisServer(tcp=True, binary=old_binary()) as server:
         yield server
 
 

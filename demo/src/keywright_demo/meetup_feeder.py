@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import os
 import random
+import re
 import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -72,12 +73,15 @@ class Town:
         event.rsvps[person.meetup] = self._chance.choice(("YES", "YES", "NO"))
 
     async def link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
-        """Link a user's accounts: open the page of the bot, and consent at Meetup."""
+        """Link a user's accounts: open the page of the bot, consent at Meetup, and confirm both accounts."""
         linking = await db.run(begin_linking(person.discord))
         self.meetup.oauth.signed_in = person.meetup
         async with httpx.AsyncClient(follow_redirects=True, timeout=10) as browser:
-            consent = await browser.post(f"{pages}/link/{linking}", data={"scope": "rsvp"})
-            await browser.post(consent.url, data={"answer": "allow"})
+            start = await browser.get(f"{pages}/link/{linking}")
+            consent = await browser.post(start.url, data=_hidden(start) | {"scope": "rsvp"})
+            last = await browser.post(consent.url, data={"answer": "allow"})
+            done = await browser.post(f"{start.url}/confirm", data=_hidden(last) | {"answer": "yes"})
+            done.raise_for_status()
 
     async def _try_to_link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
         """Link a user. The bot may be down, or a real server may have the link from an earlier run."""
@@ -104,6 +108,11 @@ class Town:
                 if step % STEPS_AN_EVENT == 0 and len(self.events) < MOST_EVENTS:
                     self.announce()
                 await asyncio.sleep(PAUSE_SECONDS)
+
+
+def _hidden(page: httpx.Response) -> dict[str, str]:
+    """Return the hidden fields of the form of a page, as a browser sends them."""
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', page.text))
 
 
 def main(pages: str) -> None:

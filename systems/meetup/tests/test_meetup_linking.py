@@ -12,9 +12,9 @@ from keywright.errors import TakenError
 from keywright_meetup.account_links import (
     begin_linking,
     discord_users_of,
+    keep_csrf,
     link,
     look_up_linking,
-    new_csrf,
     redeem_csrf,
     store_tokens,
     take_linking,
@@ -145,13 +145,21 @@ def test_someone_who_is_linked_gets_no_linking_id(place: Place) -> None:
 
 
 def test_a_csrf_token_is_used_up_by_a_right_and_by_a_wrong_answer(place: Place) -> None:
-    first, second = (place.db.run(new_csrf(Secret(state))) for state in ("one", "two"))
-    assert place.db.run(Csrf(first).ttl()) is not None
-    assert place.db.run(redeem_csrf(first, Secret("one"))) is True
-    assert place.db.run(redeem_csrf(first, Secret("one"))) is False
-    assert place.db.run(redeem_csrf(second, Secret("one"))) is False
-    assert place.db.run(redeem_csrf(second, Secret("two"))) is False
+    for linking, state in (("first", "one"), ("second", "two")):
+        place.db.run(keep_csrf(linking, Secret(state)))
+    assert place.db.run(Csrf("first").ttl()) is not None
+    assert place.db.run(redeem_csrf("first", Secret("one"))) is True
+    assert place.db.run(redeem_csrf("first", Secret("one"))) is False
+    assert place.db.run(redeem_csrf("second", Secret("one"))) is False
+    assert place.db.run(redeem_csrf("second", Secret("two"))) is False
     assert everything(place.raw) == {}
+
+
+def test_a_linking_id_has_the_latest_csrf_token_only(place: Place) -> None:
+    for state in ("one", "two"):
+        place.db.run(keep_csrf("linking", Secret(state)))
+    assert set(everything(place.raw)) == {"csrf:linking"}
+    assert place.db.run(redeem_csrf("linking", Secret("two"))) is True
 
 
 def test_the_discord_users_of_many_are_read_together(place: Place) -> None:

@@ -41,9 +41,9 @@ def test_1_a_linking_id_expires_though_nobody_opens_it_and_serves_one_of_two(pla
 
 
 def test_2_a_csrf_token_is_consumed(place: Place) -> None:
-    cookie = place.db.run(account_links.new_csrf(Secret("state")))
-    assert place.db.run(account_links.redeem_csrf(cookie, Secret("state")))
-    assert place.raw("EXISTS", f"csrf:{cookie}") == 0
+    place.db.run(account_links.keep_csrf("linking", Secret("state")))
+    assert place.db.run(account_links.redeem_csrf("linking", Secret("state")))
+    assert place.raw("EXISTS", "csrf:linking") == 0
 
 
 @pytest.mark.parametrize("rounds", range(3))

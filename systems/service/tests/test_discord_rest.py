@@ -46,7 +46,7 @@ async def test_what_is_not_there_is_none_or_false(discord: DiscordRestSimulator,
         assert await api.channel(1) is None
         assert await api.role(1) is None
         assert await api.member(1) is None
-        assert await api.name_of(1) is None
+        assert await api.find_user(1) is None
         assert await api.modify_channel(1, topic="t") is None
         assert not await api.delete_channel(1)
         assert not await api.delete_role(1)
@@ -118,7 +118,7 @@ async def test_requests_about_any_user_share_a_bucket(
     discord.limits.limit("GET", "/users/{}", 2, 0.2)
     users = [discord.guild.join(f"P{number}") for number in range(5)]
     async with connect() as api:
-        assert len(await asyncio.gather(*map(api.name_of, users))) == 5
+        assert len(await asyncio.gather(*map(api.find_user, users))) == 5
     assert discord.limits.refused == 0
 
 

@@ -30,9 +30,9 @@ from keywright_meetup.schema import (
 __all__ = [
     "begin_linking",
     "discord_users_of",
+    "keep_csrf",
     "link",
     "look_up_linking",
-    "new_csrf",
     "redeem_csrf",
     "store_tokens",
     "take_linking",
@@ -67,15 +67,14 @@ def take_linking(linking: str) -> Call[DiscordId | None]:
     return MeetupLinking(linking).take()
 
 
-def new_csrf(token: Secret[str]) -> Call[str]:
-    """Store a CSRF token. Return the id of its transient user, for the cookie."""
-    cookie = new_id()
-    return Csrf(cookie).set(token).map(lambda _: cookie)
+def keep_csrf(linking: str, token: Secret[str]) -> Call[None]:
+    """Store the CSRF token of a linking id, in place of an older one: each linking id has one at most."""
+    return Csrf(linking).set(token).map(lambda _: None)
 
 
-def redeem_csrf(cookie: str, token: Secret[str]) -> Call[bool]:
-    """Return whether this is the token of the cookie's user. It is deleted either way."""
-    return Csrf(cookie).take().map(lambda kept: kept is not None and _same(kept, token))
+def redeem_csrf(linking: str, token: Secret[str]) -> Call[bool]:
+    """Return whether this is the CSRF token of a linking id. It is deleted either way."""
+    return Csrf(linking).take().map(lambda kept: kept is not None and _same(kept, token))
 
 
 def link(meetup_user: MeetupId, discord_user: DiscordId, tokens: Tokens | None = None) -> Call[bool]:

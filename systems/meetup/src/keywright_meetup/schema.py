@@ -295,7 +295,7 @@ class MeetupLinking(
 
 
 class Csrf(Value[Token], key="csrf:<cookie>", space=meetup, expiry=CSRF_EXPIRY):
-    """The CSRF token of a transient user, whom a cookie names during the linking; it works once."""
+    """The CSRF token of a transient user during the linking, whose linking id names it; it works once."""
 
     cookie: Id
 

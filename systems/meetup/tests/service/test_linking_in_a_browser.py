@@ -83,11 +83,20 @@ def test_a_person_links_their_accounts_with_the_mouse(
         page.on("console", lambda message: complaints.append(message.text))
         page.on("requestfailed", lambda request: complaints.extend(_failure(request)))
         await page.goto(link)
-        assert await page.locator("dd").text_content() == "Gino Rossi"
+        assert await page.locator("dd").inner_text() == "Gino Rossi\n@gino rossi"
         await assert_fits(page)
         await shoot(page, f"start-{name}")
         await page.get_by_role("button", name="Continue to Meetup").click()
         await page.get_by_role("button", name="Allow").click()
+        await page.get_by_role("heading", name="Link these two accounts?").wait_for()
+        assert await page.locator("dd").all_inner_texts() == [
+            "Gino Rossi\n@gino rossi",
+            f"Gino Rossi\nmember {someone.meetup}",
+        ]
+        assert partner_of(around, someone) is None
+        await assert_fits(page)
+        await shoot(page, f"confirm-{name}")
+        await page.get_by_role("button", name="Link these accounts").click()
         await page.wait_for_url("**/link/outcome/linked")
         assert await page.locator("h1").text_content() == "Your accounts are linked"
         await assert_fits(page)
@@ -126,6 +135,11 @@ def test_a_person_links_their_accounts_with_keys_alone(
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/oauth2/authorize*")
         await page.keyboard.press("Tab")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("heading", name="Link these two accounts?").wait_for()
+        await shoot(page, "confirm-rsvp")
+        await page.keyboard.press("Tab")
+        assert await page.evaluate("document.activeElement.innerText") == "Link these accounts"
         await page.keyboard.press("Enter")
         await page.wait_for_url("**/link/outcome/linked")
 
@@ -173,10 +187,43 @@ def test_a_person_who_says_no_sees_that_and_may_start_again(
         await shoot(page, "denied")
         await page.get_by_role("button", name="Continue to Meetup").click()
         await page.get_by_role("button", name="Allow").click()
+        await page.get_by_role("button", name="Link these accounts").click()
         await page.wait_for_url("**/link/outcome/linked")
 
     chromium.visit(work, width=390)
     assert partner_of(around, someone) == someone.discord
+
+
+def test_a_person_who_is_led_through_the_link_of_another_sees_that_and_says_no(
+    around: Surroundings, bot: RunningBot, chromium: Chromium, someone: Person
+) -> None:
+    mallory = around.discord.guild.join("Mallory the Third of a Rather Long Name, and Longer Still")
+    link = bot.invite(mallory)
+
+    async def evil(request: HttpRequest) -> HTMLResponse:
+        return HTMLResponse(f'<form method="post" action="{link}"><button>Win a prize</button></form>')
+
+    with HttpServer(Starlette(routes=[Route("/", evil)]), host="localhost") as elsewhere:
+
+        async def work(page: Page) -> None:
+            await page.goto(link)  # the visitor has opened the page before, and has its cookie
+            await page.goto(elsewhere.url)
+            await page.get_by_role("button", name="Win a prize").click()
+            assert await page.locator("h1").text_content() == "This form is not from this page"
+            await shoot(page, "foreign")
+            await page.goto(link)
+            await page.get_by_role("button", name="Continue to Meetup").click()
+            await page.get_by_role("button", name="Allow").click()
+            assert "Mallory" in await page.locator("dd").first.inner_text()
+            await assert_fits(page)
+            await shoot(page, "confirm-mallory")
+            await page.get_by_role("button", name="Do not link them").click()
+            await page.wait_for_url("**/link/outcome/declined")
+            await shoot(page, "declined")
+            assert await page.context.cookies(bot.url) == []
+
+        chromium.visit(work, width=390)
+    assert partner_of(around, someone) is None
 
 
 def test_trouble_at_meetup_is_shown_with_a_new_link(
@@ -194,6 +241,7 @@ def test_trouble_at_meetup_is_shown_with_a_new_link(
         await shoot(page, "failed")
         await page.get_by_role("button", name="Continue to Meetup").click()
         await page.get_by_role("button", name="Allow").click()
+        await page.get_by_role("button", name="Link these accounts").click()
         await page.wait_for_url("**/link/outcome/linked")
 
     chromium.visit(work)
@@ -207,6 +255,7 @@ def test_an_account_that_is_taken_is_refused_in_plain_words(
     async def linked(page: Page) -> None:
         await page.get_by_role("button", name="Continue to Meetup").click()
         await page.get_by_role("button", name="Allow").click()
+        await page.get_by_role("button", name="Link these accounts").click()
         await page.wait_for_url("**/link/outcome/*")
 
     async def work(page: Page) -> None:
@@ -273,12 +322,19 @@ def test_text_contrasts_with_its_background_in_light_and_dark(
 ) -> None:
     link = offering_bot.invite(someone.discord)
 
-    async def work(page: Page) -> None:
-        await page.goto(link)
-        for selector, ground in (("p", "main"), (".aside", "main"), ("button", "button"), ("legend", "main")):
+    async def check(page: Page, *pairs: tuple[str, str]) -> None:
+        for selector, ground in pairs:
             text = await _color(page, selector, "color")
             behind = await _color(page, ground, "background-color")
             assert _contrast(text, behind) >= 4.5, selector
+
+    async def work(page: Page) -> None:
+        await page.goto(link)
+        await check(page, ("p", "main"), (".aside", "main"), ("button", "button"), ("legend", "main"))
+        await page.get_by_role("button", name="Continue to Meetup").click()
+        await page.get_by_role("button", name="Allow").click()
+        await page.get_by_role("heading", name="Link these two accounts?").wait_for()
+        await check(page, (".handle", "main"), (".notice", ".notice"), ("button.quiet", "main"))
 
     for dark in (False, True):
         chromium.visit(work, dark=dark)

@@ -220,7 +220,7 @@ class Bot(Service):
             parts.oauth,
             parts.meetup,
             public_url=self.configuration.pages.public_url,
-            name_of=parts.discord.name_of,
+            find_user=parts.discord.find_user,
             community=self.configuration.pages.community,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import httpx
 import msgspec
@@ -23,7 +23,7 @@ from keywright_service.http_client import (
     retry_after,
 )
 
-__all__ = ["API_URL", "MeetupApi", "StaleTokenError"]
+__all__ = ["API_URL", "MeetupApi", "Member", "StaleTokenError"]
 
 API_URL = "https://api.meetup.com/gql-ext"
 EVENTS_A_PAGE = 25
@@ -38,7 +38,7 @@ Number = Annotated[str, msgspec.Meta(pattern="^[0-9]{1,20}$")]
 # Some of its interfaces put an address after an exclamation mark.
 EventId = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]+(!.*)?$")]
 
-_SELF = "query { self { id } }"
+_SELF = "query { self { id name } }"
 
 _NODE = """id title eventUrl description dateTime status
   group { urlname } eventHosts { memberId }
@@ -55,6 +55,13 @@ _RSVPS = """query ($eventId: ID!, $rsvps: Int!, $after: String) { event(id: $eve
     pageInfo { hasNextPage endCursor } edges { node { status member { id } } } } } }"""
 
 _STATUS = "query ($eventId: ID!) { event(id: $eventId) { status } }"
+
+
+class Member(NamedTuple):
+    """A member of Meetup. The name is empty where Meetup has none."""
+
+    id: int
+    name: str
 
 
 class StaleTokenError(PlatformRefusedError):
@@ -79,6 +86,11 @@ class _PageInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Identified(msgspec.Struct, frozen=True):
     id: Number
+
+
+class _Self(msgspec.Struct, frozen=True):
+    id: Number
+    name: str | None = None
 
 
 class _Rsvp(msgspec.Struct, frozen=True):
@@ -164,12 +176,12 @@ class MeetupApi(HttpClient):
         self._events_a_page = events_a_page
         self._rsvps_a_page = rsvps_a_page
 
-    async def self_id(self, token: Secret[str]) -> int:
+    async def self_member(self, token: Secret[str]) -> Member:
         """Return the member whom a token belongs to."""
-        found = await self._asked(token, "self", _SELF, {}, _Identified)
+        found = await self._asked(token, "self", _SELF, {}, _Self)
         if found is None:
             raise StaleTokenError("self")
-        return int(found.id)
+        return Member(int(found.id), found.name or "")
 
     async def events(self, token: Secret[str], urlname: str, after: datetime) -> list[Announced]:
         """Return all of a group's events after a time, with hosts and the guests who said yes."""

@@ -34,6 +34,11 @@ OUTCOMES = {
         "You can close this page.",
         good=True,
     ),
+    "declined": LinkOutcome(
+        "Nothing was linked",
+        "You did not confirm the two accounts, so both are as they were.",
+        "You can close this page. If you change your mind, ask the bot on Discord for a new link.",
+    ),
     "meetup-taken": LinkOutcome(
         "This Meetup account is taken",
         "It is linked to another Discord account, and an account can have one link only. "
@@ -61,6 +66,18 @@ PROBLEMS = {
         "or your browser keeps no cookies. Nothing was changed.",
         "Open the link from Discord once more, and stay in one browser until you are done.",
     ),
+    "foreign": LinkOutcome(
+        "This form is not from this page",
+        "It was sent by another site, in another browser than the one you started in, "
+        "or your browser keeps no cookies. Nothing was changed.",
+        "If you asked the bot on Discord for a link, open it from there, and stay in one browser.",
+    ),
+    "unnamed": LinkOutcome(
+        "We cannot see who you are on Discord",
+        "Discord does not answer us, and without a name nobody can check whom the link is for. "
+        "Nothing was changed.",
+        "Wait a minute, then open the link from Discord once more.",
+    ),
     "unknown": LinkOutcome(
         "This page does not exist",
         "Perhaps a part of the address was lost.",
@@ -74,6 +91,7 @@ PROBLEMS = {
 }
 
 NOTICES = {
+    "unnamed": "Discord did not say who you are, so nothing was linked. You can try again here.",
     "denied": "You said no at Meetup, so nothing was linked. If you change your mind, start again here.",
     "failed": "Meetup did not confirm who you are, so nothing was linked. You can try again here.",
 }

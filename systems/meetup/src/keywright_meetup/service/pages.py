@@ -1,7 +1,10 @@
-"""The linking pages: a person comes with a link from Discord and consents at Meetup; then both are linked.
+"""The linking pages: a person comes with a link from Discord, consents at Meetup, and confirms both accounts.
 
-Opening a page uses nothing up, so link previews do no harm. The outcome is shown on its own page, which
-may be reloaded. After anything that fails later than the consent there is a new link to try again with.
+Opening a page uses nothing up, so link previews do no harm. A form counts only if a page of ours sent it, in
+the browser that opened the link: else a foreign page could lead its visitors through somebody else's link.
+The link, and the tokens with it, are stored once the person has seen both accounts by name and confirmed
+them. The outcome is shown on its own page, which may be reloaded. After a failure at Meetup there is a new
+link to try again with.
 """
 
 from __future__ import annotations
@@ -16,18 +19,22 @@ from urllib.parse import parse_qs
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from keywright import AsyncDatabase
+from keywright import AsyncDatabase, Secret
 from keywright.errors import KeywrightError, TakenError, VariableError
+from keywright.tools.http import Gate, body_of, cookie_of, is_own_form, origin_of
 from keywright_meetup import account_links
-from keywright_meetup.schema import CSRF_EXPIRY, DiscordId, Tokens
-from keywright_meetup.service.meetup_api import MeetupApi
+from keywright_meetup.schema import CSRF_EXPIRY, DiscordId, new_id
+from keywright_meetup.service.forms import Consent, Forms
+from keywright_meetup.service.meetup_api import MeetupApi, Member
 from keywright_meetup.service.oauth import Flow, Granted, OAuthClient
 from keywright_meetup.service.outcomes import NOTICES, OUTCOMES, PROBLEMS
+from keywright_service.discord_rest import User
 from keywright_service.errors import PlatformError
 
 __all__ = ["REDIRECT_PATH", "LinkingPages", "link_to"]
@@ -36,11 +43,11 @@ log = logging.getLogger("keywright.meetup")
 
 REDIRECT_PATH = "/link/redirect"
 COOKIE = "csrf_user_id"
-LARGEST_FORM = 4096
+LARGEST_FORM = 16 * 1024
 NAME_SECONDS = 2.0
 HERE = Path(__file__).parent
 
-NameOf = Callable[[DiscordId], Awaitable[str | None]]
+FindUser = Callable[[DiscordId], Awaitable[User | None]]
 
 
 def link_to(public_url: str, linking_id: str) -> str:
@@ -49,7 +56,7 @@ def link_to(public_url: str, linking_id: str) -> str:
 
 
 class LinkingPages:
-    """Makes the ASGI application. `name_of` returns a Discord user's name, where that is known."""
+    """Makes the ASGI application. `find_user` returns a Discord user, where there is one."""
 
     def __init__(
         self,
@@ -58,16 +65,18 @@ class LinkingPages:
         meetup: MeetupApi,
         *,
         public_url: str,
-        name_of: NameOf,
+        find_user: FindUser,
         community: str = "our community",
     ) -> None:
         self._db = db
         self._oauth = oauth
         self._meetup = meetup
+        self._forms = Forms(oauth.provider.client_secret)
+        self._origin = origin_of(public_url)
         self._secure = public_url.startswith("https:")
         # Browsers keep such a cookie from other hosts of the domain, but only over https.
         self._cookie = f"__Host-{COOKIE}" if self._secure else COOKIE
-        self._name_of = name_of
+        self._find_user = find_user
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
@@ -81,9 +90,11 @@ class LinkingPages:
                 Route("/link/outcome/{outcome}", self._outcome),
                 Route("/link/{linking}", self._start),
                 Route("/link/{linking}", self._leave, methods=["POST"]),
+                Route("/link/{linking}/confirm", self._confirmed, methods=["POST"]),
                 Mount("/static", StaticFiles(directory=HERE / "static")),
                 *routes,
             ],
+            middleware=[Middleware(Gate)],
             exception_handlers={HTTPException: self._refused, KeywrightError: self._failed},
         )
 
@@ -93,21 +104,23 @@ class LinkingPages:
         user = await self._user_of(linking_id)
         if user is None:
             return self._expired()
-        notice = NOTICES.get(request.query_params.get("after", ""))
-        return self._page("link.html", name=await self._named(user), notice=notice, linking=linking_id)
-
-    async def _leave(self, request: Request) -> Response:
-        """Redirect to Meetup, with a cookie that ties the answer to this browser."""
-        linking_id = request.path_params["linking"]
-        if await self._user_of(linking_id) is None:
-            return self._expired()
-        wanted = (await _form(request)).get("scope", [])
-        flow = Flow.new(linking_id, rsvp=self._oauth.provider.offer_rsvp and "rsvp" in wanted)
-        cookie = await self._db.run(account_links.new_csrf(flow.state))
-        response = self._redirect(self._oauth.authorization(flow))
+        named = await self._named(user)
+        if named is None:
+            return self._problem("unnamed", 503)
+        browser = self._browser(request) or new_id()
+        response = self._page(
+            "link.html",
+            discord=named,
+            notice=NOTICES.get(request.query_params.get("after", "")),
+            linking=linking_id,
+            mark=self._forms.mark(browser, linking_id),
+            # Chromium holds all redirects after a form to form-action. A provider sends those who must sign
+            # in first to other hosts, which nobody here knows.
+            leads_to=f" {self._oauth.provider.scheme}:",
+        )
         response.set_cookie(
             self._cookie,
-            cookie,
+            browser,
             max_age=(CSRF_EXPIRY.ttl_ms or 0) // 1000,
             httponly=True,
             samesite="lax",
@@ -115,55 +128,114 @@ class LinkingPages:
         )
         return response
 
+    async def _leave(self, request: Request) -> Response:
+        """Redirect to Meetup, with a state that ties the answer to the link and to this browser."""
+        linking_id = request.path_params["linking"]
+        form, browser = await self._own_form(request)
+        if await self._user_of(linking_id) is None:
+            return self._expired()
+        rsvp = self._oauth.provider.offer_rsvp and form.get("scope") == "rsvp"
+        flow = Flow.new(linking_id, rsvp=rsvp)
+        await self._db.run(account_links.keep_csrf(linking_id, _bound(flow, browser)))
+        return self._redirect(self._oauth.authorization(flow))
+
     async def _returned(self, request: Request) -> Response:
-        """Handle the return from Meetup."""
-        state = request.query_params.get("state", "")
-        flow, cookie = Flow.of(state), request.cookies.get(self._cookie, "")
-        if flow is None or not await self._is_ours(cookie, flow):
+        """Handle the return from Meetup: show both accounts, for the person to confirm."""
+        flow, browser = Flow.of(request.query_params.get("state", "")), self._browser(request)
+        if flow is None or browser is None or not await self._is_ours(flow, browser):
             log.info("a return from Meetup without its cookie, or for the second time")
             return self._problem("stray", 400)
-        user = await self._taken(flow.linking)
+        user = await self._user_of(flow.linking)
         if user is None:
             return self._expired()
-        response = self._redirect(await self._concluded(request, flow, user))
-        response.delete_cookie(self._cookie, httponly=True, samesite="lax", secure=self._secure)
-        return response
-
-    async def _concluded(self, request: Request, flow: Flow, user: DiscordId) -> str:
-        """Act on the person's answer. Return the address of the page with the outcome."""
         code = request.query_params.get("code")
         if code is None:
             refused = request.query_params.get("error") == "access_denied"
-            return await self._again(user, "denied" if refused else "failed")
+            return await self._again(flow.linking, "denied" if refused else "failed")
         try:
             granted = await self._oauth.exchange(flow, code)
-            member = await self._meetup.self_id(granted.access_token)
+            member = await self._meetup.self_member(granted.access_token)
         except PlatformError as error:
             log.warning("linking Discord user %d: %s", user, error)
-            return await self._again(user, "failed")
-        return await self._linked(member, user, _tokens(flow, granted))
+            return await self._again(flow.linking, "failed")
+        named = await self._named(user)
+        if named is None:
+            return await self._again(flow.linking, "unnamed")
+        return self._page(
+            "confirm.html",
+            discord=named,
+            meetup=member,
+            rsvp=flow.rsvp,
+            linking=flow.linking,
+            mark=self._forms.mark(browser, flow.linking),
+            consent=self._forms.seal(_consent(browser, flow, user, member, granted)),
+        )
 
-    async def _linked(self, member: int, user: DiscordId, tokens: Tokens | None) -> str:
+    async def _confirmed(self, request: Request) -> Response:
+        """Link the accounts that the person saw and confirmed."""
+        linking_id = request.path_params["linking"]
+        form, browser = await self._own_form(request)
+        consent = self._forms.open(form.get("consent", ""), browser, linking_id)
+        if consent is None:
+            return self._problem("stray", 400)
+        user = await self._taken(linking_id)
+        if form.get("answer") != "yes":
+            path = "/link/outcome/declined"
+        elif user == consent.discord_user:
+            path = await self._linked(consent)
+        elif await self._are_linked(consent):  # the button was pressed twice
+            path = "/link/outcome/linked"
+        else:
+            return self._expired()
+        response = self._redirect(path)
+        response.delete_cookie(self._cookie, httponly=True, samesite="lax", secure=self._secure)
+        return response
+
+    async def _linked(self, consent: Consent) -> str:
+        """Store the link, with the tokens. Return the address of the page with the outcome."""
+        member, user = consent.meetup_user, consent.discord_user
         try:
-            new = await self._db.run(account_links.link(member, user, tokens))
+            new = await self._db.run(account_links.link(member, user, consent.tokens))
         except TakenError as error:
             taken = "meetup-taken" if error.holder == member and error.wanted == user else "discord-taken"
             return f"/link/outcome/{taken}"
         return f"/link/outcome/{'linked' if new else 'already'}"
 
-    async def _again(self, user: DiscordId, after: str) -> str:
-        """Return a new link for the same person, since the old one is used up."""
+    async def _are_linked(self, consent: Consent) -> bool:
+        found = await self._db.run(account_links.discord_users_of([consent.meetup_user]))
+        return found.get(consent.meetup_user) == consent.discord_user
+
+    async def _again(self, linking_id: str, after: str) -> Response:
+        """Redirect to a new link for the same person: the old one is used up."""
+        user = await self._taken(linking_id)
+        if user is None:
+            return self._expired()
         try:
             fresh = await self._db.run(account_links.begin_linking(user))
         except TakenError:
-            return "/link/outcome/discord-taken"
-        return f"/link/{fresh}?after={after}"
+            return self._redirect("/link/outcome/discord-taken")
+        return self._redirect(f"/link/{fresh}?after={after}")
 
     async def _outcome(self, request: Request) -> Response:
         outcome = OUTCOMES.get(request.path_params["outcome"])
         if outcome is None:
             raise HTTPException(404)
         return self._page("outcome.html", outcome.status, outcome=outcome)
+
+    def _browser(self, request: Request) -> str | None:
+        """Return the id that the cookie gives this browser."""
+        return cookie_of(request.headers, self._cookie)
+
+    async def _own_form(self, request: Request) -> tuple[dict[str, str], str]:
+        """Return the fields of a form and its browser. Raise HTTPException unless a page of ours sent it."""
+        given = parse_qs((await body_of(request, LARGEST_FORM)).decode(errors="replace"))
+        form = {name: values[-1] for name, values in given.items()}
+        browser, linking_id = self._browser(request), request.path_params["linking"]
+        if browser is None or not is_own_form(request.headers, self._origin):
+            raise HTTPException(403)
+        if not self._forms.is_marked(form.get("mark", ""), browser, linking_id):
+            raise HTTPException(403)
+        return form, browser
 
     async def _user_of(self, linking_id: str) -> DiscordId | None:
         try:
@@ -177,17 +249,17 @@ class LinkingPages:
         except VariableError:
             return None
 
-    async def _is_ours(self, cookie: str, flow: Flow) -> bool:
+    async def _is_ours(self, flow: Flow, browser: str) -> bool:
         try:
-            return bool(cookie) and await self._db.run(account_links.redeem_csrf(cookie, flow.state))
+            return await self._db.run(account_links.redeem_csrf(flow.linking, _bound(flow, browser)))
         except VariableError:
             return False
 
-    async def _named(self, user: DiscordId) -> str | None:
-        """Return the name to show, or None: trouble with Discord must not stop anybody."""
+    async def _named(self, user: DiscordId) -> User | None:
+        """Return the Discord user, or None: without a name nobody can check whom the link is for."""
         try:
             async with asyncio.timeout(NAME_SECONDS):
-                return await self._name_of(user)
+                return await self._find_user(user)
         except (PlatformError, TimeoutError) as error:
             log.warning("no name for Discord user %d: %s", user, str(error) or "no answer in time")
             return None
@@ -200,46 +272,49 @@ class LinkingPages:
 
     async def _refused(self, request: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return self._problem("unknown" if status in (404, 405) else "trouble", status)
+        problem = {403: "foreign", 404: "unknown", 405: "unknown"}.get(status, "trouble")
+        return self._problem(problem, status)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         log.error("a page cannot be served: %s", error)
         return self._problem("trouble", 503)
 
-    def _page(self, template: str, status: int = 200, **given: Any) -> Response:
+    def _page(self, template: str, status: int = 200, *, leads_to: str = "", **given: Any) -> Response:
+        """Render a page, whose forms may lead to pages of ours, and to the others that are named."""
         text = self._templates.get_template(template).render(**given)
-        return Response(text, status, self._headers(), media_type="text/html")
+        return Response(text, status, self._headers(leads_to), media_type="text/html")
 
     def _redirect(self, address: str) -> Response:
         return RedirectResponse(address, 303, self._headers())
 
-    def _headers(self) -> dict[str, str]:
-        # Chromium holds all redirects after a form to form-action. A provider sends those who must sign in
-        # first to other hosts, which nobody here knows; and no form of ours holds anything secret.
+    def _headers(self, leads_to: str = "") -> dict[str, str]:
         policy = (
             "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; "
-            f"frame-ancestors 'none'; form-action 'self' {self._oauth.provider.scheme}:"
+            f"frame-ancestors 'none'; form-action 'self'{leads_to}"
         )
         headers = {
             "Content-Security-Policy": policy,
             "Cache-Control": "no-store",
-            "Referrer-Policy": "no-referrer",
+            # With "no-referrer" browsers would send "Origin: null" with our own forms.
+            "Referrer-Policy": "same-origin",
             "X-Content-Type-Options": "nosniff",
         }
         return headers | ({"Strict-Transport-Security": "max-age=31536000"} if self._secure else {})
 
 
-async def _form(request: Request) -> dict[str, list[str]]:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LARGEST_FORM:
-            raise HTTPException(413)
-    return parse_qs(body.decode(errors="replace"))
+def _bound(flow: Flow, browser: str) -> Secret[str]:
+    """Return the CSRF token of a flow in one browser."""
+    return Secret(f"{flow.state.reveal()}.{browser}")
 
 
-def _tokens(flow: Flow, granted: Granted) -> Tokens | None:
-    """Return the tokens to keep: only those of people who let the bot manage RSVPs."""
-    if not flow.rsvp or granted.refresh_token is None:
-        return None
-    return Tokens(granted.access_token, granted.refresh_token)
+def _consent(browser: str, flow: Flow, user: DiscordId, member: Member, granted: Granted) -> Consent:
+    """Return a consent with the tokens to keep: only those of people who let the bot manage RSVPs."""
+    kept = granted.refresh_token if flow.rsvp else None
+    return Consent(
+        browser=browser,
+        linking=flow.linking,
+        discord_user=user,
+        meetup_user=member.id,
+        access_token=None if kept is None else granted.access_token.reveal(),
+        refresh_token=None if kept is None else kept.reveal(),
+    )

@@ -98,10 +98,9 @@ class DiscordRest(HttpClient):
         """Return the bot's own id."""
         return int(required(await self._get(User, "GET", "/users/@me")).id)
 
-    async def name_of(self, user: int) -> str | None:
-        """Return what a user is called; None if there is no such user."""
-        found = await self._get(User, "GET", "/users/{}", user)
-        return None if found is None else found.global_name or found.username
+    async def find_user(self, user: int) -> User | None:
+        """Return a user; None if there is no such user."""
+        return await self._get(User, "GET", "/users/{}", user)
 
     async def _get(self, kind: type[T], method: str, template: str, *ids: int, **request: Any) -> T | None:
         """Return the answer of a request as this type; None where Discord does not know what it names."""
