@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -22,6 +23,8 @@ from keywright import (
     gather_list,
 )
 from keywright.testing import RedisServer
+from keywright.tools.acl import AclRole, AclServer, acl
+from keywright.tools.model import Model
 from new_valkey import new_binary
 from old_redis import old_binary
 
@@ -112,6 +115,17 @@ def test_a_user_who_may_not_run_the_command_writes_all_the_same(server: RedisSer
             database.run(write(Hold))
         check_written(database, Hold)
     assert commands(server) == {"msetex": 1, "set": 2 * len(SEATS)}
+
+
+def test_a_writer_with_generated_rules_for_a_new_server_may_run_the_command(server: RedisServer) -> None:
+    password_hash = hashlib.sha256(b"ticket").hexdigest()
+    described = Model("cinema", (space,)).described()
+    rules = acl(described, AclRole.WRITER, server=AclServer.REDIS_8_4, password_hash=password_hash)
+    server.call(*rules.as_command().split())
+    with connect(f"redis://{rules.user}:ticket@127.0.0.1:{server.port}") as database:
+        database.run(held(Hold))
+        check_written(database, Hold)
+    assert commands(server) == {"msetex": 1}
 
 
 def test_in_a_transaction_the_command_is_not_tried(server: RedisServer) -> None:

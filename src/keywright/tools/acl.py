@@ -33,11 +33,12 @@ class AclRole(Enum):
 
 
 class AclServer(Enum):
-    """The server version that the rules are for: 6.2 has no selectors, 7.4 has fields that expire."""
+    """The server version that the rules are for: 6.2 has no selectors, later ones have more commands."""
 
     REDIS_6_2 = "6.2"
     REDIS_7_0 = "7.0"
     REDIS_7_4 = "7.4"
+    REDIS_8_4 = "8.4"
 
 
 def _commands(text: str) -> tuple[str, ...]:
@@ -47,7 +48,10 @@ def _commands(text: str) -> tuple[str, ...]:
 # A test compares them with the commands of the kinds.
 READS = {redis_type: layout.reads for redis_type, layout in LAYOUTS.items()}
 WRITES = {redis_type: layout.writes for redis_type, layout in LAYOUTS.items()}
-FIELD_EXPIRY = ("hpexpire",)
+NEWER = {
+    AclServer.REDIS_7_4: {"hash": ("hpexpire",)},
+    AclServer.REDIS_8_4: {"hash": ("hpexpire",), "string": ("msetex",)},
+}
 ANY_READS = _commands("exists type pttl dump memory|usage")
 ANY_WRITES = _commands("unlink pexpire pexpireat persist touch")
 RENEWING = _commands("getex pexpire pexpireat")
@@ -217,7 +221,7 @@ def _writer(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Select
     yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), everywhere)
     yield Selector(MOVING, names.moving())
     for redis_type, commands in WRITES.items():
-        more = FIELD_EXPIRY if redis_type == "hash" and server is AclServer.REDIS_7_4 else ()
+        more = NEWER.get(server, {}).get(redis_type, ())
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*READS[redis_type], *commands, *more), own)
         yield Selector(READS[redis_type], names.former(*_converted(redis_type)))
