@@ -14,6 +14,7 @@ from keywright.errors import ServerRefusedError, UsageError, WrongTypeError
 from keywright.keyspace.slots import slot_of
 from keywright.operations import Effect, Operation, ServerCommand, Wire
 from keywright.testing import RedisCluster, RedisServer, wait_until
+from replicas import replica_in_sync
 
 OpenEngine = Callable[..., Engine]
 
@@ -29,7 +30,7 @@ def primary() -> Iterator[RedisServer]:
 @pytest.fixture(scope="module")
 def replica(primary: RedisServer) -> Iterator[RedisServer]:
     with RedisServer(tcp=True, replica_of=primary) as server:
-        wait_until(lambda: "state=online" in primary.text("INFO", "replication"), "the replica follows")
+        replica_in_sync(primary, server)
         yield server
 
 
@@ -37,7 +38,7 @@ def replica(primary: RedisServer) -> Iterator[RedisServer]:
 def lost_replica() -> Iterator[tuple[RedisServer, RedisServer]]:
     """A primary with a key, and a replica that a test may end."""
     with RedisServer(tcp=True) as primary, RedisServer(tcp=True, replica_of=primary) as replica:
-        wait_until(lambda: "state=online" in primary.text("INFO", "replication"), "the replica follows")
+        replica_in_sync(primary, replica)
         primary.call("SET", "word:a", "x")
         wait_until(lambda: replica.call("DBSIZE") == 1, "the replica has the key")
         yield primary, replica

@@ -13,6 +13,7 @@ from keywright.errors import EngineError, ServerRefusedError, UnderReplicatedErr
 from keywright.operations import Effect, Script
 from keywright.testing import Proxy, RedisSentinel, RedisServer, free_port, wait_until
 from kinship import home
+from replicas import replica_in_sync
 
 OpenEngine = Callable[..., Engine]
 
@@ -32,7 +33,7 @@ def pair() -> Iterator[tuple[RedisServer, RedisServer]]:
 def primary(pair: tuple[RedisServer, RedisServer]) -> Iterator[RedisServer]:
     primary, replica = pair
     replica.resume()
-    wait_until(lambda: "state=online" in primary.text("INFO", "replication"), "the replica follows")
+    replica_in_sync(primary, replica)
     primary.call("FLUSHALL")
     yield primary
     replica.resume()

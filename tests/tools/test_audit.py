@@ -35,6 +35,7 @@ from keywright.tools.audit import checkpoint as resuming
 from keywright.tools.audit.tally import Tally
 from keywright.tools.model import Model
 from keywright.tools.repair.fingerprints import fingerprint
+from replicas import replica_in_sync
 
 ROOT = Path(__file__).parents[2]
 
@@ -288,7 +289,7 @@ def _stored(client: Any) -> dict[bytes, str]:
 @pytest.mark.parametrize("after", [0, 1000], ids=["at once", "with pages on their way"])
 def test_a_replica_that_goes_away_is_replaced_by_its_primary(after: int) -> None:
     with RedisServer(tcp=True) as primary, RedisServer(tcp=True, replica_of=primary) as replica:
-        wait_until(lambda: "state=online" in primary.text("INFO", "replication"), "the replica follows")
+        replica_in_sync(primary, replica)
         with redis.Redis.from_url(primary.tcp_url) as client:
             client.mset({f"box:parcel:{n}": "x" for n in range(1, 3001)})
             assert client.wait(1, 10_000) == 1
