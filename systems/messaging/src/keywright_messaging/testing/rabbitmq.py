@@ -41,7 +41,12 @@ _PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 
 
 def find_rabbitmq() -> Path:
-    """Return the script that starts a RabbitMQ node. Raise EngineError if it is not installed."""
+    """Return the script that starts a RabbitMQ node: KEYWRIGHT_RABBITMQ, else the installed one.
+
+    Raise EngineError if there is none.
+    """
+    if named := os.environ.get("KEYWRIGHT_RABBITMQ"):
+        return Path(named)
     for script in _SCRIPTS:
         if os.access(script, os.X_OK):
             return script
