@@ -87,11 +87,27 @@ def test_an_origin_is_written_as_browsers_send_it(url: str, origin: str) -> None
 
 
 @pytest.mark.parametrize(
-    "url", ["keys.example.org", "ftp://keys.example.org", "https://a/path", "https://u@a", "https://a:x", ""]
+    "url",
+    [
+        "",
+        "keys.example.org",
+        "ftp://a",
+        "https://",
+        "https://a/path",
+        "https://a?b",
+        "https://a:x",
+        "https://[a",
+    ],
 )
 def test_a_url_that_is_not_an_origin_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match=r"https://keys\.example\.org"):
         origin_of(url)
+
+
+def test_a_password_in_a_public_address_is_refused_and_not_shown() -> None:
+    with pytest.raises(UsageError) as refused:
+        origin_of("https://me:hunter2@keys.example.org")
+    assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,8 @@ def test_behind_a_proxy_with_tls_the_public_address_decides(redis_url: str, host
     ("public_url", "token", "problem"),
     [
         (PUBLIC, None, "without a token"),
-        ("keys.example.org", TOKEN, "not the address of a host"),
-        ("https://example.org/keys", TOKEN, "not the address of a host"),
+        ("keys.example.org", TOKEN, "a scheme and a host"),
+        ("https://example.org/keys", TOKEN, "a scheme and a host"),
     ],
 )
 def test_a_public_address_needs_a_token_and_has_no_path(

@@ -85,16 +85,19 @@ def cookie_of(headers: Headers, name: str) -> str | None:
 
 def origin_of(url: str) -> str:
     """Return the origin of a URL as browsers send it. Raise UsageError unless the URL is an origin."""
+    # The URL is not quoted: it may have a password.
+    refusal = UsageError("a public address is a scheme and a host. Write it as https://keys.example.org.")
     try:
         parts = urlsplit(url)
-        port, host = parts.port, parts.hostname
-    except ValueError:
-        port = host = None
-    if host is None or parts.scheme not in ("http", "https") or parts.path.strip("/") or "@" in parts.netloc:
-        raise UsageError(f"{url!r} is not the address of a host. Write it as https://keys.example.org.")
-    named = f"[{host}]" if ":" in host else host
+        port = parts.port
+    except ValueError as error:
+        raise refusal from error
+    more = parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc
+    if parts.scheme not in ("http", "https") or parts.hostname is None or more:
+        raise refusal
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     usual = port in (None, {"http": 80, "https": 443}[parts.scheme])
-    return f"{parts.scheme}://{named}" if usual else f"{parts.scheme}://{named}:{port}"
+    return f"{parts.scheme}://{host}" if usual else f"{parts.scheme}://{host}:{port}"
 
 
 def is_own_form(headers: Headers, origin: str | None) -> bool:
