@@ -127,6 +127,15 @@ def test_formats_for_programs_keep_names_exactly(invoke: Invoke, url: str, form:
     assert HOSTILE in _strings(json.loads(done.stdout))
 
 
+def test_no_name_is_a_link_in_the_text_of_sarif(invoke: Invoke, redis_url: str, raw: Raw) -> None:
+    raw("SET", "registry:[read this](https://evil.example)", "x")
+    done = invoke("audit", "registry", "--url", redis_url, "--show-ids", "--format", "sarif")
+    (result,) = json.loads(done.stdout)["runs"][0]["results"]
+    assert r"\[read this\](https://evil.example)" in result["message"]["text"]
+    (location,) = result["locations"][0]["logicalLocations"]
+    assert location["fullyQualifiedName"] == "registry:[read this](https://evil.example)"
+
+
 def _strings(data: object) -> set[str]:
     if isinstance(data, dict):
         return {text for value in data.values() for text in _strings(value)} | set(data)

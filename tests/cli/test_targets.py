@@ -13,6 +13,7 @@ from keywright.errors import UsageError
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pyproject.toml").write_text('[tool.keywright]\nurl = "redis://project/0"\n')
+    (tmp_path / ".git").mkdir()
     below = tmp_path / "src"
     below.mkdir()
     monkeypatch.chdir(below)
@@ -40,3 +41,28 @@ def test_an_invalid_project_file_is_an_error(project: Path, text: str) -> None:
     (project / "pyproject.toml").write_text(text)
     with pytest.raises(UsageError):
         setting("url")
+
+
+def test_the_project_file_that_chose_the_server_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert server_url(None, None) == "redis://project/0"
+    assert str(project / "pyproject.toml") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("border", ["repository", "home", "neither"])
+def test_a_project_file_above_the_repository_or_the_home_folder_is_ignored(
+    project: Path, monkeypatch: pytest.MonkeyPatch, border: str
+) -> None:
+    (project / ".git").rmdir()
+    own = project / "src" / "own"
+    (own / "below").mkdir(parents=True)
+    monkeypatch.chdir(own / "below")
+    monkeypatch.setenv("HOME", str(own if border == "home" else project / "elsewhere"))
+    if border == "repository":
+        (own / ".git").touch()  # a file, as in a worktree
+    with pytest.raises(UsageError, match="no server is given"):
+        server_url(None, None)
+    if border != "neither":
+        (own / "pyproject.toml").write_text('[tool.keywright]\nurl = "redis://own/0"\n')
+        assert server_url(None, None) == "redis://own/0"

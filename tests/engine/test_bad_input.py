@@ -318,3 +318,8 @@ def test_a_malformed_address_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(UsageError, match="percent-encoded") as caught:
         connect(url)
     assert "S3cr3t" not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_an_invalid_value_of_an_option_is_an_error(open_engine: OpenEngine) -> None:
+    with pytest.raises(UsageError, match="an option of the Redis URL is invalid"):
+        open_engine("rediss://127.0.0.1:1/0?ssl_cert_reqs=bogus")

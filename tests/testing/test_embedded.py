@@ -287,3 +287,13 @@ def _binary(path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(mode=0o755)
     return path
+
+
+def test_files_in_a_data_folder_that_is_open_to_others_are_private(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o755)
+    with EmbeddedServer(data) as server, RawConnection(_socket(server.url)) as wire:
+        wire.call("SET", "a", "secret")
+        files = [path for path in data.rglob("*") if path.is_file()]
+        assert any(path.name.startswith("appendonly") for path in files)
+        assert [path for path in files if path.stat().st_mode & 0o077] == []

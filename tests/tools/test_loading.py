@@ -32,6 +32,17 @@ def test_a_module_may_import_its_neighbours(folder: Path) -> None:
     assert load_keyspace("shop_b:shop").name == "shop"
 
 
+def test_a_file_of_the_current_folder_does_not_stand_in_for_an_installed_module(folder: Path) -> None:
+    (folder / "msgpack_numbers.py").write_text("")
+    (folder / "zstandard.py").write_text("raise RuntimeError('imported from the current folder')\n")
+    (folder / "shop_f.py").write_text(
+        "import keywright, msgpack_numbers, zstandard\nshop = keywright.Keyspace('shop', '')\n"
+    )
+    sys.modules.pop("zstandard", None)
+    assert load_keyspace("shop_f:shop").name == "shop"
+    assert not str(sys.modules["zstandard"].__file__).startswith(str(folder))
+
+
 @pytest.mark.parametrize("name", ["shop", "shop:", ":shop", ""])
 def test_a_name_without_module_or_attribute_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="Write MODULE:ATTRIBUTE"):

@@ -100,7 +100,11 @@ def server_url(url: str | None, embedded: str | None = None, *, configured: str 
     """
     if url and embedded:
         raise UsageError("--url and --embedded are two servers. Give one of them.")
-    found = url or embedded or os.environ.get("REDIS_URL") or configured or setting("url")
+    found = url or embedded or os.environ.get("REDIS_URL") or configured
+    if not found:
+        found, path = setting("url")
+        if found:
+            echo(f"the server is that of [tool.keywright] in {path}", err=True)
     if not found:
         raise UsageError(
             "no server is given. Add --url redis://localhost:6379/0 or set REDIS_URL; "
@@ -109,16 +113,29 @@ def server_url(url: str | None, embedded: str | None = None, *, configured: str 
     return found
 
 
-def setting(name: str) -> str | None:
-    """Return a setting of `[tool.keywright]` in the nearest pyproject.toml, or None."""
-    for folder in (Path.cwd(), *Path.cwd().parents):
+def setting(name: str) -> tuple[str | None, Path | None]:
+    """Return a setting of `[tool.keywright]` in the nearest pyproject.toml, and the path of that file.
+
+    Folders above the repository or the home folder are not searched: others may own them.
+    """
+    for folder in _project_folders():
         path = folder / "pyproject.toml"
         if path.is_file():
             value = _table(path).get(name)
             if value is None or isinstance(value, str):
-                return value or None
+                return value or None, path
             raise UsageError(f'{name} of [tool.keywright] in {path} must be a string. Write {name} = "…".')
-    return None
+    return None, None
+
+
+def _project_folders() -> list[Path]:
+    """Return the current folder and those above it, up to the repository or the home folder it is in."""
+    here, home = Path.cwd(), Path(os.path.expanduser("~")).resolve()
+    folders = [here, *here.parents]
+    for number, folder in enumerate(folders):
+        if folder == home or (folder / ".git").exists():
+            return folders[: number + 1]
+    return [here]
 
 
 def _table(path: Path) -> dict[str, Any]:

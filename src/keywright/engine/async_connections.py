@@ -25,7 +25,7 @@ from redis.backoff import NoBackoff
 from keywright.engine.address import Address
 from keywright.engine.connections import CLOSED, BrokenConnectionError, all_in_use
 from keywright.engine.settings import Settings
-from keywright.engine.translation import unknown_option, unreachable
+from keywright.engine.translation import invalid_option, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
@@ -294,8 +294,8 @@ class AsyncConnectionPool:
     async def _opened(self, seconds: float) -> AsyncBatchConnection:
         try:
             opener = self._make()
-        except TypeError as error:
-            raise unknown_option(error) from error
+        except (exceptions.RedisError, TypeError) as error:
+            raise invalid_option(error) from error
         opener.socket_connect_timeout = min(opener.socket_connect_timeout, seconds)
         opener.socket_timeout = min(opener.socket_timeout, seconds)
         cancelled_before = _cancellations()

@@ -27,7 +27,7 @@ from redis.sentinel import (
 
 from keywright.engine.address import Address
 from keywright.engine.settings import Settings
-from keywright.engine.translation import unknown_option, unreachable
+from keywright.engine.translation import invalid_option, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
@@ -195,8 +195,8 @@ class ConnectionPool:
     def _opened(self, seconds: float) -> Any:
         try:
             connection = self._make()
-        except TypeError as error:
-            raise unknown_option(error) from error
+        except (exceptions.RedisError, TypeError) as error:
+            raise invalid_option(error) from error
         connection.socket_connect_timeout = min(connection.socket_connect_timeout, seconds)
         connection.socket_timeout = min(connection.socket_timeout, seconds)
         try:

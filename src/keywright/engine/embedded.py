@@ -218,6 +218,7 @@ class ServerProcess:
                 stderr=log,
                 pass_fds=held,
                 start_new_session=True,  # Ctrl-C is for us; the server is stopped afterwards
+                umask=0o077,  # the folder of the data may be open to others
                 preexec_fn=death_with_parent(self._death_signal),  # noqa: PLW1509 - it takes no lock
             )
 

@@ -63,8 +63,10 @@ def unreachable(error: Exception, address: Address) -> EngineError | UsageError:
     return ConnectionLostError(address.shown, str(error) or type(error).__name__)
 
 
-def unknown_option(error: TypeError) -> UsageError:
-    """Return the error for a URL with an option that redis-py's connections do not have."""
+def invalid_option(error: redis.exceptions.RedisError | TypeError) -> UsageError:
+    """Return the error for a URL with an option, or a value of one, that redis-py does not have."""
+    if isinstance(error, redis.exceptions.RedisError):
+        return UsageError(f"an option of the Redis URL is invalid: {error}. Correct its value.")
     found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
     named = f"the option {found[1]!r} of the Redis URL" if found else f"an option of the Redis URL ({error})"
     return UsageError(f"{named} is not known. Remove it, or correct its name, as in ?socket_timeout=2.")

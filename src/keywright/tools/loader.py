@@ -31,8 +31,9 @@ def load_keyspace(name: str) -> Keyspace:
 def _imported(name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
-        # It stays: a module may import its neighbours later than at its own import.
-        sys.path.insert(0, here)
+        # Last, so that no file here stands in for an installed module. It stays: a module may import its
+        # neighbours later than at its own import.
+        sys.path.append(here)
     try:
         return import_module(name)
     except KeywrightError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
 from typing import Any
 
@@ -44,12 +45,17 @@ def _rule(code: FindingCode) -> dict[str, Any]:
     }
 
 
+def _plain(text: str) -> str:
+    """Return text in which no name or value of a database is a link: SARIF reads `[text](url)` as one."""
+    return re.sub(r"[\\\[\]]", r"\\\g<0>", text)
+
+
 def _result(report: AuditReport, finding: Finding) -> dict[str, Any]:
     name = finding.shown_name(show_ids=report.show_ids)
     return {
         "ruleId": finding.code,
         "level": CODES[finding.code].level,
-        "message": {"text": f"{name}: {finding.shown_reason(show_ids=report.show_ids)}"},
+        "message": {"text": _plain(f"{name}: {finding.shown_reason(show_ids=report.show_ids)}")},
         "locations": [
             {"logicalLocations": [{"name": finding.template, "fullyQualifiedName": name, "kind": "member"}]}
         ],
