@@ -48,7 +48,9 @@ class Template:
         self.alphabets: dict[str, Alphabet[object]] = {name: alphabets[name] for name in self.variables}
         _check_rest(source, self.marked_parts, self.alphabets)
         self.marked_tag: tuple[Part, ...] | None = _tag(source, self.alphabets)
-        self._match = re.compile("".join(map(self._pattern, self.marked_parts))).fullmatch
+        self._pattern_match = re.compile("".join(map(self._pattern, self.marked_parts))).fullmatch
+        self.backtracks = any(map(self._overlap, self.marked_parts, self.marked_parts[1:]))
+        """Whether a variable may hold the text that ends it: a regular expression would try every split."""
         self._readers = tuple(alphabet.read for alphabet in self.alphabets.values())
 
     @property
@@ -101,7 +103,7 @@ class Template:
     def parse(self, name: bytes) -> tuple[object, ...] | None:
         """Return the values of a name, in the order of ``variables``, or None if it does not match."""
         try:
-            found = self._match(name.decode())
+            found = self.texts(name.decode())
         except (AttributeError, TypeError) as error:
             raise not_a_name(name) from error
         except UnicodeDecodeError:
@@ -109,9 +111,23 @@ class Template:
         try:
             if found is None:
                 return None
-            return tuple([read(text) for read, text in zip(self._readers, found.groups(), strict=True)])
+            return tuple([read(text) for read, text in zip(self._readers, found, strict=True)])
         except ValueError:
             return None
+
+    def texts(self, name: str) -> tuple[str, ...] | None:
+        """Return the texts of the variables in a name, or None if it does not match. It takes linear time."""
+        if not self.backtracks:
+            found = self._pattern_match(name)
+            return None if found is None else found.groups()
+        pieces = automaton.split(self.segments, name.encode())
+        if pieces is None:
+            return None
+        texts = tuple(piece.decode() for piece in pieces[1::2])
+        patterns = (alphabet.pattern for alphabet in self.alphabets.values())
+        # The automaton takes a widely counted repetition for an unlimited one.
+        matches = all(re.fullmatch(pattern, text) for pattern, text in zip(patterns, texts, strict=True))
+        return texts if matches else None
 
     def glob(self, values: Mapping[str, object] = _NO_VALUES) -> bytes:
         """Return a SCAN MATCH pattern for the names in which these variables have these values.
@@ -179,6 +195,12 @@ class Template:
         if part.is_variable:
             return f"(?P<{part.text}>{self.alphabets[part.text].pattern})"
         return re.escape(part.text)
+
+    def _overlap(self, part: Part, following: Part) -> bool:
+        if not part.is_variable:
+            return False
+        used = automaton.bytes_used(self.alphabets[part.text].language)
+        return following.is_variable or bool(used >> following.text.encode()[0] & 1)
 
     def _text(self, name: str, value: object) -> str:
         alphabet = self.alphabets[name]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import string
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import NamedTuple, TypeVar
 
 from keywright.keyspace.languages.language import (
@@ -42,6 +42,7 @@ __all__ = [
     "literal",
     "one_of",
     "shortest_common",
+    "split",
 ]
 
 WIDEST_SPREAD = 128
@@ -62,6 +63,35 @@ def accepts(language: Language, word: bytes) -> bool:
             if automaton.masks[after] >> byte & 1
         }
     return any(automaton.final[state] for state in states)
+
+
+def split(segments: Sequence[Language], word: bytes) -> Split | None:
+    """Return the parts of a word, one for each segment, the earlier ones as long as possible, or None.
+
+    The time is linear in the length of the word, where a regular expression may try every split.
+    """
+    automaton = _compiled(tuple(segments))
+    before, entered = automaton.steps
+    # From the end: which states have a way to the end of the word, as a mask of their numbers.
+    viable = [0] * len(word) + [sum(1 << state for state, final in enumerate(automaton.final) if final)]
+    for place in range(len(word) - 1, -1, -1):
+        after = viable[place + 1] & entered[word[place]]
+        mask = 0
+        while after:
+            mask |= before[after.bit_length() - 1]
+            after ^= 1 << after.bit_length() - 1
+        viable[place] = mask
+    if not viable[0] & 1:
+        return None
+    state, owners = 0, []
+    for place, byte in enumerate(word, 1):
+        allowed = viable[place] & entered[byte]
+        state = min(
+            (after for after in automaton.follow[state] if allowed >> after & 1),
+            key=automaton.segment.__getitem__,
+        )
+        owners.append(automaton.segment[state])
+    return _split(word, owners, len(segments))
 
 
 def bytes_used(language: Language) -> int:
@@ -169,6 +199,19 @@ class _Automaton:
     follow: tuple[tuple[int, ...], ...]
     final: tuple[bool, ...]
     segment: tuple[int, ...]
+
+    @cached_property
+    def steps(self) -> tuple[list[int], list[int]]:
+        """The states before each state, and the states that each byte leads into, as masks of numbers."""
+        before = [0] * len(self.masks)
+        for state, following in enumerate(self.follow):
+            for after in following:
+                before[after] |= 1 << state
+        entered = [
+            sum(1 << state for state, mask in enumerate(self.masks) if mask >> byte & 1)
+            for byte in range(256)
+        ]
+        return before, entered
 
 
 @lru_cache(maxsize=2048)

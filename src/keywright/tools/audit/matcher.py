@@ -41,6 +41,9 @@ class Known:
         self._readers = [(number, alphabet.read) for number, alphabet in self._doubtful]
 
     def matches(self, text: str) -> bool:
+        if self.template.backtracks:
+            name = text.encode()
+            return name.startswith(self.lead) and self.key(name) is not None
         found = self._match(text)
         if found is None:
             return False
@@ -56,6 +59,8 @@ class Known:
 
         Each is a tuple of the name and its variables, or the name if it has none.
         """
+        if self.template.backtracks:
+            return None
         found = self._find(lines)
         try:
             for number, alphabet in self._doubtful:
