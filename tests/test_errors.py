@@ -42,14 +42,18 @@ EXAMPLES: list[KeywrightError] = [
     errors.StoredDataError(b"a", "a", "a number", "text"),
     errors.WrongTypeError(b"a", "a", "a set", "a hash"),
     errors.SealError(b"a", "a", "a sealed value", "other bytes"),
+    errors.IntentError(b"a", "a", b"c0ffee", "garbage"),
+    errors.IntentError(b"a", "a", b"", "2 intents"),
     errors.ConnectionLostError("here", "it closed"),
     errors.OutcomeUnknownError("here", "INCRBY", b"a"),
+    errors.UnfinishedCommitError("assign", errors.ConnectionLostError("here", "it closed")),
     errors.DeadlineError("here", 1.5),
     errors.ServerRefusedError("SET", b"a", "OOM command not allowed"),
     errors.ServerRefusedError("SET", b"a", "ERR something new"),
     errors.ScriptError("commit", "ERR"),
     errors.CapabilityError("functions", "Redis 6.2", "Redis 7.0"),
     errors.UnderReplicatedError(2, 1),
+    errors.UnderReplicatedError(2, 1, applied=False),
     errors.ConflictError("assign", 24),
 ]
 

@@ -12,15 +12,17 @@
     │   └── MissingDependencyError  an optional dependency is not installed; also a ModuleNotFoundError
     ├── StoredDataError         what Redis holds disagrees with the declaration
     │   ├── WrongTypeError      the key holds another Redis type
+    │   ├── IntentError         an intent of a journal that may not be carried out
     │   └── SealError           a sealed value that no key of the keyring opens
     └── EngineError             the server refused, or could not be reached
-        ├── ConnectionLostError nothing was applied: the server was not reached
+        ├── ConnectionLostError the server was not reached; calling again is safe
         ├── OutcomeUnknownError the connection was lost after sending; it may have been applied
+        │   └── UnfinishedCommitError  a commit across slots is decided, but not applied everywhere yet
         ├── DeadlineError       the server did not answer in time
         ├── ServerRefusedError  the server answered with an error
         ├── ScriptError         a Lua script raised on the server
         ├── CapabilityError     the server lacks a feature the call needs
-        ├── UnderReplicatedError  too few replicas confirmed a write in time
+        ├── UnderReplicatedError  too few replicas confirmed a write in time; `applied` says if it was applied
         └── ConflictError       compare-and-set kept losing to other writers
 
 Errors carry fields, compose their own message and end with the remedy.
@@ -40,6 +42,7 @@ __all__ = [
     "DeadlineError",
     "DeclarationError",
     "EngineError",
+    "IntentError",
     "KeywrightError",
     "MissingDependencyError",
     "OutcomeUnknownError",
@@ -49,6 +52,7 @@ __all__ = [
     "StoredDataError",
     "TakenError",
     "UnderReplicatedError",
+    "UnfinishedCommitError",
     "UnknownKeyError",
     "UnprovedError",
     "UsageError",
@@ -224,6 +228,23 @@ class WrongTypeError(StoredDataError):
         return "Another writer uses this name: rename one of the two, or delete the stray key."
 
 
+class IntentError(StoredDataError):
+    """An intent of a journal that is malformed or not permitted. It was not carried out."""
+
+    def __init__(self, key: bytes, template: str, intent: bytes, found: str) -> None:
+        self.intent = intent.decode("utf-8", "backslashreplace")
+        super().__init__(key, template, "plans that may be carried out", found)
+
+    @property
+    def remedy(self) -> str:
+        if not self.intent:
+            return "Run recover() of that version while no program uses the database, or delete the key."
+        return (
+            f"It was set aside. `keywright recover MODEL --remove {self.intent} --yes` removes it; "
+            f"audit the model then."
+        )
+
+
 class SealError(StoredDataError):
     """A sealed value that no key of the bound keyring opens."""
 
@@ -264,6 +285,21 @@ class OutcomeUnknownError(EngineError):
         super().__init__(
             f"{server} went away after {command} {excerpt(key)} was sent: it may or may not have been "
             f"applied, and repeating it would not be safe. Read the key to find out, then decide."
+        )
+
+
+class UnfinishedCommitError(OutcomeUnknownError):
+    """A commit across slots was decided, but a slot could not be written. It is applied later, and once."""
+
+    def __init__(self, commit: str, reason: KeywrightError) -> None:
+        self.server: str = getattr(reason, "server", "")
+        self.command = commit
+        self.key = b""
+        self.reason = reason
+        EngineError.__init__(
+            self,
+            f"{commit} is decided, but not applied in every slot yet: {reason} Do not repeat it because of "
+            f"that: recover(), or the next commit on one of its keys, applies the rest of it.",
         )
 
 
@@ -318,14 +354,24 @@ class CapabilityError(EngineError):
 
 
 class UnderReplicatedError(EngineError):
-    """A write was applied on the primary, but too few replicas confirmed it in time."""
+    """Too few replicas confirmed a write in time.
 
-    def __init__(self, wanted: int, confirmed: int) -> None:
+    It was applied on the primary, unless `applied` is False: a commit across slots is given up as long as it
+    is undecided. `reply` is the server's reply.
+    """
+
+    def __init__(self, wanted: int, confirmed: int, reply: object = None, *, applied: bool = True) -> None:
         self.wanted = wanted
         self.confirmed = confirmed
+        self.reply = reply
+        self.applied = applied
+        count = f"{confirmed} of {wanted} replicas confirmed"
         super().__init__(
-            f"the write was applied, but {confirmed} of {wanted} replicas confirmed it in time: it "
-            f"is lost if the primary dies now. Check the replicas, or ask for fewer."
+            f"the write was applied, but {count} it in time: it is lost if the primary dies now. "
+            f"Check the replicas, or ask for fewer."
+            if applied
+            else f"{count} the preparation of the write in time, so it was given up and nothing was applied. "
+            f"Check the replicas, or ask for fewer, then call again."
         )
 
 

@@ -45,7 +45,8 @@ from keywright.keyspace.checks import field_equals as stored_field_equals
 from keywright.keyspace.checks import has_member as stored_member
 from keywright.keyspace.checks import hash_is as stored_members_equal
 from keywright.keyspace.checks import members_are as stored_set_equals
-from keywright.keyspace.commits.journal import ATTEMPTS, commit, recover
+from keywright.keyspace.commits.journal import ATTEMPTS, commit
+from keywright.keyspace.commits.recovery import recover
 from keywright.keyspace.commits.retry import Also, Writes, optimistic
 from keywright.keyspace.commits.work import Outcome
 from keywright.keyspace.conditions import equals, field_equals, has_member, members_are, record_equals

@@ -59,6 +59,7 @@ NEEDING = {
     "registry get": ["a/b"],
     "registry put": [],
     "registry serve": ["--port", "0"],
+    "recover": ["registry"],
     "repair": ["registry"],
     "stats": ["registry"],
 }

@@ -88,7 +88,7 @@ def test_keyspaces_of_one_database_are_proved_together_in_any_order(
     assert checked.exit_code == 1
     assert "queues overlaps with 'queue:<queue>:result' of results" in checked.stdout
     assert UNION in checked.stdout
-    for command in ("audit", "repair", "stats", "migrate"):
+    for command in ("audit", "recover", "repair", "stats", "migrate"):
         done = invoke(command, names, "--url", redis_url)
         assert (done.exit_code, done.stdout) == (2, "")
         assert UNION in done.stderr

@@ -10,6 +10,7 @@ from random import Random
 import pytest
 
 from keywright import Database, connect
+from kinship import town
 
 Opener = Callable[..., Database]
 
@@ -27,7 +28,7 @@ def open_database() -> Iterator[Opener]:
     with ExitStack() as opened:
 
         def opening(url: str, ahead: timedelta = timedelta(0)) -> Database:
-            database = connect(url, clock=lambda: datetime.now(UTC) + ahead)
+            database = connect(url, town.bind(), clock=lambda: datetime.now(UTC) + ahead)
             database.context.random = Impatient()
             return opened.enter_context(database)
 

@@ -8,7 +8,8 @@ import pytest
 
 from keywright import RoundTrip, connect
 from keywright.keyspace.checks import absent
-from keywright.keyspace.commits.journal import commit, recover
+from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.commits.recovery import recover
 from kinship import HomeOf, Mortal, home
 
 
@@ -49,4 +50,4 @@ def test_a_recovery_is_named_too(cluster_url: str) -> None:
         Mortal(db, home.assign("ann", "one")).step()
         trips.clear()
         db.run(recover())
-    assert _operations(trips)["intents:<shard>", "journal recover"] == 16
+    assert _operations(trips)["intents:<space>:<prefix>:<shard>", "journal recover"] == 16

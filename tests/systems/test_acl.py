@@ -492,9 +492,13 @@ def test_each_type_has_its_own_commands_on_redis_7(server: RedisServer) -> None:
         (("SCRIPT", "FLUSH"), False),
         (("EVALSHA", "0" * 40, "1", "kinds:total"), True),
         (("EVALSHA", "0" * 40, "1", "other"), False),
-        (("HGET", "keywright:intents:a", "b"), True),
-        (("HGET", "keywright:held:{kinds:total}", "x"), True),
-        (("HGET", "keywright:held:{other}", "x"), False),
+        (("HGET", "keywright:intents:kinds:kinds:a", "b"), True),
+        (("HGET", "keywright:intents:kinds::a", "b"), False),
+        (("HGET", "keywright:intents:meetup::a", "b"), False),
+        (("HGET", "keywright:intents:a", "b"), False),
+        (("HGET", "keywright:held:kinds:kinds:{kinds:total}", "x"), True),
+        (("HGET", "keywright:held:kinds:kinds:{other}", "x"), False),
+        (("HGET", "keywright:held:meetup::{kinds:total}", "x"), False),
     ]
     allowed = [(words, server.call("ACL", "DRYRUN", rules.user, *words) in (b"OK", "OK")) for words, _ in dry]
     assert allowed == dry

@@ -70,9 +70,11 @@ def check_durability(
     """
     if isinstance(confirmed, int) and confirmed >= durability.replicas:
         return replies
-    error = UnderReplicatedError(durability.replicas, confirmed if isinstance(confirmed, int) else 0)
+    count = confirmed if isinstance(confirmed, int) else 0
     return [
-        reply if wire.operation.effect is Effect.READ or isinstance(reply, ErrorReply) else error
+        reply
+        if wire.operation.effect is Effect.READ or isinstance(reply, ErrorReply)
+        else UnderReplicatedError(durability.replicas, count, reply)
         for reply, wire in zip(replies, wires, strict=False)
     ]
 

@@ -41,7 +41,7 @@ from keywright.keyspace.codecs import (
     Secret,
     Zstd,
 )
-from keywright.keyspace.commits.journal import recover
+from keywright.keyspace.commits.recovery import recover
 from keywright.keyspace.composition import atomic, gather, gather_list
 from keywright.keyspace.context import Binding, Context, preview
 from keywright.keyspace.expiry import Expiry, expires_at, expires_in

@@ -14,10 +14,11 @@ from enum import Enum
 from typing import NamedTuple
 
 from keywright.errors import UsageError
-from keywright.keyspace.commits.journal import journal
+from keywright.keyspace.commits.plans import Intents, Marker, journals
+from keywright.keyspace.commits.work import ANY_TYPE
 from keywright.keyspace.layouts import LAYOUTS
 from keywright.keyspace.slots import hash_tag
-from keywright.tools.describe.description import KeyDescription, SpaceDescription, describe
+from keywright.tools.describe.description import KeyDescription, SpaceDescription
 from keywright.tools.describe.globs import example_of, glob_escaped, regex_of
 from keywright.tools.model import ModelDescription
 
@@ -53,7 +54,7 @@ NEWER = {
     AclServer.REDIS_8_4: {"hash": ("hpexpire",), "string": ("msetex",)},
 }
 ANY_READS = _commands("exists type pttl dump memory|usage")
-ANY_WRITES = _commands("unlink pexpire pexpireat persist touch")
+ANY_WRITES = tuple(verb.decode().lower() for verb in ANY_TYPE)
 RENEWING = _commands("getex pexpire pexpireat")
 MOVING = _commands("rename restore")
 # A server that does not know a script yet is sent its text, which makes it known.
@@ -157,7 +158,8 @@ class _Names:
     """The names of a model's keys as globs, by type and use of the keys."""
 
     def __init__(self, model: ModelDescription, prefix: str | None) -> None:
-        self.keys = [(_lead(space, prefix), key) for space in model.spaces for key in space.keys]
+        self.spaces = [(_lead(space, prefix), space) for space in model.spaces]
+        self.keys = [(lead, key) for lead, space in self.spaces for key in space.keys]
         self.linked = any(space.links for space in model.spaces)
         self._former = [
             (key, pattern)
@@ -192,15 +194,18 @@ class _Names:
         return _patterns(pair for pair in self.keys if pair[1].expiry and pair[1].expiry.sliding)
 
     def journal(self) -> tuple[str, ...]:
-        """Return the names of the journal's intents, and of its markers beside the keys of this model."""
-        described = describe(journal)
-        lead = glob_escaped(described.lead)
-        before, _, after = described.key("Marker").patterns[0].partition("?*")
-        tags = _distinct(tag for pair in self.keys for tag in _tags(*pair))
-        return (
-            *(lead + pattern for pattern in described.key("Intents").patterns),
-            *(f"{lead}{before}{tag}{after}" for tag in tags),
-        )
+        """Return the names of the journals of this model's keyspaces, and of the markers beside its keys."""
+        return _distinct(pattern for lead, space in self.spaces for pattern in _journal(lead, space))
+
+
+def _journal(lead: str, space: SpaceDescription) -> Iterator[str]:
+    journal = {"space": space.name, "prefix": lead.removesuffix(":")}
+    before = glob_escaped(f"{journals.prefix}:")
+    intents = Intents.declaration.template.glob(journal).decode()
+    yield f"{before}{intents.removesuffix('*')}[0-9a-f]"
+    marker = Marker.declaration.template.glob(journal).decode().removesuffix("*}")
+    for tag in _distinct(tag for key in space.keys for tag in _tags(lead, key)):
+        yield f"{before}{marker}{tag}}}"
 
 
 def _reader(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selector]:

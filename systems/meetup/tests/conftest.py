@@ -11,6 +11,7 @@ import pytest
 
 from keywright import Binding, Database, Observer, connect
 from keywright.testing import Raw
+from keywright_meetup.schema import meetup
 
 from .meetup_town import Opener, Place
 
@@ -38,7 +39,8 @@ def open_database() -> Iterator[Opener]:
             ahead: timedelta = timedelta(0),
             observers: tuple[Observer, ...] = (),
         ) -> Database:
-            database = connect(url, *bindings, clock=lambda: datetime.now(UTC) + ahead, observers=observers)
+            bound = bindings or (meetup.bind(),)  # the recoverer knows its journal
+            database = connect(url, *bound, clock=lambda: datetime.now(UTC) + ahead, observers=observers)
             database.context.random = Impatient()
             return opened.enter_context(database)
 

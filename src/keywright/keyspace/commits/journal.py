@@ -13,37 +13,47 @@ A process that dies before 3 leaves markers that undo to nothing; after 3, write
 finish. `recover` does so for every intent, and so does any commit or relation read that meets a
 marker. A marker whose intent is gone means nothing and is removed when met. Readers of single keys
 may see one side before the other between 3 and 5; that window is what a cluster costs.
+
+`plans` has the keys of the journal and the rules for intents that others left there. The protocol is checked
+as a model, by tests/relations/journal_model.py: a step that is added here is added there.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
-
-import msgspec
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keywright.errors import (
     ConflictError,
     ConnectionLostError,
     DeadlineError,
+    EngineError,
     KeywrightError,
     OutcomeUnknownError,
+    StoredDataError,
+    UnderReplicatedError,
+    UnfinishedCommitError,
+    excerpt,
 )
-from keywright.keyspace.alphabets import Hex, TagText
 from keywright.keyspace.call import Call, Command, Pause, Procedure, Steps, as_is, bound_context, procedure
 from keywright.keyspace.checks import Check
-from keywright.keyspace.codecs import Codec, Raw
+from keywright.keyspace.commits.plans import (
+    CommitPart,
+    Intent,
+    Journal,
+    Marker,
+    known_spaces,
+    planned,
+    read_plan,
+)
 from keywright.keyspace.commits.work import COMMIT, COMMIT_AGAIN, Outcome, Work, bind, moving_keys, run_work
 from keywright.keyspace.composition import gather, gather_list
 from keywright.keyspace.key import Key
 from keywright.keyspace.renames import moved
 from keywright.keyspace.script import Script
-from keywright.keyspace.slots import hash_tag
-from keywright.keyspace.space import Keyspace
-from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
+from keywright.keyspace.wires import Effect, Operation, Rounds, Wire
 
 if TYPE_CHECKING:
     from keywright.keyspace.context import Context
@@ -52,73 +62,12 @@ T = TypeVar("T")
 
 GRACE = timedelta(seconds=5)
 ATTEMPTS = 24
-SHARDS = tuple("0123456789abcdef")
-
-journal = Keyspace(
-    "keywright", "The journal of commits that reach across the slots of a cluster.", prefix="keywright"
-)
 
 GET = Operation("journal", b"HGET", Effect.READ)
-ALL = Operation("journal", b"HGETALL", Effect.READ)
 # Never over an intent that is there: a copy that arrives late must not make a decided one undecided.
 PUT = Operation("journal", b"HSETNX", Effect.REPEATABLE)
 DECIDE = Script("keywright.keyspace", "decide", Effect.REPEATABLE)
 DECIDE_ONCE = Script("keywright.keyspace", "decide", Effect.ONCE)
-
-
-class Intents(Key, key="intents:<shard>", space=journal):
-    """The intents that are under way, by id: a state letter (P, C, A) and the plan in MessagePack."""
-
-    redis_type: ClassVar[str] = "hash"
-    kind: ClassVar[str] = "map"
-    shard: Annotated[str, Hex(1)]
-
-    @classmethod
-    def _declare(cls) -> Iterable[Codec[Any]]:
-        return (Raw(),)
-
-    @classmethod
-    def holding(cls, intent: bytes) -> Intents:
-        return cls(intent[:1].decode())
-
-
-class Marker(Key, key="held:{<tag>}", space=journal):
-    """The intents at work on the keys of one hash tag: field `x` for the only one, ids for shared ones."""
-
-    redis_type: ClassVar[str] = "hash"
-    kind: ClassVar[str] = "map"
-    tag: Annotated[str, TagText()]
-
-    @classmethod
-    def _declare(cls) -> Iterable[Codec[Any]]:
-        return (Raw(),)
-
-
-class CommitPart(msgspec.Struct, array_like=True, frozen=True):
-    """The part of a commit on the keys of one hash tag."""
-
-    names: list[bytes]
-    checks: list[tuple[int, str, list[bytes]]]
-    writes: list[tuple[int, list[bytes]]]
-
-    @property
-    def exclusive(self) -> bool:
-        return bool(self.checks)
-
-    @property
-    def marker(self) -> Marker:
-        return Marker(hash_tag(self.names[0]).decode())
-
-
-class CommitPlan(msgspec.Struct, array_like=True, frozen=True):
-    """A commit as the journal keeps it, with the time it was begun."""
-
-    at_ms: int
-    parts: list[CommitPart]
-
-
-_read_plan = msgspec.msgpack.Decoder(CommitPlan).decode
-_write_plan = msgspec.msgpack.encode
 
 
 def commit(
@@ -139,7 +88,7 @@ def _committed(shown: str, checks: Sequence[Check], writes: Sequence[Call[Any]])
         yield moved(key)
     work = bind(context, checks, writes)
     for attempt in range(ATTEMPTS):
-        outcome = yield from _once(work, context)
+        outcome = yield from _once(shown, work, context)
         if outcome.failed != BUSY:
             return outcome
         yield Pause(context.random.uniform(0, 0.004 * min(attempt + 1, 12)))
@@ -182,102 +131,133 @@ def _operation(operation: Operation, label: str) -> Operation:
     return operation._replace(name=f"{operation.name} {label}")
 
 
+class Unconfirmed(Call[T]):
+    """A call whose writes count as done on the primary alone; those too few replicas confirmed are noted."""
+
+    __slots__ = ("call", "noted")
+
+    def __init__(self, call: Call[T], noted: list[UnderReplicatedError]) -> None:
+        self.call = call
+        self.noted = noted
+
+    def rounds(self, context: Context) -> Rounds[T]:
+        rounds = self.call.rounds(context)
+        try:
+            wires = next(rounds)
+            while True:
+                replies = yield wires
+                self.noted += [reply for reply in replies if isinstance(reply, UnderReplicatedError)]
+                wires = rounds.send(
+                    [reply.reply if isinstance(reply, UnderReplicatedError) else reply for reply in replies]
+                )
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+
 BUSY = -2
 
 
-def _once(work: Work, context: Context) -> Steps[Outcome]:
+def _once(shown: str, work: Work, context: Context) -> Steps[Outcome]:
     if not context.sharded:
-        alone: Outcome = yield run_work(COMMIT, work)
-        return alone
+        return (yield from _in_one_script(work))
     if context.one_slot(work.names):
         return (yield from _in_one_slot(work, context))
-    return (yield from _across_slots(work, context))
+    return (yield from _across_slots(shown, work, context))
+
+
+def _in_one_script(work: Work) -> Steps[Outcome]:
+    late: list[UnderReplicatedError] = []
+    outcome: Outcome = yield Unconfirmed(run_work(COMMIT, work), late)
+    if late and outcome.applied:  # a refusal wrote nothing, so there is nothing to replicate
+        raise late[0]
+    return outcome
 
 
 def _in_one_slot(work: Work, context: Context) -> Steps[Outcome]:
     """Commit in one script, which also respects the markers of commits across slots."""
-    checked = {hash_tag(work.names[index]) for index, _, _ in work.checks}
-    markers = [Marker(tag.decode()) for tag in checked]
+    checked = dict.fromkeys(index for index, _, _ in work.checks)
+    markers = list(
+        dict.fromkeys(
+            Journal.of(work.kinds[index]._space, context).marker(work.names[index]) for index in checked
+        )
+    )
     names = [*work.names, *map(context.name, markers)]
     vacant = [(len(work.names) + i, "field-absent", [b"x"]) for i in range(len(markers))]
-    outcome: Outcome = yield run_work(COMMIT, Work(names, [*vacant, *work.checks], work.writes))
+    outcome = yield from _in_one_script(Work(names, [*vacant, *work.checks], work.writes))
     if outcome.applied:
         return outcome
     if outcome.failed < len(markers):
-        yield from _settle_marker(markers[outcome.failed], context)
+        yield from settle_marker(markers[outcome.failed], context)
         return Outcome(applied=False, failed=BUSY, replies=[])
     return Outcome(applied=False, failed=outcome.failed - len(markers), replies=[])
 
 
-def _across_slots(work: Work, context: Context) -> Steps[Outcome]:
-    intent = secrets.token_hex(12).encode()
-    parts = _split(work)
-    plan = _write_plan(CommitPlan(context.now_ms(), parts))
-    intents = Intents.holding(intent)
-    yield Command(PUT, intents, (intent, b"P" + plan), as_is)
+def _across_slots(shown: str, work: Work, context: Context) -> Steps[Outcome]:
+    parts, intent, plan = planned(work, context)
+    late: list[UnderReplicatedError] = []
+    yield Unconfirmed(Command(PUT, intent.home, (intent.id, b"P" + plan), as_is), late)
     try:
-        prepared: list[Outcome] = yield gather_list(_prepare(part, intent, context) for part in parts)
+        prepared: list[Outcome] = yield Unconfirmed(
+            gather_list(_prepare(part, intent, context) for part in parts), late
+        )
     except (ConnectionLostError, DeadlineError):
         raise  # a node is away, so undoing would fail too: the next commit that meets the markers does it
     except KeywrightError as error:
-        yield from _undo(parts, intent, context)
+        yield from undo(parts, intent, context)
         if isinstance(error, OutcomeUnknownError):
             return Outcome(applied=False, failed=BUSY, replies=[])
         raise
+    if late:
+        yield from undo(parts, intent, context)
+        raise UnderReplicatedError(late[0].wanted, late[0].confirmed, applied=False)
     if not all(prepared):
-        yield from _undo(parts, intent, context)
+        yield from undo(parts, intent, context)
         return (yield from _refusal(parts, prepared, context))
-    if (yield from _commit_intent(intent)) != b"C":
-        yield from _undo(parts, intent, context)
+    if (yield from _commit_intent(intent, late)) != b"C":
+        yield from undo(parts, intent, context)
         return Outcome(applied=False, failed=BUSY, replies=[])
-    yield from _finish(parts, intent, context)
+    try:
+        yield from finish(parts, intent, context, late)
+    except UnderReplicatedError:
+        raise
+    except KeywrightError as error:
+        raise UnfinishedCommitError(shown, error) from error
     return Outcome(applied=True, failed=-1, replies=[])
 
 
-def _commit_intent(intent: bytes) -> Steps[bytes]:
-    """Decide an intent. Return the state it has then."""
-    intents = Intents.holding(intent)
-    call: Call[bytes] = DECIDE_ONCE.call([intents], (intent, b"P", b"C"), as_is)
-    state: bytes
+def _commit_intent(intent: Intent, late: list[UnderReplicatedError]) -> Steps[bytes]:
+    """Decide an intent. Return the state it has then. Raise OutcomeUnknownError if that cannot be known."""
+    decide: Call[bytes] = DECIDE_ONCE.call([intent.home], (intent.id, b"P", b"C"), as_is)
+    call = Unconfirmed(decide, late)
     try:
-        state = yield call
-    except OutcomeUnknownError:
-        # Once it is gone nothing shows whether it was committed and finished, or aborted.
-        if (yield Command(GET, intents, (intent,), as_is)) is None:
-            raise
-        state = yield call
+        state: bytes = yield call
+    except OutcomeUnknownError as doubt:
+        try:
+            stored = yield Command(GET, intent.home, (intent.id,), as_is)
+            state = stored[:1] if stored else b""
+            if state == b"P":
+                state = yield call
+        except EngineError:
+            raise doubt from None  # the first may have arrived
+        if not state:
+            raise  # once it is gone nothing shows whether it was committed and finished, or aborted
     return state
 
 
 def _refusal(parts: list[CommitPart], prepared: list[Outcome], context: Context) -> Steps[Outcome]:
     busy = [p.marker for p, o in zip(parts, prepared, strict=True) if not o and p.exclusive and o.failed == 0]
     for marker in busy:
-        yield from _settle_marker(marker, context)
+        yield from settle_marker(marker, context)
     return Outcome(applied=False, failed=BUSY if busy else 0, replies=[])
 
 
-def _split(work: Work) -> list[CommitPart]:
-    tags: dict[bytes, list[int]] = {}
-    for index, name in enumerate(work.names):
-        tags.setdefault(hash_tag(name), []).append(index)
-    return [_part_of(work, indexes) for indexes in tags.values()]
-
-
-def _part_of(work: Work, indexes: list[int]) -> CommitPart:
-    place = {index: number for number, index in enumerate(indexes)}
-    return CommitPart(
-        [work.names[index] for index in indexes],
-        [(place[i], kind, arguments) for i, kind, arguments in work.checks if i in place],
-        [(place[i], arguments) for i, arguments in work.writes if i in place],
-    )
-
-
-def _prepare(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]:
+def _prepare(part: CommitPart, intent: Intent, context: Context) -> Call[Outcome]:
     """Test the checks and leave the marker. The marker's own check comes first, as number 0.
 
     Sent once only: a copy that arrives after the intent was applied would have it applied again.
     """
-    field, value = _held(part, intent)
+    field, value = part.field(intent)
     vacant = [(0, "field-vacant", [field, value])] if part.exclusive else []
     checks = [*vacant, *((index + 1, kind, arguments) for index, kind, arguments in part.checks)]
     later = [(index + 1, arguments) for index, arguments in part.writes]
@@ -285,112 +265,99 @@ def _prepare(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]
     return run_work(COMMIT, Work(names, checks, [(0, [b"HSET", field, value])], later))
 
 
-def _apply(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]:
-    field, value = _held(part, intent)
+def _apply(part: CommitPart, intent: Intent, context: Context) -> Call[Outcome]:
     writes = [(index + 1, arguments) for index, arguments in part.writes]
-    mine = [(0, "field", [field, value])]
-    return _on_part(part, mine, [*writes, (0, [b"HDEL", field])], context)
+    return _where_marked(part, intent, writes, context)
 
 
-def _release(part: CommitPart, intent: bytes, context: Context) -> Call[Outcome]:
-    field, value = _held(part, intent)
-    mine = [(0, "field", [field, value])]
-    return _on_part(part, mine, [(0, [b"HDEL", field])], context)
+def _release(part: CommitPart, intent: Intent, context: Context) -> Call[Outcome]:
+    return _where_marked(part, intent, [], context)
 
 
-def _on_part(
-    part: CommitPart,
-    checks: list[tuple[int, str, list[bytes]]],
-    writes: list[tuple[int, list[bytes]]],
-    context: Context,
+def _where_marked(
+    part: CommitPart, intent: Intent, writes: list[tuple[int, list[bytes]]], context: Context
 ) -> Call[Outcome]:
+    """Write, and remove the marker, if the marker is still there."""
+    field, value = part.field(intent)
     names = [context.name(part.marker), *part.names]
-    return run_work(COMMIT_AGAIN, Work(names, checks, writes))
+    work = Work(names, [(0, "field", [field, value])], [*writes, (0, [b"HDEL", field])])
+    return run_work(COMMIT_AGAIN, work)
 
 
-def _held(part: CommitPart, intent: bytes) -> tuple[bytes, bytes]:
-    return (b"x", intent) if part.exclusive else (intent, b"s")
+def finish(
+    parts: list[CommitPart], intent: Intent, context: Context, late: Sequence[UnderReplicatedError] = ()
+) -> Steps[None]:
+    """Apply a committed intent. The exclusive parts go last: their keys guard what the others write.
 
-
-def _finish(parts: list[CommitPart], intent: bytes, context: Context) -> Steps[None]:
-    """Apply a committed intent. The exclusive parts go last: their keys guard what the others write."""
+    Raise UnderReplicatedError if too few replicas confirmed it, or an earlier step in `late`. The intent
+    stays then, so that what a failover loses can be applied again.
+    """
+    noted = [*late]
     shared = [part for part in parts if not part.exclusive]
-    yield gather_list(_apply(part, intent, context) for part in shared)
-    yield gather_list(_apply(part, intent, context) for part in parts if part.exclusive)
-    yield _decide(intent, b"C", b"")
+    yield Unconfirmed(gather_list(_apply(part, intent, context) for part in shared), noted)
+    exclusive = [part for part in parts if part.exclusive]
+    yield Unconfirmed(gather_list(_apply(part, intent, context) for part in exclusive), noted)
+    if noted:
+        raise UnderReplicatedError(noted[0].wanted, noted[0].confirmed)
+    # All is applied: an intent that stays because its node went away is dropped by the next recovery.
+    yield _decide(intent, b"C", b"").attempt()
 
 
-def _undo(parts: list[CommitPart], intent: bytes, context: Context) -> Steps[bool]:
-    """Abort an intent, remove its markers, then drop it. Return False if it was committed after all."""
-    if (yield _decide(intent, b"P", b"A")) == b"C":
+def undo(parts: list[CommitPart], intent: Intent, context: Context) -> Steps[bool]:
+    """Abort an intent, remove its markers, then drop it. Return False if it was committed after all.
+
+    What a failover loses of it is undone by whoever meets it next, so replicas need not confirm.
+    """
+    if (yield Unconfirmed(_decide(intent, b"P", b"A"), [])) == b"C":
         return False
-    yield gather_list(_release(part, intent, context) for part in parts)
-    yield _decide(intent, b"A", b"")
+    yield Unconfirmed(gather_list(_release(part, intent, context) for part in parts), [])
+    yield Unconfirmed(_decide(intent, b"A", b""), [])
     return True
 
 
-def _decide(intent: bytes, state: bytes, then: bytes) -> Call[bytes]:
-    return DECIDE.call([Intents.holding(intent)], (intent, state, then), as_is)
+def _decide(intent: Intent, state: bytes, then: bytes) -> Call[bytes]:
+    return DECIDE.call([intent.home], (intent.id, state, then), as_is)
 
 
-def _settle_marker(marker: Marker, context: Context) -> Steps[None]:
-    """Finish, undo or clear the intent of a marker, unless it is young and undecided."""
-    intent = yield Command(GET, marker, (b"x",), as_is)
-    if intent is None:
+def settle_marker(marker: Marker, context: Context) -> Steps[None]:
+    """Finish, undo or clear the intent of a marker, unless it is young and undecided.
+
+    One in the journal of a keyspace that this database does not use is left to others. Raise IntentError if
+    the intent may not be carried out.
+    """
+    held = yield Command(GET, marker, (b"x",), as_is)
+    if held is None:
         return
-    stored = yield Command(GET, Intents.holding(intent), (intent,), as_is)
+    intent = Intent.held(held)
+    if intent is None:
+        raise StoredDataError(
+            context.name(marker), type(marker)._template.source, "the name of an intent", excerpt(held)
+        )
+    if intent.home.journal not in known_spaces(context):
+        return
+    stored = yield Command(GET, intent.home, (intent.id,), as_is)
     if stored is None:
         name = context.name(marker)
-        work = Work([name], [(0, "field", [b"x", intent])], [(0, [b"HDEL", b"x"])])
+        work = Work([name], [(0, "field", [b"x", held])], [(0, [b"HDEL", b"x"])])
         yield run_work(COMMIT_AGAIN, work)
     else:
-        yield from _settle(intent, stored, GRACE, context)
+        yield from settle(intent, stored, GRACE, context)
 
 
-def _settle(intent: bytes, stored: bytes, grace: timedelta, context: Context) -> Steps[str]:
-    plan = _read_plan(stored[1:])
+def settle(intent: Intent, stored: bytes, grace: timedelta, context: Context) -> Steps[str]:
+    """Finish or undo a stored intent. Return which, or that it is waiting. Raise IntentError if refused."""
+    plan = read_plan(intent, stored, context)
     if stored[:1] == b"C":
-        yield from _finish(plan.parts, intent, context)
+        yield from finish(plan.parts, intent, context)
         return "finished"
-    if stored[:1] == b"P" and context.now_ms() - plan.at_ms < grace / timedelta(milliseconds=1):
+    # A clock that is far ahead of ours is as wrong as one that is behind: both are taken for dead.
+    age_ms = abs(context.now_ms() - plan.at_ms)
+    if stored[:1] == b"P" and age_ms < grace / timedelta(milliseconds=1):
         return "waiting"
-    if (yield from _undo(plan.parts, intent, context)):
+    if (yield from undo(plan.parts, intent, context)):
         return "undone"
-    yield from _finish(plan.parts, intent, context)
+    yield from finish(plan.parts, intent, context)
     return "finished"
-
-
-class Recovered(NamedTuple):
-    """The result of a recovery: commits it finished, ones it undid, and ones too young to judge."""
-
-    finished: int
-    undone: int
-    waiting: int
-
-
-def recover(grace: timedelta = GRACE) -> Call[Recovered]:
-    """Finish or undo every commit that some process left behind. Safe to run anywhere, at any time.
-
-    Undecided intents younger than `grace` are left alone: their process may still be at work. One that
-    fails does not stop the others; its error is raised at the end.
-    On a single server there is never anything to do.
-    """
-    return Labelled(Procedure(partial(_recovered, grace), "recover"), "recover")
-
-
-def _recovered(grace: timedelta) -> Steps[Recovered]:
-    context = yield bound_context()
-    pages = yield gather_list(Command(ALL, Intents(shard), (), _pairs) for shard in SHARDS)
-    results = []
-    failure: KeywrightError | None = None
-    for intent, stored in (item for page in pages for item in page.items()):
-        try:
-            results.append((yield from _settle(intent, stored, grace, context)))
-        except KeywrightError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
-    return Recovered(*(results.count(word) for word in ("finished", "undone", "waiting")))
 
 
 @procedure
@@ -400,18 +367,18 @@ def settled(key: Key, read: Call[T]) -> Steps[T]:
     if not context.sharded:
         value: T = yield read
         return value
-    marker = Marker(hash_tag(context.name(key)).decode())
-    for _ in range(ATTEMPTS):
-        value, holder = yield gather(read, Command(GET, marker, (b"x",), as_is))
-        if holder is None:
+    marker = Journal.of(key._space, context).marker(context.name(key))
+    for attempt in range(ATTEMPTS):
+        # The marker first: read the other way round, a commit that is applied in between goes unnoticed.
+        held, value = yield gather(Command(GET, marker, (b"x",), as_is), read)
+        if held is None:
             return value
-        yield from _settle_marker(marker, context)
-        stored = yield Command(GET, Intents.holding(holder), (holder,), as_is)
-        if stored is not None and stored[:1] == b"P":
-            return value  # undecided: the stored value still holds
+        yield from settle_marker(marker, context)
+        intent = Intent.held(held)
+        if intent is not None and intent.home.journal in known_spaces(context):
+            stored = yield Command(GET, intent.home, (intent.id,), as_is)
+            if stored is not None and stored[:1] == b"P":
+                return value  # undecided: the stored value still holds
+        else:
+            yield Pause(context.random.uniform(0, 0.004 * min(attempt + 1, 12)))
     raise ConflictError(f"reading {key!r}", ATTEMPTS)
-
-
-def _pairs(reply: Reply) -> dict[bytes, bytes]:
-    flat = iter(reply)
-    return dict(zip(flat, flat, strict=True))

@@ -52,6 +52,13 @@ NEEDS = {
     }.items()
     for verb in verbs
 }
+# Commands on keys of any type. With those above they are all that a commit may write: each has one key.
+ANY_TYPE = (b"UNLINK", b"PEXPIRE", b"PEXPIREAT", b"PERSIST", b"TOUCH")
+
+
+def is_writable(kind: type[Key] | None, verb: bytes) -> bool:
+    """Return whether a commit may write this command to keys of a class."""
+    return kind is not None and (verb in ANY_TYPE or NEEDS.get(verb) == kind.redis_type)
 
 
 class Outcome(NamedTuple):
@@ -72,6 +79,7 @@ class Work(NamedTuple):
     checks: list[tuple[int, str, list[bytes]]]
     writes: list[tuple[int, list[bytes]]]
     later: Sequence[tuple[int, list[bytes]]] = ()  # not written yet, but it must be possible
+    kinds: Sequence[type[Key]] = ()  # the classes of the names, where a commit is bound
 
     def arguments(self) -> tuple[Any, ...]:
         fits = [(index, "fits", [needed.encode()]) for index, needed in self.needs().items()]
@@ -96,11 +104,19 @@ class Work(NamedTuple):
 
 
 def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]]) -> Work:
-    """Bind a commit to the names of its keys in one database."""
+    """Bind a commit to the names of its keys in one database. The names of the checks come first."""
     names: dict[bytes, int] = {}
+    kinds: list[type[Key]] = []
+
+    def number(name: bytes, kind: type[Key]) -> int:
+        if name not in names:
+            names[name] = len(names)
+            kinds.append(kind)
+        return names[name]
+
     bound_checks = [
         (
-            names.setdefault(context.name(check.key), len(names)),
+            number(context.name(check.key), type(check.key)),
             check.kind,
             list(map(_plain, check.arguments)),
         )
@@ -110,9 +126,14 @@ def bind(context: Context, checks: Sequence[Check], writes: Sequence[Call[Any]])
     for write in writes:
         for wire in _wires(write, context):
             for verb, name, *arguments in map(_addressed, inside(wire)):
-                index = names.setdefault(name, len(names))
+                if wire.source is None or not is_writable(wire.source, verb):
+                    raise UsageError(
+                        f"{write!r}: {verb.decode()} cannot be part of a commit on {name!r}. Use a command "
+                        f"that writes one key of its type, or run it by itself."
+                    )
+                index = number(name, wire.source)
                 bound_writes += [(index, [verb, *map(_plain, part)]) for part in _parts(verb, arguments)]
-    return Work(list(names), bound_checks, bound_writes)
+    return Work(list(names), bound_checks, bound_writes, kinds=kinds)
 
 
 def _addressed(command: Arguments) -> Arguments:

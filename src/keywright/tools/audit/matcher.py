@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from keywright.keyspace import Context, Keyspace
 from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeText, Unsigned64
-from keywright.keyspace.commits.journal import journal
+from keywright.keyspace.commits.plans import journals
 from keywright.keyspace.key import Key
 from keywright.keyspace.recognition import FormerPlace
 from keywright.keyspace.template import Template
@@ -103,8 +103,8 @@ class Matcher:
         ]
         own = (
             []
-            if journal in self.spaces
-            else [Known(kind, context.prefixes[journal], ours=False) for kind in journal]
+            if journals in self.spaces
+            else [Known(kind, context.prefixes[journals], ours=False) for kind in journals]
         )
         self._leads = sorted({known.lead for known in (*self.known, *own)}, key=len, reverse=True)
         self._heads: dict[bytes, list[Known]] = {}

@@ -66,7 +66,7 @@ async def repair(
 
     Commits that a crashed process left incomplete on a cluster are finished or undone first.
     """
-    await db.run(recover())
+    await db.run(recover(*model.spaces))
     total: Counter[str] = Counter()
     overtaken, failed = 0, list[tuple[str, str]]()
     left: dict[str, int] = {}

@@ -10,6 +10,7 @@ from datetime import datetime
 from keywright import AsyncDatabase, Call, recover
 from keywright_meetup import channels
 from keywright_meetup.channel_times import due_for_deletion
+from keywright_meetup.schema import meetup
 from keywright_meetup.vacuum import vacuum
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformError
@@ -35,7 +36,9 @@ async def clean(db: AsyncDatabase, api: DiscordGuild, now: datetime) -> Cleaned:
 
     On a cluster, commits that a process left half done are finished first.
     """
-    await db.run(recover())
+    recovered = await db.run(recover(meetup))
+    for fault in recovered.set_aside:
+        log.warning("a commit was not recovered: %s", fault)
     done = Cleaned()
     for channel, due in (await db.run(due_for_deletion(now))).items():
         done.retired += await db.run(channels.retire_channel(channel, due=due))

@@ -181,7 +181,9 @@ class OpenModService(Service):
     def _journal(self, parts: _Opened) -> Work:
         async def step() -> timedelta:
             """Recover commits across slots of processes that died."""
-            await parts.db.run(recover())
+            recovered = await parts.db.run(recover())
+            for fault in recovered.set_aside:
+                log.warning("a commit was not recovered: %s", fault)
             return self.configuration.enforce
 
         return step
