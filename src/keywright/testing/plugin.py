@@ -133,6 +133,8 @@ def raw_cluster(cluster_url: str) -> Iterator[Raw]:
 
     client = redis.cluster.RedisCluster.from_url(cluster_url)
     yield Raw(client)
+    # close() leaves the pools to the garbage collector.
+    client.disconnect_connection_pools()  # type: ignore[no-untyped-call]  # redis-py has no annotation
     client.close()
 
 
