@@ -17,7 +17,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage lint check format bench lock advisories clean servers
+.PHONY: help run test coverage lint check format bench soak lock advisories clean servers
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ format: $(VENV)/.ready ## rewrite the code in the house style
 bench: $(BENCH_VENV)/.ready servers ## measure (own environment: .venv-bench)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(ARGS)
 
+soak: $(VENV)/.ready servers ## all systems under load and faults, five minutes (ARGS="--minutes 60")
+	@$(VENV)/bin/python -m soak $(ARGS)
+
 lock: $(VENV)/.ready ## pin the development environment again (ARGS=--upgrade takes the newest versions)
 	@$(VENV)/bin/python scripts/lock.py $(ARGS)
 
@@ -67,7 +70,7 @@ advisories: $(VENV)/.ready ## look up known vulnerabilities of the pinned packag
 
 clean: ## remove environments, caches and build output
 	@rm -rf $(VENV) $(BENCH_VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	@find src systems demo tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src systems demo tests benchmarks soak examples -name __pycache__ -type d -prune -exec rm -rf {} +
 
 servers:
 	@scripts/setup.sh servers

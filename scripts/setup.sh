@@ -2,7 +2,7 @@
 # Prepares a bare Debian machine (python3, make, git). Called by the Makefile:
 #
 #   scripts/setup.sh venv DIR [GROUP] a virtual environment with the library, all systems, the demo, and a dependency group
-#   scripts/setup.sh servers          Debian's servers and browser for the tests; nothing is started
+#   scripts/setup.sh servers          Debian's servers, browser and faketime for the tests and the soak; nothing is started
 set -eu
 
 policy=/usr/sbin/policy-rc.d
@@ -94,7 +94,7 @@ add_bullmq() {
 # A policy-rc.d that is already there belongs to the machine's owner and stays.
 install_servers() {
     missing=
-    for program in redis-server rabbitmq-server chromium; do
+    for program in redis-server rabbitmq-server chromium faketime; do
         # As a plain user /usr/sbin, where Debian keeps rabbitmq-server, may not be on PATH.
         PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null || missing="$missing $program"
     done

@@ -1,0 +1,1 @@
+"""The judge. It imports nothing of Keywright: it reads logs, and Redis, PostgreSQL and RabbitMQ raw."""

@@ -1,0 +1,1 @@
+"""The programs that put load on the systems. Each logs what was acknowledged to it, a line each."""
