@@ -31,7 +31,7 @@ __all__ = [
 ROOT = Path(__file__).parents[2]
 ALWAYS = {"appendfsync": "always"}
 SLOTS_MOVED = 40
-BALLAST, BALLAST_KEYS = 1_000_000, 50
+EVICTED, LOWERED_BYTES = 30, 2_000
 SLOTS = 16384
 
 
@@ -162,14 +162,14 @@ class EvictionScenario(LibraryScenario):
         return [Fault("memory full (allkeys-lru)", self._evict)]
 
     def _evict(self) -> None:
-        """Fill the memory with other data, so that some keys of the load go, and not all."""
-        used = int(self.server.text("INFO", "memory").split("used_memory:")[1].split()[0])
-        self.server.call("CONFIG", "SET", "maxmemory", used + BALLAST)
-        for number in range(BALLAST_KEYS):
-            self.server.call("SET", f"ballast:{number}", b"x" * (BALLAST * 103 // 100 // BALLAST_KEYS))
-        self.hold(1.0, 3.0)
-        self.server.call("CONFIG", "SET", "maxmemory", 0)
-        self.server.call("DEL", *(f"ballast:{number}" for number in range(BALLAST_KEYS)))
+        """Lower the limit until some keys have gone, and not all."""
+        with self.server.wire() as wire:
+            limit = _number(wire.text("INFO", "memory"), "used_memory")
+            before = _number(wire.text("INFO", "stats"), "evicted_keys")
+            while _number(wire.text("INFO", "stats"), "evicted_keys") < before + EVICTED:
+                limit -= LOWERED_BYTES
+                wire.call("CONFIG", "SET", "maxmemory", limit)
+            wire.call("CONFIG", "SET", "maxmemory", 0)
 
     def judge(self) -> Findings:
         """Eviction breaks relations, as documented. The audit must see all of it, and the repair mend it."""
@@ -177,7 +177,7 @@ class EvictionScenario(LibraryScenario):
         keys = everything([self.server.port])
         broken = relation_violations(keys)
         findings = judge_keyspace([self.acknowledged("a")], keys, evicts=True)
-        evicted = self.server.text("INFO", "stats").split("evicted_keys:")[1].split()[0]
+        evicted = _number(self.server.text("INFO", "stats"), "evicted_keys")
         audit = self._keywright("audit")
         if (audit.returncode != 0) != bool(broken):
             findings.violate(f"{len(broken)} broken halves, but the audit ended with {audit.returncode}")
@@ -338,4 +338,8 @@ class ClusterScenario(LibraryScenario):
 
 
 def _offset(server: RedisServer) -> int:
-    return int(server.text("INFO", "replication").split("master_repl_offset:")[1].split()[0])
+    return _number(server.text("INFO", "replication"), "master_repl_offset")
+
+
+def _number(info: str, name: str) -> int:
+    return int(info.split(f"{name}:")[1].split()[0])
