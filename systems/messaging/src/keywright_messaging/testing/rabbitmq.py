@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Self
 
 from keywright.errors import EngineError, UsageError
 from keywright.testing import (
@@ -84,6 +85,13 @@ class RabbitServer(PrivateServer["_Node"]):
     def port(self) -> int:
         self.started()
         return self._port
+
+    def start(self) -> Self:
+        """Start the node. Return once it is up: its port of TCP answers before its other ports do."""
+        if self.pid is None:
+            super().start()
+            self.evaluate("rabbit:await_startup()")
+        return self
 
     def evaluate(self, expression: str) -> str:
         """Return the value of an Erlang expression in the node's shell, printed on one line."""
