@@ -276,6 +276,8 @@ class GoRepository(Codec[Repository]):
     def encode(self, value: Repository) -> bytes:
         try:
             return encode_repository(value)
+        except struct.error as exc:
+            raise self.refusal(value, "an integer of more than 64 bits") from exc
         except Exception as exc:
             raise self.refusal(value, exc) from exc
 
