@@ -89,6 +89,14 @@ class Raw:
         """Return every key name of the server or the cluster."""
         return set(cast("Iterator[bytes]", self._client.scan_iter()))
 
+    def expires_at(self, name: str | bytes) -> float:
+        """Return the moment when a key expires, in seconds since 1970; on Redis 6.2 to a few milliseconds."""
+        with self._client.pipeline(transaction=True) as both:
+            both.pttl(name)
+            both.time()
+            left, (seconds, microseconds) = both.execute()
+        return float(seconds + microseconds / 1_000_000 + left / 1000)
+
     def calls_of(self, command: str) -> int:
         """Return how often a command ran since the statistics were reset, in scripts too."""
         stats = self._client.info("commandstats")
