@@ -134,6 +134,17 @@ def test_a_write_that_was_refused_and_is_there_is_found(judge: Judge) -> None:
     assert judge("RPUSH log:a-0 a3").violations == 1
 
 
+def test_a_call_that_was_made_again_after_a_refusal_counts_once(server: RedisServer, tmp_path: Path) -> None:
+    log = tmp_path / "acknowledged"
+    log.write_text("no\tpush\ta-0/a1\tConnectionLostError\nok\tpush\ta-0/a1\t\n")
+    server.call("FLUSHALL")
+    server.call("RPUSH", "log:a-0", "a1")
+    found = keyspace.judge_keyspace([log], everything([server.port]))
+    assert (found.acknowledged, found.passed) == (1, True)
+    server.call("RPUSH", "log:a-0", "a1")
+    assert keyspace.judge_keyspace([log], everything([server.port])).doubled == 1
+
+
 def test_a_loss_without_wait_is_counted_and_allowed(server: RedisServer, tmp_path: Path) -> None:
     log = tmp_path / "acknowledged"
     log.write_text("ok\tpush\tb-0/b1\t\n")

@@ -13,6 +13,7 @@ from soak.judge.raw import Keys
 
 __all__ = ["judge_discord"]
 
+PRIVATE = "private"
 Guilds = dict[str, dict[str, list[str]]]
 
 
@@ -44,7 +45,12 @@ def judge_discord(
 
 
 def _cache(prefix: str, keys: Keys) -> Keys:
-    return {name.removeprefix(f"{prefix}:v1json:"): value for name, value in keys.items()}
+    public, private = f"{prefix}:v1json:", f"{prefix}:v1json-private:"
+    return {
+        name.removeprefix(public).replace(private, f"{PRIVATE}:", 1): value
+        for name, value in keys.items()
+        if name.startswith((public, private))
+    }
 
 
 def _judge_cache(prefix: str, guilds: Guilds, cache: Keys, findings: Findings) -> None:
@@ -55,6 +61,11 @@ def _judge_cache(prefix: str, guilds: Guilds, cache: Keys, findings: Findings) -
             findings.violate(f"{prefix}: the guild {guild} is not cached")
         for part, ids in parts.items():
             _require(f"{part}:{guild}", ids, cache, prefix, findings)
+        present = {
+            name.rpartition(":")[2].encode() for name in cache if name.startswith(f"presence:{guild}:")
+        }
+        for each in present ^ set(cache.get(f"{PRIVATE}:presences:{guild}", ())):
+            findings.violate(f"{prefix}: the presence of {each.decode()} in {guild} and its index disagree")
         for member in cache.get(f"members:{guild}", ()):
             if f"members:{guild}:{member.decode()}" not in cache:
                 findings.violate(f"{prefix}: the member {member.decode()} of {guild} is not cached")

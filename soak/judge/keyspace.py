@@ -45,14 +45,30 @@ def judge_keyspace(
     return findings
 
 
+def _calls(tried: Iterable[Attempt]) -> list[Attempt]:
+    """Return one attempt for each call: a call is made again after a refusal, and the best outcome counts."""
+    calls: dict[tuple[str, str], Attempt] = {}
+    for attempt in tried:
+        before = calls.get((attempt.kind, attempt.item))
+        if before is None or _RANK[attempt.outcome] >= _RANK[before.outcome]:
+            calls.pop((attempt.kind, attempt.item), None)  # keeps the order of outcomes
+            calls[attempt.kind, attempt.item] = attempt
+    return list(calls.values())
+
+
+_RANK = {NO: 0, DOUBT: 1, OK: 2}
+
+
 def _judge_writes(tried: list[Attempt], keys: Keys, findings: Findings) -> None:
     additions: dict[str, Counter[str]] = defaultdict(Counter)
     notes: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in tried:
+        if attempt.error:
+            findings.error(attempt.error)
+    tried = _calls(tried)
+    for attempt in tried:
         if attempt.outcome == OK:
             findings.acknowledged += 1
-        elif attempt.error:
-            findings.error(attempt.error)
         if attempt.kind == "add":
             additions[attempt.item.partition("/")[0]][attempt.outcome] += 1
         elif attempt.kind == "note":

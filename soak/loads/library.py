@@ -1,7 +1,8 @@
 """A writer of the library: `python -m soak.loads.library URL LOG WRITER [--asyncio] [--wait] [--rate N]`.
 
-Ids are new for each attempt, so that the judge knows from the log what must be stored. Jobs and desks are
-contended: all writers of a scenario try the same ones.
+Ids are new for each call, so that the judge knows from the log what must be stored. A call that raises
+ConnectionLostError is made again, as the error says. Jobs and desks are contended: all writers of a scenario
+try the same ones.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keywright import Call, Durability, Settings, aconnect, connect
-from keywright.errors import KeywrightError
+from keywright import AsyncDatabase, Call, Database, Durability, Settings, aconnect, connect
+from keywright.errors import ConnectionLostError, KeywrightError
 from soak.loads.acknowledgements import AcknowledgementLog
 from soak.loads.keyspace import Hits, Job, JobRuns, Log, Moves, Note, Person, Profile, desk, people, tag, team
 
@@ -25,6 +26,8 @@ PUSHES_A_LIST = 1000
 HOLD = timedelta(seconds=30)
 TIMEOUT_SECONDS = 3.0
 CONCURRENCY = 3
+TRIALS = 4
+PAUSE_SECONDS = 1.0
 
 
 class Step(NamedTuple):
@@ -97,6 +100,32 @@ class Writer:
         self.log.ok(step.kind, step.item)
         return True
 
+    def make(self, db: Database, step: Step) -> bool:
+        """Make a call. Return whether it succeeded."""
+        for _ in range(TRIALS):
+            self.log.begin(step.kind, step.item)
+            try:
+                return self.record(step, db.run(step.call))
+            except ConnectionLostError as error:
+                self.record(step, error)
+                self.stopped.wait(PAUSE_SECONDS)
+            except KeywrightError as error:
+                return self.record(step, error)
+        return False
+
+    async def amake(self, db: AsyncDatabase, step: Step) -> bool:
+        """The same with asyncio."""
+        for _ in range(TRIALS):
+            self.log.begin(step.kind, step.item)
+            try:
+                return self.record(step, await db.run(step.call))
+            except ConnectionLostError as error:
+                self.record(step, error)
+                await asyncio.sleep(PAUSE_SECONDS)
+            except KeywrightError as error:
+                return self.record(step, error)
+        return False
+
     def run(self) -> None:
         with connect(self.url, settings=self.settings) as db:
             guard = threading.Lock()
@@ -106,12 +135,7 @@ class Writer:
                     with guard:
                         some = next(self.rounds)
                     for step in some:
-                        self.log.begin(step.kind, step.item)
-                        try:
-                            outcome = db.run(step.call)
-                        except KeywrightError as error:
-                            outcome = error
-                        if not self.record(step, outcome):
+                        if not self.make(db, step):
                             break
 
             threads = [threading.Thread(target=work) for _ in range(CONCURRENCY)]
@@ -127,12 +151,7 @@ class Writer:
             async def work() -> None:
                 while not self.stopped.is_set():
                     for step in next(self.rounds):
-                        self.log.begin(step.kind, step.item)
-                        try:
-                            outcome = await db.run(step.call)
-                        except KeywrightError as error:
-                            outcome = error
-                        if not self.record(step, outcome):
+                        if not await self.amake(db, step):
                             break
                     await asyncio.sleep(self.pause)
 
