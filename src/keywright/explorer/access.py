@@ -26,6 +26,7 @@ from keywright.tools.http import (
     TokenVerdict,
     bearer_of,
     cookie_of,
+    host_of,
     is_loopback,
     is_own_form,
     origin_of,
@@ -129,12 +130,10 @@ class Access:
 
 def _hosts(settings: ExplorerSettings, origin: str | None) -> frozenset[str] | None:
     """Return the hosts that requests may be addressed to; None, any, where it listens beyond loopback."""
+    ours = LOOPBACK_HOSTS | {settings.host.lower()}
     if origin is not None:
-        host = urlsplit(origin).netloc.removesuffix(f":{urlsplit(origin).port}")
-        return LOOPBACK_HOSTS | {settings.host.lower(), host}
-    if settings.token is not None and not is_loopback(settings.host):
-        return None
-    return LOOPBACK_HOSTS | {settings.host.lower()}
+        return ours | {host_of(urlsplit(origin).netloc) or ""}
+    return ours if settings.token is None or is_loopback(settings.host) else None
 
 
 class Guard:

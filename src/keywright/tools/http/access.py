@@ -29,6 +29,7 @@ __all__ = [
     "body_of",
     "check_token",
     "cookie_of",
+    "host_of",
     "is_own_form",
     "origin_of",
     "refusal_of",
@@ -45,6 +46,12 @@ MOST_WAITING = 16
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:@/\[\]]+)(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
+def host_of(address: str) -> str | None:
+    """Return the host of a Host header or the like, without its port; None if it is malformed."""
+    found = _HOST.fullmatch(address)
+    return None if found is None else found[1].lower()
+
+
 def refusal_of(headers: Headers, hosts: AbstractSet[str] | None) -> Response | None:
     """Return the answer to a request that is refused before anything else is done with it, or None.
 
@@ -54,8 +61,7 @@ def refusal_of(headers: Headers, hosts: AbstractSet[str] | None) -> Response | N
         return PlainTextResponse("The Cookie header is too long. Delete the cookies of this site.\n", 431)
     if hosts is None:
         return None
-    host = _HOST.fullmatch(headers.get("Host", ""))
-    if host is None or host[1].lower() not in hosts:
+    if host_of(headers.get("Host", "")) not in hosts:
         return PlainTextResponse("This Host is not allowed. Use the address of this service.\n", 421)
     return None
 
