@@ -192,6 +192,7 @@ def test_the_templates_and_styles_are_part_of_the_package() -> None:
     here = Path(package.__file__).parent
     assert {path.name for path in (here / "templates").iterdir()} == {
         "base.html",
+        "confirm.html",
         "link.html",
         "outcome.html",
     }
