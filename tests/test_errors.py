@@ -50,6 +50,7 @@ EXAMPLES: list[KeywrightError] = [
     errors.DeadlineError("here", 1.5),
     errors.ServerRefusedError("SET", b"a", "OOM command not allowed"),
     errors.ServerRefusedError("SET", b"a", "ERR something new"),
+    errors.MalformedReplyError("GET", "'int' object has no attribute 'decode'"),
     errors.ScriptError("commit", "ERR"),
     errors.CapabilityError("functions", "Redis 6.2", "Redis 7.0"),
     errors.UnderReplicatedError(2, 1),

@@ -20,6 +20,7 @@
         │   └── UnfinishedCommitError  a commit across slots is decided, but not applied everywhere yet
         ├── DeadlineError       the server did not answer in time
         ├── ServerRefusedError  the server answered with an error
+        ├── MalformedReplyError the server answered in a form that no Redis uses
         ├── ScriptError         a Lua script raised on the server
         ├── CapabilityError     the server lacks a feature the call needs
         ├── UnderReplicatedError  too few replicas confirmed a write in time; `applied` says if it was applied
@@ -44,6 +45,7 @@ __all__ = [
     "EngineError",
     "IntentError",
     "KeywrightError",
+    "MalformedReplyError",
     "MissingDependencyError",
     "OutcomeUnknownError",
     "ScriptError",
@@ -328,6 +330,18 @@ class ServerRefusedError(EngineError):
     @property
     def is_transient(self) -> bool:
         return _code_of(self.reply) in _TRANSIENT
+
+
+class MalformedReplyError(EngineError):
+    """The server answered in a form that the command does not have."""
+
+    def __init__(self, command: str, reason: str) -> None:
+        self.command = command
+        self.reason = reason
+        super().__init__(
+            f"the reply to {command} does not have the form of the command: {reason}. Check that the server "
+            f"is Redis or Valkey, and what stands between."
+        )
 
 
 class ScriptError(EngineError):

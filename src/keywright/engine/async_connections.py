@@ -301,7 +301,7 @@ class AsyncConnectionPool:
         cancelled_before = _cancellations()
         try:
             connection = cast("AsyncBatchConnection", await opener.open_batch_connection())
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, OSError, MemoryError) as error:
             raise unreachable(error, self.address) from error
         self._openers[connection] = opener
         if _cancellations() > cancelled_before:

@@ -32,12 +32,13 @@ from keywright.engine.nodes import (
     require_reads,
 )
 from keywright.engine.pubsub import Subscription
+from keywright.engine.replies import UNREADABLE
 from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
 from keywright.engine.topology import Node, Topology, brief, described
-from keywright.engine.translation import raise_unrunnable
+from keywright.engine.translation import raise_failed
 from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError, UsageError
 from keywright.keyspace.call import Call, Command
@@ -91,6 +92,7 @@ class AsyncDatabase:
         exchange: Callable[[list[Wire]], Awaitable[list[Reply]]] = self._exchange
         if at is not None:
             exchange = partial(self._exchange_at, readers_of(at))
+        replies: list[Reply] | None = None  # those to be read
         try:
             if at is None and isinstance(call, Command):
                 command: Command[T] = call
@@ -99,15 +101,17 @@ class AsyncDatabase:
             rounds = call.rounds(context)
             wires = next(rounds)
             while True:
-                wires = rounds.send(await exchange(wires))
+                replies = None
+                replies = await exchange(wires)
+                wires = rounds.send(replies)
         except StopIteration as stop:
             value: T = stop.value
             return value
         except RuntimeError:
             self._require_loop()
             raise
-        except (AttributeError, TypeError) as error:
-            raise_unrunnable(call, error)
+        except UNREADABLE as error:
+            raise_failed(call, error, answered=replies is not None)
 
     def scan(self, kind: type[K], **variables: object) -> AsyncIterator[K]:
         """Yield every stored key of one class, page by page, optionally with some variables fixed."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from keywright.engine.nodes import INFO, Batch, info_fields
+from keywright.engine.replies import reading_a_reply
 from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.wires import Effect, Operation, Wire
@@ -53,6 +54,7 @@ def probe_call() -> Batch:
     )
 
 
+@reading_a_reply("INFO")
 def read_probe(answers: Any) -> Server:
     if isinstance(answers, KeywrightError):
         raise answers

@@ -13,7 +13,6 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from hiredis import HiredisError
 from redis import exceptions
 from redis.backoff import NoBackoff
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
@@ -28,7 +27,7 @@ from redis.sentinel import (
 from keywright.engine.address import Address
 from keywright.engine.settings import Settings
 from keywright.engine.translation import invalid_option, unreachable
-from keywright.engine.wire_format import READONLY, Incoming, Parser
+from keywright.engine.wire_format import READONLY, UNPARSABLE, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
 
@@ -80,7 +79,7 @@ class _Batching:
                 if not received:
                     raise ConnectionError("the server closed the connection")
                 incoming.feed(received)
-        except (OSError, HiredisError) as error:
+        except (OSError, *UNPARSABLE) as error:
             silent = isinstance(error, TimeoutError)
             raise BrokenConnectionError(incoming.before_break(), error, sent=True, silent=silent) from error
         return incoming.replies, incoming.had_errors()
@@ -201,7 +200,7 @@ class ConnectionPool:
         connection.socket_timeout = min(connection.socket_timeout, seconds)
         try:
             connection.connect()
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, OSError, MemoryError) as error:
             raise unreachable(error, self.address) from error
         if self._readonly:
             self._greet(connection, connection.socket_timeout)

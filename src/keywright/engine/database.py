@@ -23,12 +23,13 @@ from keywright.engine.nodes import (
     replica_candidates,
     require_reads,
 )
+from keywright.engine.replies import UNREADABLE
 from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, observe
 from keywright.engine.topology import Node, Topology, brief, described
-from keywright.engine.translation import raise_unrunnable
+from keywright.engine.translation import raise_failed
 from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Plain
@@ -71,19 +72,23 @@ class Database:
         """
         context = self.context
         readers = () if at is None else readers_of(at)
+        replies: list[Reply] | None = None  # those to be read
         try:
             if isinstance(call, Command):
                 command: Command[T] = call
-                return command.read(self._deliver([command.lower(context)], readers)[0], context)
+                replies = self._deliver([command.lower(context)], readers)
+                return command.read(replies[0], context)
             rounds = call.rounds(context)
             wires = next(rounds)
             while True:
-                wires = rounds.send(self._exchange(wires, readers))
+                replies = None
+                replies = self._exchange(wires, readers)
+                wires = rounds.send(replies)
         except StopIteration as stop:
             value: T = stop.value
             return value
-        except (AttributeError, TypeError) as error:
-            raise_unrunnable(call, error)
+        except UNREADABLE as error:
+            raise_failed(call, error, answered=replies is not None)
 
     def scan(self, kind: type[K], **variables: object) -> Iterator[K]:
         """Yield every stored key of one class, page by page, optionally with some variables fixed.

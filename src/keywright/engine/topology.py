@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from keywright.engine.address import Address
+from keywright.engine.replies import reading_a_reply
 from keywright.engine.retry import NEVER
 from keywright.engine.settings import Settings
 from keywright.errors import KeywrightError
@@ -73,6 +74,7 @@ def brief(settings: Settings, attempt: int) -> Settings:
     return settings._replace(retry=NEVER, durability=None, timeout_seconds=seconds)
 
 
+@reading_a_reply("CLUSTER SLOTS")
 def described(reply: Any, node: Node | None, address: Address) -> Topology | KeywrightError | None:
     """Return the topology in a reply to CLUSTER SLOTS; None if the node knows of no slots."""
     if isinstance(reply, KeywrightError) or not reply:
@@ -92,6 +94,7 @@ class Redirection(NamedTuple):
     asking: bool
 
 
+@reading_a_reply("a command of a cluster")
 def parse_redirection(text: str, asked: Node) -> Redirection:
     kind, slot, address = text.split(" ")[:3]
     host, _, port = address.rpartition(":")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import traceback
 from typing import TYPE_CHECKING, NoReturn
 
 import redis.exceptions
@@ -16,13 +17,14 @@ from keywright.errors import (
     ConnectionLostError,
     EngineError,
     KeywrightError,
+    MalformedReplyError,
     ScriptError,
     ServerRefusedError,
     UsageError,
     WrongTypeError,
     excerpt,
 )
-from keywright.keyspace.call import Call
+from keywright.keyspace.call import Call, Mapped
 from keywright.keyspace.misuse import is_ours, message_of
 from keywright.keyspace.wires import Wire
 
@@ -89,15 +91,31 @@ def verb_of(wire: Wire) -> str:
     return verb.decode() if isinstance(verb, bytes) else wire.operation.name
 
 
-def raise_unrunnable(call: object, error: Exception) -> NoReturn:
-    """Raise UsageError for a call that cannot be sent, or the given error if the caller's code raised it."""
+def raise_failed(call: object, error: Exception, *, answered: bool) -> NoReturn:
+    """Raise UsageError for a call that cannot be sent, and MalformedReplyError for a reply of another form.
+
+    Raise the given error if the caller's code raised it.
+    """
     if not isinstance(call, Call):
         raise _not_a_call(call) from error
     if not is_ours(error):
         raise error
+    if answered and not _before_or_after_reading(error):
+        raise MalformedReplyError(repr(call), message_of(error)) from error
+    if not isinstance(error, AttributeError | TypeError):
+        raise error
     raise UsageError(
         f"{call!r} cannot be run: {message_of(error)}. Check the types of its arguments."
     ) from error
+
+
+def _before_or_after_reading(error: Exception) -> bool:
+    """Return whether an error is not about a reply.
+
+    The commands of a later round were made, or what the caller gave to `map` failed, as in `.map(int)`.
+    """
+    frames = [frame.f_code for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return any(code.co_name in ("lower", "bind") for code in frames) or frames[-1] is Mapped.rounds.__code__
 
 
 def _not_a_call(found: object) -> UsageError:

@@ -28,6 +28,9 @@ _WRAPPED = re.compile(r"(?:@user_script: ?\d+: |because of: )-?(?P<error>[A-Z]{2
 # A denied command inside a script has no code of its own in any version: Redis up to 7.0, and later ones.
 _DENIED = re.compile(r"(?:The user executing the script can't|ACL failure in script:) .*", re.DOTALL)
 
+UNPARSABLE = (hiredis.HiredisError, MemoryError, TypeError)
+"""What the parser raises for bytes that are not replies, or announce more than fits into memory."""
+
 
 class ErrorReply(Exception):  # noqa: N818  # a reply, not a fault of ours
     """An error reply of the server, before translation."""
@@ -207,6 +210,8 @@ def _executed(answers: list[Reply]) -> Reply:
         return next((answer for answer in answers if isinstance(answer, ErrorReply)), last)
     if last is None:
         return ErrorReply("EXECABORT the transaction was given up by the server")
+    if not isinstance(last, list):
+        return ErrorReply("EXECABORT the server answered EXEC in another form")
     return Transacted(last)
 
 
@@ -287,7 +292,7 @@ class Incoming:
             again = Parser()
             for data in self._received:
                 again.feed(data)
-            with contextlib.suppress(hiredis.HiredisError):
+            with contextlib.suppress(*UNPARSABLE):
                 _take(again, self.replies, self.count)
         return self.replies
 
