@@ -101,6 +101,31 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=8,
 )
+
+
+def deep(levels: int) -> Any:
+    nested: Any = "]}"
+    for level in range(levels):
+        nested = [nested] if level % 2 else {'"\\': nested}
+    return nested
+
+
+def test_json_is_written_as_deep_as_every_python_reads_it_and_not_deeper() -> None:
+    codec = Json()
+    for value in (deep(200), [deep(199), deep(1)]):
+        assert codec.decode(codec.encode(value)) == value
+    for value in (deep(201), [deep(1), deep(200)], {"[[": deep(150), "a": [deep(200)]}):
+        with pytest.raises(CodecError, match="nested deeper than 200 levels"):
+            codec.encode(value)
+
+
+@given(st.lists(st.text('[]{}"\\a'), max_size=20))
+def test_wide_json_and_brackets_in_texts_are_not_depth(texts: list[str]) -> None:
+    codec = Json()
+    value = {"[" * 250: [{"texts": texts, "]": [[]]} for _ in range(100)]}
+    assert codec.decode(codec.encode(value)) == value
+
+
 BOTTOMLESS = 1_000_000  # from Python 3.14 on, C code recurses until the stack is full
 both = pytest.mark.parametrize("form", [Json, MessagePack])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin, is_typeddict
@@ -15,7 +16,15 @@ from keywright.keyspace.codecs.models import dumped, foreign_types, loaded
 from keywright.keyspace.codecs.samples import samples_of
 from keywright.keyspace.misuse import explained_constructor
 
-__all__ = ["Json", "MessagePack"]
+__all__ = ["DEEPEST", "Json", "MessagePack"]
+
+DEEPEST = 200
+"""The levels of nesting that are written as JSON. How many can be read depends on Python and on the stack of
+the caller: less than 1,000 before 3.14."""
+
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+_OTHERS = bytes(set(range(256)) - set(b'[]{}"'))
+_STRING = re.compile(rb'"[^"]*"')
 
 
 class _Structured(Codec[Any]):
@@ -75,12 +84,20 @@ class Json(_Structured):
     """Compact UTF-8 JSON. Integers stay exact, null stays null, an empty list stays a list.
 
     JSON has no nan or infinity: msgspec writes them as null. A model of Pydantic is written as it dumps it.
+    More than 200 levels of nesting are refused: another Python might not read them.
     """
 
     def __init__(self, hint: Any = Any, *, strict: bool = True, samples: tuple[Any, ...] = ()) -> None:
         encoder = msgspec.json.Encoder(enc_hook=dumped)
+
+        def encode(value: Any) -> bytes:
+            data = encoder.encode(value)
+            if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deep(data):
+                raise ValueError(f"nested deeper than {DEEPEST} levels")
+            return data
+
         decoder = msgspec.json.Decoder(hint, strict=strict, dec_hook=loaded)
-        super().__init__("JSON", hint, encoder.encode, decoder.decode, samples)
+        super().__init__("JSON", hint, encode, decoder.decode, samples)
         self.undeclared = undeclared_members(hint, msgspec.json.Decoder)
 
 
@@ -93,6 +110,20 @@ class MessagePack(_Structured):
         decoder = msgspec.msgpack.Decoder(hint, strict=strict, dec_hook=loaded)
         super().__init__("MessagePack", hint, encoder.encode, decoder.decode, samples)
         self.undeclared = undeclared_members(hint, msgspec.msgpack.Decoder)
+
+
+def _is_deep(data: bytes) -> bool:
+    """Return whether JSON is nested deeper than DEEPEST. Nothing here is a Python loop over its bytes."""
+    if b"\\" in data:
+        data = data.replace(rb"\\", b"").replace(rb"\"", b"")
+    brackets = data.translate(_AS_SQUARE, _OTHERS).replace(b'""', b"")
+    if b'"' in brackets:
+        brackets = _STRING.sub(b"", brackets)
+    for _ in range(DEEPEST):
+        brackets = brackets.replace(b"[]", b"")  # the innermost level
+        if not brackets:
+            return False
+    return True
 
 
 def unwritable(kind: Any, form: str) -> str:
