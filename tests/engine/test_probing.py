@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from engines import Asyncio, Blocking, Engine, Word
-from keywright import Server
+from keywright import Server, gather
 from keywright.engine.capabilities import FEATURES, read_probe
 from keywright.errors import CapabilityError
-from keywright.testing import RedisServer
+from keywright.testing import RedisCluster, RedisServer
 from old_redis import old_binary
 
 OpenEngine = Callable[..., Engine]
@@ -65,6 +65,17 @@ def test_a_newer_server_has_later_features(
 
 def test_a_cluster_is_recognised(open_engine: OpenEngine, cluster_url: str) -> None:
     assert _described(open_engine(cluster_url)).mode == "cluster"
+
+
+@pytest.mark.parametrize("scheme", ["redis", "redis+cluster"])
+def test_a_cluster_serves_keys_of_all_nodes_by_either_scheme(
+    open_engine: OpenEngine, cluster_url: str, keywright_cluster: RedisCluster, scheme: str
+) -> None:
+    engine = open_engine(cluster_url.replace("redis", scheme, 1))
+    names = [f"w{number}" for number in range(50)]
+    engine.run(gather(*(Word(name).set(name) for name in names)))
+    assert list(engine.run(gather(*(Word(name).get() for name in names)))) == names
+    assert all(node.call("DBSIZE") for node in keywright_cluster.masters())
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,9 @@ def raw_cluster(cluster_url: str) -> Iterator[Raw]:
 
     client = redis.cluster.RedisCluster.from_url(cluster_url)
     yield Raw(client)
-    # close() leaves the pools to the garbage collector.
-    client.disconnect_connection_pools()  # type: ignore[no-untyped-call]  # redis-py has no annotation
+    for node in client.get_nodes():
+        if node.redis_connection:  # close() leaves the pools to the garbage collector
+            node.redis_connection.connection_pool.disconnect()
     client.close()
 
 
