@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["old_binary"]
+from keywright.testing import RedisServer
+
+__all__ = ["is_redis_6", "old_binary"]
+
+
+def is_redis_6(server: RedisServer) -> bool:
+    """Return whether the server that serves the run is the oldest one, which answers less than later ones."""
+    return "redis_version:6." in server.text("INFO", "server")
 
 
 def old_binary() -> Path:

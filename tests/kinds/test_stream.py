@@ -9,7 +9,9 @@ import pytest
 
 from keywright import Entry, Id, Keyspace, SnowflakeId, Stream, preview
 from keywright.errors import ServerRefusedError, StoredDataError, ValueRefusedError, WrongTypeError
+from keywright.testing import RedisServer
 from keywright.testing.runs import Raw, Run
+from old_redis import is_redis_6
 
 space = Keyspace("weather", "What stations report.")
 
@@ -141,7 +143,7 @@ def test_a_late_group_starts_at_the_given_entry(run: Run) -> None:
     assert run(reports.consume("late", "ann")) == [Entry("3-0", HOT)]
 
 
-def test_acknowledged_entries_are_not_pending(run: Run) -> None:
+def test_acknowledged_entries_are_not_pending(run: Run, keywright_server: RedisServer) -> None:
     reports = _filled(run)
     run(reports.create_group("archive"))
     run(reports.consume("archive", "ann"))
@@ -150,10 +152,11 @@ def test_acknowledged_entries_are_not_pending(run: Run) -> None:
     assert (pending.id, pending.consumer, pending.deliveries) == ("3-0", "ann", 1)
     assert run(reports.pending("archive", idle=timedelta(hours=1))) == []
     (group,) = run(reports.groups())
-    assert (group.consumers, group.pending, group.last_delivered, group.lag) == (1, 1, "3-0", 0)
+    assert (group.consumers, group.pending, group.last_delivered) == (1, 1, "3-0")
+    assert group.lag == (None if is_redis_6(keywright_server) else 0)
 
 
-def test_reclaim_takes_over_entries_of_another_consumer(run: Run) -> None:
+def test_reclaim_takes_over_entries_of_another_consumer(run: Run, keywright_server: RedisServer) -> None:
     reports = _filled(run)
     run(reports.create_group("archive"))
     run(reports.consume("archive", "ann"))
@@ -161,7 +164,7 @@ def test_reclaim_takes_over_entries_of_another_consumer(run: Run) -> None:
     page = run(reports.reclaim("archive", "bob", idle=NOW))
     assert page.cursor == "0-0"
     assert page.entries == [Entry("1-0", COLD), Entry("3-0", HOT)]
-    assert page.deleted == ["2-0"]
+    assert page.deleted == ([] if is_redis_6(keywright_server) else ["2-0"])
     assert {entry.consumer for entry in run(reports.pending("archive"))} == {"bob"}
 
 

@@ -54,7 +54,7 @@ class Pending(NamedTuple):
 
 
 class Reclaimed(NamedTuple, Generic[E]):
-    """One page of reclaimed entries; go on from `cursor` until it is `0-0`."""
+    """One page of reclaimed entries; go on from `cursor` until it is `0-0`. Redis 6.2 reports none as deleted."""
 
     cursor: str
     entries: list[Entry[E]]
