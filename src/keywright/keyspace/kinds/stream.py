@@ -54,7 +54,10 @@ class Pending(NamedTuple):
 
 
 class Reclaimed(NamedTuple, Generic[E]):
-    """One page of reclaimed entries; go on from `cursor` until it is `0-0`. Redis 6.2 reports none as deleted."""
+    """One page of reclaimed entries; go on from `cursor` until it is `0-0`.
+
+    On Redis 6.2 `deleted` is empty: the server does not report them.
+    """
 
     cursor: str
     entries: list[Entry[E]]
