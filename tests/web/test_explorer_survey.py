@@ -12,6 +12,7 @@ import kinship
 from exploring import Explored, exploring, exploring_sample, filled, key_path
 from keywright import Id, Keyspace, Map, Set, SnowflakeStr, Value, connect, expires_in
 from keywright.explorer.notifications import Watcher
+from keywright.explorer.pages import template
 from keywright.explorer.survey import Counted
 from keywright.testing import RedisServer
 from keywright.testing.conditions import wait_until
@@ -180,12 +181,17 @@ def test_a_search_among_many_keys_stops_after_a_moment_and_can_go_on(redis_url: 
     assert found.count(f'<td><a class="row" href="/key?name={wanted}"') == 1
 
 
-def test_while_a_scan_has_met_nothing_no_page_says_that_there_is_nothing(redis_url: str, raw: Raw) -> None:
+def test_while_a_scan_has_met_nothing_no_page_says_that_there_is_nothing(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is up after one page of SCAN, however fast the server is, and the next page goes on."""
+    monkeypatch.setattr(template, "SCAN_SECONDS", 0.0)
     script = "for i=1,tonumber(ARGV[1]) do redis.call('SET','stray:'..i,'x') end"
     raw("EVAL", script, "0", str(MANY))
     with exploring(redis_url, [drc.drc], drc.bind()) as explored:
         begun = explored.get("/template/drc/Member?cursor=0-0").text
     assert 'rel="next"' in begun
+    assert "cursor=0-0" not in begun
     assert "No key was found so far." in begun
     assert "No key is stored" not in begun
 

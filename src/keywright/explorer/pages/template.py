@@ -150,16 +150,18 @@ async def _scanned(explorer: Explorer, sheet: Sheet, asked: Mapping[str, str], c
         return Listing([], "", trouble=f"The variables are invalid: {error}.")
     lead = explorer.db.context.prefixes[sheet.kind.declaration.space]
     pattern = escaped(lead) + sheet.kind.declaration.template.glob(values)
-    until = time.monotonic() + SCAN_SECONDS
     names: list[bytes] = []
     count = FEWEST
     nodes = await explorer.db.nodes()
-    while node < len(nodes) and len(names) < A_PAGE and time.monotonic() < until:
+    until = time.monotonic() + SCAN_SECONDS
+    while node < len(nodes) and len(names) < A_PAGE:
         place, page = await explorer.db.run(name_page(place, count, pattern=pattern), at=nodes[node])
         wanted = [name for name in page if _is_wanted(explorer, sheet, values, name)]
         names += wanted
         count = FEWEST if wanted else min(MOST, count * 4)
         node += place == 0
+        if time.monotonic() >= until:  # after a page at least, so that each visit gets further
+            break
     ended = node >= len(nodes)
     more = None if ended else f"{sheet.url}?{urlencode({**asked, 'cursor': f'{node}-{place}'})}"
     return Listing(list(dict.fromkeys(names)), "found by scanning", more)
