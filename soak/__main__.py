@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,9 @@ FOLDER = Path(__file__).parents[1] / "build" / "soak"
 
 def main() -> int:
     options = _options()
+    # In the background of a shell SIGINT is ignored, unless a handler is set.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     print(
         f"{len(options.only)} scenarios, {options.minutes:g} minutes of faults; logs in {options.folder}",
         flush=True,

@@ -39,13 +39,14 @@ def test_a_short_soak_survives_its_faults_and_writes_its_page(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("keywright_server")
-def test_ctrl_c_ends_every_process_of_the_soak(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_a_signal_ends_every_process_of_the_soak(tmp_path: Path, number: signal.Signals) -> None:
     process = soak(tmp_path / "run", "--minutes", "5", "--only", "single")
     log = tmp_path / "run" / "single" / "scenario.log"
     wait_until(lambda: log.exists() and "started" in log.read_text(), "the soak has started", seconds=120)
     (scenario,) = [pid for pid in descendants(process.pid) if pid in _children(process.pid)]
     below = descendants(process.pid)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 130, output
     assert not [pid for pid in below if is_running(pid)]
