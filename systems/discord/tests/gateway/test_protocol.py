@@ -288,6 +288,18 @@ def test_a_ready_without_a_session_is_given_up() -> None:
     assert isinstance(conversation.received(payload(0, {"v": 10}, 1, "READY"), 0.0)[0], Close)
 
 
+@pytest.mark.parametrize("d", [b'{"_trace": "\xff"}', b"[" * 100_000], ids=["not UTF-8", "nested"])
+@pytest.mark.parametrize(("op", "event"), [(10, None), (0, "READY")], ids=["HELLO", "READY"])
+def test_a_hello_or_ready_that_cannot_be_decoded_is_given_up(d: bytes, op: int, event: str | None) -> None:
+    conversation = fresh()
+    conversation.ticked(0.0)
+    conversation.opened(0.0)
+    if event:
+        conversation.received(HELLO, 0.0)
+    body = b'{"session_id": "a\xff", "heartbeat_interval": ' + d
+    assert isinstance(conversation.received(Payload(op, msgspec.Raw(body), 1, event), 0.0)[0], Close)
+
+
 def test_pauses_grow_up_to_a_minute_and_start_over_once_it_is_stable() -> None:
     conversation = fresh(1.0)
     rests = []

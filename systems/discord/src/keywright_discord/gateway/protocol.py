@@ -293,5 +293,5 @@ _HANDLERS: dict[int, Callable[[Conversation, Payload, float], list[Output]]] = {
 def _decoded(payload: Payload, to: type[Any]) -> Any:
     try:
         return msgspec.json.decode(payload.d, type=to)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):  # `d` was not decoded before
         return None
