@@ -71,7 +71,7 @@ def environment(version: str, folder: Path) -> Path:
     _checked(python_program(version, folder), "-m", "venv", "--clear", "--without-pip", python.parents[1])
     systems = sorted(path.parent for path in ROOT.glob("systems/*/pyproject.toml"))
     sources = [f"--editable={path}" for path in (f"{ROOT}[all]", *systems)]
-    options = ["--quiet", "--python", python, "--group", f"{ROOT / 'pyproject.toml'}:test"]
+    options = ["--quiet", f"--python={python}", "--group", f"{ROOT / 'pyproject.toml'}:test"]
     _checked(sys.executable, "-m", "uv", "pip", "install", *options, *sources)
     ready.touch()
     return python

@@ -21,7 +21,7 @@ from keywright import (
 )
 from keywright.engine.pubsub import MOST_UNREAD, Message
 from keywright.errors import ConnectionLostError, ServerRefusedError, VariableError
-from keywright.testing import RedisServer, wait_until
+from keywright.testing import RedisServer, as_user, wait_until
 from keywright.testing.runs import Raw
 
 pytestmark = pytest.mark.anyio
@@ -163,7 +163,7 @@ async def test_a_quiet_connection_is_kept(redis_url: str) -> None:
 
 async def test_a_user_who_may_not_ping_keeps_a_quiet_connection(redis_url: str, raw: Raw) -> None:
     refused = _refused_pings(raw)
-    url = redis_url.replace("unix://", "unix://quiet:x@")
+    url = as_user(redis_url, "quiet", "x")
 
     with _user(raw, "quiet", "&*", "-ping"):
         async with (
@@ -189,7 +189,7 @@ async def test_a_server_that_cannot_be_reached_fails_the_entering() -> None:
 
 
 async def test_a_refused_channel_fails_alone(redis_url: str, raw: Raw) -> None:
-    url = redis_url.replace("unix://", "unix://reader:x@")
+    url = as_user(redis_url, "reader", "x")
 
     with _user(raw, "reader", "resetchannels", "&open*"):
         async with _opened(url) as database, database.subscribe(b"open") as messages:
@@ -203,7 +203,7 @@ async def test_a_refused_channel_fails_alone(redis_url: str, raw: Raw) -> None:
 async def test_a_channel_that_is_refused_after_a_reconnect_ends_the_iteration(
     redis_url: str, raw: Raw
 ) -> None:
-    url = redis_url.replace("unix://", "unix://reader:x@")
+    url = as_user(redis_url, "reader", "x")
 
     with _user(raw, "reader", "resetchannels", "&open*", "&kept*"):
         async with aconnect(url) as database, database.subscribe(b"open", b"kept") as messages:

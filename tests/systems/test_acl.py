@@ -25,7 +25,7 @@ from keywright.errors import EngineError, ServerRefusedError, UsageError
 from keywright.keyspace import key as key_module
 from keywright.keyspace.call import Plain
 from keywright.operations import Effect, Operation
-from keywright.testing import RedisCluster, RedisServer
+from keywright.testing import RedisCluster, RedisServer, as_user
 from keywright.testing.damage import plant
 from keywright.tools.acl import ANY_READS, ANY_WRITES, READS, WRITES, AclRole, AclServer, acl
 from keywright.tools.describe.globs import example_of
@@ -65,7 +65,7 @@ def logged_in(
     """Yield a database opened by a user with these rules, which are sent to the server as printed."""
     rules = acl(model.described(), role, server=version, password_hash=HASH, **options)
     assert server.call(*rules.as_command().split()) in (b"OK", "OK")
-    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    url = as_user(server.tcp_url, rules.user, PASSWORD)
     with connect(url) as db:
         yield db
 
@@ -246,7 +246,7 @@ def test_a_reader_does_not_renew_expiries_unless_asked(server: RedisServer) -> N
     ):
         db.run(openmod.CacheHash("t2_a").get())
     reading = openmod.openmod.bind(expiry={openmod.CacheHash: None})
-    url = server.tcp_url.replace("redis://", f"redis://openmod-reader:{PASSWORD}@")
+    url = as_user(server.tcp_url, "openmod-reader", PASSWORD)
     with connect(url, reading) as db:
         assert db.run(openmod.CacheHash("t2_a").get()) is not None
 
@@ -330,7 +330,7 @@ def test_an_auditor_without_secrets_reports_them_as_unread(server: RedisServer) 
     sample = SAMPLES["meetup"]()
     rules = acl(sample.model.described(), AclRole.AUDITOR, password_hash=HASH)
     server.call(*rules.as_command().split())
-    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    url = as_user(server.tcp_url, rules.user, PASSWORD)
     _, findings = audited(url, sample)
     assert [(each.code, each.name, each.reason) for each in findings] == [
         ("KW502", b"meetup_access_token", "holds secrets, which this user may not read")
@@ -413,7 +413,7 @@ def test_an_auditor_can_run_an_audit(server: RedisServer, name: str, version: Ac
         sample.model.described(), AclRole.AUDITOR, server=version, password_hash=HASH, with_secrets=True
     )
     server.call(*rules.as_command().split())
-    url = server.tcp_url.replace("redis://", f"redis://{rules.user}:{PASSWORD}@")
+    url = as_user(server.tcp_url, rules.user, PASSWORD)
     assert audited(url, sample)[0].counts == audited(server.tcp_url, sample)[0].counts != {}
 
 
@@ -545,7 +545,7 @@ def test_on_a_cluster_a_writer_uses_the_journal(keywright_cluster: RedisCluster,
     for node in keywright_cluster.nodes:
         node.call(*words)
     try:
-        with connect(cluster_url.replace("://", f"://{rules.user}:{PASSWORD}@")) as db:
+        with connect(as_user(cluster_url, rules.user, PASSWORD)) as db:
             for call in _meetup():
                 db.run(call)
             assert refused(db, Stranger("x").get())

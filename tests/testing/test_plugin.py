@@ -14,7 +14,8 @@ import keywright.testing
 from keywright.engine.capabilities import product_of
 from keywright.engine.embedded import find_server
 from keywright.engine.nodes import info_fields
-from keywright.testing import RedisServer
+from keywright.errors import ServerRefusedError
+from keywright.testing import RawConnection, RedisServer
 from old_redis import old_binary
 
 
@@ -46,6 +47,22 @@ def _pytest(folder: Path, test: str, *more: str, **environment: str) -> subproce
     )
 
 
+@pytest.mark.parametrize(
+    "fixture", ["keywright_server", pytest.param("keywright_cluster", marks=pytest.mark.cluster)]
+)
+def test_a_port_of_the_plugin_is_of_no_use_without_the_password(
+    request: pytest.FixtureRequest, fixture: str
+) -> None:
+    server = request.getfixturevalue(fixture)
+    servers = server.nodes if fixture == "keywright_cluster" else [server]
+    for each in servers:
+        with (
+            RawConnection(("127.0.0.1", each.port)) as stranger,
+            pytest.raises(ServerRefusedError, match="NOAUTH"),
+        ):
+            stranger.call("CONFIG", "SET", "dir", "/tmp")
+
+
 def test_each_test_gets_an_empty_server(tmp_path: Path, keywright_server: object) -> None:
     run = _pytest(
         tmp_path,
@@ -55,7 +72,7 @@ import pytest
 def test_it(time, redis_url, keywright_server, make_proxy, manual_clock):
     assert keywright_server.call("DBSIZE") == 0
     keywright_server.call("SET", "a", time)
-    assert make_proxy(redis_url).url.startswith("redis://127.0.0.1:")
+    assert "@127.0.0.1:" in make_proxy(redis_url).url
     manual_clock.advance(seconds=1)
     keywright_server.kill() if time == 1 else keywright_server.pause()
 """,

@@ -19,6 +19,13 @@ from keywright.testing.wire import Frames
 _SET_A = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
 
 
+@pytest.fixture(scope="module")
+def keywright_server() -> Iterator[RedisServer]:
+    """Provide a server without a password, so that the bytes of a test are all that is sent."""
+    with RedisServer(tcp=True) as server:
+        yield server
+
+
 @pytest.fixture
 def proxy(redis_url: str, make_proxy: Callable[[str], Proxy]) -> Proxy:
     return make_proxy(redis_url)

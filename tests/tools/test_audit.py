@@ -19,7 +19,7 @@ from examples import bookshop
 from failing_walks import left_of
 from keywright import Database, Keyspace, SnowflakeStr, Value
 from keywright.errors import ServerRefusedError, UsageError
-from keywright.testing import RedisCluster, RedisServer
+from keywright.testing import RedisCluster, RedisServer, as_user
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
 from keywright.tools.audit import (
@@ -361,7 +361,7 @@ def test_an_audit_that_may_not_read_says_so(redis_url: str, client: Any, forbidd
     client.execute_command("ACL", "SETUSER", "looker", *rules)
     try:
         with pytest.raises(ServerRefusedError, match=r"NOPERM.*Grant this user"):
-            audited(redis_url.replace("unix://", "unix://looker:x@"), TOWN)
+            audited(as_user(redis_url, "looker", "x"), TOWN)
     finally:
         client.execute_command("ACL", "DELUSER", "looker")
 

@@ -29,6 +29,7 @@ from keywright import (
     expires_in,
 )
 from keywright.engine.telemetry import RoundTrip
+from keywright.testing import as_user
 from keywright.tools.audit import AuditOptions, AuditReport, Finding, audit
 from keywright.tools.audit.formats.text import as_text
 from keywright.tools.describe.inspection import Hidden, inspect
@@ -266,8 +267,7 @@ def test_a_size_that_the_server_does_not_report_is_unknown_and_not_zero(redis_ur
     client.acl_setuser("auditor", enabled=True, nopass=True, keys=["*"], commands=["+@all", "-memory"])
     with redis.Redis.from_url(redis_url, username="auditor", password="x") as user:
         assert user.ping()
-    path = redis_url.removeprefix("unix://")
-    report, _ = audited(f"unix://auditor:x@{path}", JOBS)
+    report, _ = audited(as_user(redis_url, "auditor", "x"), JOBS)
     assert _rows(report)["job:<job>"].bytes is None
     line = next(line for line in as_text(report).splitlines() if line.startswith("job:<job>"))
     assert line.split()[1:4] == ["1", "-", "-"]

@@ -30,7 +30,7 @@ from keywright import (
     refers,
 )
 from keywright.errors import ServerRefusedError
-from keywright.testing import RedisServer
+from keywright.testing import RedisServer, as_user
 from keywright.testing.damage import plant
 from keywright.tools.model import Model
 from keywright.tools.repair import read_plan
@@ -242,7 +242,7 @@ def test_a_plan_whose_audit_fails_leaves_no_file_open(redis_url: str, client: An
     client.execute_command("ACL", "SETUSER", "looker", "reset", "on", "nopass", "~*", "+@all", "-mget")
     try:
         with pytest.raises(ServerRefusedError):
-            planned(redis_url.replace("unix://", "unix://looker:x@"), TOWN, tmp_path / "plan")
+            planned(as_user(redis_url, "looker", "x"), TOWN, tmp_path / "plan")
     finally:
         client.execute_command("ACL", "DELUSER", "looker")
     gc.collect()  # a file that is still open is a warning then, and a warning fails the test

@@ -17,6 +17,7 @@ from keywright import Codec, Id, Keyring, Keyspace, Secret, Value, connect
 from keywright.errors import UsageError
 from keywright.explorer import ExplorerSettings
 from keywright.explorer.server import serve
+from keywright.testing import as_user
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
 from keywright.tools.acl import AclRole, acl
@@ -282,7 +283,7 @@ def test_an_auditors_user_is_enough(keywright_server: Any, redis_url: str, raw: 
     sample = filled(redis_url, "meetup")
     rules = acl(sample.model.described(), AclRole.AUDITOR).rules()
     raw("ACL", "SETUSER", "looker", "reset", "on", ">secret", *rules)
-    url = keywright_server.tcp_url.replace("redis://", "redis://looker:secret@")
+    url = as_user(keywright_server.tcp_url, "looker", "secret")
     try:
         with exploring(url, sample.model.spaces, sample.bindings) as explored:
             pages = crawled(explored.surveyed(), 120)
@@ -301,7 +302,7 @@ def test_what_a_user_may_not_ask_is_left_out(keywright_server: Any, redis_url: s
     filled(redis_url, "meetup")
     allowed = ["+scan", "+type", "+get", "+hgetall", "+hlen", "+strlen", "+exists", "+dbsize", "+ping"]
     raw("ACL", "SETUSER", "few", "reset", "on", ">secret", "~*", *allowed, "+hello", "+client")
-    url = keywright_server.tcp_url.replace("redis://", "redis://few:secret@")
+    url = as_user(keywright_server.tcp_url, "few", "secret")
     try:
         with exploring(url, [meetup.meetup]) as explored:
             counted = explored.surveyed().explorer.surveyor.latest.counted[meetup.MeetupEvent]

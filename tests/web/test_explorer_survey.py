@@ -14,7 +14,7 @@ from keywright import Id, Keyspace, Map, Set, SnowflakeStr, Value, connect, expi
 from keywright.explorer.notifications import Watcher
 from keywright.explorer.pages import template
 from keywright.explorer.survey import Counted
-from keywright.testing import RedisServer
+from keywright.testing import RedisServer, as_user
 from keywright.testing.conditions import wait_until
 from keywright.testing.runs import Raw
 from keywright_discord.drc import schema as drc
@@ -212,7 +212,7 @@ def test_a_survey_goes_on_where_the_number_of_keys_may_not_be_asked(
     """A server that is loading refuses it too, and must not end the survey for good."""
     filled(redis_url, "meetup")
     raw("ACL", "SETUSER", "few", "reset", "on", ">secret", "~*", "+@all", "-dbsize")
-    url = keywright_server.tcp_url.replace("redis://", "redis://few:secret@")
+    url = as_user(keywright_server.tcp_url, "few", "secret")
     try:
         with exploring(url, [meetup.meetup], rest_seconds=0.1) as explored:
             counted = explored.surveyed().explorer.surveyor.latest.counted

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         LOOPBACK,
         PORT_PAIR_OFFSET,
         RedisServer,
+        as_user,
         free_port,
         start_on_free_port,
     )
@@ -55,6 +56,7 @@ __all__ = [
     "RedisServer",
     "Run",
     "ServerProcess",
+    "as_user",
     "assert_none_left",
     "death_with_parent",
     "descendants",
@@ -86,6 +88,7 @@ _HOMES = {
     "Run": "runs",
     "ServerProcess": "processes",
     "RawConnection": "wire",
+    "as_user": "servers",
     "assert_none_left": "leftovers",
     "death_with_parent": "processes",
     "descendants": "processes",

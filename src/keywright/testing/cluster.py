@@ -36,17 +36,21 @@ class RedisCluster:
         *,
         node_timeout_ms: int = 2_000,
         options: Mapping[str, str] | None = None,
+        password: str | None = None,
         binary: Path | None = None,
     ) -> None:
+        self._password = password
         settings = {
             "cluster-enabled": "yes",
             "cluster-config-file": "nodes.conf",
             "cluster-node-timeout": str(node_timeout_ms),
             "repl-ping-replica-period": "1",
+            **({} if password is None else {"masterauth": password}),
             **(options or {}),
         }
         self.nodes = tuple(
-            RedisServer(tcp=True, options=settings, binary=binary) for _ in range(2 * _MASTERS)
+            RedisServer(tcp=True, password=password, options=settings, binary=binary)
+            for _ in range(2 * _MASTERS)
         )
         self._formed = False
 
@@ -151,7 +155,7 @@ class RedisCluster:
         """Move one key of an open slot."""
         source = self.master_of(slot_of(key.encode() if isinstance(key, str) else key))
         with source.wire() as wire:
-            _move(wire, [key], to)
+            self._move(wire, [key], to)
 
     def finish_migration(self, slot: int, to: RedisServer) -> None:
         """Move the remaining keys and assign the slot to its new owner. Return when every node agrees."""
@@ -160,7 +164,7 @@ class RedisCluster:
         with source.wire() as wire:
             while keys := wire.call("CLUSTER", "GETKEYSINSLOT", slot, _MOVE_AT_ONCE):
                 assert isinstance(keys, list)
-                _move(wire, [key for key in keys if isinstance(key, bytes)], to)
+                self._move(wire, [key for key in keys if isinstance(key, bytes)], to)
         # The target first: if it missed the change, no node would own the slot.
         for master in dict.fromkeys((to, source, *self.masters())):
             master.call("CLUSTER", "SETSLOT", slot, "NODE", target_id)
@@ -168,6 +172,10 @@ class RedisCluster:
             lambda: all(_owner_id(node, slot) == target_id for node in self._living()),
             f"every node knows the new owner of slot {slot}",
         )
+
+    def _move(self, wire: RawConnection, keys: Sequence[str | bytes], to: RedisServer) -> None:
+        login = () if self._password is None else ("AUTH", self._password)
+        wire.call("MIGRATE", LOOPBACK, to.port, "", 0, _MOVE_TIMEOUT_MS, *login, "KEYS", *keys)
 
     def _form(self) -> None:
         masters, replicas = self.nodes[:_MASTERS], self.nodes[_MASTERS:]
@@ -268,7 +276,3 @@ def _take_slots(master: RedisServer, first: int, last: int) -> None:
         master.call("CLUSTER", "ADDSLOTSRANGE", first, last)
     except ServerRefusedError:  # before Redis 7.0
         master.call("CLUSTER", "ADDSLOTS", *range(first, last + 1))
-
-
-def _move(wire: RawConnection, keys: Sequence[str | bytes], to: RedisServer) -> None:
-    wire.call("MIGRATE", LOOPBACK, to.port, "", 0, _MOVE_TIMEOUT_MS, "KEYS", *keys)

@@ -38,13 +38,14 @@ __all__ = [
 
 @pytest.fixture(scope="session")
 def keywright_server() -> Iterator[RedisServer]:
-    """Provide one private server for the whole run, on a unix socket and a loopback port.
+    """Provide one private server for the whole run, on a unix socket and a loopback port with a password.
 
     A test that needs it fails if no server can be started: a skipped suite would pass for a tested one.
     """
     from keywright.testing import RedisServer
+    from keywright.testing.servers import random_password
 
-    with RedisServer(tcp=True) as server:
+    with RedisServer(tcp=True, password=random_password()) as server:
         yield server
 
 
@@ -61,8 +62,9 @@ def redis_url(keywright_server: RedisServer) -> str:
 def keywright_cluster() -> Iterator[RedisCluster]:
     """Provide one six-node cluster for the whole run."""
     from keywright.testing import RedisCluster
+    from keywright.testing.servers import random_password
 
-    with RedisCluster() as cluster:
+    with RedisCluster(password=random_password()) as cluster:
         yield cluster
 
 
@@ -133,7 +135,7 @@ def raw_cluster(cluster_url: str) -> Iterator[Raw]:
 
     client = redis.cluster.RedisCluster.from_url(cluster_url)
     yield Raw(client)
-    for node in client.get_nodes():
+    for node in client.nodes_manager.nodes_cache.values():
         if node.redis_connection:  # close() leaves the pools to the garbage collector
             node.redis_connection.connection_pool.disconnect()
     client.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import secrets
 import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +19,15 @@ from keywright.testing.private_server import PrivateServer
 from keywright.testing.versions import witness
 from keywright.testing.wire import RawConnection, Reply
 
-__all__ = ["LOOPBACK", "PORT_PAIR_OFFSET", "RedisServer", "free_port", "start_on_free_port"]
+__all__ = [
+    "LOOPBACK",
+    "PORT_PAIR_OFFSET",
+    "RedisServer",
+    "as_user",
+    "free_port",
+    "random_password",
+    "start_on_free_port",
+]
 
 LOOPBACK = "127.0.0.1"
 PORT_PAIR_OFFSET = 10_000  # a cluster node also listens this far above its port
@@ -31,7 +40,8 @@ class RedisServer(PrivateServer[ServerProcess]):
 
     It logs every write to a file, so socket, port and data survive stop() and even kill() until close().
     `options` are redis.conf lines: `{"maxmemory": "10mb"}`. `binary` is the program, instead of the one that
-    serves the test run.
+    serves the test run. Any user of the machine can reach the port, so give it a `password` if others work
+    there.
     """
 
     def __init__(
@@ -149,6 +159,17 @@ class RedisServer(PrivateServer[ServerProcess]):
 
     def _credentials(self) -> str:
         return f":{quote(self._password, safe='')}@" if self._password is not None else ""
+
+
+def as_user(url: str, user: str, password: str) -> str:
+    """Return the URL of a server with other credentials."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{quote(user, safe='')}:{quote(password, safe='')}@{rest.rpartition('@')[2]}"
+
+
+def random_password() -> str:
+    """Return a password for a server on a port, which any user of the machine can reach."""
+    return secrets.token_urlsafe(18)
 
 
 def free_port() -> int:
