@@ -17,7 +17,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PYRIGHT_PYTHON_GLOBAL_NODE := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage lint check format bench matrix soak lock advisories clean servers
+.PHONY: help run test coverage lint check format bench fuzz matrix soak lock advisories clean servers
 
 help:
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ format: $(VENV)/.ready ## rewrite the code in the house style
 
 bench: $(BENCH_VENV)/.ready servers ## measure (own environment: .venv-bench)
 	@$(BENCH_VENV)/bin/python -m benchmarks $(ARGS)
+
+fuzz: $(VENV)/.ready ## fuzz every parser, a minute each (ARGS="etf --seconds 600")
+	@$(VENV)/bin/python -m fuzz $(ARGS)
 
 matrix: $(VENV)/.ready servers ## the tests on other Pythons and servers; renews docs/compatibility.md (ARGS="'Valkey 9.1'")
 	@$(VENV)/bin/python -m matrix $(ARGS)
