@@ -52,6 +52,25 @@ def test_a_late_copy_of_an_intent_does_not_make_it_undecided_again(
     assert_whole(survey(raw_cluster))
 
 
+def test_an_intent_is_never_sent_twice(database: Database) -> None:
+    """Its copy could arrive when it was undone, and bring it back to be decided without its markers."""
+    process = _until(Mortal(database, home.assign("ann", "one")), "journal", b"HSETNX")
+    assert {wire.operation.effect for wire in process.wires} == {Effect.ONCE}
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_an_intent_in_doubt_is_undone_and_replaced(
+    arrived: bool, database: Database, raw_cluster: Raw
+) -> None:
+    call = home.assign("ann", "one", also=[Moves().add(1)])
+    process = _until(Mortal(database, call), "journal", b"HSETNX")
+    process.send(range(arrived))
+    process.receive([_unknown()])
+    assert process.finish() is True
+    assert raw_cluster("GET", "moves") == b"1"
+    assert_whole(survey(raw_cluster))
+
+
 def test_a_preparation_is_never_sent_twice(database: Database) -> None:
     """Its copy could arrive when the commit is applied already, and have it applied again."""
     process = _until(Mortal(database, home.assign("ann", "one")), "commit")

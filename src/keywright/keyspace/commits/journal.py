@@ -64,8 +64,8 @@ GRACE = timedelta(seconds=5)
 ATTEMPTS = 24
 
 GET = Operation("journal", b"HGET", Effect.READ)
-# Never over an intent that is there: a copy that arrives late must not make a decided one undecided.
-PUT = Operation("journal", b"HSETNX", Effect.REPEATABLE)
+# Sent once only: a copy that arrives after the intent was undone would bring it back, to be decided.
+PUT = Operation("journal", b"HSETNX", Effect.ONCE)
 DECIDE = Script("keywright.keyspace", "decide", Effect.REPEATABLE)
 DECIDE_ONCE = Script("keywright.keyspace", "decide", Effect.ONCE)
 
@@ -196,8 +196,8 @@ def _in_one_slot(work: Work, context: Context) -> Steps[Outcome]:
 def _across_slots(shown: str, work: Work, context: Context) -> Steps[Outcome]:
     parts, intent, plan = planned(work, context)
     late: list[UnderReplicatedError] = []
-    yield Unconfirmed(Command(PUT, intent.home, (intent.id, b"P" + plan), as_is), late)
     try:
+        yield Unconfirmed(Command(PUT, intent.home, (intent.id, b"P" + plan), as_is), late)
         prepared: list[Outcome] = yield Unconfirmed(
             gather_list(_prepare(part, intent, context) for part in parts), late
         )
