@@ -192,6 +192,7 @@ def _in_clear(_: Database) -> bytes:
 
 NOT_ACTED_ON = {
     "KW206": "the member may belong to other software, and no repair acts on it",
+    "KW303": "its writer may want the expiry, and no repair acts on it",
     "KW501": "a budget is about a template, and no repair acts on it",
     "KW502": "it was not read, and no repair acts on it",
     "KW602": "no repair acts on a note",

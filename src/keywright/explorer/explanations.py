@@ -57,6 +57,10 @@ _EXPLANATIONS = {
         "The expiry of the key is longer than declared.",
         "A repair shortens its expiry to the declared one.",
     ),
+    "KW303": Explanation(
+        "A field that the record must have will expire on its own. The record cannot be read then.",
+        "Find the writer that sets it. HPERSIST removes the expiry of a field.",
+    ),
     "KW401": Explanation(
         "The value refers to a key or entry that does not exist. A read that follows it finds nothing.",
         "Store the missing target, or remove the reference: the audit cannot decide which is wrong.",

@@ -39,6 +39,8 @@ class Facts(NamedTuple):
     encoding: str | None
     size: int | None = None
     """Entries, or bytes of a string."""
+    fields: Sequence[tuple[bytes, int]] = ()
+    """The fields of a hash that expire on their own, with their time to live in ms; the next one first."""
 
     @property
     def exists(self) -> bool:
@@ -100,7 +102,20 @@ async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
             ask(layout_of(stored_type).size, name),
         ],
     )
-    return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size)
+    fields = await _expiring_fields(db, name, size or 0) if stored_type == "hash" else ()
+    return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size, fields)
+
+
+async def _expiring_fields(db: AsyncDatabase, name: bytes, size: int) -> list[tuple[bytes, int]]:
+    """Return the fields that expire, of a hash that can be shown whole on a server with field expiry."""
+    if size > MOST_ENTRIES or not (await db.server()).can("field expiry"):
+        return []
+    (fields,) = await answers(db, [ask(b"HKEYS", name)])
+    if not fields:
+        return []
+    (found,) = await answers(db, [ask(b"HPTTL", name, b"FIELDS", len(fields), *fields)])
+    expiring = [(field, ttl) for field, ttl in zip(fields, found or (), strict=False) if ttl >= 0]
+    return sorted(expiring, key=lambda each: each[1])
 
 
 async def measures(db: AsyncDatabase, names: Sequence[bytes]) -> list[tuple[int | None, int | None]]:

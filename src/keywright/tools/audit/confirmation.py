@@ -41,6 +41,8 @@ class Suspect(NamedTuple):
             return (TYPE,)
         if code in ("KW301", "KW302"):
             return (TTL, layout.everything, TTL) if self.checker.needs_value_for_expiry else (TTL,)
+        if code == "KW303":
+            return (self.checker.field_expiry(),)
         return (layout.everything,) if self._entry is None else (layout.find(self._entry),)
 
     def problem_in(self, replies: Sequence[Reply]) -> Problem | None:
@@ -50,6 +52,8 @@ class Suspect(NamedTuple):
             return type_problem(self.known, replies[0])
         if code in ("KW301", "KW302"):
             return self._expiry_problem(replies)
+        if code == "KW303":
+            return self.checker.field_problem(replies[0])
         stored = self._stored(replies[0])
         if stored is None:
             return None

@@ -38,6 +38,7 @@ _ALL = (
     FindingCode("KW206", "undeclared-member", "a member that the declaration does not have", "warning"),
     FindingCode("KW301", "missing-expiry", "no expiry where one is declared"),
     FindingCode("KW302", "excessive-expiry", "a longer expiry than declared"),
+    FindingCode("KW303", "expiring-member", "a required member with an expiry of its own"),
     FindingCode("KW401", "dangling", "a reference that leads nowhere"),
     FindingCode("KW402", "missing-inverse", "a relation whose other side does not know of it"),
     FindingCode("KW403", "stray-inverse", "an inverse side that its forward side does not confirm"),
@@ -52,7 +53,7 @@ _ALL = (
 CODES: dict[str, FindingCode] = {code.code: code for code in _ALL}
 _BY_WORD = {code.word: code for code in _ALL}
 _GROUPS = {
-    "expiry": ("KW301", "KW302"),
+    "expiry": ("KW301", "KW302", "KW303"),
     "inverse": ("KW402", "KW403"),
     "index": ("KW404", "KW405"),
     "old": ("KW102", "KW103"),

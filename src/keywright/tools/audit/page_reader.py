@@ -39,6 +39,7 @@ class Reading:
         together: bool,
         every_ttl: bool,
         every_size: bool,
+        field_expiry: bool,
     ) -> None:
         self.checker = checker
         self.names = names
@@ -48,7 +49,9 @@ class Reading:
         some = range(-turn % EVERY, len(names), EVERY)
         self.timed = everyone if every_ttl or checker.expiry is not None else some
         self.measured = everyone if every_size or not strings else some
+        self._field_expiry = field_expiry and bool(checker.required)
         self.ttls: list[int] = []
+        self.field_ttls: list[Reply] = []
         self.sizes: list[int | None] = []
         self.stored: list[Reply] = []
 
@@ -65,6 +68,8 @@ class Reading:
             verb, operands = self.checker.storage.layout.first_page()
             operation = _operation(verb)
             wires += [Wire((verb, name, *operands), name, operation, kind) for name in names]
+        if self._field_expiry:
+            wires += [on_name(self.checker.field_expiry(), name, kind) for name in names]
         return wires
 
     def take(self, replies: list[Reply], start: int) -> int:
@@ -76,7 +81,10 @@ class Reading:
         after = end + (-(-len(self.names) // TOGETHER) if self._together else len(self.names))
         stored = checked_replies(replies[end:after])
         self.stored = list(chain.from_iterable(stored)) if self._together else stored
-        return after
+        if not self._field_expiry:
+            return after
+        self.field_ttls = replies[after : after + len(self.names)]  # a user may lack the right to ask
+        return after + len(self.names)
 
 
 def on_name(ask: Ask, name: bytes, source: type[Key] | None) -> Wire:

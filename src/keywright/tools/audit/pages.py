@@ -176,6 +176,7 @@ class Judge:
             # Small templates are measured completely.
             every_ttl=measure.asked < LEAST,
             every_size=measure.samples < LEAST,
+            field_expiry=(await self._db.server()).can("field expiry"),
         )
         return [(reading(part), known) for part in parts]
 
@@ -235,6 +236,10 @@ class _Bench:
         measure = self._tally.measure(known.template.source)
         checker = reading.checker
         _measured(measure, reading)
+        for name, reply in zip(reading.names, reading.field_ttls, strict=False):
+            problem = checker.field_problem(reply)
+            if problem is not None:
+                self._suspects.append(Suspect(known, checker, name, problem))
         strange = _strange(reading.stored)
         if strange:
             await self._types(known, checker, [reading.names[number] for number in sorted(strange)])

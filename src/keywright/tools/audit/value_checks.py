@@ -13,7 +13,9 @@ from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.opener import Opener
 from keywright.keyspace.kinds.unset import UNSET
+from keywright.keyspace.layouts import Ask
 from keywright.keyspace.storage import Defect, Fault
+from keywright.keyspace.wires import Reply
 
 __all__ = ["Checked", "Checker", "Problem"]
 
@@ -62,6 +64,9 @@ class Checker:
         self._sealed = kind.declaration.sealed
         self._upgrades = kind.declaration.upgrades_in_place
         self._closed = self.storage.has_members and not kind.declaration.open
+        fields = self.storage.fields if kind.redis_type == "hash" else None
+        self.required = tuple(member.stored for member in fields.members if member.required) if fields else ()
+        """The fields that every key of the class must have."""
         self._in_bulk = self.storage.is_read and not self._sealed and not self._upgrades
 
     @cached_property
@@ -129,6 +134,21 @@ class Checker:
             Problem("KW206", "has members that are not declared", ", ".join(map(repr, names)), entry)
             for entry, names in found
         ]
+
+    def field_expiry(self) -> Ask:
+        """Return the command that reads the expiries of the required fields."""
+        return Ask(b"HPTTL", (b"FIELDS", len(self.required), *self.required))
+
+    def field_problem(self, reply: Reply) -> Problem | None:
+        """Return the problem in a reply to `field_expiry` (-1: no expiry), if any."""
+        if not isinstance(reply, list):
+            return None
+        found = [
+            f"{field.decode('utf-8', 'backslashreplace')} in {ttl / 1000:g} s"
+            for field, ttl in zip(self.required, reply, strict=False)
+            if ttl >= 0
+        ]
+        return Problem("KW303", "has required members that expire", ", ".join(found)) if found else None
 
     def expiry_problem(self, ttl_ms: int, value: Any) -> Problem | None:
         """Return the problem of a key's TTL (-1: no expiry), if any. Expiries by value need the value."""

@@ -56,6 +56,7 @@ _LEFT = {
     "KW203": "the missing member is unknown; --remove missing-member removes the record, or the entry",
     "KW205": "a key that opens it may exist elsewhere; --remove broken-seal removes it",
     "KW206": "it may belong to other software; declare it, or declare the class with open=True",
+    "KW303": "its writer may want it; HPERSIST removes the expiry",
     "KW401": "either side may be wrong; --remove dangling removes the reference",
     "KW501": "a budget is a decision",
     "KW502": "it was not read",
