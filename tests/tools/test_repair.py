@@ -178,7 +178,31 @@ def test_a_desk_that_two_people_claim_is_left_to_a_person(
     done = repaired(redis_url, TOWN, tmp_path / "undo")
     assert [template for template, _ in done.failed] == ["person:<person>:desk"]
     assert "only one can have it" in done.failed[0][1]
+    assert "--remove missing-inverse deletes" in done.failed[0][1]
     assert client.get("desk:d1:occupant") == b"ann"
+    assert client.get("person:ben:desk") == b"d1"
+
+
+def test_a_claim_on_a_desk_that_is_another_persons_is_deleted_on_request_and_can_be_restored(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.mset({"person:ann:desk": "d1", "person:ben:desk": "d1", "person:cid:desk": "d1"})
+    client.mset({"person:dan:desk": "d2", "desk:d1:occupant": "ann"})
+    client.sadd("seated", "ann", "ben", "cid", "dan")
+    client.sadd("desks_taken", "d1", "d2")
+    done = repaired(redis_url, TOWN, tmp_path / "undo", frozenset({"KW402"}))
+    assert done.failed == []
+    assert client.mget("person:ann:desk", "desk:d1:occupant", "person:dan:desk", "desk:d2:occupant") == [
+        b"d1",
+        b"ann",
+        b"d2",
+        b"dan",
+    ]
+    assert not client.exists("person:ben:desk", "person:cid:desk")
+    assert client.smembers("seated") == {b"ann", b"dan"}
+    assert audited(redis_url, TOWN)[1] == []
+    undone(redis_url, TOWN, tmp_path / "undo")
+    assert client.mget("person:ben:desk", "person:cid:desk") == [b"d1", b"d1"]
 
 
 def test_a_key_in_an_older_place_is_moved(redis_url: str, client: Any, tmp_path: Path) -> None:

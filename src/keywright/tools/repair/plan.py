@@ -227,6 +227,8 @@ def _action(finding: Finding, matcher: Matcher, remove: frozenset[str]) -> str |
         if finding.code not in remove:
             return None
         return "remove-key" if _concerns_key(finding, matcher) else "remove-entry"
+    if finding.code == "KW402" and finding.code in remove:
+        return "settle"
     return _ACTIONS.get(finding.code)
 
 

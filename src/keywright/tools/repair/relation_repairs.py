@@ -25,6 +25,17 @@ from keywright.tools.repair.undo import UndoFile
 __all__ = ["Relinking", "missing"]
 
 
+class DoubleClaimError(ValueError):
+    """Two forward keys of a one-to-one relation claim one partner, which names the other. `checks` say so."""
+
+    def __init__(self, kind: str, checks: list[Check]) -> None:
+        self.checks = checks
+        super().__init__(
+            f"two keys of {kind} claim it, and only one can have it. Delete one of them; "
+            f"--remove missing-inverse deletes the one that the other side does not name"
+        )
+
+
 class Relinking:
     """The repairs of the relations of some keyspaces."""
 
@@ -52,6 +63,13 @@ class Relinking:
             assert step.member is not None
             premise = has_member(here, step.member)
         return await self._add(step, there, there.declaration.encode(_identity(here)), premise)
+
+    async def settle(self, step: Step) -> bool:
+        """Complete the inverse side, or end a claim on a partner that another key holds on both sides."""
+        try:
+            return await self.complete(step)
+        except DoubleClaimError as double:
+            return await self._commit(step, double.checks, [self.key(step.name).delete()])
 
     async def withdraw(self, step: Step) -> bool:
         """Remove from the inverse side what the forward side does not confirm."""
@@ -128,9 +146,9 @@ class Relinking:
         if back is not None:
             rival = _made(link.forward, there.declaration.decode(back))
             held = await self._stored(rival)
-            if held == stored:
-                raise ValueError(f"two keys of {link.forward.__name__} claim it, and only one can have it")
             checks.append(equals(rival, held))
+            if held == stored:
+                raise DoubleClaimError(link.forward.__name__, checks)
         return await self._commit(step, checks, [there.set(there.declaration.decode(own))])
 
     async def _add(self, step: Step, into: Key, member: bytes, premise: Check) -> bool:

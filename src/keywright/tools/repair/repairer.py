@@ -68,6 +68,7 @@ class Repairer:
             "upgrade": self._upgrade,
             "move": self._move,
             "complete": relinking.complete,
+            "settle": relinking.settle,
             "withdraw": relinking.withdraw,
             "list": relinking.enlist,
             "unlist": relinking.unlist,

@@ -31,4 +31,4 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def loses_data(self) -> bool:
-        return self.removes or self.action in ("remove-key", "remove-entry")
+        return self.removes or self.action in ("remove-key", "remove-entry", "settle")
