@@ -543,6 +543,80 @@ async def test_at_most_the_prefetch_is_unsettled_over_all_events(amqp_url: str) 
         assert len(await following) == 1
 
 
+UNSETTLED = (
+    "lists:sum([N || Q <- rabbit_amqqueue:list(),"
+    " {_, N} <- rabbit_amqqueue:info(Q, [messages_unacknowledged])])"
+)
+NOT_MOVED = (
+    'lists:sum([N || Q <- rabbit_amqqueue:list(), E <- [<<"gateway:A">>, <<"gateway:B">>],'
+    " [{_, {resource, _, queue, F}}, {_, N}] <- [rabbit_amqqueue:info(Q, [name, messages])], E =:= F])"
+)
+CHANNEL_LIMITS = "lists:max([0 | [X || [{_, X}] <- rabbit_channel:info_all([global_prefetch_count])]])"
+
+
+async def unsettled(server: RabbitServer) -> int:
+    return int(await asyncio.to_thread(server.evaluate, UNSETTLED))
+
+
+@pytest.mark.parametrize("prefetch", [2, 3, 10, 40], ids=["fewer than events", "as many", "10", "40"])
+async def test_the_server_has_at_most_the_prefetch_unsettled_without_a_limit_of_the_channel(
+    keywright_rabbitmq: RabbitServer, amqp_url: str, prefetch: int
+) -> None:
+    """A limit for a whole channel (global_qos) is denied by RabbitMQ 4.3."""
+    events = ("A", "B", "C")
+    async with await open_broker(amqp_url) as broker:
+        await broker.declare(*events)
+        for event in events:
+            await broker.publish_many(event, [f"{event}{number}" for number in range(60)])
+        async with broker.consume(*events, prefetch=prefetch) as consumer:
+            received: dict[str, list[str]] = {event: [] for event in events}
+            while sum(map(len, received.values())) < 180:
+                held = await consumer.batch(20)
+                assert await unsettled(keywright_rabbitmq) <= prefetch
+                for delivery in held:
+                    received[delivery.event].append(delivery.data)
+                await consumer.acknowledge_all(held)
+            assert received == {event: [f"{event}{number}" for number in range(60)] for event in events}
+            assert await asyncio.to_thread(keywright_rabbitmq.evaluate, CHANNEL_LIMITS) == "0"
+
+
+async def test_a_busy_event_may_use_the_part_of_the_prefetch_that_others_do_not_need(amqp_url: str) -> None:
+    async with await open_broker(amqp_url) as broker, broker.consume("A", "B", "C", prefetch=30) as consumer:
+        for event in ("A", "C"):
+            await broker.publish_many(event, range(100))
+            held: list[Delivery] = []
+            while len(held) < 20:  # a third of one half is its own, and the other half
+                held += await consumer.batch(30)
+            assert [delivery.data for delivery in held] == list(range(20))
+            await consumer.acknowledge_all(held)
+            await receive(consumer, 80)
+
+
+async def test_suspects_of_several_events_are_unsettled_one_at_a_time(
+    keywright_rabbitmq: RabbitServer, amqp_url: str
+) -> None:
+    """A worker that dies with one of them must not use up the attempts of the others."""
+    async with await open_broker(amqp_url, BrokerSettings(max_attempts=2)) as broker:
+        await broker.declare("A", "B")
+        await broker.publish("A", "a")
+        await broker.publish("B", "b")
+        async with broker.consume("A", "B") as first:
+            assert len([await anext(first), await anext(first)]) == 2
+        async with broker.consume("A", "B") as second:
+            one = await anext(second)
+
+            async def are_moved() -> bool:
+                return await asyncio.to_thread(keywright_rabbitmq.evaluate, NOT_MOVED) == "0"
+
+            await eventually(are_moved, "both are suspects")
+            assert await unsettled(keywright_rabbitmq) == 1
+            await one.acknowledge()
+            other = await anext(second)
+            assert {one.data, other.data} == {"a", "b"}
+            assert (one.attempt, other.attempt) == (2, 2)
+            await other.acknowledge()
+
+
 @pytest.mark.parametrize("name", ["", "a:b", ":", "é", "a\n"])
 async def test_names_that_would_blur_the_queue_names_are_refused(amqp_url: str, name: str) -> None:
     with pytest.raises(UsageError, match="colons separate"):

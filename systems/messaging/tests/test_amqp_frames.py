@@ -19,6 +19,7 @@ from keywright_messaging.amqp.frames import (
     PERSISTENT,
     Properties,
     content,
+    get_method,
     headers_without,
     publish_method,
     read_properties,
@@ -41,11 +42,35 @@ class Sink:
     def delivered(self, consumer: bytes, tag: int, redelivered: bool, header: bytes, body: bytes) -> None:
         self.seen.append((consumer, tag, redelivered, read_properties(header).message_id, body))
 
+    def nothing(self) -> None:
+        self.seen.append("nothing")
+
     def returned(self, header: bytes) -> None:
         self.seen.append(("returned", read_properties(header).message_id))
 
     def confirmed(self, tag: int, multiple: bool, accepted: bool) -> None:
         self.seen.append(("confirmed", tag, multiple, accepted))
+
+
+async def test_answers_to_requests_go_to_the_sink() -> None:
+    tap, sink = Tap(), Sink()
+    tap.tap_deliveries(1, sink)
+    properties = commands.Basic.Properties(message_id="m1")
+    tap.feed_data(
+        marshalled(
+            [
+                commands.Basic.GetOk(7, True, "gateway", "A", 3),
+                ContentHeader(0, 2, properties),
+                ContentBody(b"ab"),
+                commands.Basic.GetEmpty(),
+            ]
+        )
+    )
+    assert sink.seen == [(b"", 7, True, "m1", b"ab"), "nothing"]
+
+
+def test_a_request_is_what_the_library_would_send() -> None:
+    assert get_method(5, "gateway:A") == pamqp.frame.marshal(commands.Basic.Get(queue="gateway:A"), 5)
 
 
 def marshalled(frames: Iterable[object], channel: int = 1) -> bytes:

@@ -50,6 +50,9 @@ class Replies:
         if call is not None and not call.done():
             call.set_result((properties, body))
 
+    def nothing(self) -> None:
+        """Do nothing: replies are never asked for."""
+
     async def ask(
         self, publisher: AmqpPublisher, question: OutgoingMessage, content_type: str, reply: Any
     ) -> Any:

@@ -7,6 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 from aiormq.abc import AbstractChannel
@@ -25,12 +26,18 @@ __all__ = ["AmqpConsumer"]
 
 _log = logging.getLogger(__name__)
 
+# How often the limits of several queues are looked at, and queues without consumers are polled.
+_BALANCE_SECONDS = 0.05
+# Suspects are rare, and those that this process moved are asked for at once.
+_TURNS_A_SUSPECT_POLL = 20
+
 
 class AmqpConsumer(Consumer):
     """The deliveries of some queues, in the order of their arrival; suspects come first, one at a time.
 
-    The server limits the unsettled deliveries of all its classic queues together to `prefetch`. Quorum queues
-    have no shared limit: there it is `prefetch` for each queue, of which at most `prefetch` are handed out.
+    At most `prefetch` deliveries of all its queues are unsettled, and one of all suspects. Two consumers of a
+    quorum queue do not keep its order, so there it is `prefetch` for each queue, of which at most `prefetch`
+    are handed out.
     """
 
     def __init__(
@@ -57,6 +64,7 @@ class AmqpConsumer(Consumer):
         self._suspects: deque[AmqpDelivery] = deque()
         self._make_channels()
         self._moves: set[asyncio.Task[None]] = set()
+        self._balancing: asyncio.Task[None] | None = None
         self._failure: BrokerError | None = None
         self.closed = False
 
@@ -82,10 +90,10 @@ class AmqpConsumer(Consumer):
                 self._suspect_channel.handed_out += 1
                 return [self._suspects.popleft()]
             arrived, channel = self._arrived, self._channel
-            count = min(at_most, len(arrived), self._prefetch - channel.handed_out)
-            if count > 0:
-                channel.handed_out += count
-                return [arrived.popleft() for _ in range(count)]
+            room = min(at_most, len(arrived), self._prefetch - channel.handed_out)
+            if room > 0:
+                channel.handed_out += room
+                return [arrived.popleft() for _ in range(room)]
             if self._failure is not None:
                 raise self._failure
             self._changed.clear()
@@ -132,12 +140,18 @@ class AmqpConsumer(Consumer):
 
     def detach(self) -> None:
         """Forget the connection; its unsettled deliveries are void."""
+        self._stop_balancing()
         for channel in (self._channel, self._suspect_channel):
             channel.flush()
             channel.disconnect()
         self._connection, self._opened = None, []
         self._arrived.clear()
         self._suspects.clear()
+
+    def _stop_balancing(self) -> None:
+        if self._balancing is not None:
+            self._balancing.cancel()
+            self._balancing = None
 
     def fail(self, error: BrokerError) -> None:
         self._failure = error
@@ -148,34 +162,65 @@ class AmqpConsumer(Consumer):
             await self._topology.declare_on(connection, queue)
             await self._topology.declare_suspects_on(connection, queue)
         self._make_channels()
-        names, suspects = [queue.name for queue in self._queues], [queue.suspects for queue in self._queues]
-        await self._consume(connection, self._channel, names, self._prefetch)
-        await self._consume(connection, self._suspect_channel, suspects, 1)
+        await self._consume(connection, self._channel)
+        await self._consume(connection, self._suspect_channel)
+        if len(self._queues) > 1:
+            self._balancing = asyncio.create_task(self._balance(connection, self._channel, self._opened[0]))
 
     def _make_channels(self) -> None:
-        changed = self._changed.set
-        self._channel = ConsumerChannel(self._queues, self._rerouter, self._arrives, changed)
-        self._suspect_channel = ConsumerChannel(self._queues, self._rerouter, self._suspect_arrives, changed)
+        rerouter, changed = self._rerouter, self._changed.set
+        names = {queue: queue.name for queue in self._queues}
+        suspects = {queue: queue.suspects for queue in self._queues}
+        self._channel = ConsumerChannel(
+            names, self._prefetch, rerouter, self._arrives, changed, divided=self._shared_limit
+        )
+        self._suspect_channel = ConsumerChannel(suspects, 1, rerouter, self._suspect_arrives, changed)
 
-    async def _consume(
-        self, connection: AmqpConnection, receiver: ConsumerChannel, names: Sequence[str], prefetch: int
-    ) -> None:
+    async def _consume(self, connection: AmqpConnection, receiver: ConsumerChannel) -> None:
         channel = await connection.open_consumer_channel(receiver)
         self._opened.append(channel)
         receiver.connect(connection, channel.number)
-        await channel.basic_qos(prefetch_count=prefetch, global_=self._shared_limit)
-        for tag, name in zip(receiver.consumer_tags, names, strict=True):
-            try:
-                await connection.consume(channel, name, tag=tag)
-            except AMQPChannelError as exc:
-                raise refusal("queue", name, exc) from exc
+        if not receiver.is_polled:
+            await channel.basic_qos(prefetch_count=receiver.consumer_limit)
+            for tag, name in receiver.names.items():
+                try:
+                    await connection.consume(channel, name, tag=tag.decode())
+                except AMQPChannelError as exc:
+                    raise refusal("queue", name, exc) from exc
         connection.watch(channel)
+        receiver.poll()
+
+    async def _balance(
+        self, connection: AmqpConnection, receiver: ConsumerChannel, channel: AbstractChannel
+    ) -> None:
+        """Move the second consumer to the queue that needs it, and poll queues without consumers."""
+        moves = 0
+        with suppress(AmqpConnectionLostError, AMQPError):
+            for turn in count():
+                await asyncio.sleep(_BALANCE_SECONDS)
+                if turn % _TURNS_A_SUSPECT_POLL == 0:
+                    self._suspect_channel.poll()
+                receiver.poll()
+                shares = receiver.shares
+                if shares is None or (needy := shares.needy()) is None:
+                    continue
+                if shares.extra is not None:
+                    await connection.during(channel.basic_cancel(shares.extra.decode()))
+                    receiver.remove_consumer(shares.extra)
+                    shares.cancelled()
+                moves += 1
+                tag = b"%b+%d" % (needy, moves)
+                receiver.add_consumer(tag, needy)
+                await connection.during(channel.basic_qos(prefetch_count=shares.moved(needy, tag)))
+                await connection.during(connection.consume(channel, receiver.names[needy], tag=tag.decode()))
 
     async def _finish_moves(self, connection: AmqpConnection, opened: Sequence[AbstractChannel]) -> None:
         """Stop receiving and wait for moves in progress: an interrupted one duplicates its message."""
+        self._stop_balancing()
         with suppress(AmqpConnectionLostError, AMQPError):
-            for channel in opened:
-                for tag in self._channel.consumer_tags:
+            for receiver, channel in zip((self._channel, self._suspect_channel), opened, strict=False):
+                receiver.stop_polling()
+                for tag in receiver.consumer_tags:
                     await connection.during(channel.basic_cancel(tag, nowait=True))
         # With a limit: a server that is short of memory takes no messages.
         with suppress(TimeoutError):
@@ -217,3 +262,4 @@ class AmqpConsumer(Consumer):
             return
         if delivery.channel.alive:
             delivery.channel.settle((delivery.tag,))
+        self._suspect_channel.poll()

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 
 from keywright_messaging.amqp.acknowledgements import Ledger
 from keywright_messaging.amqp.connection import AmqpConnection
-from keywright_messaging.amqp.frames import Properties, read_properties
+from keywright_messaging.amqp.credit import Polls, Shares
+from keywright_messaging.amqp.frames import Properties, get_method, read_properties
 from keywright_messaging.amqp.topology import AmqpQueue
 from keywright_messaging.contract import Delivery, mark_settled
 
@@ -34,28 +35,52 @@ class ConsumerChannel:
     """A channel that receives: its consumers, its unsettled deliveries and their acknowledgements.
 
     It belongs to one connection. When that is lost, every unsettled delivery is void: the server delivers the
-    message again.
+    message again. `queues` are the names to receive from, by the queue whose messages they hold. `limit` is
+    the number of deliveries that may be unsettled: of all queues together if it is `divided`, else of each.
     """
 
     def __init__(
         self,
-        queues: Sequence[AmqpQueue],
+        queues: Mapping[AmqpQueue, str],
+        limit: int,
         router: Router,
         on_delivery: Callable[[AmqpDelivery], None],
         on_room: Callable[[], None],
+        *,
+        divided: bool = True,
     ) -> None:
         self.router = router
         self.handed_out = 0
         self._on_room = on_room
         self._queues = {str(number).encode(): queue for number, queue in enumerate(queues)}
+        self._names = dict(zip(self._queues, queues.values(), strict=True))
         self._on_delivery = on_delivery
         self._connection: AmqpConnection | None = None
         self._ledger = Ledger(0)
         self._settled: list[int] = []
+        self._number = 0
+        tags = tuple(self._queues)
+        self._limit = limit
+        self.shares = Shares(tags, limit) if divided and 1 < len(tags) <= limit else None
+        """The limits of the consumers, if a limit is divided among them."""
+        self.is_polled = divided and len(tags) > limit
+        self._polls = Polls(tags, limit)
+        self._asking = False
+
+    @property
+    def consumer_limit(self) -> int:
+        """Return the limit of unsettled deliveries for the consumer of each queue."""
+        return self._limit if self.shares is None else self.shares.share
 
     @property
     def consumer_tags(self) -> list[str]:
-        return [tag.decode() for tag in self._queues]
+        extra = () if self.shares is None or self.shares.extra is None else (self.shares.extra,)
+        return [] if self.is_polled else [tag.decode() for tag in (*self._names, *extra)]
+
+    @property
+    def names(self) -> Mapping[bytes, str]:
+        """Return the names of the queues, by the tags of their consumers."""
+        return self._names
 
     @property
     def alive(self) -> bool:
@@ -64,14 +89,42 @@ class ConsumerChannel:
     def connect(self, connection: AmqpConnection, channel: int) -> None:
         self._connection = connection
         self._ledger = Ledger(channel)
+        self._number = channel
+        self._asking = self.is_polled
 
     def disconnect(self) -> None:
         self._connection = None
+        self._asking = False
+
+    def poll(self) -> None:
+        """Ask every queue for a message if they are polled."""
+        if self.is_polled:
+            self._polls.begin()
+            self._ask()
+
+    def stop_polling(self) -> None:
+        self._asking = False
+
+    def add_consumer(self, consumer: bytes, like: bytes) -> None:
+        """Record a second consumer of a queue."""
+        self._queues[consumer] = self._queues[like]
+
+    def remove_consumer(self, consumer: bytes) -> None:
+        del self._queues[consumer]
 
     def delivered(self, consumer: bytes, tag: int, redelivered: bool, header: bytes, body: bytes) -> None:
         self._ledger.arrived(tag)
+        if self.is_polled:
+            consumer = self._polls.arrived()
+            self._ask()
+        elif self.shares is not None:
+            self.shares.arrived(consumer, tag)
         queue = self._queues[consumer]
         self._on_delivery(AmqpDelivery(self, queue, tag, redelivered, read_properties(header), body))
+
+    def nothing(self) -> None:
+        self._polls.nothing()
+        self._ask()
 
     def release(self, tags: Sequence[int]) -> None:
         """Acknowledge deliveries that were handed out."""
@@ -89,8 +142,19 @@ class ConsumerChannel:
     def flush(self) -> None:
         """Write the acknowledgements that wait."""
         settled, self._settled = self._settled, []
-        if settled and self._connection is not None:
-            self._connection.write(self._ledger.acknowledge(settled))
+        if not settled or self._connection is None:
+            return
+        self._connection.write(self._ledger.acknowledge(settled))
+        # After the acknowledgements: the server must not have more unsettled deliveries than the limit.
+        if self.is_polled:
+            self._polls.settled(len(settled))
+            self._ask()
+        elif self.shares is not None:
+            self.shares.settled(settled)
+
+    def _ask(self) -> None:
+        if self._asking and self._connection is not None and (asked := self._polls.requests()):
+            self._connection.write(b"".join(get_method(self._number, self._names[tag]) for tag in asked))
 
 
 class AmqpDelivery(Delivery):

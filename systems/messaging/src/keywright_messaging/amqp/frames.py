@@ -20,6 +20,8 @@ __all__ = [
     "CONSUME_DELIVER",
     "CONTENT_OVERHEAD",
     "FRAME_END",
+    "GET_EMPTY",
+    "GET_OK",
     "HEADER_FRAME",
     "HEADER_OVERHEAD",
     "METHOD_FRAME",
@@ -31,12 +33,14 @@ __all__ = [
     "Properties",
     "acknowledgement",
     "content",
+    "get_method",
     "headers_without",
     "identified",
     "publish_method",
     "read_body_size",
     "read_confirm",
     "read_delivery",
+    "read_get",
     "read_properties",
 ]
 
@@ -54,7 +58,10 @@ CONSUME_DELIVER = _BASIC << 16 | 60
 RETURN = _BASIC << 16 | 50
 ACK = _BASIC << 16 | 80
 NACK = _BASIC << 16 | 120
+GET_OK = _BASIC << 16 | 71
+GET_EMPTY = _BASIC << 16 | 72
 _PUBLISH = _BASIC << 16 | 40
+_GET = _BASIC << 16 | 70
 
 PERSISTENT, TRANSIENT = b"\x02", b"\x01"
 
@@ -128,6 +135,12 @@ def publish_method(channel: int, exchange: str, routing_key: str, *, mandatory: 
     return _METHOD.pack(METHOD_FRAME, channel, 4 + len(arguments), _PUBLISH) + arguments + _END
 
 
+def get_method(channel: int, queue: str) -> bytes:
+    """Return the frame that asks a queue for one message, to be acknowledged."""
+    arguments = b"\x00\x00" + _short(queue) + b"\x00"
+    return _METHOD.pack(METHOD_FRAME, channel, 4 + len(arguments), _GET) + arguments + _END
+
+
 def content(channel: int, flags: int, properties: bytes, body: bytes, frame_body: int) -> bytes:
     """Return the header frame and the body frames, none with more than `frame_body` bytes of body."""
     size = len(body)
@@ -159,6 +172,11 @@ def read_delivery(payload: bytes, at: int) -> tuple[bytes, int, bool]:
     end = start + payload[at + 4]
     tag, bits = _TAG.unpack_from(payload, end)
     return payload[start:end], tag, bool(bits & 1)
+
+
+def read_get(payload: bytes, at: int) -> tuple[int, bool]:
+    """Return the delivery tag of a message that was asked for, and whether it was delivered before."""
+    return read_confirm(payload, at)  # the same fields in the same places
 
 
 def read_body_size(payload: bytes, at: int) -> int:

@@ -22,6 +22,8 @@ from keywright_messaging.amqp.frames import (
     BODY_FRAME,
     CONSUME_DELIVER,
     FRAME_END,
+    GET_EMPTY,
+    GET_OK,
     HEADER_FRAME,
     METHOD_FRAME,
     NACK,
@@ -29,6 +31,7 @@ from keywright_messaging.amqp.frames import (
     read_body_size,
     read_confirm,
     read_delivery,
+    read_get,
 )
 
 __all__ = ["ConfirmSink", "DeliverySink", "Tap", "TappedTransport"]
@@ -45,9 +48,15 @@ Taker: TypeAlias = Callable[[int, bytes, int, int], bool]
 
 
 class DeliverySink(Protocol):
-    """Receives the deliveries of a consuming channel. Called while the stream is read: must not block."""
+    """Receives the deliveries of a consuming channel. Called while the stream is read: must not block.
+
+    `consumer` is empty for a message that was asked for (basic.get); answers come in the order of requests.
+    """
 
     def delivered(self, consumer: bytes, tag: int, redelivered: bool, header: bytes, body: bytes) -> None: ...
+
+    def nothing(self) -> None:
+        """Take the answer that a queue which was asked for a message is empty."""
 
 
 class ConfirmSink(Protocol):
@@ -70,7 +79,7 @@ class Tap(asyncio.StreamReader):
         self._passed_at = 0.0
 
     def tap_deliveries(self, channel: int, sink: DeliverySink) -> None:
-        """Send the deliveries of this channel to `sink` from now on."""
+        """Send the deliveries of this channel, and the answers to its requests, to `sink` from now on."""
         self._takers[channel] = _DeliveryAssembly(sink).takes
 
     def tap_confirms(self, channel: int, sink: ConfirmSink) -> None:
@@ -150,9 +159,15 @@ class _DeliveryAssembly:
 
     def takes(self, kind: int, data: bytes, start: int, end: int) -> bool:
         if kind == METHOD_FRAME:
-            if _METHOD_ID.unpack_from(data, start)[0] != CONSUME_DELIVER:
+            method = _METHOD_ID.unpack_from(data, start)[0]
+            if method == CONSUME_DELIVER:
+                self._method = read_delivery(data, start)
+            elif method == GET_OK:
+                self._method = b"", *read_get(data, start)
+            elif method == GET_EMPTY:
+                self._sink.nothing()
+            else:
                 return False
-            self._method = read_delivery(data, start)
             return True
         if self._method is None:
             return False
@@ -163,9 +178,9 @@ class _DeliveryAssembly:
             self._parts.append(data[start:end])
             self._missing -= end - start
         if self._missing <= 0:
-            method, self._method = self._method, None
+            delivery, self._method = self._method, None
             parts, self._parts = self._parts, []
-            self._sink.delivered(*method, self._header, parts[0] if len(parts) == 1 else b"".join(parts))
+            self._sink.delivered(*delivery, self._header, parts[0] if len(parts) == 1 else b"".join(parts))
         return True
 
 
