@@ -9,15 +9,11 @@ __all__ = ["CELLS", "SELECTIONS", "Cell"]
 SELECTIONS = {
     "servers": (
         "tests/engine",
+        "--ignore=tests/engine/test_cluster_faults.py",
         "tests/kinds",
-        "tests/relations",
-        "--ignore=tests/relations/test_relation_machine.py",
+        "tests/relations/test_composed_commits.py",
         "tests/tools/test_audit.py",
-        "tests/tools/test_repair_races.py",
-        "tests/tools/test_stats.py",
-        "tests/tools/test_undo.py",
         "systems/messaging/tests/test_redis_streams.py",
-        "systems/messaging/tests/test_redis_streams_recovery.py",
         "systems/registry/tests/test_registry_on_cluster.py",
     ),
     "rabbitmq": ("systems/messaging/tests", "-k", "amqp or rabbit"),
