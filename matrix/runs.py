@@ -53,12 +53,13 @@ def run(cell: Cell, folder: Path, *, workers: int, python: Path | None = None) -
         return Result(reason=f"not available: {error}")
     if cell.wanted:
         variables["KEYWRIGHT_TEST_VERSIONS"] = cell.wanted
-    report = folder / "report.xml"
+    label = cell.name.replace(" ", "-")
+    report = folder / f"{label}.xml"
     report.unlink(missing_ok=True)
     spread = ["--numprocesses", str(workers), "--dist", "loadfile"] if workers else []
     options = ["--quiet", "--tb=short", "-p", "no:cacheprovider", f"--junitxml={report}", *spread]
     done = _pytest(python, [*options, *SELECTIONS[cell.selection]], variables)
-    (folder / f"{cell.name.replace(' ', '-')}.log").write_text(done, encoding="utf-8")
+    (folder / f"{label}.log").write_text(done, encoding="utf-8")
     return _counted(cell, python, report, done)
 
 
