@@ -68,6 +68,7 @@ class Scenario(ABC):
         self.folder = folder
         self.chance = random.Random()
         self.programs: list[Program] = []
+        self.problems: list[str] = []
         self.unavailable: list[str] = []
         self.stack = ExitStack()
 
@@ -112,7 +113,11 @@ class Scenario(ABC):
                 if time.monotonic() >= deadline:
                     return injected
                 print(f"{time.strftime('%H:%M:%S')} {fault.name}", flush=True)
-                fault.inject()
+                try:
+                    fault.inject()
+                except Exception:  # noqa: BLE001 - whatever it is, the judge still looks at the data
+                    self.problems.append(f"{fault.name!r} did not end: {traceback.format_exc(limit=-3)}")
+                    return injected
                 injected[fault.name] += 1
             self.chance.shuffle(faults)
 
@@ -142,7 +147,7 @@ def run_scenario(scenario: Scenario, name: str, seconds: float) -> Result:
             begun = time.monotonic()
             injected = scenario.inject_until(begun + seconds)
             scenario.hold(CALM_SECONDS, CALM_SECONDS)
-            problems += scenario.ended_programs()
+            problems += [*scenario.problems, *scenario.ended_programs()]
             grown = sampler.stop()
             findings = scenario.judge()
         except Exception:  # noqa: BLE001 - whatever it is, the report has to say so

@@ -226,7 +226,7 @@ class SentinelScenario(LibraryScenario):
             Fault("replica killed", lambda: self._kill(self._replica())),
             Fault("primary killed, failover", self._fail_over_by(lambda server: server.kill())),
             Fault("primary frozen, failover", self._fail_over_by(lambda server: server.pause())),
-            Fault("planned failover", self._fail_over_by(self._order)),
+            Fault("planned failover", self._order_failover),
             Fault("sentinel killed", lambda: self._kill(self.chance.choice(self.sentinel.sentinels))),
         ]
 
@@ -251,14 +251,16 @@ class SentinelScenario(LibraryScenario):
 
         return inject
 
-    def _order(self, server: RedisServer) -> None:
-        def accepted() -> bool:
-            try:
-                return bool(self.sentinel.sentinels[0].call("SENTINEL", "FAILOVER", "mymaster"))
-            except ServerRefusedError:
-                return False  # it does not know yet that the replica is up
-
-        wait_until(accepted, "the sentinel begins a failover", seconds=60)
+    def _order_failover(self) -> None:
+        """Order a failover, again if the sentinel refuses or gives up: it may not know the replica yet."""
+        old = self.sentinel.master
+        for _ in range(FAILOVERS):
+            with suppress(ServerRefusedError, AssertionError):
+                self.sentinel.sentinels[0].call("SENTINEL", "FAILOVER", "mymaster")
+                wait_until(lambda: self.sentinel.master is not old, "another primary", seconds=15)
+                return self._wait_until_whole()
+            self.hold(1.0, 2.0)
+        raise RuntimeError(f"no replica was promoted in {FAILOVERS} planned failovers")
 
     def _wait_until_whole(self) -> None:
         def whole() -> bool:
