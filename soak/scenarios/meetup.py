@@ -74,6 +74,8 @@ class MeetupScenario(Scenario):
     def judge(self) -> Findings:
         """End what people do, let the bot sync twice, and compare the three."""
         self.town.signal(signal.SIGUSR1)
+        # A bot that was killed in a sync holds the task for up to seven minutes, as documented.
+        self.server.call("DEL", *(f"{PREFIX}:lock:meetup_task:{task}" for task in ("sync", "cleaning")))
         self.hold(3 * SYNC_SECONDS, 3 * SYNC_SECONDS)
         with suppress(AssertionError):  # the judge says what is missing
             wait_until(
