@@ -19,6 +19,9 @@ class Sink:
     def delivered(self, consumer: bytes, tag: int, redelivered: bool, header: bytes, body: bytes) -> None:
         read(header)
 
+    def nothing(self) -> None:
+        pass
+
     def confirmed(self, tag: int, multiple: bool, accepted: bool) -> None:
         pass
 
