@@ -199,6 +199,15 @@ def test_refused_connections_leave_open_ones_alone(proxy: Proxy, wire: RawConnec
     assert wire.call("PING") == b"PONG"
 
 
+def test_a_proxy_that_refuses_connections_keeps_its_port(proxy: Proxy) -> None:
+    proxy.refuse()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", proxy.port))
+    proxy.close()
+    with socket.create_server(("127.0.0.1", proxy.port)):
+        pass
+
+
 def test_healing_accepts_connections_at_the_same_port(proxy: Proxy) -> None:
     url = proxy.url
     proxy.refuse()

@@ -48,6 +48,7 @@ class Proxy:
         self._links: set[_Link] = set()
         self._accepting: threading.Thread | None = None
         self._listener: socket.socket | None = None
+        self._placeholder: socket.socket | None = None
         self._port = 0
         self._commands = 0
         self._connections = 0
@@ -115,6 +116,10 @@ class Proxy:
             _shut(listener)  # wakes the thread that waits in accept()
             thread.join(_JOIN_SECONDS)
             listener.close()
+            # Bound without listening: connections are refused, and no other program takes the port meanwhile.
+            self._placeholder = placeholder = socket.socket()
+            placeholder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            placeholder.bind((LOOPBACK, self._port))
 
     def heal(self) -> None:
         """Disarm every fault, deliver delayed replies and accept connections again."""
@@ -128,6 +133,7 @@ class Proxy:
     def close(self) -> None:
         """Refuse, cut, and wait for the threads. Idempotent."""
         self.refuse()
+        self._free_port()
         self._undelayed.set()
         self.cut()
         with self._guard:
@@ -150,7 +156,13 @@ class Proxy:
         with self._guard:
             self._fault, self._countdown = fault, count
 
+    def _free_port(self) -> None:
+        if self._placeholder is not None:
+            self._placeholder.close()
+            self._placeholder = None
+
     def _listen(self) -> None:
+        self._free_port()
         self._listener = listener = socket.create_server((LOOPBACK, self._port))
         self._port = listener.getsockname()[1]
         self._accepting = threading.Thread(target=self._accept, args=(listener,), daemon=True)
