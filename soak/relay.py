@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from keywright.testing import LOOPBACK
+from soak.ports import service_port
 
 __all__ = ["Relay"]
 
@@ -30,14 +31,13 @@ class Relay:
         self._guard = threading.Lock()
         self._sockets: set[socket.socket] = set()
         self._listener: socket.socket | None = None
-        self.port = 0
+        self.port = service_port()
         self.accept()
 
     def accept(self) -> None:
         """Accept connections, always on the same port."""
         if self._listener is None:
             self._listener = socket.create_server((LOOPBACK, self.port))
-            self.port = self._listener.getsockname()[1]
             threading.Thread(target=self._serve, args=(self._listener,), daemon=True).start()
 
     def refuse(self) -> None:

@@ -7,11 +7,12 @@ import signal
 from collections.abc import Sequence
 from contextlib import suppress
 
-from keywright.testing import LOOPBACK, Proxy, RedisServer, free_port, wait_until
+from keywright.testing import LOOPBACK, Proxy, RedisServer, wait_until
 from soak.faults import memory_fault, program_faults, proxy_faults, relay_faults, server_faults
 from soak.judge.findings import Findings
 from soak.judge.meetup import PREFIX, is_settled, judge_meetup
 from soak.judge.raw import everything
+from soak.ports import service_port
 from soak.relay import Relay
 from soak.scenario import Fault, Scenario
 
@@ -43,7 +44,7 @@ class MeetupScenario(Scenario):
         self.relay = self.stack.enter_context(Relay(port))
         schedule = self.folder / "meetup.toml"
         schedule.write_text(f"[schedule]\nsync_minutes = {SYNC_SECONDS / 60}\nclean_minutes = 0.2\n", "utf-8")
-        pages = f"{LOOPBACK}:{free_port()}"
+        pages = f"{LOOPBACK}:{service_port()}"
         self.bot = self.program(
             *("meetup", "serve", "--config", str(schedule)),
             name="meetup bot",

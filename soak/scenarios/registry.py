@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from keywright.testing import Proxy, RedisServer, free_port
+from keywright.testing import Proxy, RedisServer
 from keywright_registry.testing.postgres import PostgresServer
 from soak.faults import memory_fault, program_faults, proxy_faults, server_faults
 from soak.judge.findings import Findings
 from soak.judge.raw import everything
 from soak.judge.registry import judge_registry
+from soak.ports import service_port
 from soak.scenario import Fault, Scenario
 
 __all__ = ["RegistryScenario"]
@@ -23,7 +24,7 @@ class RegistryScenario(Scenario):
         self.proxy = self.stack.enter_context(Proxy(self.redis.tcp_url))
         self.postgres = self.stack.enter_context(PostgresServer())
         self.database = self.postgres.url_of(self.postgres.make_database())
-        port = free_port()
+        port = service_port()
         self.service = self.program(
             *("registry", "serve", "--port", str(port), "--flush-every", "2"),
             name="registry",
