@@ -20,6 +20,7 @@ from keywright.errors import (
 from keywright.operations import Effect, Script
 from keywright.testing import Proxy, RedisServer, wait_until
 from keywright.testing.runs import Raw
+from old_redis import is_redis_6
 
 OpenEngine = Callable[..., Engine]
 
@@ -90,8 +91,10 @@ def test_a_command_that_must_not_be_repeated_is_not_when_its_answer_is_lost(
 
 
 def test_an_entry_whose_id_the_server_completes_is_not_appended_twice(
-    engine: Engine, proxy: Proxy, raw: Raw
+    engine: Engine, proxy: Proxy, raw: Raw, keywright_server: RedisServer
 ) -> None:
+    if is_redis_6(keywright_server):
+        pytest.skip("Redis 6.2 does not complete ids")
     proxy.cut_before_reply()
     with pytest.raises(OutcomeUnknownError):
         engine.run(Log("a").add(Note("x"), entry_id="5-*"))
@@ -212,10 +215,11 @@ def test_a_refused_connection_is_retried_until_the_time_for_attempts_is_over(
     engine = open_engine(proxy.url, PATIENT)
     keywright_server.kill()
     before = proxy.connections
-    call = engine.start(Tally("a").add(1))
+    # A read: what was sent on the old connection, before its end was seen, may be sent again.
+    call = engine.start(Word("a").get())
     wait_until(lambda: proxy.connections > before + 30, "many attempts were made")
     keywright_server.start()
-    assert call.result() == 1
+    assert call.result() is None
 
 
 def test_a_silent_server_costs_one_timeout_and_not_one_for_each_attempt(
