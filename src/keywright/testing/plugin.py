@@ -161,8 +161,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from keywright.testing.versions import started_versions
 
         session.config.stash.setdefault(_STARTED, Counter()).update(started_versions())
-        if hasattr(session.config, "workeroutput"):  # a worker of pytest-xdist sends it to its controller
-            session.config.workeroutput[_STARTED_OF_WORKER] = dict(started_versions())
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:  # a worker of pytest-xdist sends it to its controller
+            output[_STARTED_OF_WORKER] = dict(started_versions())
     if "keywright.engine.embedded" not in sys.modules:
         return
     from keywright.engine.embedded import end_living
