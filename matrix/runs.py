@@ -22,7 +22,7 @@ __all__ = ["Result", "run"]
 
 ROOT = Path(__file__).parents[1]
 _SERVED = re.compile(r"^keywright: servers started: (.*)$", re.MULTILINE)
-_VERSION = re.compile(r"(\S+ [\d.]+)(?: by choice of the test)? \(\d+\)")
+_VERSION = re.compile(r"(\S+ [\d.]+) \(\d+\)")  # without those that a test chose
 _HOUR = 3600
 
 
@@ -71,7 +71,8 @@ def environment(version: str, folder: Path) -> Path:
         return python
     _checked(python_program(version, folder), "-m", "venv", "--clear", "--without-pip", python.parents[1])
     systems = sorted(path.parent for path in ROOT.glob("systems/*/pyproject.toml"))
-    sources = [f"--editable={path}" for path in (f"{ROOT}[all]", *systems)]
+    # The demo asks for all extras of the systems.
+    sources = [f"--editable={path}" for path in (f"{ROOT}[all]", *systems, ROOT / "demo")]
     options = ["--quiet", f"--python={python}", "--group", f"{ROOT / 'pyproject.toml'}:test"]
     _checked(sys.executable, "-m", "uv", "pip", "install", *options, *sources)
     ready.touch()
