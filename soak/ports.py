@@ -10,7 +10,7 @@ from keywright.testing import LOOPBACK
 __all__ = ["service_port"]
 
 # Above those that test servers choose, and below those that Linux hands to outgoing connections: while a
-# service is down nobody else takes its port.
+# service is down no other program takes its port.
 _PORTS = range(23_000, 32_000)
 
 

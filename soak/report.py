@@ -33,7 +33,7 @@ make soak ARGS="--minutes 30 --report docs/reliability.md"
 ```
 
 It exits with 1 if the judge finds something, a program ends by itself, a process or file is left, or
-memory grows. [Outages](outages.md) explains the settings that decide what is kept.
+memory grows. [Outages](outages.md) explains the settings that decide about losses.
 
 - **Acknowledged**: writes, messages and events whose success the caller or the platform was assured of.
 - **Lost**: acknowledged, and not there. **Doubled**: a write that must not be repeated, applied twice.

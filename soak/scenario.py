@@ -82,7 +82,7 @@ class Scenario(ABC):
 
     @abstractmethod
     def judge(self) -> Findings:
-        """Stop the loads, let what is under way settle, and judge."""
+        """Stop the loads, let work under way settle, and judge."""
 
     def program(self, *arguments: str, name: str, module: str, **settings: Any) -> Program:
         """Start a program of this scenario; it is stopped at the end."""
@@ -122,7 +122,7 @@ class Scenario(ABC):
             self.chance.shuffle(faults)
 
     def ended_programs(self) -> list[str]:
-        """Describe the programs that ended though nobody stopped them."""
+        """Describe the programs that ended by themselves."""
         return [
             f"{each.name} ended with exit code {each.exit_code}: {each.tail(3)}"
             for each in self.programs

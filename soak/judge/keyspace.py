@@ -142,7 +142,7 @@ _STORED: dict[str, Callable[[Keys, str, str], bool]] = {
 
 
 def _judge_jobs(tried: list[Attempt], keys: Keys, findings: Findings, *, lossless: bool) -> None:
-    """A job is finished once, whoever of the writers did it."""
+    """A job is finished once, by any of the writers."""
     finished = Counter(a.item for a in tried if a.kind == "finish" and a.outcome == OK)
     for job, times in finished.items():
         runs = int(keys.get(f"job:{{{job}}}:runs", 0))

@@ -1,1 +1,1 @@
-"""The programs that put load on the systems. Each logs what was acknowledged to it, a line each."""
+"""The programs that put load on the systems. Each logs its attempts and their outcomes, a line each."""

@@ -48,7 +48,7 @@ def notify(url: str, log: AcknowledgementLog, rate: float, stopped: threading.Ev
         repeats = 1 if chance.random() < AGAIN else 0
         while not _sent(url, body, log) or repeats:
             repeats = max(0, repeats - 1)
-            # Stopped: what was not acknowledged by now remains without an outcome.
+            # Stopped: events without an acknowledgement remain without an outcome.
             if stopped.wait(PAUSE_SECONDS):
                 return
         for item in items:

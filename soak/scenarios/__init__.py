@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from soak.scenario import Scenario
 from soak.scenarios.discord import DiscordScenario
+from soak.scenarios.failover import ClusterScenario, SentinelScenario
 from soak.scenarios.library import (
     ClockScenario,
-    ClusterScenario,
     DiskScenario,
     EvictionScenario,
-    SentinelScenario,
     SingleScenario,
 )
 from soak.scenarios.meetup import MeetupScenario

@@ -78,7 +78,7 @@ class MeetupScenario(Scenario):
         # A bot that was killed in a sync holds the task for up to seven minutes, as documented.
         self.server.call("DEL", *(f"{PREFIX}:lock:meetup_task:{task}" for task in ("sync", "cleaning")))
         self.hold(3 * SYNC_SECONDS, 3 * SYNC_SECONDS)
-        with suppress(AssertionError):  # the judge says what is missing
+        with suppress(AssertionError):  # the judge describes the difference
             wait_until(
                 lambda: is_settled(self.server.port, 1), "the bot has nothing to do", seconds=SETTLE_SECONDS
             )

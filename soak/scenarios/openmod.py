@@ -74,7 +74,7 @@ class OpenModScenario(Scenario):
                 quiet_since = time.monotonic()
             return time.monotonic() - quiet_since > QUIET_SECONDS
 
-        with suppress(AssertionError):  # the judge counts what is left
+        with suppress(AssertionError):  # the judge counts the remaining events
             wait_until(drained, "every event is handled", seconds=DRAIN_SECONDS)
         if (code := self.service.stop()) != 0:
             raise RuntimeError(f"open mod ended with exit code {code}:\n{self.service.tail()}")
