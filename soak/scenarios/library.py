@@ -97,7 +97,13 @@ class ClockScenario(LibraryScenario):
 
     def judge(self) -> Findings:
         self.settle(self.server.tcp_url)
-        return judge_keyspace(map(self.acknowledged, "ab"), everything([self.server.port]))
+        findings = judge_keyspace(map(self.acknowledged, "ab"), everything([self.server.port]))
+        facts = dict(
+            line.split(":", 1) for line in self.server.text("INFO", "server").splitlines() if ":" in line
+        )
+        version = facts.get("valkey_version") or facts["redis_version"]
+        findings.notes.append(f"the server that starts with libfaketime is of version {version}")
+        return findings
 
 
 class DiskScenario(LibraryScenario):
