@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from keywright import aconnect
+from keywright.testing import Raw
 from keywright_meetup import channel_times, channels
 from keywright_meetup.queries import read_series
 from keywright_meetup.schema import DiscordChannels, EventSeries, OrphanedRoles
@@ -159,3 +161,13 @@ async def test_a_channel_that_is_retired_meanwhile_does_not_stop_the_others(
         meddled = replace(opened, db=between(opened.db, 2, retire))  # after the series are read
         done = await checked(meddled)
         assert (done.reminded if reminding else done.extended, done.failures) == (2, {})
+
+
+@pytest.mark.cluster
+async def test_a_malformed_intent_is_logged_and_does_not_end_the_bot(
+    around: Surroundings, cluster_url: str, raw_cluster: Raw, caplog: pytest.LogCaptureFixture
+) -> None:
+    raw_cluster("HSET", "keywright:intents:meetup::b", "b" * 40, "Cgarbage")
+    async with around.opened() as opened, aconnect(cluster_url) as db:
+        assert await clean(db, opened.discord, around.clock()) == Cleaned()
+    assert f"keywright recover MODEL --remove {'b' * 40} --yes" in caplog.text
