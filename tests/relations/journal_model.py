@@ -760,9 +760,9 @@ LARGE = (
     Setting("a writer of three parts and a recoverer", ("writer", "recoverer"), (True, False, False), 1, 1),
     Setting("two writers of two exclusive keys, a lost reply", ("writer", "writer"), (True, True), 1, 1),
     Setting("a writer, a recoverer, two lost replies", ("writer", "recoverer"), (True, False), 1, 2, 2),
-    Setting("two writers, a reader and a recoverer", ("writer", "writer", "reader", "recoverer")),
+    Setting("two writers, a reader and a recoverer", ("writer", "writer", "reader", "recoverer"), crashes=1),
 )
-"""On request, in some minutes."""
+"""On request, in some minutes and a gigabyte."""
 
 
 if __name__ == "__main__":
