@@ -306,7 +306,7 @@ def finish(
 def undo(parts: list[CommitPart], intent: Intent, context: Context) -> Steps[bool]:
     """Abort an intent, remove its markers, then drop it. Return False if it was committed after all.
 
-    What a failover loses of it is undone by whoever meets it next, so replicas need not confirm.
+    What a failover loses of it is undone by the process that meets it next, so replicas need not confirm.
     """
     if (yield Unconfirmed(_decide(intent, b"P", b"A"), [])) == b"C":
         return False

@@ -5,8 +5,8 @@ keyspace give no access to the journal of another. A commit over several keyspac
 journal, that of the keyspace of its first check or else of its first write, and a marker in every keyspace
 that it writes.
 
-Whoever may write to a keyspace may write to its journal. An intent is therefore carried out only if it does
-nothing that its author could not do directly:
+A program that may write to a keyspace may write to its journal. An intent is therefore carried out only if
+it does nothing that its author could not do directly:
 
 - its id is the digest of its plan, so a plan that was changed after it was prepared is recognised;
 - each part stays in one keyspace that this database knows and in one hash tag, which name its marker, and
