@@ -26,7 +26,7 @@ from keywright.testing.runs import Raw
 
 pytestmark = pytest.mark.anyio
 
-WITHIN = 60.0  # a guard against waiting for ever: on a busy machine 30,000 messages take more than ten seconds
+WITHIN = 60.0  # a guard: on a busy machine 30,000 messages take more than 20 seconds
 
 press = Keyspace("press", "Channels that a newspaper publishes on.")
 NEWS = Channel("news:<place>:<topic>", press, place=Plain(), topic=Plain())
