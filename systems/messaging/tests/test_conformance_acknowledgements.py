@@ -254,7 +254,8 @@ async def test_a_retry_survives_the_consumer_that_asked_for_it(bench: Bench) -> 
             await (await next_one(consumer)).reject("not yet", retry=True)
         async with keeper.consume(EVENT) as later:
             delivery = await next_one(later)
-            assert (delivery.data, delivery.attempt) == ("kept", 2)
+            assert delivery.data == "kept"
+            assert delivery.attempt >= 2  # more if it came back to the first consumer before that was closed
 
 
 async def test_after_the_last_attempt_a_retry_is_a_dead_letter(bench: Bench) -> None:
