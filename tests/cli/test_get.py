@@ -138,6 +138,7 @@ def test_no_command_of_a_look_writes(
     reading = {"TYPE", "GET", "STRLEN", "HLEN", "HGETALL", "SCARD", "SMEMBERS", "ZCARD", "ZRANGE", "LLEN"}
     reading |= {"LRANGE", "XLEN", "XRANGE"}
     around = {
+        "AUTH",
         "INFO",
         "COMMAND|INFO",
         "CONFIG|RESETSTAT",

@@ -16,7 +16,7 @@ from keywright.errors import ConflictError, IntentError, ServerRefusedError, Usa
 from keywright.keyspace.commits.plans import CommitPart, CommitPlan, Intent, Journal, Marker
 from keywright.keyspace.commits.recovery import abandoned, discard_intent
 from keywright.operations import Command, Effect, Operation, as_is, commit, equals
-from keywright.testing import RedisCluster
+from keywright.testing import RedisCluster, as_user
 from keywright.testing.runs import Raw
 from keywright.tools.acl import AclRole, acl
 from keywright.tools.model import Model
@@ -276,7 +276,7 @@ def test_a_writer_of_one_model_gains_nothing_through_the_journal_of_a_process_th
     raw_cluster("SET", "treasure:1", "gold")
     plan = CommitPlan(0, b"salt", [_part(ANN), _part(b"treasure:1", space="vault")])
     with _users(keywright_cluster, Model("town", (town,))) as [user]:
-        with connect(cluster_url.replace("://", f"://{user}:{PASSWORD}@")) as mallory:
+        with connect(as_user(cluster_url, user, PASSWORD)) as mallory:
             stored = b"C" + msgspec.msgpack.encode(plan)
             mallory.run(_hset(intent.home, intent.id, stored))
             mallory.run(_hset(plan.parts[0].marker, *plan.parts[0].field(intent)))

@@ -10,10 +10,10 @@ import redis
 
 from audited import Sample, audited
 from exploring import exploring, key_path
-from field_expiry import field_expiry
 from keywright import Id, Keyspace, Map, Record
 from keywright.testing import Raw, RedisServer
 from keywright.tools.model import Model
+from new_valkey import new_binary
 
 post = Keyspace("post", "Parcels.")
 
@@ -38,10 +38,16 @@ class Weights(Map[Id, int], key="weights:<depot>", space=post):
 POST = Sample(Model("post", (post,)), (), lambda _: None, {})
 
 
+@pytest.fixture(scope="module")
+def new_server() -> Iterator[RedisServer]:
+    with RedisServer(binary=new_binary()) as server:
+        yield server
+
+
 @pytest.fixture
-def url(redis_url: str, keywright_server: RedisServer) -> Iterator[str]:
-    with field_expiry(keywright_server) as url:
-        yield url
+def url(new_server: RedisServer) -> str:
+    new_server.call("FLUSHALL")
+    return new_server.url
 
 
 @pytest.fixture
