@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from keywright import Codec, Keyring
-from keywright.keyspace.codecs import Ciphertext, Place, Plaintext, is_sealed
+from keywright.keyspace.codecs import Ciphertext, Plaintext, SealPlace, is_sealed
 
 T = TypeVar("T")
 
@@ -16,7 +16,7 @@ class Bound(Codec[T]):
     def __init__(self, codec: Codec[T], keyring: Keyring, name: bytes) -> None:
         self.codec = codec
         self.keyring = keyring
-        self.place = Place(b"template", b"", b"", name)
+        self.place = SealPlace(b"template", b"", b"", name)
         self.expected = codec.expected
         self.python_type = codec.python_type
         self.secret = codec.secret

@@ -50,7 +50,7 @@ from keywright import (
     one_to_one,
 )
 from keywright.errors import KeywrightError
-from keywright.keyspace.codecs import Place
+from keywright.keyspace.codecs import SealPlace
 
 shop = Keyspace("wrong", "Keys to call wrongly.")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -153,7 +153,7 @@ live = LiveIndex(Item, Items)
 rule = invariant("rule", "A rule.", [Word])
 context = Context([shop.bind(prefix="p")])
 ring = kw.Keyring.generate("k")
-place = Place(b"t", b"", b"", b"n")
+place = SealPlace(b"t", b"", b"", b"n")
 sealed = ring.seal(b"a", place)
 channel = kw.Channel("news:<topic>", shop, topic=Plain())
 text = IdOf(Plain())

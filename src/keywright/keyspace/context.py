@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from keywright.errors import CrossSlotError, DeclarationError, UsageError, ValueRefusedError, excerpt
 from keywright.keyspace.call import Call
-from keywright.keyspace.codecs import Ciphertext, Keyring, Place, Plaintext, Sealable, is_sealed
+from keywright.keyspace.codecs import Ciphertext, Keyring, Plaintext, Sealable, SealPlace, is_sealed
 from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Reply, Wire
@@ -164,10 +164,10 @@ class Context:
             return [self.placed(kind, name, item) for item in reply]
         return reply
 
-    def _place(self, kind: type[Key], name: bytes) -> Place:
+    def _place(self, kind: type[Key], name: bytes) -> SealPlace:
         binding = self.bindings.get(kind._space) or Binding(kind._space)
         prefix, version = (binding.prefix or "").encode(), (binding.version or "").encode()
-        return Place(kind._template.source.encode(), prefix, version, name)
+        return SealPlace(kind._template.source.encode(), prefix, version, name)
 
     def keyring_of(self, kind: type[Key]) -> Keyring | None:
         """Return the keyring that is bound for a class, or None."""

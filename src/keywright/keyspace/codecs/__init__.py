@@ -6,7 +6,7 @@ from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused, U
 from keywright.keyspace.codecs.keyring import Keyring
 from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
 from keywright.keyspace.codecs.resolve import codec_of
-from keywright.keyspace.codecs.seals import Ciphertext, Place, Plaintext, Sealable, is_sealed
+from keywright.keyspace.codecs.seals import Ciphertext, Plaintext, Sealable, SealPlace, is_sealed
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
@@ -29,10 +29,10 @@ __all__ = [
     "Keyring",
     "LiteralOf",
     "MessagePack",
-    "Place",
     "Plaintext",
     "Raw",
     "Rfc3339",
+    "SealPlace",
     "SealRefused",
     "Sealable",
     "Sealed",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from keywright.errors import DeclarationError, dependencies_of
 from keywright.keyspace.codecs.contract import SealRefused
-from keywright.keyspace.codecs.seals import MAGIC, NONCE, Place, Plaintext, parse_seal
+from keywright.keyspace.codecs.seals import MAGIC, NONCE, Plaintext, SealPlace, parse_seal
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 
@@ -93,7 +93,7 @@ class Keyring:
             cipher = self._ciphers[key_id] = _cipher_of(self._keys[key_id])
         return cipher
 
-    def seal(self, plain: bytes, place: Place) -> bytes:
+    def seal(self, plain: bytes, place: SealPlace) -> bytes:
         """Encrypt under the primary key, for one place."""
         key_id = self.primary.encode()
         cipher = self.cipher(self.primary)
@@ -105,7 +105,7 @@ class Keyring:
             raise_explained(Keyring.seal, (self, plain, place), {}, error)
         return b"%b%c%b%b%b" % (MAGIC, len(key_id), key_id, nonce, sealed)
 
-    def open(self, data: bytes, place: Place) -> Plaintext:
+    def open(self, data: bytes, place: SealPlace) -> Plaintext:
         """Decrypt with the key that sealed it. Raise SealRefused for an unknown key or a broken seal."""
         try:
             seal = parse_seal(data)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from keywright.keyspace.codecs.keyring import Keyring
 
-__all__ = ["NONCE", "Ciphertext", "Place", "Plaintext", "Seal", "Sealable", "is_sealed", "parse_seal"]
+__all__ = ["NONCE", "Ciphertext", "Plaintext", "Seal", "SealPlace", "Sealable", "is_sealed", "parse_seal"]
 
 MAGIC = b"kw2"
 _TEMPLATE_ONLY = b"kw1"
@@ -27,7 +27,7 @@ _TAG = 16
 _LONGEST_ID = 32
 
 
-class Place(NamedTuple):
+class SealPlace(NamedTuple):
     """The place of a sealed value in one database. `name` is the full name of the key."""
 
     template: bytes
@@ -67,12 +67,12 @@ class Ciphertext(bytes):
     Only a sealed codec opens them. For any other codec they are bytes that look like a seal.
     """
 
-    place: Place
+    place: SealPlace
     keyring: Callable[[], Keyring]
     """Returns the keyring that is bound. Raises DeclarationError if none is."""
 
     @classmethod
-    def at(cls, data: bytes, place: Place, keyring: Callable[[], Keyring]) -> Ciphertext:
+    def at(cls, data: bytes, place: SealPlace, keyring: Callable[[], Keyring]) -> Ciphertext:
         closed = cls(data)
         closed.place, closed.keyring = place, keyring
         return closed
