@@ -23,7 +23,7 @@ def main() -> int:
     bound.add_argument("--runs", type=int, default=-1, help="for each target, instead of a time")
     options = parser.parse_args()
     if unknown := set(options.names) - set(NAMES):
-        parser.error(f"there is no target {min(unknown)}; the targets are {', '.join(NAMES)}")
+        parser.error(f"{min(unknown)} is not a target; the targets are {', '.join(NAMES)}")
     failed = False
     for name in options.names or NAMES:
         seconds = 0 if options.runs >= 0 else options.seconds

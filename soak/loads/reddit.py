@@ -23,16 +23,7 @@ async def serve(rate: float) -> dict[str, object]:
         async with RedditSimulator() as reddit:
             reddit.populate()
             chosen = reddit.settings
-            for name, value in {
-                "OPENMOD_SUBREDDIT": chosen.subreddit,
-                "OPENMOD_TARGET_SUBREDDIT": chosen.target,
-                "REDDIT_URL": reddit.url,
-                "REDDIT_OAUTH_URL": reddit.url,
-                "REDDIT_CLIENT_ID": chosen.client_id,
-                "REDDIT_CLIENT_SECRET": chosen.client_secret,
-                "REDDIT_USERNAME": chosen.username,
-                "REDDIT_PASSWORD": chosen.password,
-            }.items():
+            for name, value in reddit.variables.items():
                 print(f"export {name}={value}", flush=True)
             print("ready", flush=True)
             chance = random.Random(0)

@@ -100,7 +100,7 @@ REPLIES = {
 
 
 class _Handler(socketserver.BaseRequestHandler):
-    """Answers the commands of the handshake and of the probe as Redis does, and others as it is told."""
+    """Answers the handshake and the probe as Redis does, and other commands with a given reply."""
 
     def handle(self) -> None:
         server: Any = self.server

@@ -54,7 +54,7 @@ def _script(command: Command) -> tuple[list[bytes], list[list[Any]], list[list[A
 
 
 def step_of(command: Command) -> str | None:
-    """Return the model's word for a command; None for what is no step of the protocol."""
+    """Return the model's word for a command; None for another command."""
     operation = command.operation.name.partition(" ")[0], command.operation.verb
     if operation[0] in ("pause", "topology") or operation == ("journal", b"HLEN"):
         return None
@@ -105,9 +105,9 @@ class Code:
 
     def _reply(self, number: int) -> Any:
         step = step_of(self.process.wires[number])
-        told = f"{step}, {EFFECTS[self.process.wires[number].operation.effect]}"
-        if step is not None and not (step == "list_intents" and self.steps[-1:] == [told]):
-            self.steps.append(told)  # the shards of a journal are one to the model
+        named = f"{step}, {EFFECTS[self.process.wires[number].operation.effect]}"
+        if step is not None and not (step == "list_intents" and self.steps[-1:] == [named]):
+            self.steps.append(named)  # the shards of a journal are one to the model
         fault = self.faults.pop(step or "", None)
         replies = self.process.send([number] if fault is None or fault.executed else [])
         return replies[0] if fault is None else ERRORS[fault.reply]

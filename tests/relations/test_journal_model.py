@@ -256,7 +256,7 @@ class CommittedUndone(Protocol):
 
 
 class LivingTakenForDead(Protocol):
-    """Not a fault: whoever is undone by mistake finds out. The clock only saves work."""
+    """Not a fault: a process that is undone by mistake finds out. The clock only saves work."""
 
     def settle(self, intent: int, state: str) -> Steps:
         if state == "C" or (yield from self.undo(intent)) == "C":

@@ -240,7 +240,7 @@ def test_a_commit_over_two_keyspaces_is_recovered_by_whoever_uses_both(
 def test_a_reader_that_looks_while_a_commit_is_applied_sees_its_result(
     database: Database, everywhere: Database, raw_cluster: Raw
 ) -> None:
-    """Whoever saw the other side of the relation already must not see this one as it was before."""
+    """A reader that saw the other side of the relation must not see this one as it was before."""
     _until_decided(database, desk.assign("ann", "one"))
     reader = Mortal(everywhere, desk.of("ann"))
     first = reader.send([0])

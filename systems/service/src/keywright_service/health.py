@@ -61,7 +61,7 @@ def health_route(
     """Answer with what `report` returns: 200 when it is ok, else 503; both as JSON.
 
     Reasons and other details are for requests with the token as bearer token: 401 if it is another one. For
-    others, and for all if there is no token, the answer is what `public` returns.
+    others, and for all requests without a configured token, the answer is what `public` returns.
     """
     shared = None if token is None else SharedToken(token)
 

@@ -46,15 +46,5 @@ async def _run(host: str, port: int, rate: float, seed: int) -> None:
 
 
 def _print_variables(reddit: RedditSimulator) -> None:
-    chosen = reddit.settings
-    for name, value in {
-        "OPENMOD_SUBREDDIT": chosen.subreddit,
-        "OPENMOD_TARGET_SUBREDDIT": chosen.target,
-        "REDDIT_URL": reddit.url,
-        "REDDIT_OAUTH_URL": reddit.url,
-        "REDDIT_CLIENT_ID": chosen.client_id,
-        "REDDIT_CLIENT_SECRET": chosen.client_secret,
-        "REDDIT_USERNAME": chosen.username,
-        "REDDIT_PASSWORD": chosen.password,
-    }.items():
+    for name, value in reddit.variables.items():
         echo(f"export {name}={value}")

@@ -58,6 +58,21 @@ class RedditSimulator:
         self._traffic: list[asyncio.Task[None]] = []
         self.port = self.settings.port
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of a service that uses this Reddit."""
+        chosen = self.settings
+        return {
+            "OPENMOD_SUBREDDIT": chosen.subreddit,
+            "OPENMOD_TARGET_SUBREDDIT": chosen.target,
+            "REDDIT_URL": self.url,
+            "REDDIT_OAUTH_URL": self.url,
+            "REDDIT_CLIENT_ID": chosen.client_id,
+            "REDDIT_CLIENT_SECRET": chosen.client_secret,
+            "REDDIT_USERNAME": chosen.username,
+            "REDDIT_PASSWORD": chosen.password,
+        }
+
     async def __aenter__(self) -> Self:
         self._server = HttpServer(self.faults, host=self.settings.host, port=self.settings.port)
         await self._server.__aenter__()

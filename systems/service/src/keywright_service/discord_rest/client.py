@@ -99,7 +99,7 @@ class DiscordRest(HttpClient):
         return int(required(await self._get(User, "GET", "/users/@me")).id)
 
     async def find_user(self, user: int) -> User | None:
-        """Return a user; None if there is no such user."""
+        """Return a user; None if the user does not exist."""
         return await self._get(User, "GET", "/users/{}", user)
 
     async def _get(self, kind: type[T], method: str, template: str, *ids: int, **request: Any) -> T | None:
