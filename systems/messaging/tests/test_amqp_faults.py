@@ -295,25 +295,42 @@ class Gate:
         self._target = urlsplit(url)
         self._shut = False
         self._ways: set[asyncio.StreamWriter] = set()
+        self._passing: set[asyncio.Task[None]] = set()
         self.dropped = 0
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[str]:
-        async with await asyncio.start_server(self._pass, "127.0.0.1") as server:
+        async with await asyncio.start_server(self._accept, "127.0.0.1") as server:
             port = server.sockets[0].getsockname()[1]
-            yield self._target._replace(netloc=f"guest:guest@127.0.0.1:{port}").geturl()
-            self.shut()
+            try:
+                yield self._target._replace(netloc=f"guest:guest@127.0.0.1:{port}").geturl()
+            finally:
+                server.close()
+                for passing in self._passing:
+                    passing.cancel()
+                await asyncio.gather(*self._passing, return_exceptions=True)
 
     def shut(self) -> None:
         self._shut = True
         for way in self._ways:
             way.transport.abort()
 
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        passing = asyncio.create_task(self._pass(reader, writer))
+        self._passing.add(passing)
+        passing.add_done_callback(self._passing.discard)
+
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        back, forth = await asyncio.open_connection(self._target.hostname, self._target.port)
-        self._ways |= {writer, forth}
-        with contextlib.suppress(OSError):
-            await asyncio.gather(self._pump(reader, forth), self._pump(back, writer))
+        ways = {writer}
+        try:
+            back, forth = await asyncio.open_connection(self._target.hostname, self._target.port)
+            ways.add(forth)
+            self._ways |= ways
+            with contextlib.suppress(OSError):
+                await asyncio.gather(self._pump(reader, forth), self._pump(back, writer))
+        finally:
+            for way in ways:
+                way.transport.abort()
 
     async def _pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
         while data := await source.read(65_536):

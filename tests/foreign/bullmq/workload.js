@@ -12,6 +12,7 @@ process.stdin.on("end", () => (finished = true)).resume();
 
 async function handle(job) {
   if (job.name === "fail") throw new Error("on purpose");
+  if (job.name === "long") await until(() => finished, "the load ends"); // every audit sees an active job
   await job.updateProgress(50);
   if (job.name === "logged") await job.log("half of it");
   return { sum: (job.data.a ?? 0) + (job.data.b ?? 0) };
@@ -61,6 +62,7 @@ async function main() {
   );
   await queue.upsertJobScheduler("every-second", { every: 1000 }, { name: "plain", opts: { removeOnComplete: true } });
   await queue.upsertJobScheduler("yearly", { pattern: "0 0 0 1 1 *" }, { name: "plain" });
+  await queue.add("long", {}, { removeOnComplete: true });
   for (let turn = 0; turn < 5000 && !finished && Date.now() < deadline; turn++) {
     await produce(queue, flows, turn);
     await new Promise((resume) => setTimeout(resume, 20)); // full speed would only make the audits longer

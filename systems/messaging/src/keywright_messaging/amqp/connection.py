@@ -79,15 +79,18 @@ class AmqpConnection:
         opened = aiormq.Connection(
             address.url, transport_factory=stream, client_properties={"connection_name": name}
         )
+        connected = False
         try:
             async with asyncio.timeout(seconds):
                 await opened.connect()
+            connected = True
         except TimeoutError as exc:
-            if stream.transport is not None:
-                stream.transport.abort()
             raise BrokerUnreachableError(str(address), f"no answer within {seconds:g} s") from exc
         except (AMQPError, OSError, RuntimeError) as exc:
             raise BrokerUnreachableError(str(address), _reason(exc)) from exc
+        finally:
+            if not connected and stream.transport is not None:
+                stream.transport.abort()
         connection = cls(opened, stream)
         stream.when_ended(lambda: connection.lose("the connection was lost"))
         opened.closing.add_done_callback(lambda done: connection.lose(_reason_of(done)))
