@@ -19,9 +19,9 @@ __all__ = ["Document", "Statement", "documents", "is_test", "page", "sources"]
 ROOT = Path(__file__).parents[1]
 HEAD = """# Coverage of the source {documents}
 
-Every statement of the document that this system implements, the keys and the tests that fulfil it, and where the
-system differs deliberately. Generated from [statements.toml](statements.toml) by `python scripts/statements.py`; a test
-fails when a statement has no entry, or names a key or a test that does not exist.
+Every statement of the {documents} that this system implements, the keys and the tests that fulfil it, and
+deliberate differences. Generated from [statements.toml](statements.toml) by `python scripts/statements.py`.
+A test fails when a statement has no entry, or names a key or a test that does not exist.
 """
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-
 THIS_CHECKOUT = (sys.executable, "-m", "keywright")
 
 

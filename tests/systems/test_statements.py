@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from scripts.statements import Document, Statement, documents, is_test, page, sources
 
 from keywright.tools.plugins import load_model, model_names
-from scripts.statements import Document, Statement, documents, is_test, page, sources
 
 SOURCES = sources()
 DOCUMENTS = [pytest.param(each, id=each.prefix) for source in SOURCES for each in documents(source)]
