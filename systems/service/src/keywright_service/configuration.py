@@ -39,6 +39,7 @@ __all__ = [
     "host_and_port",
     "names",
     "take_secrets",
+    "truth",
     "with_redis",
     "without_password",
 ]
@@ -251,6 +252,13 @@ def duration(text: str) -> timedelta:
 def names(text: str) -> list[str]:
     """Read a list that is separated by commas."""
     return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def truth(text: str) -> bool:
+    """Read true or false. Raise ValueError for anything else."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it must be true or false")
+    return text.lower() == "true"
 
 
 def host_and_port(setting: str, text: str) -> tuple[str, int]:
