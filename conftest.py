@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,17 @@ pytest_plugins = [
     "keywright_messaging.testing.plugin",
     "keywright_registry.testing.plugin",
 ]
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """Restore what a command of the test changed with `log_to_stderr`, of which the next test knows nothing."""
+    changed = [logging.getLogger(), logging.getLogger("keywright")]
+    before = [(logger, logger.handlers[:], logger.level) for logger in changed]
+    yield
+    for logger, handlers, level in before:
+        logger.handlers = handlers
+        logger.setLevel(level)
 
 
 @pytest.fixture
