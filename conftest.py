@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from keywright.cli.logs import StderrHandler
+
 # On a busy machine an example takes longer than the usual 200 ms, which says nothing about the code.
 settings.register_profile("unhurried", settings.default, deadline=None)
 settings.load_profile("unhurried")
@@ -22,12 +24,12 @@ pytest_plugins = [
 
 @pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
-    """Restore what a command of the test changed with `log_to_stderr`, of which the next test knows nothing."""
+    """Undo `log_to_stderr` of a command that the test ran, so that the next test sees the usual log."""
     changed = [logging.getLogger(), logging.getLogger("keywright")]
-    before = [(logger, logger.handlers[:], logger.level) for logger in changed]
+    levels = [logger.level for logger in changed]
     yield
-    for logger, handlers, level in before:
-        logger.handlers = handlers
+    changed[0].handlers = [each for each in changed[0].handlers if not isinstance(each, StderrHandler)]
+    for logger, level in zip(changed, levels, strict=True):
         logger.setLevel(level)
 
 
