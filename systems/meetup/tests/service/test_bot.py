@@ -41,12 +41,23 @@ def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
         )
         shown = httpx.get(f"{bot.url}/health").json()
         health = httpx.get(f"{bot.url}/health", headers=DETAILS).json()
+        metrics = httpx.get(f"{bot.url}/metrics", headers=DETAILS).text
+        assert httpx.get(f"{bot.url}/metrics").status_code == 401
+        assert httpx.get(f"{bot.url}/ready").status_code == 200
+    assert 'meetup_events_synced_total{change="added"} 1.0' in metrics
+    assert 'service_task_ok{task="sync"} 1.0' in metrics
     assert shown == {"ok": True, "failing": []}
     assert health["ok"] is True
     assert {each["name"]: each["trouble"] for each in health["tasks"]} == dict.fromkeys(
         ("tokens", "sync", "cleaning", "expiry", "users")
     )
     assert len(around.discord.guild.text_channels) == 1
+
+
+def test_without_a_health_token_metrics_are_not_on_the_public_pages(around: Surroundings) -> None:
+    with RunningBot(around) as bot:
+        assert httpx.get(f"{bot.url}/metrics").status_code == 404
+        assert httpx.get(f"{bot.url}/ready").status_code == 200
 
 
 def test_configured_tokens_are_stored_once(around: Surroundings) -> None:

@@ -350,6 +350,20 @@ async def test_health_lists_every_task_and_the_number_of_pending_events(
             assert set(shown) == {"ok", "failing"}
             assert shown["failing"]
         await eventually_true(healthy, "the service recovers")
+        assert (await client.get(url.replace("/health", "/ready"))).status_code == 200
+        metrics = (await client.get(url.replace("/health", "/metrics"))).text
+    assert 'service_task_ok{task="events"} 1.0' in metrics
+    assert "openmod_extracts_published_total 0.0" in metrics
+
+
+async def test_metrics_count_events_by_outcome_and_published_extracts(
+    redis_url: str, reddit: RedditSimulator, db: AsyncDatabase
+) -> None:
+    async with serving(configured(reddit, redis_url)) as service:
+        removed(reddit, reddit.world.join("jane_doe"))
+        published = "openmod_extracts_published_total 1.0"
+        await eventually(lambda: published in service.metrics.exposition().decode(), "it is published")
+        assert 'openmod_events_total{outcome="recorded"}' in service.metrics.exposition().decode()
 
 
 async def test_started_during_an_outage_the_service_waits_and_can_be_stopped(

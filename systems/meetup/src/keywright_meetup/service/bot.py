@@ -26,6 +26,7 @@ from keywright_meetup.service.expiry import check_expiry
 from keywright_meetup.service.janitor import clean
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.meetup_sync import MeetupSync
+from keywright_meetup.service.metrics import BotMetrics
 from keywright_meetup.service.oauth import OAuthClient
 from keywright_meetup.service.pages import REDIRECT_PATH, LinkingPages, link_to
 from keywright_meetup.service.token_refresh import TokenRefresher
@@ -33,7 +34,6 @@ from keywright_service.backoff import Backoff
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformTroubleError
 from keywright_service.health import Health, TasksHealth
-from keywright_service.metrics import Metrics
 from keywright_service.process_lock import ProcessLock
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, Schedule, Work, daily, next_hour
@@ -152,7 +152,7 @@ class Bot(Service):
         super().__init__()
         self.configuration = configuration
         self.tasks: list[PeriodicTask] = []
-        self.metrics = Metrics()
+        self.metrics = BotMetrics()
         self.metrics.watch_tasks(lambda: self.tasks)
         self._clock = clock
         self._grace = grace
@@ -173,6 +173,7 @@ class Bot(Service):
         async def sync() -> None:
             outcome = await both()
             _log_sync(outcome)
+            self.metrics.synced(*outcome)
             _raise_first(outcome.failures)
 
         async def cleaning() -> None:

@@ -11,6 +11,7 @@ from keywright.errors import EngineError, KeywrightError
 from keywright_openmod.events import DeleteEvent, Event, decode_event
 from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.service.deletions import schedule_check
+from keywright_openmod.service.metrics import OpenModMetrics
 from keywright_openmod.service.schema import PendingEvents
 from keywright_service.errors import PlatformTroubleError
 
@@ -26,9 +27,18 @@ RETRY_REFUSED = timedelta(minutes=10)
 class EventProcessor:
     """Handles pending events, oldest first, `AT_ONCE` concurrently. Several may run."""
 
-    def __init__(self, db: AsyncDatabase, recorder: Recorder, *, idle: timedelta, hold: timedelta) -> None:
+    def __init__(
+        self,
+        db: AsyncDatabase,
+        recorder: Recorder,
+        *,
+        idle: timedelta,
+        hold: timedelta,
+        metrics: OpenModMetrics | None = None,
+    ) -> None:
         self._db = db
         self._recorder = recorder
+        self._metrics = OpenModMetrics() if metrics is None else metrics
         self._idle = idle
         self._hold = hold
 
@@ -68,6 +78,7 @@ class EventProcessor:
         # afterwards, because a check that found nothing stored may have ended in between.
         await self._schedule_check(event)
         handled = await self._recorder.handle(event)
+        self._metrics.handled(handled)
         if handled.outcome is EventOutcome.RECORDED:
             await self._schedule_check(event)
         if handled.post is not None:

@@ -20,6 +20,7 @@ from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.deletions import DeletionChecker, schedule_missing_checks
 from keywright_openmod.service.feed_poller import FeedPoller
 from keywright_openmod.service.feeds import reddit_feeds
+from keywright_openmod.service.metrics import OpenModMetrics
 from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
 from keywright_openmod.service.schema import PendingEvents, bind
@@ -28,7 +29,6 @@ from keywright_service.backoff import Backoff
 from keywright_service.configuration import host_and_port
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 from keywright_service.health import FailingTasks, Health, Trouble
-from keywright_service.metrics import Metrics
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, TaskHealth, Work
 from keywright_service.waits import unless
@@ -108,7 +108,7 @@ class OpenModService(Service):
         super().__init__()
         self.configuration = configuration
         self.jobs: list[PeriodicTask] = []
-        self.metrics = Metrics()
+        self.metrics = OpenModMetrics()
         self.metrics.watch_tasks(lambda: self.jobs)
         self._only_enforce = only_enforce
         retry = configuration.retry.total_seconds()
@@ -151,7 +151,9 @@ class OpenModService(Service):
     def _events(self, parts: _Opened) -> dict[str, Work]:
         chosen = self.configuration
         idle = min(chosen.poll, chosen.retry)
-        processor = EventProcessor(parts.db, parts.recorder, idle=idle, hold=chosen.hold * CLAIM_FRACTION)
+        processor = EventProcessor(
+            parts.db, parts.recorder, idle=idle, hold=chosen.hold * CLAIM_FRACTION, metrics=self.metrics
+        )
         pollers = {
             feed.name: FeedPoller(
                 parts.db, feed, chosen.subreddit, backfill=chosen.backfill, every=chosen.poll
@@ -166,6 +168,7 @@ class OpenModService(Service):
 
         async def step() -> timedelta:
             batch = await enforcer.run_batch()
+            self.metrics.erased(batch.erased)
             if batch.erased:
                 log.info("erased %d deleted accounts", batch.erased)
             return self._after(batch.troubles, more=batch.more)
