@@ -25,6 +25,7 @@ WITHOUT_SERVER = {
     "docs",
     "gateway simulate",
     "openmod simulate",
+    "registry migrate",  # its database is not Redis
     "tour",  # a private server, removed afterwards
     "up",  # an embedded server, deleted afterwards, unless --url is given
 }
