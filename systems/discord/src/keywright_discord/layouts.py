@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from keywright import Binding, Call, Keyspace
+from keywright import Binding, Call, Keyspace, Value
+from keywright_discord.cache_session import FilledBy
 from keywright_discord.document_reads import Object
 from keywright_discord.drc import schema as drc
 from keywright_discord.drc.hydrated import DrcHydrated
@@ -31,15 +32,18 @@ class Layout(NamedTuple):
     reads: Callable[[], ByName]
     hydrated: Callable[[], ByName]
     spaces: tuple[Keyspace, ...]
+    mark: type[Value[FilledBy]]
+    """The key of the session that fills the cache as one shard."""
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "drc": Layout(drc.bind, DrcCache, DrcReads, DrcHydrated, (drc.drc, drc.private)),
+    "drc": Layout(drc.bind, DrcCache, DrcReads, DrcHydrated, (drc.drc, drc.private), drc.CacheSession),
     "spectacles": Layout(
         spectacles.bind,
         SpectaclesCache,
         SpectaclesReads,
         SpectaclesHydrated,
         (spectacles.spectacles, spectacles.private),
+        spectacles.CacheSession,
     ),
 }

@@ -157,7 +157,8 @@ def purge(
 
     Its private indexes are removed too; other prefixes, layouts and versions stay. Without --yes it counts
     the keys and changes nothing. Finds keys with SCAN and unlinks them in small batches, so the server stays
-    responsive. Keys that are written meanwhile may stay.
+    responsive. Keys that are written meanwhile may stay. A gateway that fills this cache notices it within
+    seconds, or at its next start, and fills it again.
 
     Exits with 0, or 3 when the server cannot be reached.
     """
@@ -167,7 +168,10 @@ def purge(
             found = count_keys(db, *chosen.spaces)
             echo(f"{_keys(found)} would be removed. Give --yes to remove them.")
             return
-        echo(f"{_keys(purge_keys(db, *chosen.spaces))} removed.")
+        removed = purge_keys(db, *chosen.spaces)
+        for mark in db.scan(chosen.mark):  # of a gateway that began to fill it again before the end
+            db.run(mark.delete())
+        echo(f"{_keys(removed)} removed.")
 
 
 class _Rejects:

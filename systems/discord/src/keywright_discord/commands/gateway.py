@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from keywright.cli import EmbeddedOption, UrlOption, log_to_stderr, server_url
+from keywright_discord.commands.reset import reset
 from keywright_discord.commands.simulate import simulate
 
 __all__ = ["gateway"]
@@ -73,4 +74,5 @@ def run(
     asyncio.run(served())
 
 
+gateway.command()(reset)
 gateway.command()(simulate)

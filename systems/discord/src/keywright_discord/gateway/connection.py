@@ -93,6 +93,14 @@ class ShardConnection:
         self._stopping.set()
         await self._perform(self.conversation.stop())
 
+    async def begin_again(self, reason: str) -> bool:
+        """Replace the session by a new one. Return False if that is not possible now."""
+        outputs = self.conversation.begin_again(reason)
+        if outputs is None:
+            return False
+        await self._perform(outputs)
+        return True
+
     async def allowance(self, op: int) -> None:
         """Wait until the limits allow a worker's packet."""
         while (wait := self._budget.wait(op, monotonic())) > 0:  # noqa: ASYNC110  # time, not an event

@@ -128,6 +128,7 @@ class Gateway(Service):
             terms=terms_of(chosen),
             make_wire=self._make_wire,
             make_cache=self._make_cache,
+            mark=layout.mark if (layout := LAYOUTS.get(chosen.cache.layout)) else None,
             turn=turns.turn,
         )
 

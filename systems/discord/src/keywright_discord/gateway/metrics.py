@@ -30,10 +30,16 @@ class ShardHealth(msgspec.Struct, frozen=True):
     phase: str
     backlog: int
     latency_ms: float | None = None
+    refills: int = 0
+    """How often a new session was begun to fill the cache again."""
+    refill_reason: str = ""
+    """Why, the last time."""
+    trouble: str = ""
+    """Why the cache is not reliable; empty if it is."""
 
     @property
     def well(self) -> bool:
-        return self.phase in ("ready", "standby")
+        return self.phase in ("ready", "standby") and not self.trouble
 
 
 class GatewayHealth(Health, frozen=True):
@@ -106,11 +112,16 @@ class Monitor(Metrics, Collector):
         backlog = GaugeMetricFamily(
             "gateway_backlog", "Events received that are not with the broker yet.", labels=["id"]
         )
+        refills = GaugeMetricFamily(
+            "gateway_cache_refills", "New sessions that fill a lost cache again.", labels=["id"]
+        )
         for shard in self.shards():
+            refills.add_metric([str(shard.id)], shard.refills)
             alive.add_metric([str(shard.id)], float(shard.phase == "ready"))
             backlog.add_metric([str(shard.id)], shard.backlog)
         yield alive
         yield backlog
+        yield refills
         yield GaugeMetricFamily("gateway_total_shards", "Shards of the bot.", value=self.total_shards)
 
 
