@@ -67,6 +67,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Redis: the time after which another consumer takes over an unsettled delivery."""
     retention: timedelta | None = timedelta(hours=1)
     """Redis: the age at which a stream drops entries that every group has settled. None keeps all."""
+    max_length: int | None = None
+    """Redis: the entries of a stream beyond which the oldest are dropped, settled or not. None: no limit."""
     call_timeout: timedelta = timedelta(seconds=5)
     """The default timeout of a call."""
     connect_timeout: timedelta = timedelta(seconds=30)

@@ -10,9 +10,12 @@ from typing import Any, get_type_hints
 import msgspec
 
 from keywright import Secret
+from keywright.errors import UsageError
 from keywright_discord.changes import Kind
 from keywright_discord.gateway import wire
+from keywright_discord.gateway.event_filter import ALL
 from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of
+from keywright_discord.gateway_events import event_of
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Encoding as BrokerEncoding
 from keywright_service.configuration import (
@@ -31,6 +34,7 @@ from keywright_service.discord_rest import bot_token
 __all__ = ["Configuration", "ConfigurationError", "load"]
 
 LARGEST_SHARD_COUNT = 1_000_000
+GROUP_ITSELF = "."
 
 
 class ShardsPart(Part, frozen=True, kw_only=True):
@@ -56,7 +60,14 @@ class BrokerPart(Part, frozen=True, kw_only=True):
     quorum: bool = False
     """AMQP: quorum queues."""
     subgroups: list[str] = msgspec.field(default_factory=list)
-    """Subgroups whose queues are declared at the start as well, so that they miss nothing."""
+    """The subgroups that consume the events; a dot is the group itself. Without any, the group does."""
+    max_length: int | None = None
+    """Redis: the messages of a stream beyond which the oldest are dropped, also unread. None: no limit."""
+
+    @property
+    def queues(self) -> list[str | None]:
+        """The subgroups whose queues are declared; None for the group itself."""
+        return [None if each == GROUP_ITSELF else each for each in self.subgroups or [GROUP_ITSELF]]
 
 
 class ApiPart(Part, frozen=True, kw_only=True):
@@ -172,6 +183,10 @@ def _check(configuration: Configuration) -> None:
         raise ConfigurationError(
             "redis.url", "names several servers", "Name one: a cluster is recognised by asking it."
         )
+    if configuration.broker.max_length is not None:
+        _check_max_length(configuration.broker.max_length, configuration.broker_url)
+    for event in configuration.events:
+        _check_event(event)
     _check_addresses(configuration.gateway_url, configuration.prometheus)
     _ = configuration.message_timeout
     _ = configuration.intent_bits
@@ -186,6 +201,30 @@ def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> Non
         )
     if prometheus.address is not None:
         host_and_port("prometheus.address", prometheus.address)
+
+
+def _check_max_length(length: int, broker_url: str | None) -> None:
+    if length < 1:
+        raise ConfigurationError("broker.max_length", f"cannot be {length}", "Give a number from 1 on.")
+    if broker_url is not None and broker_url.startswith("amqp"):
+        raise ConfigurationError(
+            "broker.max_length",
+            "is a limit of Redis streams",
+            "Limit the queues of RabbitMQ with a policy: rabbitmqctl set_policy, max-length.",
+        )
+
+
+def _check_event(name: str) -> None:
+    if name == ALL:
+        return
+    try:
+        known = event_of(name)
+    except UsageError as error:
+        raise ConfigurationError("events", str(error).rstrip("."), "Or name * for all.") from error
+    if known.name != name:
+        raise ConfigurationError("events", f"{name!r} is written {known.name}", "Write it so.")
+    if not known.dispatched:
+        raise ConfigurationError("events", f"{name} is not published", "It belongs to the connection.")
 
 
 def check_ids(ids: list[int], count: int | None) -> None:
@@ -239,6 +278,7 @@ VARIABLES: Variables = {
     "BROKER_MESSAGE_TIMEOUT": ("broker.message_timeout", str),
     "BROKER_PREFIX": ("broker.prefix", str),
     "BROKER_SUBGROUPS": ("broker.subgroups", names),
+    "BROKER_MAX_LENGTH": ("broker.max_length", int),
     "SHARD_STORE_TYPE": ("shard_store.type", str),
     "SHARD_STORE_PREFIX": ("shard_store.prefix", str),
     "PROMETHEUS_ADDRESS": ("prometheus.address", str),

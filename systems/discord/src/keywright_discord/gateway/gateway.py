@@ -99,6 +99,7 @@ class Gateway(Service):
             claim_after=chosen.message_timeout,
             prefix=chosen.broker.prefix,
             quorum=chosen.broker.quorum,
+            max_length=chosen.broker.max_length,
             max_attempts=PACKET_ATTEMPTS,
         )
         broker = await open_broker(chosen.broker_url or url, settings)
@@ -124,7 +125,7 @@ class Gateway(Service):
                 presence=chosen.presence,
                 large_threshold=chosen.connection.large_threshold,
             ),
-            wanted=EventFilter(chosen.events),
+            wanted=EventFilter(chosen.events, chosen.broker.queues),
             terms=terms_of(chosen),
             make_wire=self._make_wire,
             make_cache=self._make_cache,
@@ -164,9 +165,8 @@ class Gateway(Service):
             log.warning(
                 "DISCORD_EVENTS is empty: nothing is published. Name the events to publish, or * for all"
             )
-        if names := list(environment.wanted):
-            for subgroup in (None, *self.configuration.broker.subgroups):
-                await broker.declare(*names, subgroup=subgroup)
+        else:
+            await environment.wanted.declare(broker, *environment.wanted)
 
     async def _serve_endpoints(self, opened: AsyncExitStack) -> None:
         chosen = self.configuration.prometheus

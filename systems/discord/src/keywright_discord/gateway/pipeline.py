@@ -204,7 +204,7 @@ class Pipeline:
             try:
                 await self._broker.publish_many(event, bodies)
             except UnroutableError:
-                await self._broker.declare(event)
+                await self._wanted.declare(self._broker, event)
                 await self._broker.publish_many(event, bodies)
 
         try:

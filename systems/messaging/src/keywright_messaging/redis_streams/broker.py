@@ -56,7 +56,7 @@ class RedisStreamsBroker(Broker):
         self._database = database
         self._names = ProcessName(database, settings)
         self._caller = Caller(database)
-        self._trimmer = Trimmer(database, settings.retention)
+        self._trimmer = Trimmer(database, settings.retention, settings.max_length)
         self._streams: dict[str, EventStream] = {}
         self._consumers: weakref.WeakSet[StreamConsumer] = weakref.WeakSet()
         self._publishing = 0
