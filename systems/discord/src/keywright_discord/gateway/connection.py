@@ -23,6 +23,7 @@ from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.pipeline import Pipeline
 from keywright_discord.gateway.protocol import Conversation
+from keywright_discord.gateway.requests import PendingRequests
 from keywright_discord.gateway.wire import MOST_BYTES, Wire, WireError
 from keywright_service.backoff import retry
 from keywright_service.waits import first_of, unless
@@ -72,6 +73,7 @@ class ShardConnection:
         self._monitor = monitor
         self._wire = make_wire()
         self._budget = SendBudget()
+        self.requests = PendingRequests()
         self._socket: ClientConnection | None = None
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -220,6 +222,7 @@ class ShardConnection:
     async def _perform(self, outputs: list[Output]) -> None:
         for output in outputs:
             if isinstance(output, Dispatch):
+                self.requests.heard(output)
                 self._pipeline.add(output)
             elif isinstance(output, Transmit):
                 await self._transmit(output)

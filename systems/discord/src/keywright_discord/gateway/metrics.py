@@ -86,6 +86,9 @@ class Monitor(Metrics, Collector):
     def dead_letter(self, event: str) -> None:
         self._counts["gateway_dead_letters"][(event,)] += 1
 
+    def rate_limited(self, shard: int, op: int) -> None:
+        self._counts["gateway_rate_limited"][str(int(op)), str(shard)] += 1
+
     def closed(self, shard: int, code: int | None) -> None:
         self._counts["gateway_connections_closed"][str(shard), str(code or "")] += 1
 
@@ -132,5 +135,6 @@ _COUNTERS = {
     "gateway_events_unpublished": ("Events that the broker does not take.", ["t", "shard"]),
     "gateway_cache_refused": ("Events that the cache could not apply.", ["shard"]),
     "gateway_dead_letters": ("Packets of workers that were not sent.", ["event"]),
+    "gateway_rate_limited": ("Requests of workers that Discord refused for now.", ["op", "shard"]),
     "gateway_connections_closed": ("Ends of connections, by close code.", ["shard", "code"]),
 }
