@@ -124,7 +124,8 @@ def retry_delay(settings: BrokerSettings, attempt: int) -> timedelta:
 
 def name_refusal(kind: str, name: str, expected: str) -> UsageError:
     """Return the error for an invalid name of a group, subgroup or event."""
-    return UsageError(f"{name!r} cannot name {kind}: give {expected}.")
+    colons = " Colons separate group, subgroup and event in the name of a queue." if ":" in name else ""
+    return UsageError(f"{name!r} cannot name {kind}: give {expected}.{colons}")
 
 
 def mark_settled(deliveries: Sequence[Delivery]) -> None:
@@ -328,6 +329,13 @@ class Broker(ABC):
         self, event: str, *, subgroup: str | None = None, limit: int | None = None
     ) -> int:
         """Remove the oldest dead letters. Return how many: as `replay_dead_letters` does."""
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Return when the broker answers. Raise BrokerUnreachableError if the connection is lost.
+
+        A broker that does not answer is waited for: put a timeout around it.
+        """
 
     @abstractmethod
     async def close(self) -> None:

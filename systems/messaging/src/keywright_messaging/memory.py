@@ -353,6 +353,9 @@ class MemoryBroker(Broker):
         [queue] = self._declared([event], subgroup)
         return len(queue.take_dead(limit))
 
+    async def ping(self) -> None:
+        self._require_open()
+
     async def close(self) -> None:
         if not self._open:
             return

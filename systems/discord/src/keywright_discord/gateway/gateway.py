@@ -7,7 +7,7 @@ import base64
 import binascii
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -16,6 +16,7 @@ import msgspec
 from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, aconnect
+from keywright.errors import EngineError
 from keywright.tools.http import listening
 from keywright_discord.event_cache import ALL_KINDS, EventCache
 from keywright_discord.gateway.configuration import Configuration, check_ids
@@ -24,7 +25,7 @@ from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
 from keywright_discord.gateway.protocol import Identity
-from keywright_discord.gateway.schema import gateway
+from keywright_discord.gateway.schema import IdentifyTurn, gateway
 from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask_gateway
 from keywright_discord.gateway.sessions import HOLD, Tenancy
 from keywright_discord.gateway.shard import Shard, ShardEnvironment
@@ -32,6 +33,7 @@ from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import BotSession
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
+from keywright_messaging.errors import BrokerError
 from keywright_service.configuration import ConfigurationError, host_and_port
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
 from keywright_service.health import Health, health_route
@@ -45,6 +47,8 @@ log = logging.getLogger("keywright.gateway")
 
 # A packet may be delivered again at every reconnect; malformed ones become dead letters without attempts.
 PACKET_ATTEMPTS = 1000
+# How long /health waits for Redis and the broker.
+ANSWER_SECONDS = 0.6
 
 
 class Gateway(Service):
@@ -66,6 +70,7 @@ class Gateway(Service):
         self._identify_pause = identify_pause
         self._hold = hold
         self.monitor = Monitor()
+        self._servers: dict[str, Callable[[], Awaitable[object]]] = {}
 
     async def start(self, opened: AsyncExitStack) -> None:
         prepared = await unless(self.stopping, self._prepared(opened))
@@ -81,6 +86,8 @@ class Gateway(Service):
         environment = self._environment(db, broker, info, starts)
         shards = self._shards(environment)
         await self._declare(broker, environment)
+        turn = IdentifyTurn(environment.bot, 0)
+        self._servers = {"redis": lambda: db.run(turn.holder()), "broker": broker.ping}
         await self._serve_endpoints(opened)
         return shards, SendRouter(broker, environment.shards, self.monitor)
 
@@ -173,13 +180,17 @@ class Gateway(Service):
         if chosen.address is None:
             return
 
-        async def report() -> Health:
-            return self.monitor.health()
-
-        app = Starlette(routes=[health_route(report), metrics_route(self.monitor, chosen.endpoint)])
+        app = Starlette(routes=[health_route(self.health), metrics_route(self.monitor, chosen.endpoint)])
         host, port = host_and_port("prometheus.address", chosen.address)
         remedy = "Set PROMETHEUS_ADDRESS to another address."
         await self.serve(opened, app, opened.enter_context(listening(host, port, remedy=remedy)))
+
+    async def health(self) -> Health:
+        """Return how the shards are, and which servers do not answer."""
+        answers = await asyncio.gather(*(_answers(ask) for ask in self._servers.values()))
+        return self.monitor.health(
+            [name for name, answered in zip(self._servers, answers, strict=True) if not answered]
+        )
 
     @asynccontextmanager
     async def _running(self, shards: list[Shard], router: SendRouter) -> AsyncIterator[None]:
@@ -199,6 +210,15 @@ class Gateway(Service):
         for task in (*running, routing):
             if not task.cancelled() and (error := task.exception()):
                 raise error
+
+
+async def _answers(ask: Callable[[], Awaitable[object]]) -> bool:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await ask()
+    except (BrokerError, EngineError, TimeoutError):
+        return False
+    return True
 
 
 def terms_of(configuration: Configuration) -> str:

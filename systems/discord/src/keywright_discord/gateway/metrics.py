@@ -7,7 +7,7 @@ reference's names, without `_total`, so that its dashboards work; that is why th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from prometheus_client import Histogram
@@ -43,9 +43,11 @@ class ShardHealth(msgspec.Struct, frozen=True):
 
 
 class GatewayHealth(Health, frozen=True):
-    """Healthy if every shard that this process runs is ready."""
+    """Healthy if every shard that this process runs is ready, and Redis and the broker answer."""
 
     shards: list[ShardHealth]
+    failing: list[str] = msgspec.field(default_factory=list)
+    """The servers that do not answer: redis, broker."""
 
     def public(self) -> Health:
         return self  # the metrics have the same figures
@@ -95,9 +97,10 @@ class Monitor(Metrics, Collector):
     def ping(self, shard: int, seconds: float) -> None:
         self._ping.labels(str(shard)).observe(seconds * 1000)
 
-    def health(self) -> GatewayHealth:
+    def health(self, failing: Sequence[str] = ()) -> GatewayHealth:
         shards = self.shards()
-        return GatewayHealth(bool(shards) and all(each.well for each in shards), shards)
+        well = bool(shards) and all(each.well for each in shards)
+        return GatewayHealth(well and not failing, shards, list(failing))
 
     def collect(self) -> Iterable[Metric]:
         for name, (text, labels) in _COUNTERS.items():

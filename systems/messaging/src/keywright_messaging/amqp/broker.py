@@ -163,6 +163,10 @@ class AmqpBroker(Broker):
             total += await self._reconnector.run(partial(step, number))
         return total
 
+    async def ping(self) -> None:
+        self._check_open()
+        await self._reconnector.ping(self.group)
+
     async def close(self) -> None:
         if self._closed:
             return

@@ -26,6 +26,7 @@ from keywright_messaging.contract import (
     letter_steps,
 )
 from keywright_messaging.encodings import decode
+from keywright_messaging.errors import BrokerUnreachableError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.calls import Caller
 from keywright_messaging.redis_streams.consumer import StreamConsumer
@@ -174,6 +175,12 @@ class RedisStreamsBroker(Broker):
             if letters:
                 total += sum(await self._database.run(gather_list(calls(letters))))
         return total
+
+    async def ping(self) -> None:
+        try:
+            await self._database.engine.run(EventStream(self.group).length())
+        except EngineError as error:
+            raise BrokerUnreachableError(self._database.address, str(error).rstrip(".")) from error
 
     async def close(self) -> None:
         if self._database.closed:
