@@ -38,6 +38,7 @@ BROKERS = {
 }
 NEEDING = {
     "audit": ["registry"],
+    "discord fetch": ["widgets"],
     "discord get": ["guild", "1"],
     "discord ingest": [],
     "discord purge": ["--prefix", "bot", "--layout", "drc"],

@@ -31,6 +31,7 @@ from keywright.errors import UsageError
 from keywright.tools import count as count_keys
 from keywright.tools import purge as purge_keys
 from keywright_discord.changes import Kind
+from keywright_discord.commands.fetch import fetch
 from keywright_discord.event_cache import ALL_KINDS, EventCache
 from keywright_discord.ingest import Line
 from keywright_discord.ingest import ingest as ingest_recording
@@ -107,6 +108,9 @@ def ingest(
     run.print_summary()
     if run.rejects.count:
         raise typer.Exit(1)
+
+
+discord.command()(fetch)
 
 
 @discord.command()

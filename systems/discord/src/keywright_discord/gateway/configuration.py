@@ -9,9 +9,10 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from keywright import Secret
+from keywright import Binding, Secret
 from keywright.errors import UsageError
 from keywright_discord.changes import Kind
+from keywright_discord.drc.fetcher import RestResource
 from keywright_discord.gateway import wire
 from keywright_discord.gateway.event_filter import ALL
 from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of
@@ -31,7 +32,7 @@ from keywright_service.configuration import (
 )
 from keywright_service.discord_rest import bot_token
 
-__all__ = ["Configuration", "ConfigurationError", "load"]
+__all__ = ["Configuration", "ConfigurationError", "cache_bindings", "load"]
 
 LARGEST_SHARD_COUNT = 1_000_000
 GROUP_ITSELF = "."
@@ -99,6 +100,15 @@ class CachePart(Part, frozen=True, kw_only=True):
     """Kinds of entities that are not cached, such as presence."""
 
 
+class RestPart(Part, frozen=True, kw_only=True):
+    """Resources that no gateway event carries."""
+
+    fetch: list[RestResource] = msgspec.field(default_factory=list)
+    """The resources to fetch from Discord's REST API into the cache."""
+    every: str = "1h"
+    """The interval."""
+
+
 class ConnectionPart(Part, frozen=True, kw_only=True):
     encoding: wire.Encoding = wire.Encoding.JSON
     compression: wire.Compression = wire.Compression.ZSTD
@@ -129,6 +139,7 @@ class Configuration(Part, frozen=True, kw_only=True):
     amqp: ServerPart = ServerPart()
     cache: CachePart = CachePart()
     connection: ConnectionPart = ConnectionPart()
+    rest: RestPart = RestPart()
 
     @property
     def intent_bits(self) -> int:
@@ -188,7 +199,12 @@ def _check(configuration: Configuration) -> None:
     for event in configuration.events:
         _check_event(event)
     _check_addresses(configuration.gateway_url, configuration.prometheus)
+    if configuration.rest.fetch and configuration.cache.layout != "drc":
+        raise ConfigurationError(
+            "rest.fetch", f"the layout {configuration.cache.layout} has no such keys", "Use the layout drc."
+        )
     _ = configuration.message_timeout
+    _ = duration(configuration.rest.every)
     _ = configuration.intent_bits
 
 
@@ -201,6 +217,12 @@ def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> Non
         )
     if prometheus.address is not None:
         host_and_port("prometheus.address", prometheus.address)
+
+
+def cache_bindings(configuration: Configuration) -> tuple[Binding, ...]:
+    """Return the bindings of the configured cache; none if there is no cache."""
+    layout = LAYOUTS.get(configuration.cache.layout)
+    return () if layout is None else layout.bind(configuration.cache.prefix)
 
 
 def _check_max_length(length: int, broker_url: str | None) -> None:
@@ -287,5 +309,7 @@ VARIABLES: Variables = {
     "AMQP_URL": ("amqp.url", str),
     "CACHE_LAYOUT": ("cache.layout", str),
     "CACHE_PREFIX": ("cache.prefix", str),
+    "REST_FETCH": ("rest.fetch", names),
+    "REST_EVERY": ("rest.every", str),
     "CACHE_WITHOUT": ("cache.without", names),
 }

@@ -18,13 +18,16 @@ from starlette.applications import Starlette
 from keywright import AsyncDatabase, aconnect
 from keywright.errors import EngineError
 from keywright.tools.http import listening
+from keywright_discord.drc.fetcher import RestFetcher
+from keywright_discord.drc.store import DrcCache
 from keywright_discord.event_cache import ALL_KINDS, EventCache
-from keywright_discord.gateway.configuration import Configuration, check_ids
+from keywright_discord.gateway.configuration import Configuration, cache_bindings, check_ids
 from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
 from keywright_discord.gateway.protocol import Identity
+from keywright_discord.gateway.rest_refresher import RestRefresher
 from keywright_discord.gateway.schema import IdentifyTurn, gateway
 from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask_gateway
 from keywright_discord.gateway.sessions import HOLD, Tenancy
@@ -34,7 +37,7 @@ from keywright_discord.interpreter import BotSession
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
 from keywright_messaging.errors import BrokerError
-from keywright_service.configuration import ConfigurationError, host_and_port
+from keywright_service.configuration import ConfigurationError, duration, host_and_port
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
 from keywright_service.health import Health, health_route
 from keywright_service.metrics import metrics_route
@@ -89,6 +92,9 @@ class Gateway(Service):
         turn = IdentifyTurn(environment.bot, 0)
         self._servers = {"redis": lambda: db.run(turn.holder()), "broker": broker.ping}
         await self._serve_endpoints(opened)
+        if chosen.rest.fetch:
+            cache = DrcCache(kinds=ALL_KINDS - set(chosen.cache.without))
+            await self._refresh_resources(opened, RestFetcher(api, db, cache), environment.shards)
         return shards, SendRouter(broker, environment.shards, self.monitor)
 
     async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
@@ -96,9 +102,7 @@ class Gateway(Service):
         url = chosen.redis.url
         if url is None:
             raise ConfigurationError("redis.url", "is missing", "Set REDIS_URL, or url below [redis].")
-        layout = LAYOUTS.get(chosen.cache.layout)
-        cache_bindings = layout.bind(chosen.cache.prefix) if layout else ()
-        bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings)
+        bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings(chosen))
         db = await opened.enter_async_context(aconnect(url, *bindings))
         settings = BrokerSettings(
             group=chosen.broker.group,
@@ -174,6 +178,23 @@ class Gateway(Service):
             )
         else:
             await environment.wanted.declare(broker, *environment.wanted)
+
+    async def _refresh_resources(self, opened: AsyncExitStack, fetcher: RestFetcher, shards: int) -> None:
+        def ready() -> set[int]:
+            return {each.id for each in self.monitor.shards() if each.phase == "ready"}
+
+        rest = self.configuration.rest
+        every = duration(rest.every).total_seconds()
+        refreshing = asyncio.create_task(RestRefresher(fetcher, rest.fetch, every, ready, shards).run())
+        refreshing.add_done_callback(lambda _: self.stop())
+
+        async def end() -> None:
+            refreshing.cancel()
+            await asyncio.wait([refreshing])
+            if not refreshing.cancelled():
+                refreshing.result()  # raises its error
+
+        opened.push_async_callback(end)
 
     async def _serve_endpoints(self, opened: AsyncExitStack) -> None:
         chosen = self.configuration.prometheus
