@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
+from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -166,6 +168,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     token = take_secrets(given, "token").get("token")
     if token is None:
         raise ConfigurationError("token", "is missing", "Set DISCORD_TOKEN, or token in the file.")
+    _check_choices(given)
     types = get_type_hints(Configuration)
     rest = {
         name: reader.convert(value, types[name], "the configuration", strict=False)
@@ -174,6 +177,20 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     configuration = Configuration(token=bot_token("token", token), **rest)
     _check(configuration)
     return configuration
+
+
+def _check_choices(given: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError, with all valid names, for a setting that is not one of its choices."""
+    for setting, choices in CHOICES.items():
+        table, _, name = setting.partition(".")
+        found = given.get(table, {}).get(name) if isinstance(given.get(table), Mapping) else None
+        known = [str(each.value) for each in choices]
+        for each in found if isinstance(found, list) else () if found is None else (found,):
+            if each not in known:
+                near = get_close_matches(str(each), known, 1, cutoff=0.0)[0]
+                raise ConfigurationError(
+                    setting, f"{each!r} is not one of {', '.join(known)}", f"The nearest is {near}."
+                )
 
 
 def _check(configuration: Configuration) -> None:
@@ -276,6 +293,15 @@ def _object(text: str) -> dict[str, Any]:
     except msgspec.MsgspecError as error:
         raise ValueError(str(error)) from error
 
+
+CHOICES: Mapping[str, type[Enum]] = {
+    "broker.encoding": BrokerEncoding,
+    "cache.without": Kind,
+    "connection.compression": wire.Compression,
+    "connection.encoding": wire.Encoding,
+    "rest.fetch": RestResource,
+}
+"""The settings that have one of several names, or a list of them."""
 
 VARIABLES: Variables = {
     "DISCORD_TOKEN": ("token", str),
