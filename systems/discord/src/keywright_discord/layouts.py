@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from keywright import Binding, Call, Keyspace, Value
-from keywright_discord.cache_session import FilledBy
+from keywright import Binding, Call, Keyspace
 from keywright_discord.document_reads import Object
 from keywright_discord.drc import schema as drc
 from keywright_discord.drc.hydrated import DrcHydrated
@@ -32,7 +31,7 @@ class Layout(NamedTuple):
     reads: Callable[[], ByName]
     hydrated: Callable[[], ByName]
     spaces: tuple[Keyspace, ...]
-    mark: type[Value[FilledBy]]
+    mark: type[drc.CacheSession | spectacles.CacheSession]
     """The key of the session that fills the cache as one shard."""
 
 

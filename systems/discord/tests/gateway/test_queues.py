@@ -8,6 +8,7 @@ import pytest
 
 from keywright.testing import Raw
 from keywright_discord.gateway.configuration import ConfigurationError, load
+from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway_events import GATEWAY_EVENTS
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
 from keywright_messaging.testing.rabbitmq import RabbitServer
@@ -98,6 +99,32 @@ async def test_an_event_that_no_table_has_is_kept_for_the_subgroup(redis_url: st
                 )
                 [got] = await take(broker, "BRAND_NEW", 1, subgroup="log")
                 assert got == {"guild_id": discord.world.guilds[0]}
+
+
+async def test_only_dispatches_are_published(redis_url: str) -> None:
+    beating = SimulatorSettings(identify_window_seconds=0.01, heartbeat_interval_ms=100)
+    async with (
+        DiscordSimulator(beating) as discord,
+        running(configured(discord, redis_url, DISCORD_EVENTS="*")) as gateway,
+    ):
+
+        def counted(pattern: str) -> set[str]:
+            return set(re.findall(pattern, gateway.monitor.exposition().decode()))
+
+        await ready(gateway)
+        await discord.request_heartbeat(0)
+        await discord.reconnect(0)
+        await discord.until(lambda: discord.received(Op.RESUME), "it resumes")
+        await ready(gateway)
+        opcodes = {"0", "1", "7", "10", "11"}
+        await eventually(
+            lambda: opcodes <= counted(r'gateway_packets_received\{op="(\d+)"'), "all of them are received"
+        )
+        await discord.say("the last", guild=discord.world.guilds[0])
+        published = r'gateway_events_published\{shard="0",t="(\w+)"'
+        await eventually(lambda: EVENT in counted(published), "it is published")
+        assert "READY" in counted(published)
+        assert counted(published) <= set(DISPATCHED)
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -27,10 +28,12 @@ MARKS = {
     "drc": "bot:v1json-private:session:1:0",
     "spectacles": "bot:spectacles-private:session:1:0",
 }
+Ask = Callable[..., Any]
+"""Sends one command to Redis."""
 LAYOUTS = pytest.mark.parametrize("layout", GUILDS)
 
 
-def guilds(raw: Raw, layout: str) -> set[str]:
+def guilds(raw: Ask, layout: str) -> set[str]:
     found = raw("SMEMBERS" if layout == "drc" else "HKEYS", GUILDS[layout])
     assert isinstance(found, list | set)
     return {each.decode() for each in found}
@@ -38,7 +41,7 @@ def guilds(raw: Raw, layout: str) -> set[str]:
 
 @asynccontextmanager
 async def filled(
-    discord: DiscordSimulator, redis_url: str, raw: Raw, layout: str = "drc"
+    discord: DiscordSimulator, redis_url: str, raw: Ask, layout: str = "drc"
 ) -> AsyncIterator[Gateway]:
     """Run a gateway until its cache has every guild."""
     async with running(configured(discord, redis_url, CACHE_LAYOUT=layout), hold=HOLD) as gateway:
@@ -47,7 +50,7 @@ async def filled(
         yield gateway
 
 
-async def refilled(discord: DiscordSimulator, gateway: Gateway, raw: Raw, layout: str = "drc") -> None:
+async def refilled(discord: DiscordSimulator, gateway: Gateway, raw: Ask, layout: str = "drc") -> None:
     await discord.until(lambda: len(discord.received(Op.IDENTIFY)) == 2, "it identifies again")
     await eventually(lambda: guilds(raw, layout) == set(discord.world.guilds), "the cache is filled again")
     await ready(gateway)

@@ -51,7 +51,7 @@ class ShardEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     terms: str
     make_wire: Callable[[], Wire]
     make_cache: Callable[[BotSession], EventCache[Any] | None]
-    mark: type[Value[FilledBy]] | None
+    mark: Callable[[int, int], Value[FilledBy]] | None
     turn: Callable[[int], Awaitable[Turn]]
 
 
@@ -64,7 +64,7 @@ class Shard:
         self._tenancy = tenancy
         self._stopping = asyncio.Event()
         self._tenure: _Tenure | None = None
-        mark = environment.mark and environment.mark(environment.shards, shard)
+        mark = None if environment.mark is None else environment.mark(environment.shards, shard)
         self._watch = CacheWatch(environment.db, environment.bot, shard, environment.shards, mark)
 
     def stop(self) -> None:

@@ -222,9 +222,11 @@ def replay(stream: EventStream, group: str, letter: Entry[GivenUp]) -> Steps[int
     context = yield bound_context()
     body = letter.value.data
     if context.one_slot([context.name(stream), context.name(dead)]):
-        return (yield REPLAY.call([dead, stream], (letter.id, body, group), int))
+        returned: int = yield REPLAY.call([dead, stream], (letter.id, body, group), int)
+        return returned
     yield Command(ADD, stream, (b"*", b"data", body, b"only", group), bytes.decode)
-    return (yield dead.remove(letter.id))
+    removed: int = yield dead.remove(letter.id)
+    return removed
 
 
 def others(entries: Sequence[RawEntry], group: str) -> list[str]:

@@ -111,10 +111,8 @@ class DiscordRest(HttpClient):
         self, application: int, commands: Sequence[Mapping[str, Any]], *, guild: int | None = None
     ) -> None:
         """Make these all commands of an application: the global ones, or those of a guild."""
-        if guild is None:
-            template, ids = "/applications/{}/commands", (application,)
-        else:
-            template, ids = "/applications/{}/guilds/{}/commands", (application, guild)
+        template = "/applications/{}/commands" if guild is None else "/applications/{}/guilds/{}/commands"
+        ids = (application,) if guild is None else (application, guild)
         required(await self._request(bytes, "PUT", template, *ids, body=commands))
 
     async def answer_interaction(self, interaction: int, token: str, response: Mapping[str, Any]) -> bool:
