@@ -39,8 +39,7 @@ from keywright_messaging import Broker, BrokerSettings, open_broker
 from keywright_messaging.errors import BrokerError
 from keywright_service.configuration import ConfigurationError, duration, host_and_port
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
-from keywright_service.health import Health, health_route
-from keywright_service.metrics import metrics_route
+from keywright_service.health import Health
 from keywright_service.service import Service
 from keywright_service.waits import ended, unless
 
@@ -201,7 +200,13 @@ class Gateway(Service):
         if chosen.address is None:
             return
 
-        app = Starlette(routes=[health_route(self.health), metrics_route(self.monitor, chosen.endpoint)])
+        routes = self.endpoints(
+            self.monitor,
+            report=self.health,
+            check=self._servers["redis"],
+            metrics_path=chosen.endpoint,
+        )
+        app = Starlette(routes=routes)
         host, port = host_and_port("prometheus.address", chosen.address)
         remedy = "Set PROMETHEUS_ADDRESS to another address."
         await self.serve(opened, app, opened.enter_context(listening(host, port, remedy=remedy)))
