@@ -13,8 +13,10 @@ import msgspec
 
 from keywright import Binding, Secret
 from keywright.errors import UsageError
+from keywright_discord import expiries
 from keywright_discord.changes import Kind
 from keywright_discord.drc.fetcher import RestResource
+from keywright_discord.expiries import NO_EXPIRY, Expiries
 from keywright_discord.gateway import wire
 from keywright_discord.gateway.event_filter import ALL
 from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of
@@ -102,6 +104,12 @@ class CachePart(Part, frozen=True, kw_only=True):
     prefix: str | None = None
     without: list[Kind] = msgspec.field(default_factory=list)
     """Kinds of entities that are not cached, such as presence."""
+    expiry: dict[Kind, str] = msgspec.field(default_factory=dict)
+    """How long entities are kept, by kind: a duration, or `none`. Others keep the layout's default."""
+
+    @property
+    def expiries(self) -> Expiries:
+        return {kind: expiry_of(text) for kind, text in self.expiry.items()}
 
 
 class RestPart(Part, frozen=True, kw_only=True):
@@ -191,7 +199,7 @@ def _check_choices(given: Mapping[str, Any]) -> None:
         table, _, name = setting.partition(".")
         found = given.get(table, {}).get(name) if isinstance(given.get(table), Mapping) else None
         known = [str(each.value) for each in choices]
-        for each in found if isinstance(found, list) else () if found is None else (found,):
+        for each in found if isinstance(found, list | dict) else () if found is None else (found,):
             if each not in known:
                 near = get_close_matches(str(each), known, 1, cutoff=0.0)[0]
                 raise ConfigurationError(
@@ -222,6 +230,8 @@ def _check(configuration: Configuration) -> None:
     for event in configuration.events:
         _check_event(event)
     _check_addresses(configuration.gateway_url, configuration.prometheus)
+    if configuration.cache.layout != "none":
+        expiries.check_expiries(configuration.cache.layout, configuration.cache.expiries)
     if configuration.rest.fetch and configuration.cache.layout != "drc":
         raise ConfigurationError(
             "rest.fetch", f"the layout {configuration.cache.layout} has no such keys", "Use the layout drc."
@@ -244,8 +254,10 @@ def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> Non
 
 def cache_bindings(configuration: Configuration) -> tuple[Binding, ...]:
     """Return the bindings of the configured cache; none if there is no cache."""
-    layout = LAYOUTS.get(configuration.cache.layout)
-    return () if layout is None else layout.bind(configuration.cache.prefix)
+    cache = configuration.cache
+    return (
+        () if cache.layout == "none" else expiries.cache_bindings(cache.layout, cache.prefix, cache.expiries)
+    )
 
 
 def _check_max_length(length: int, broker_url: str | None) -> None:
@@ -300,8 +312,23 @@ def _object(text: str) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
+def assignments(text: str) -> dict[str, str]:
+    """Read `kind=duration`, several separated by commas. Raise ValueError for anything else."""
+    pairs = [each.partition("=") for each in names(text)]
+    for name, equals, length in pairs:
+        if not (name and equals and length):
+            raise ValueError("write it as in message=1h,presence=none")
+    return {name.strip(): length.strip() for name, _, length in pairs}
+
+
+def expiry_of(text: str) -> timedelta | None:
+    """Read a duration, or `none`. Raise UsageError for anything else."""
+    return None if text == NO_EXPIRY else duration(text)
+
+
 CHOICES: Mapping[str, type[Enum]] = {
     "broker.encoding": BrokerEncoding,
+    "cache.expiry": Kind,
     "cache.without": Kind,
     "connection.compression": wire.Compression,
     "connection.encoding": wire.Encoding,
@@ -343,6 +370,7 @@ VARIABLES: Variables = {
     "CACHE_PREFIX": ("cache.prefix", str),
     "REST_FETCH": ("rest.fetch", names),
     "REST_EVERY": ("rest.every", str),
+    "CACHE_EXPIRY": ("cache.expiry", assignments),
     "CACHE_WITHOUT": ("cache.without", names),
     **LOG_VARIABLES,
 }
