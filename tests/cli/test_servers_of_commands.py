@@ -29,13 +29,22 @@ WITHOUT_SERVER = {
     "tour",  # a private server, removed afterwards
     "up",  # an embedded server, deleted afterwards, unless --url is given
 }
-BROKERS = {"broker publish", "broker consume", "broker call", "broker dead"}
+BROKERS = {
+    "broker publish",
+    "broker consume",
+    "broker call",
+    "broker dead list",
+    "broker dead replay",
+    "broker dead drop",
+}
 NEEDING = {
     "audit": ["registry"],
+    "discord fetch": ["widgets"],
     "discord get": ["guild", "1"],
     "discord ingest": [],
     "discord purge": ["--prefix", "bot", "--layout", "drc"],
     "explore": ["registry"],
+    "gateway reset": [],
     "gateway run": [],
     "get": ["registry", "name"],
     "meetup attach": ["series", "1"],

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from keywright_discord.gateway.configuration import Configuration, load
 from keywright_discord.gateway.gateway import Gateway
+from keywright_discord.gateway.sessions import HOLD
 from keywright_discord.simulator import DiscordSimulator
 from keywright_messaging import Broker, BrokerSettings, open_broker
 
@@ -40,9 +41,9 @@ def configured(discord: DiscordSimulator, redis_url: str, **more: str) -> Config
 
 
 @asynccontextmanager
-async def running(configuration: Configuration) -> AsyncIterator[Gateway]:
+async def running(configuration: Configuration, *, hold: timedelta = HOLD) -> AsyncIterator[Gateway]:
     """Run a gateway and stop it cleanly. Raise its error."""
-    gateway = Gateway(configuration, identify_pause=timedelta(milliseconds=50))
+    gateway = Gateway(configuration, identify_pause=timedelta(milliseconds=50), hold=hold)
     task = asyncio.create_task(gateway.run())
     try:
         yield gateway

@@ -197,7 +197,7 @@ async def test_an_undecodable_message_is_reported_and_becomes_a_dead_letter(
     assert b"becomes a dead letter: a message body must be" in done.stderr
     async with bench.declared() as broker:
         await dead_letters_of(broker, EVENT, 1)
-    (letter,) = lines_of(shell.run("dead", EVENT).stdout)
+    (letter,) = lines_of(shell.run("dead", "list", EVENT).stdout)
     assert (letter["event"], letter["attempts"], letter["body"]) == (EVENT, 1, "e25vbnNlbnNl")
     assert letter["reason"].startswith("a message body must be")
 
@@ -210,13 +210,45 @@ async def test_dead_letters_are_listed_and_stay(bench: Bench, shell: Shell) -> N
                 await (await next_one(consumer)).reject("no channel")
         await dead_letters_of(broker, EVENT, 3)
     for _ in range(2):
-        done = shell.run("dead", EVENT, "--limit", "2")
+        done = shell.run("dead", "list", EVENT, "--limit", "2")
         assert done.returncode == 0
         assert [(line["data"], line["reason"]) for line in lines_of(done.stdout)] == [
             ({"n": 0}, "no channel"),
             ({"n": 1}, "no channel"),
         ]
-    assert shell.run("dead", "NEVER").stdout == b""
+    assert shell.run("dead", "list", "NEVER").stdout == b""
+
+
+async def buried(bench: Bench, *items: object) -> None:
+    """Publish messages and reject them for good."""
+    async with bench.declared() as broker:
+        await broker.publish_many(EVENT, items)
+        async with broker.consume(EVENT) as consumer:
+            for _ in items:
+                await (await next_one(consumer)).reject("no channel")
+        await dead_letters_of(broker, EVENT, len(items))
+
+
+async def test_dead_letters_are_replayed_by_a_command(bench: Bench, shell: Shell) -> None:
+    await buried(bench, 1, 2, 3)
+    done = shell.run("dead", "replay", EVENT, "--limit", "2")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert done.stderr == b"2 dead letters were returned to the queue.\n"
+    assert await received(bench, 2) == [1, 2]
+    assert shell.run("dead", "replay", EVENT).stderr == b"1 dead letter was returned to the queue.\n"
+    assert await received(bench, 1) == [3]
+    assert shell.run("dead", "list", EVENT).stdout == b""
+
+
+async def test_dead_letters_are_dropped_after_a_yes(bench: Bench, shell: Shell) -> None:
+    await buried(bench, 1, 2, 3)
+    said = shell.run("dead", "drop", EVENT).stderr
+    assert said == b"3 dead letters would be removed. Give --yes to remove them.\n"
+    assert (
+        shell.run("dead", "drop", EVENT, "--limit", "2", "--yes").stderr == b"2 dead letters were removed.\n"
+    )
+    assert [line["data"] for line in lines_of(shell.run("dead", "list", EVENT).stdout)] == [3]
+    assert await nothing_left(bench)
 
 
 async def test_a_call_prints_the_reply(bench: Bench, shell: Shell) -> None:
@@ -242,14 +274,14 @@ def test_a_call_with_something_else_than_json_exits_with_1(shell: Shell) -> None
     assert done.stderr.startswith(b"error: the input is not JSON (")
 
 
-COMMANDS = ["publish", "consume", "call", "dead"]
+COMMANDS = ["publish", "consume", "call", "dead list", "dead replay", "dead drop"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("url", ["redis://127.0.0.1:1", "amqp://127.0.0.1:1"])
 def test_a_broker_that_is_away_exits_with_3(command: str, url: str) -> None:
     done = subprocess.run(
-        [PROGRAM, "broker", command, EVENT, "--broker", url, "--connect-timeout", "0.5"],
+        [PROGRAM, "broker", *command.split(), EVENT, "--broker", url, "--connect-timeout", "0.5"],
         input=b"1\n",
         capture_output=True,
         timeout=SECONDS,
@@ -279,7 +311,9 @@ def test_a_wrong_invocation_exits_with_2(
 ) -> None:
     monkeypatch.delenv("BROKER_URL", raising=False)
     monkeypatch.delenv("BROKER_GROUP", raising=False)
-    done = CliRunner().invoke(app, ["broker", command, *arguments], input=b"1", prog_name="keywright")
+    done = CliRunner().invoke(
+        app, ["broker", *command.split(), *arguments], input=b"1", prog_name="keywright"
+    )
     assert done.exit_code == 2, done.output
     assert message in " ".join(done.stderr.split())
 
@@ -287,8 +321,9 @@ def test_a_wrong_invocation_exits_with_2(
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_explains_itself(command: str) -> None:
     assert "  broker " in invoke_keywright("--help").stdout
-    assert f"  {command} " in invoke_keywright("broker", "--help").stdout
-    help_text = invoke_keywright("broker", command, "--help")
+    *above, name = command.split()
+    assert f"  {name} " in invoke_keywright("broker", *above, "--help").stdout
+    help_text = invoke_keywright("broker", *command.split(), "--help")
     assert help_text.exit_code == 0
     assert f"Usage: keywright broker {command}" in help_text.stdout
     assert "Exits with" in help_text.stdout

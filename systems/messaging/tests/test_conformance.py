@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from keywright.errors import UsageError
-from keywright_messaging import Delivery, Encoding, open_broker
-from keywright_messaging.errors import UndecodableError, UnroutableError
+from keywright_messaging import BrokerSettings, Delivery, Encoding, open_broker
+from keywright_messaging.errors import BrokerUnreachableError, UndecodableError, UnroutableError
 
 from .broker_bench import (
     EVENT,
@@ -430,3 +430,32 @@ async def test_an_undecodable_body_is_handed_out_and_can_be_rejected(bench: Benc
         await delivery.reject("undecodable")
         (letter,) = await dead_letters_of(broker, EVENT, 1)
         assert letter.body == b"{not json"
+
+
+async def test_a_broker_that_runs_answers_a_ping_and_a_closed_one_does_not(bench: Bench) -> None:
+    async with bench.opened() as broker:
+        await broker.ping()
+    with pytest.raises((UsageError, BrokerUnreachableError)):
+        await broker.ping()
+
+
+@pytest.mark.parametrize("name", ["a:b", ":", "a:"])
+async def test_a_colon_in_a_name_is_refused_with_the_reason(bench: Bench, name: str) -> None:
+    with pytest.raises(UsageError, match="Colons separate group, subgroup and event"):
+        await open_broker(bench.url, BrokerSettings(group=name))
+    async with bench.opened() as broker:
+        with pytest.raises(UsageError, match=r"cannot name a subgroup: .* Colons separate"):
+            await broker.declare(EVENT, subgroup=name)
+
+
+async def test_letters_beyond_ascii_name_groups_where_the_protocol_allows_it(bench: Bench) -> None:
+    if bench.kind == "rabbitmq":
+        with pytest.raises(UsageError, match=r"ASCII letters, .* to which AMQP 0-9-1 limits names"):
+            await open_broker(bench.url, BrokerSettings(group="Ärger"))
+        return
+    async with (
+        await open_broker(bench.url, BrokerSettings(group="Ärger")) as broker,
+        broker.consume(EVENT, subgroup="łąka") as consumer,
+    ):
+        await broker.publish(EVENT, "ü")
+        assert await receive(consumer, 1) == ["ü"]

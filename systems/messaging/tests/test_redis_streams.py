@@ -345,6 +345,20 @@ async def test_a_stream_is_cut_where_its_slowest_group_stands(redis_url: str, ra
         assert (await cut(HOUR))[0] == 398
 
 
+async def test_a_stream_that_a_group_never_reads_is_bounded_by_its_max_length(
+    redis_url: str, raw: Raw
+) -> None:
+    raw("XGROUP", "CREATE", "A", "gateway", "0", "MKSTREAM")
+    short = timedelta(milliseconds=1)
+    async with opened(redis_url, retention=short, max_length=200) as broker:
+        await broker.publish_many("A", range(5000))
+        # Roughly: whole nodes of 100 entries.
+        await asyncio.to_thread(wait_until, lambda: raw("XLEN", "A") <= 300, "it is trimmed")
+        async with broker.consume("A") as consumer:
+            newest = await receive(consumer, 200)
+        assert newest[-1] <= 4999
+
+
 async def test_publishing_does_not_trim(redis_url: str, raw: Raw) -> None:
     raw("XADD", "A", "1-1", "data", b"old")
     async with opened(redis_url, retention=HOUR) as broker:

@@ -31,15 +31,18 @@ class Layout(NamedTuple):
     reads: Callable[[], ByName]
     hydrated: Callable[[], ByName]
     spaces: tuple[Keyspace, ...]
+    mark: type[drc.CacheSession | spectacles.CacheSession]
+    """The key of the session that fills the cache as one shard."""
 
 
 LAYOUTS: Mapping[str, Layout] = {
-    "drc": Layout(drc.bind, DrcCache, DrcReads, DrcHydrated, (drc.drc, drc.private)),
+    "drc": Layout(drc.bind, DrcCache, DrcReads, DrcHydrated, (drc.drc, drc.private), drc.CacheSession),
     "spectacles": Layout(
         spectacles.bind,
         SpectaclesCache,
         SpectaclesReads,
         SpectaclesHydrated,
         (spectacles.spectacles, spectacles.private),
+        spectacles.CacheSession,
     ),
 }

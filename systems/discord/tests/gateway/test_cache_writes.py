@@ -17,6 +17,7 @@ from keywright_discord.drc.reads import DrcReads
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.gateway.actions import Dispatch, Session
+from keywright_discord.gateway.cache_watch import CacheWatch
 from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.pipeline import Pipeline, Progress
@@ -49,8 +50,9 @@ async def writing(
     async def save(progress: Progress) -> None:
         pass
 
+    watch = CacheWatch(db, "1", 0, 1, None)
     async with await open_broker(MEMORY, BrokerSettings()) as broker:
-        pipeline = Pipeline(tenancy, DrcCache(), db, broker, EventFilter([]), save, Monitor(), SESSION)
+        pipeline = Pipeline(tenancy, DrcCache(), db, broker, EventFilter([]), save, Monitor(), watch, SESSION)
         for event in events:
             pipeline.add(event)
         pipeline.close()

@@ -90,6 +90,32 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert found.cache.without == [Kind.PRESENCE]
 
 
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        (
+            "CACHE_WITHOUT",
+            "member,presences",
+            "cache.without: 'presences' is not one of application,",
+        ),
+        ("REST_FETCH", "command", "rest.fetch: 'command' is not one of application, commands, widgets"),
+        ("DISCORD_ENCODING", "xml", "connection.encoding: 'xml' is not one of json, etf"),
+        ("BROKER_ENCODING", "xml", "broker.encoding: 'xml' is not one of json, etf"),
+    ],
+)
+def test_a_name_that_is_not_a_choice_is_answered_with_the_choices(
+    variable: str, text: str, message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load(environment=TOKEN | {variable: text})
+    assert str(caught.value).startswith(message)
+
+
+def test_a_kind_that_is_misspelt_is_answered_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"The nearest is presence\.$"):
+        load(written(tmp_path, '[cache]\nwithout = ["presences"]'), TOKEN)
+
+
 def test_raw_intents_win_over_names() -> None:
     assert load(environment=TOKEN | {"DISCORD_RAW_INTENTS": "513"}).intent_bits == 513
 

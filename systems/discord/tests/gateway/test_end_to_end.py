@@ -45,6 +45,7 @@ async def test_cache_and_workers_have_all_events_in_spite_of_cuts(redis_url: str
     await _apply(redis_url, sent)
     cached = _contents(raw, "bot:")
     assert len(cached) > 1000
+    assert cached.pop(b"v1json-private:session:1:0"), "the mark of the gateway's session"
     assert cached == _contents(raw, "reference:")
 
 

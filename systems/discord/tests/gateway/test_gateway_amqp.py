@@ -19,7 +19,7 @@ async def test_events_wait_in_declared_queues_and_packets_reach_discord(
 ) -> None:
     async with DiscordSimulator(QUICK) as discord:
         settings = {"BROKER_TYPE": "amqp", "AMQP_URL": amqp_url, "BROKER_URL": ""}
-        configuration = configured(discord, redis_url, BROKER_SUBGROUPS="audit", **settings)
+        configuration = configured(discord, redis_url, BROKER_SUBGROUPS=".,audit", **settings)
         async with running(configuration) as gateway:
             await ready(gateway)
             guild = discord.world.guilds[0]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
-from keywright.testing import Raw, RedisServer
-from keywright_discord.gateway import pipeline
+from keywright.testing import ManualClock, Raw, RedisServer
+from keywright_discord.gateway import packets, pipeline
 from keywright_discord.gateway.gateway import Gateway
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
@@ -210,6 +212,71 @@ async def test_a_packet_waits_while_the_end_of_the_connection_is_not_read(
         finally:
             keywright_server.resume()
         await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "it is sent")
+
+
+def members(guild: str, nonce: str) -> dict[str, Any]:
+    return {"op": 8, "d": {"guild_id": guild, "query": "", "limit": 0, "nonce": nonce}}
+
+
+def pending(raw: Raw, event: str) -> int:
+    """Return the packets under an event that are delivered and not acknowledged."""
+    found = raw("XPENDING", event, "gateway")
+    assert isinstance(found, dict)
+    return int(found["pending"])
+
+
+async def test_a_request_that_discord_refuses_for_now_is_sent_again_and_only_then_acknowledged(
+    redis_url: str, raw: Raw
+) -> None:
+    clock = ManualClock()
+    settings = replace(QUICK, member_requests_window_seconds=0.5, clock=clock.monotonic)
+    async with started(redis_url, "0", settings=settings) as (discord, broker, [gateway]):
+        guild = by_shard(discord)[0]
+        await broker.publish_many("0", [members(guild, "first"), members(guild, "second"), voice(guild)])
+        # The refused one keeps nobody waiting.
+        await discord.until(lambda: discord.received(Op.VOICE_STATE_UPDATE), "the next is sent")
+        limited = 'gateway_rate_limited{op="8",shard="0"} '
+        await eventually(lambda: limited in gateway.monitor.exposition().decode(), "it is refused")
+        assert pending(raw, "0") == 1
+        clock.advance(timedelta(seconds=1))
+        await discord.until(
+            lambda: (
+                [each.data["nonce"] for each in discord.received(Op.REQUEST_GUILD_MEMBERS)][-1:] == ["second"]
+                and len(discord.received(Op.REQUEST_GUILD_MEMBERS)) >= 3
+            ),
+            "it is sent again",
+        )
+        await eventually(lambda: pending(raw, "0") == 0, "it is acknowledged")
+        chunks = 't="GUILD_MEMBERS_CHUNK"} 2.0'
+        await eventually(lambda: chunks in gateway.monitor.exposition().decode(), "both are answered")
+
+
+async def test_a_refused_request_outlives_the_process(redis_url: str, raw: Raw) -> None:
+    clock = ManualClock()
+    settings = replace(QUICK, clock=clock.monotonic)
+    async with DiscordSimulator(settings) as discord, await workers_broker(redis_url) as broker:
+        guild = by_shard(discord)[0]
+        async with _gateways(discord, redis_url, ["0"]) as [gateway]:
+            await broker.publish_many("0", [members(guild, "first"), members(guild, "second")])
+            await eventually(
+                lambda: "gateway_rate_limited{" in gateway.monitor.exposition().decode(), "it is refused"
+            )
+        clock.advance(timedelta(seconds=60))
+        async with _gateways(discord, redis_url, ["0"]):
+            await eventually(lambda: pending(raw, "0") == 0, "it is acknowledged")
+        nonces = [each.data["nonce"] for each in discord.received(Op.REQUEST_GUILD_MEMBERS)]
+        assert nonces[:2] == ["first", "second"]
+        assert nonces.count("second") == 2
+
+
+async def test_a_request_that_discord_ignores_is_done_after_a_while(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packets, "ANSWER_SECONDS", 0.1)
+    async with started(redis_url, "0") as (discord, broker, _):
+        await broker.publish("0", members("1", "unknown guild"))
+        await discord.until(lambda: discord.received(Op.REQUEST_GUILD_MEMBERS), "it is sent")
+        await eventually(lambda: pending(raw, "0") == 0, "it is acknowledged")
 
 
 @pytest.mark.parametrize("encoding", Encoding)

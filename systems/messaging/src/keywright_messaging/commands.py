@@ -1,4 +1,4 @@
-"""`keywright broker`: publish, consume and call from a shell, and print dead letters.
+"""`keywright broker`: publish, consume and call from a shell; list, replay and drop dead letters.
 
 Standard output has JSON lines only; messages for people go to standard error.
 """
@@ -32,10 +32,17 @@ from keywright_service.waits import unless
 __all__ = ["broker"]
 
 broker = typer.Typer(
-    help="Messages over RabbitMQ or Redis: publish, consume, call, list dead letters.",
+    help="Messages over RabbitMQ or Redis: publish, consume, call, replay dead letters.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+dead = typer.Typer(
+    help="Dead letters: list, replay or drop the messages that failed for the last time.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+broker.add_typer(dead, name="dead")
 
 EventArgument = Annotated[str, typer.Argument(metavar="EVENT", help="An event, as MESSAGE_CREATE or SEND.")]
 UrlOption = Annotated[
@@ -56,6 +63,10 @@ EncodingOption = Annotated[Encoding, typer.Option(help="The encoding of the bodi
 PrefixOption = Annotated[str, typer.Option(help="Redis: the prefix of the stream names.")]
 ConnectOption = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="The timeout of the connection.")
+]
+
+LettersOption = Annotated[
+    int | None, typer.Option(min=1, help="The largest number to take; default: all.", show_default=False)
 ]
 
 CONNECT_SECONDS = 10.0
@@ -133,8 +144,8 @@ def call(
     _write(_json(asyncio.run(_call(url, settings, event, text, timedelta(seconds=timeout)))))
 
 
-@broker.command()
-def dead(
+@dead.command("list")
+def list_letters(
     event: EventArgument,
     url: UrlOption,
     group: GroupOption = GROUP,
@@ -153,6 +164,62 @@ def dead(
     settings = _settings(group, prefix, connect_timeout)
     for letter in asyncio.run(_dead_letters(url, settings, event, subgroup, limit)):
         _write(_json(_shown(letter)))
+
+
+@dead.command()
+def replay(
+    event: EventArgument,
+    url: UrlOption,
+    group: GroupOption = GROUP,
+    subgroup: SubgroupOption = None,
+    limit: LettersOption = None,
+    prefix: PrefixOption = "",
+    connect_timeout: ConnectOption = CONNECT_SECONDS,
+) -> None:
+    """Return dead letters to the queue that they came from, the oldest first, as if published now.
+
+    Only the group, or the subgroup, whose dead letters they are receives them. Takes those that there are at
+    the start: one that fails again is not replayed again. A letter is removed when the broker has confirmed
+    it in its queue, so an interruption may duplicate messages and loses none.
+
+    Exits with 0, 2 for wrong arguments, 3 if the broker is unreachable.
+    """
+
+    async def replayed() -> int:
+        async with await open_broker(url, _settings(group, prefix, connect_timeout)) as opened:
+            return await opened.replay_dead_letters(event, subgroup=subgroup, limit=limit)
+
+    echo(f"{_letters(asyncio.run(replayed()))} returned to the queue.", err=True)
+
+
+@dead.command()
+def drop(
+    event: EventArgument,
+    url: UrlOption,
+    group: GroupOption = GROUP,
+    subgroup: SubgroupOption = None,
+    limit: LettersOption = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove them. Without it, only count.")] = False,
+    prefix: PrefixOption = "",
+    connect_timeout: ConnectOption = CONNECT_SECONDS,
+) -> None:
+    """Remove dead letters, the oldest first. Without --yes it counts them and changes nothing.
+
+    Exits with 0, 2 for wrong arguments, 3 if the broker is unreachable.
+    """
+
+    async def counted() -> int:
+        async with await open_broker(url, _settings(group, prefix, connect_timeout)) as opened:
+            if yes:
+                return await opened.drop_dead_letters(event, subgroup=subgroup, limit=limit)
+            there = await opened.count_dead_letters(event, subgroup=subgroup)
+            return there if limit is None else min(there, limit)
+
+    number = asyncio.run(counted())
+    if yes:
+        echo(f"{_letters(number)} removed.", err=True)
+    else:
+        echo(f"{number:,} dead letters would be removed. Give --yes to remove them.", err=True)
 
 
 def _settings(group: str, prefix: str, connect_timeout: float, **more: Any) -> BrokerSettings:
@@ -242,6 +309,10 @@ def _shown(letter: DeadLetter) -> dict[str, Any]:
         return {**shown, "data": decode(letter.body)}
     except UndecodableError:
         return {**shown, "body": letter.body}
+
+
+def _letters(number: int) -> str:
+    return "1 dead letter was" if number == 1 else f"{number:,} dead letters were"
 
 
 def _write(lines: bytes) -> None:

@@ -12,7 +12,7 @@ A message that failed `max_attempts` times is kept in the queue's dead letters w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from types import TracebackType
 from typing import Any, Self, TypeVar, overload
@@ -23,6 +23,7 @@ from keywright.errors import UsageError
 from keywright_messaging.encodings import Encoding, decode, encode
 
 __all__ = [
+    "LETTERS_AT_ONCE",
     "LONGEST_DELAY",
     "LONGEST_REASON",
     "NEVER_SETTLED",
@@ -36,6 +37,7 @@ __all__ = [
     "closed_error",
     "encode_body",
     "is_name",
+    "letter_steps",
     "mark_settled",
     "name_refusal",
     "queue_name",
@@ -47,6 +49,8 @@ T = TypeVar("T")
 LONGEST_DELAY = timedelta(minutes=1)
 LONGEST_REASON = 4000
 """The characters of a dead letter's reason that are stored: data of the message may be in it."""
+LETTERS_AT_ONCE = 100
+"""The dead letters that are replayed or dropped in one step."""
 NEVER_SETTLED = "every consumer that received it ended without settling it"
 
 
@@ -67,6 +71,8 @@ class BrokerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Redis: the time after which another consumer takes over an unsettled delivery."""
     retention: timedelta | None = timedelta(hours=1)
     """Redis: the age at which a stream drops entries that every group has settled. None keeps all."""
+    max_length: int | None = None
+    """Redis: the entries of a stream beyond which the oldest are dropped, settled or not. None: no limit."""
     call_timeout: timedelta = timedelta(seconds=5)
     """The default timeout of a call."""
     connect_timeout: timedelta = timedelta(seconds=30)
@@ -118,7 +124,8 @@ def retry_delay(settings: BrokerSettings, attempt: int) -> timedelta:
 
 def name_refusal(kind: str, name: str, expected: str) -> UsageError:
     """Return the error for an invalid name of a group, subgroup or event."""
-    return UsageError(f"{name!r} cannot name {kind}: give {expected}.")
+    colons = " Colons separate group, subgroup and event in the name of a queue." if ":" in name else ""
+    return UsageError(f"{name!r} cannot name {kind}: give {expected}.{colons}")
 
 
 def mark_settled(deliveries: Sequence[Delivery]) -> None:
@@ -129,6 +136,14 @@ def mark_settled(deliveries: Sequence[Delivery]) -> None:
                 marked.settled = False
             raise UsageError(f"the delivery {delivery.id} is settled already. Acknowledge or reject it once.")
         delivery.settled = True
+
+
+def letter_steps(there: int, limit: int | None) -> Iterator[int]:
+    """Yield how many dead letters to take in each step, of those that there are."""
+    left = there if limit is None else min(there, max(0, limit))
+    while left > 0:
+        yield min(left, LETTERS_AT_ONCE)
+        left -= LETTERS_AT_ONCE
 
 
 def closed_error() -> UsageError:
@@ -294,6 +309,33 @@ class Broker(ABC):
         self, event: str, *, subgroup: str | None = None, limit: int = 100
     ) -> list[DeadLetter]:
         """Return the oldest dead letters of an event without removing them."""
+
+    @abstractmethod
+    async def count_dead_letters(self, event: str, *, subgroup: str | None = None) -> int:
+        """Return the number of dead letters of an event."""
+
+    @abstractmethod
+    async def replay_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        """Return the oldest dead letters to the queue that they came from, as if published now.
+
+        Return how many: at most `limit`, and those that there were at the beginning. Each is removed when the
+        broker has confirmed it in its queue, so a crash in between duplicates it.
+        """
+
+    @abstractmethod
+    async def drop_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        """Remove the oldest dead letters. Return how many: as `replay_dead_letters` does."""
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Return when the broker answers. Raise BrokerUnreachableError if the connection is lost.
+
+        A broker that does not answer is waited for: put a timeout around it.
+        """
 
     @abstractmethod
     async def close(self) -> None:

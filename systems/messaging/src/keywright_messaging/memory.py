@@ -96,6 +96,10 @@ class _Queue:
             )
         )
 
+    def take_dead(self, limit: int | None) -> list[DeadLetter]:
+        taken, self.dead = self.dead[:limit], [] if limit is None else self.dead[limit:]
+        return taken
+
     def seconds_until_retry(self) -> float | None:
         return max(0.0, self._later[0][0] - time.monotonic()) if self._later else None
 
@@ -127,6 +131,9 @@ class _Hub:
         if not self._users and self.name:
             del self._named[self.name]
 
+    def next_id(self) -> str:
+        return f"{next(self._numbers):016d}"
+
     def declare(self, group: str, event: str, subgroup: str | None) -> _Queue:
         name = queue_name(group, event, subgroup)
         queue = self.queues.setdefault(name, _Queue())
@@ -137,7 +144,7 @@ class _Hub:
         queues = self.routes.get((group, event))
         if not queues:
             raise UnroutableError(group, event)
-        identity = f"{next(self._numbers):016d}"
+        identity = self.next_id()
         for queue in queues.values():
             queue.put(_Message(event, body, identity, reply))
         return identity
@@ -325,6 +332,29 @@ class MemoryBroker(Broker):
         self._check([event], subgroup)
         queue = self._hub.queues.get(queue_name(self.group, event, subgroup))
         return queue.dead[:limit] if queue else []
+
+    async def count_dead_letters(self, event: str, *, subgroup: str | None = None) -> int:
+        self._check([event], subgroup)
+        queue = self._hub.queues.get(queue_name(self.group, event, subgroup))
+        return len(queue.dead) if queue else 0
+
+    async def replay_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        [queue] = self._declared([event], subgroup)
+        letters = queue.take_dead(limit)
+        for letter in letters:
+            queue.put(_Message(letter.event, letter.body, self._hub.next_id(), None))
+        return len(letters)
+
+    async def drop_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        [queue] = self._declared([event], subgroup)
+        return len(queue.take_dead(limit))
+
+    async def ping(self) -> None:
+        self._require_open()
 
     async def close(self) -> None:
         if not self._open:

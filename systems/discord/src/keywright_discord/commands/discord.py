@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from enum import Enum
 from pathlib import Path
@@ -31,10 +32,13 @@ from keywright.errors import UsageError
 from keywright.tools import count as count_keys
 from keywright.tools import purge as purge_keys
 from keywright_discord.changes import Kind
+from keywright_discord.commands.fetch import fetch
 from keywright_discord.event_cache import ALL_KINDS, EventCache
+from keywright_discord.expiries import NO_EXPIRY, Expiries, cache_bindings
 from keywright_discord.ingest import Line
 from keywright_discord.ingest import ingest as ingest_recording
 from keywright_discord.layouts import LAYOUTS
+from keywright_service.configuration import duration
 
 __all__ = ["discord"]
 
@@ -75,6 +79,14 @@ def ingest(
         list[Kind] | None,
         typer.Option(help="Leave these out of the cache, as in --without presence.", show_default=False),
     ] = None,
+    expiry: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND=DURATION",
+            help="How long entities of a kind are kept, as in --expiry message=1h or presence=none.",
+            show_default=False,
+        ),
+    ] = None,
     rejects: Annotated[
         Path | None,
         typer.Option(
@@ -97,16 +109,20 @@ def ingest(
     if source != "-" and kept.exists() and Path(source).exists() and kept.samefile(source):
         raise UsageError("the rejects would overwrite the packets. Name another file with --rejects.")
     chosen, server = LAYOUTS[layout.value], server_url(url, embedded)
+    bindings = cache_bindings(layout.value, prefix, _expiries(expiry or ()))
     console = Console(stderr=True, highlight=False)
     with ExitStack() as opened:
         stream = open_source(source, opened, "a file of packets")
-        db = opened.enter_context(connect(server, *chosen.bind(prefix)))
+        db = opened.enter_context(connect(server, *bindings))
         cache = chosen.cache(kinds=ALL_KINDS - set(without or ()))
         run = _Ingestion(opened.enter_context(_Rejects(kept, console)))
         run.apply(stream, cache, db, console)
     run.print_summary()
     if run.rejects.count:
         raise typer.Exit(1)
+
+
+discord.command()(fetch)
 
 
 @discord.command()
@@ -157,7 +173,8 @@ def purge(
 
     Its private indexes are removed too; other prefixes, layouts and versions stay. Without --yes it counts
     the keys and changes nothing. Finds keys with SCAN and unlinks them in small batches, so the server stays
-    responsive. Keys that are written meanwhile may stay.
+    responsive. Keys that are written meanwhile may stay. A gateway that fills this cache notices it within
+    seconds, or at its next start, and fills it again.
 
     Exits with 0, or 3 when the server cannot be reached.
     """
@@ -167,7 +184,10 @@ def purge(
             found = count_keys(db, *chosen.spaces)
             echo(f"{_keys(found)} would be removed. Give --yes to remove them.")
             return
-        echo(f"{_keys(purge_keys(db, *chosen.spaces))} removed.")
+        removed = purge_keys(db, *chosen.spaces)
+        for mark in db.scan(chosen.mark):  # of a gateway that began to fill it again before the end
+            db.run(mark.delete())
+        echo(f"{_keys(removed)} removed.")
 
 
 class _Rejects:
@@ -244,6 +264,17 @@ class _Ingestion:
         )
         if rejected:
             echo(f"Rejected lines are in {self.rejects.path}.", err=True)
+
+
+def _expiries(given: Iterable[str]) -> Expiries:
+    """Read KIND=DURATION. Raise UsageError for a kind or a duration that does not exist."""
+    found = {}
+    for each in given:
+        name, _, text = each.partition("=")
+        if name not in {kind.value for kind in Kind}:
+            raise UsageError(f"--expiry must be KIND=DURATION, as in message=1h, got {each!r}.")
+        found[Kind(name)] = None if text == NO_EXPIRY else duration(text)
+    return found
 
 
 def _size(stream: BinaryIO) -> int | None:

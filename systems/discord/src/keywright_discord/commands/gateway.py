@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from keywright.cli import EmbeddedOption, UrlOption
+from keywright_discord.commands.reset import reset
 from keywright_discord.commands.simulate import simulate
 from keywright_service.commands import (
     ConfigOption,
@@ -53,4 +54,5 @@ def run(
     run_service(lambda: Gateway(configuration))
 
 
+gateway.command()(reset)
 gateway.command()(simulate)

@@ -18,6 +18,9 @@ __all__ = ["simulate"]
 
 def simulate(
     port: Annotated[int, typer.Option(help="Where to listen; 0 takes a free port.", min=0, max=65535)] = 0,
+    api_port: Annotated[
+        int, typer.Option(help="Where the REST API listens; 0 takes a free port.", min=0, max=65535)
+    ] = 0,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     guilds: Annotated[int, typer.Option(help="How many guilds the bot is in.", min=0)] = 10,
     members: Annotated[int, typer.Option(help="How many members each guild has.", min=1)] = 50,
@@ -29,14 +32,15 @@ def simulate(
 ) -> None:
     """Run a local Discord until Ctrl-C.
 
-    It implements Discord's gateway protocol and the REST routes that a login needs; nothing reaches the
-    network. Prints its addresses and the bot's token.
+    It implements Discord's gateway protocol and the REST routes that a login, `keywright discord fetch` and
+    the answer to an interaction need; nothing reaches the network. Prints its addresses and the bot's token.
     """
     from keywright_discord.simulator import SimulatorSettings
 
     settings = SimulatorSettings(
         host=host,
         port=port,
+        api_port=api_port,
         guilds=guilds,
         members=members,
         token=token,

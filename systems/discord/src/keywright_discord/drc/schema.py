@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keywright import (
+    U64,
     Binding,
     Expiry,
     Key,
@@ -31,6 +32,7 @@ from keywright import (
     refers,
 )
 from keywright.errors import UsageError
+from keywright_discord.cache_session import FilledBy
 from keywright_discord.raw_json import Document, PayloadError, fields, reference, scalar
 
 drc = Keyspace(
@@ -345,6 +347,13 @@ class Webhook(Value[Document], key="webhooks:<webhook>", space=drc):
 
     webhook: SnowflakeStr
     hides = ("token", "url")  # the url ends with the token
+
+
+class CacheSession(Value[FilledBy], key="session:<shards>:<shard>", space=private):
+    """The session that fills the cache as this shard. The gateway fills a cache without it again."""
+
+    shards: U64
+    shard: U64
 
 
 class ThreadIndex(Map[SnowflakeStr, SnowflakeStr], key="threads:<guild>", space=private):

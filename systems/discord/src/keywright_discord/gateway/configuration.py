@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from difflib import get_close_matches
+from enum import Enum
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
 
-from keywright import Secret
+from keywright import Binding, Secret
+from keywright.errors import UsageError
+from keywright_discord import expiries
 from keywright_discord.changes import Kind
+from keywright_discord.drc.fetcher import RestResource
+from keywright_discord.expiries import NO_EXPIRY, Expiries
 from keywright_discord.gateway import wire
+from keywright_discord.gateway.event_filter import ALL
 from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of
+from keywright_discord.gateway_events import event_of
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Encoding as BrokerEncoding
 from keywright_service.configuration import (
@@ -30,9 +38,10 @@ from keywright_service.configuration import (
 )
 from keywright_service.discord_rest import bot_token
 
-__all__ = ["READER", "Configuration", "ConfigurationError", "load"]
+__all__ = ["READER", "Configuration", "ConfigurationError", "cache_bindings", "load"]
 
 LARGEST_SHARD_COUNT = 1_000_000
+GROUP_ITSELF = "."
 
 
 class ShardsPart(Part, frozen=True, kw_only=True):
@@ -58,7 +67,14 @@ class BrokerPart(Part, frozen=True, kw_only=True):
     quorum: bool = False
     """AMQP: quorum queues."""
     subgroups: list[str] = msgspec.field(default_factory=list)
-    """Subgroups whose queues are declared at the start as well, so that they miss nothing."""
+    """The subgroups that consume the events; a dot is the group itself. Without any, the group does."""
+    max_length: int | None = None
+    """Redis: the messages of a stream beyond which the oldest are dropped, also unread. None: no limit."""
+
+    @property
+    def queues(self) -> list[str | None]:
+        """The subgroups whose queues are declared; None for the group itself."""
+        return [None if each == GROUP_ITSELF else each for each in self.subgroups or [GROUP_ITSELF]]
 
 
 class ApiPart(Part, frozen=True, kw_only=True):
@@ -88,6 +104,21 @@ class CachePart(Part, frozen=True, kw_only=True):
     prefix: str | None = None
     without: list[Kind] = msgspec.field(default_factory=list)
     """Kinds of entities that are not cached, such as presence."""
+    expiry: dict[Kind, str] = msgspec.field(default_factory=dict)
+    """How long entities are kept, by kind: a duration, or `none`. Others keep the layout's default."""
+
+    @property
+    def expiries(self) -> Expiries:
+        return {kind: expiry_of(text) for kind, text in self.expiry.items()}
+
+
+class RestPart(Part, frozen=True, kw_only=True):
+    """Resources that no gateway event carries."""
+
+    fetch: list[RestResource] = msgspec.field(default_factory=list)
+    """The resources to fetch from Discord's REST API into the cache."""
+    every: str = "1h"
+    """The interval."""
 
 
 class ConnectionPart(Part, frozen=True, kw_only=True):
@@ -120,6 +151,7 @@ class Configuration(Part, frozen=True, kw_only=True):
     amqp: ServerPart = ServerPart()
     cache: CachePart = CachePart()
     connection: ConnectionPart = ConnectionPart()
+    rest: RestPart = RestPart()
     log: LogPart = LogPart()
 
     @property
@@ -150,6 +182,7 @@ def load(
     token = take_secrets(given, "token").get("token")
     if token is None:
         raise ConfigurationError("token", "is missing", "Set DISCORD_TOKEN, or token in the file.")
+    _check_choices(given)
     types = get_type_hints(Configuration)
     rest = {
         name: READER.convert(value, types[name], "the configuration", strict=False)
@@ -158,6 +191,20 @@ def load(
     configuration = Configuration(token=bot_token("token", token), **rest)
     _check(configuration)
     return configuration
+
+
+def _check_choices(given: Mapping[str, Any]) -> None:
+    """Raise ConfigurationError, with all valid names, for a setting that is not one of its choices."""
+    for setting, choices in CHOICES.items():
+        table, _, name = setting.partition(".")
+        found = given.get(table, {}).get(name) if isinstance(given.get(table), Mapping) else None
+        known = [str(each.value) for each in choices]
+        for each in found if isinstance(found, list | dict) else () if found is None else (found,):
+            if each not in known:
+                near = get_close_matches(str(each), known, 1, cutoff=0.0)[0]
+                raise ConfigurationError(
+                    setting, f"{each!r} is not one of {', '.join(known)}", f"The nearest is {near}."
+                )
 
 
 def _check(configuration: Configuration) -> None:
@@ -178,8 +225,19 @@ def _check(configuration: Configuration) -> None:
         raise ConfigurationError(
             "redis.url", "names several servers", "Name one: a cluster is recognised by asking it."
         )
+    if configuration.broker.max_length is not None:
+        _check_max_length(configuration.broker.max_length, configuration.broker_url)
+    for event in configuration.events:
+        _check_event(event)
     _check_addresses(configuration.gateway_url, configuration.prometheus)
+    if configuration.cache.layout != "none":
+        expiries.check_expiries(configuration.cache.layout, configuration.cache.expiries)
+    if configuration.rest.fetch and configuration.cache.layout != "drc":
+        raise ConfigurationError(
+            "rest.fetch", f"the layout {configuration.cache.layout} has no such keys", "Use the layout drc."
+        )
     _ = configuration.message_timeout
+    _ = duration(configuration.rest.every)
     _ = configuration.intent_bits
 
 
@@ -192,6 +250,38 @@ def _check_addresses(gateway_url: str | None, prometheus: PrometheusPart) -> Non
         )
     if prometheus.address is not None:
         host_and_port("prometheus.address", prometheus.address)
+
+
+def cache_bindings(configuration: Configuration) -> tuple[Binding, ...]:
+    """Return the bindings of the configured cache; none if there is no cache."""
+    cache = configuration.cache
+    return (
+        () if cache.layout == "none" else expiries.cache_bindings(cache.layout, cache.prefix, cache.expiries)
+    )
+
+
+def _check_max_length(length: int, broker_url: str | None) -> None:
+    if length < 1:
+        raise ConfigurationError("broker.max_length", f"cannot be {length}", "Give a number from 1 on.")
+    if broker_url is not None and broker_url.startswith("amqp"):
+        raise ConfigurationError(
+            "broker.max_length",
+            "is a limit of Redis streams",
+            "Limit the queues of RabbitMQ with a policy: rabbitmqctl set_policy, max-length.",
+        )
+
+
+def _check_event(name: str) -> None:
+    if name == ALL:
+        return
+    try:
+        known = event_of(name)
+    except UsageError as error:
+        raise ConfigurationError("events", str(error).rstrip("."), "Or name * for all.") from error
+    if known.name != name:
+        raise ConfigurationError("events", f"{name!r} is written {known.name}", "Write it so.")
+    if not known.dispatched:
+        raise ConfigurationError("events", f"{name} is not published", "It belongs to the connection.")
 
 
 def check_ids(ids: list[int], count: int | None) -> None:
@@ -222,6 +312,30 @@ def _object(text: str) -> dict[str, Any]:
         raise ValueError(str(error)) from error
 
 
+def assignments(text: str) -> dict[str, str]:
+    """Read `kind=duration`, several separated by commas. Raise ValueError for anything else."""
+    pairs = [each.partition("=") for each in names(text)]
+    for name, equals, length in pairs:
+        if not (name and equals and length):
+            raise ValueError("write it as in message=1h,presence=none")
+    return {name.strip(): length.strip() for name, _, length in pairs}
+
+
+def expiry_of(text: str) -> timedelta | None:
+    """Read a duration, or `none`. Raise UsageError for anything else."""
+    return None if text == NO_EXPIRY else duration(text)
+
+
+CHOICES: Mapping[str, type[Enum]] = {
+    "broker.encoding": BrokerEncoding,
+    "cache.expiry": Kind,
+    "cache.without": Kind,
+    "connection.compression": wire.Compression,
+    "connection.encoding": wire.Encoding,
+    "rest.fetch": RestResource,
+}
+"""The settings that have one of several names, or a list of them."""
+
 VARIABLES: Variables = {
     "DISCORD_TOKEN": ("token", str),
     "DISCORD_EVENTS": ("events", names),
@@ -245,6 +359,7 @@ VARIABLES: Variables = {
     "BROKER_MESSAGE_TIMEOUT": ("broker.message_timeout", str),
     "BROKER_PREFIX": ("broker.prefix", str),
     "BROKER_SUBGROUPS": ("broker.subgroups", names),
+    "BROKER_MAX_LENGTH": ("broker.max_length", int),
     "SHARD_STORE_TYPE": ("shard_store.type", str),
     "SHARD_STORE_PREFIX": ("shard_store.prefix", str),
     "PROMETHEUS_ADDRESS": ("prometheus.address", str),
@@ -253,6 +368,9 @@ VARIABLES: Variables = {
     "AMQP_URL": ("amqp.url", str),
     "CACHE_LAYOUT": ("cache.layout", str),
     "CACHE_PREFIX": ("cache.prefix", str),
+    "REST_FETCH": ("rest.fetch", names),
+    "REST_EVERY": ("rest.every", str),
+    "CACHE_EXPIRY": ("cache.expiry", assignments),
     "CACHE_WITHOUT": ("cache.without", names),
     **LOG_VARIABLES,
 }

@@ -23,6 +23,7 @@ from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.gateway.pipeline import Pipeline
 from keywright_discord.gateway.protocol import Conversation
+from keywright_discord.gateway.requests import PendingRequests
 from keywright_discord.gateway.wire import MOST_BYTES, Wire, WireError
 from keywright_service.backoff import retry
 from keywright_service.waits import first_of, unless
@@ -72,6 +73,7 @@ class ShardConnection:
         self._monitor = monitor
         self._wire = make_wire()
         self._budget = SendBudget()
+        self.requests = PendingRequests()
         self._socket: ClientConnection | None = None
         self._stirred = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -92,6 +94,14 @@ class ShardConnection:
         """Close the connection so that the session can be resumed; `run` returns."""
         self._stopping.set()
         await self._perform(self.conversation.stop())
+
+    async def begin_again(self, reason: str) -> bool:
+        """Replace the session by a new one. Return False if that is not possible now."""
+        outputs = self.conversation.begin_again(reason)
+        if outputs is None:
+            return False
+        await self._perform(outputs)
+        return True
 
     async def allowance(self, op: int) -> None:
         """Wait until the limits allow a worker's packet."""
@@ -212,6 +222,7 @@ class ShardConnection:
     async def _perform(self, outputs: list[Output]) -> None:
         for output in outputs:
             if isinstance(output, Dispatch):
+                self.requests.heard(output)
                 self._pipeline.add(output)
             elif isinstance(output, Transmit):
                 await self._transmit(output)

@@ -7,7 +7,7 @@ import base64
 import binascii
 import hashlib
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from typing import Any
@@ -16,14 +16,18 @@ import msgspec
 from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, aconnect
+from keywright.errors import EngineError
 from keywright.tools.http import listening
+from keywright_discord.drc.fetcher import RestFetcher
+from keywright_discord.drc.store import DrcCache
 from keywright_discord.event_cache import ALL_KINDS, EventCache
-from keywright_discord.gateway.configuration import Configuration, check_ids
+from keywright_discord.gateway.configuration import Configuration, cache_bindings, check_ids
 from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
 from keywright_discord.gateway.protocol import Identity
+from keywright_discord.gateway.rest_refresher import RestRefresher
 from keywright_discord.gateway.schema import IdentifyTurn, gateway
 from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask_gateway
 from keywright_discord.gateway.sessions import HOLD, Tenancy
@@ -32,7 +36,8 @@ from keywright_discord.gateway.wire import Wire
 from keywright_discord.interpreter import BotSession
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
-from keywright_service.configuration import ConfigurationError, host_and_port
+from keywright_messaging.errors import BrokerError
+from keywright_service.configuration import ConfigurationError, duration, host_and_port
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
 from keywright_service.health import Health
 from keywright_service.service import Service
@@ -44,6 +49,8 @@ log = logging.getLogger("keywright.gateway")
 
 # A packet may be delivered again at every reconnect; malformed ones become dead letters without attempts.
 PACKET_ATTEMPTS = 1000
+# How long /health waits for Redis and the broker.
+ANSWER_SECONDS = 0.6
 
 
 class Gateway(Service):
@@ -65,6 +72,7 @@ class Gateway(Service):
         self._identify_pause = identify_pause
         self._hold = hold
         self.monitor = Monitor()
+        self._servers: dict[str, Callable[[], Awaitable[object]]] = {}
 
     async def start(self, opened: AsyncExitStack) -> None:
         prepared = await unless(self.stopping, self._prepared(opened))
@@ -80,7 +88,12 @@ class Gateway(Service):
         environment = self._environment(db, broker, info, starts)
         shards = self._shards(environment)
         await self._declare(broker, environment)
-        await self._serve_endpoints(opened, db)
+        turn = IdentifyTurn(environment.bot, 0)
+        self._servers = {"redis": lambda: db.run(turn.holder()), "broker": broker.ping}
+        await self._serve_endpoints(opened)
+        if chosen.rest.fetch:
+            cache = DrcCache(kinds=ALL_KINDS - set(chosen.cache.without))
+            await self._refresh_resources(opened, RestFetcher(api, db, cache), environment.shards)
         return shards, SendRouter(broker, environment.shards, self.monitor)
 
     async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
@@ -88,9 +101,7 @@ class Gateway(Service):
         url = chosen.redis.url
         if url is None:
             raise ConfigurationError("redis.url", "is missing", "Set REDIS_URL, or url below [redis].")
-        layout = LAYOUTS.get(chosen.cache.layout)
-        cache_bindings = layout.bind(chosen.cache.prefix) if layout else ()
-        bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings)
+        bindings = (gateway.bind(prefix=chosen.shard_store.prefix), *cache_bindings(chosen))
         db = await opened.enter_async_context(aconnect(url, *bindings))
         settings = BrokerSettings(
             group=chosen.broker.group,
@@ -98,6 +109,7 @@ class Gateway(Service):
             claim_after=chosen.message_timeout,
             prefix=chosen.broker.prefix,
             quorum=chosen.broker.quorum,
+            max_length=chosen.broker.max_length,
             max_attempts=PACKET_ATTEMPTS,
         )
         broker = await open_broker(chosen.broker_url or url, settings)
@@ -123,10 +135,11 @@ class Gateway(Service):
                 presence=chosen.presence,
                 large_threshold=chosen.connection.large_threshold,
             ),
-            wanted=EventFilter(chosen.events),
+            wanted=EventFilter(chosen.events, chosen.broker.queues),
             terms=terms_of(chosen),
             make_wire=self._make_wire,
             make_cache=self._make_cache,
+            mark=layout.mark if (layout := LAYOUTS.get(chosen.cache.layout)) else None,
             turn=turns.turn,
         )
 
@@ -162,26 +175,48 @@ class Gateway(Service):
             log.warning(
                 "DISCORD_EVENTS is empty: nothing is published. Name the events to publish, or * for all"
             )
-        if names := list(environment.wanted):
-            for subgroup in (None, *self.configuration.broker.subgroups):
-                await broker.declare(*names, subgroup=subgroup)
+        else:
+            await environment.wanted.declare(broker, *environment.wanted)
 
-    async def _serve_endpoints(self, opened: AsyncExitStack, db: AsyncDatabase) -> None:
+    async def _refresh_resources(self, opened: AsyncExitStack, fetcher: RestFetcher, shards: int) -> None:
+        def ready() -> set[int]:
+            return {each.id for each in self.monitor.shards() if each.phase == "ready"}
+
+        rest = self.configuration.rest
+        every = duration(rest.every).total_seconds()
+        refreshing = asyncio.create_task(RestRefresher(fetcher, rest.fetch, every, ready, shards).run())
+        refreshing.add_done_callback(lambda _: self.stop())
+
+        async def end() -> None:
+            refreshing.cancel()
+            await asyncio.wait([refreshing])
+            if not refreshing.cancelled():
+                refreshing.result()  # raises its error
+
+        opened.push_async_callback(end)
+
+    async def _serve_endpoints(self, opened: AsyncExitStack) -> None:
         chosen = self.configuration.prometheus
         if chosen.address is None:
             return
 
-        async def report() -> Health:
-            return self.monitor.health()
-
-        async def check() -> None:
-            await db.run(IdentifyTurn(bot_of(self.configuration.token.reveal()), 0).holder())
-
-        routes = self.endpoints(self.monitor, report=report, check=check, metrics_path=chosen.endpoint)
+        routes = self.endpoints(
+            self.monitor,
+            report=self.health,
+            check=self._servers["redis"],
+            metrics_path=chosen.endpoint,
+        )
         app = Starlette(routes=routes)
         host, port = host_and_port("prometheus.address", chosen.address)
         remedy = "Set PROMETHEUS_ADDRESS to another address."
         await self.serve(opened, app, opened.enter_context(listening(host, port, remedy=remedy)))
+
+    async def health(self) -> Health:
+        """Return how the shards are, and which servers do not answer."""
+        answers = await asyncio.gather(*(_answers(ask) for ask in self._servers.values()))
+        return self.monitor.health(
+            [name for name, answered in zip(self._servers, answers, strict=True) if not answered]
+        )
 
     @asynccontextmanager
     async def _running(self, shards: list[Shard], router: SendRouter) -> AsyncIterator[None]:
@@ -201,6 +236,15 @@ class Gateway(Service):
         for task in (*running, routing):
             if not task.cancelled() and (error := task.exception()):
                 raise error
+
+
+async def _answers(ask: Callable[[], Awaitable[object]]) -> bool:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await ask()
+    except (BrokerError, EngineError, TimeoutError):
+        return False
+    return True
 
 
 def terms_of(configuration: Configuration) -> str:

@@ -7,7 +7,7 @@ reference's names, without `_total`, so that its dashboards work; that is why th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from prometheus_client import Histogram
@@ -30,16 +30,24 @@ class ShardHealth(msgspec.Struct, frozen=True):
     phase: str
     backlog: int
     latency_ms: float | None = None
+    refills: int = 0
+    """How often a new session was begun to fill the cache again."""
+    refill_reason: str = ""
+    """Why, the last time."""
+    trouble: str = ""
+    """Why the cache is not reliable; empty if it is."""
 
     @property
     def well(self) -> bool:
-        return self.phase in ("ready", "standby")
+        return self.phase in ("ready", "standby") and not self.trouble
 
 
 class GatewayHealth(Health, frozen=True):
-    """Healthy if every shard that this process runs is ready."""
+    """Healthy if every shard that this process runs is ready, and Redis and the broker answer."""
 
     shards: list[ShardHealth]
+    failing: list[str] = msgspec.field(default_factory=list)
+    """The servers that do not answer: redis, broker."""
 
     def public(self) -> Health:
         return self  # the metrics have the same figures
@@ -80,15 +88,19 @@ class Monitor(Metrics, Collector):
     def dead_letter(self, event: str) -> None:
         self._counts["gateway_dead_letters"][(event,)] += 1
 
+    def rate_limited(self, shard: int, op: int) -> None:
+        self._counts["gateway_rate_limited"][str(int(op)), str(shard)] += 1
+
     def closed(self, shard: int, code: int | None) -> None:
         self._counts["gateway_connections_closed"][str(shard), str(code or "")] += 1
 
     def ping(self, shard: int, seconds: float) -> None:
         self._ping.labels(str(shard)).observe(seconds * 1000)
 
-    def health(self) -> GatewayHealth:
+    def health(self, failing: Sequence[str] = ()) -> GatewayHealth:
         shards = self.shards()
-        return GatewayHealth(bool(shards) and all(each.well for each in shards), shards)
+        well = bool(shards) and all(each.well for each in shards)
+        return GatewayHealth(well and not failing, shards, list(failing))
 
     def collect(self) -> Iterable[Metric]:
         for name, (text, labels) in _COUNTERS.items():
@@ -106,11 +118,16 @@ class Monitor(Metrics, Collector):
         backlog = GaugeMetricFamily(
             "gateway_backlog", "Events received that are not with the broker yet.", labels=["id"]
         )
+        refills = GaugeMetricFamily(
+            "gateway_cache_refills", "New sessions that fill a lost cache again.", labels=["id"]
+        )
         for shard in self.shards():
+            refills.add_metric([str(shard.id)], shard.refills)
             alive.add_metric([str(shard.id)], float(shard.phase == "ready"))
             backlog.add_metric([str(shard.id)], shard.backlog)
         yield alive
         yield backlog
+        yield refills
         yield GaugeMetricFamily("gateway_total_shards", "Shards of the bot.", value=self.total_shards)
 
 
@@ -121,5 +138,6 @@ _COUNTERS = {
     "gateway_events_unpublished": ("Events that the broker does not take.", ["t", "shard"]),
     "gateway_cache_refused": ("Events that the cache could not apply.", ["shard"]),
     "gateway_dead_letters": ("Packets of workers that were not sent.", ["event"]),
+    "gateway_rate_limited": ("Requests of workers that Discord refused for now.", ["op", "shard"]),
     "gateway_connections_closed": ("Ends of connections, by close code.", ["shard", "code"]),
 }

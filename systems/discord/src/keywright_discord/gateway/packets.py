@@ -1,6 +1,7 @@
 """Packets of workers: from the broker to their shard, and from there to Discord.
 
-A packet under a shard's id is sent by the process that runs the shard, and then acknowledged. A `SEND` has
+A packet under a shard's id is sent by the process that runs the shard, and then acknowledged: a request that
+Discord answers with an event when it has done so, or sent again if Discord refuses it for now. A `SEND` has
 only the guild; the process that receives it publishes the packet under the id of the right shard, its own
 included, so that both kinds wait in one queue, in order, until the shard is connected.
 """
@@ -20,6 +21,7 @@ from keywright.errors import EngineError
 from keywright_discord.gateway.connection import ShardConnection
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.opcodes import Op
+from keywright_discord.gateway.requests import ANSWERS
 from keywright_messaging import Broker, Consumer, Delivery
 from keywright_messaging.encodings import encode
 from keywright_messaging.errors import BrokerError, UndecodableError, UnwritableError
@@ -45,6 +47,8 @@ LONGEST_REASON = 500
 SHARD_PREFETCH = 10
 ROUTER_PREFETCH = 100
 PAUSE_SECONDS = 1.0
+# How long a request may be unanswered before it counts as done: Discord ignores those that concern nothing.
+ANSWER_SECONDS = 10.0
 # The longest time for acknowledging the last packet on shutdown.
 SETTLE_SECONDS = 5.0
 
@@ -161,6 +165,7 @@ class PacketSender:
         self._connection = connection
         self._monitor = monitor
         self._stopping = asyncio.Event()
+        self._requests: set[asyncio.Task[None]] = set()
 
     def stop(self) -> None:
         """Stop after the current packet has been acknowledged; then `run` returns."""
@@ -174,7 +179,10 @@ class PacketSender:
             try:
                 # Only while it is ready: on leaving, prefetched packets return to the queue.
                 async with self._broker.consume(str(self._shard), prefetch=SHARD_PREFETCH) as consumer:
-                    await self._serve(consumer)
+                    try:
+                        await self._serve(consumer)
+                    finally:
+                        await self._abandon_requests()
             except (BrokerError, EngineError) as error:
                 await _wait_out(self._stopping, error)
 
@@ -185,18 +193,69 @@ class PacketSender:
             except Exception as error:  # noqa: BLE001  # no message may end the gateway
                 await _bury(batch[0], error, self._monitor)
                 continue
-            await first_of(
-                self._connection.allowance(packet.op),
-                self._connection.is_down.wait(),
-                self._stopping.wait(),
-            )
-            if self._stopping.is_set() or self._connection.is_down.is_set():
+            if packet.op in ANSWERS:
+                outcome = self._connection.requests.expect(packet.op, packet.d)
+                if not await self._sent(frame, packet.op):
+                    outcome.cancel()
+                    return
+                following = asyncio.create_task(self._follow(batch[0], packet, frame, outcome))
+                self._requests.add(following)
+                following.add_done_callback(self._requests.discard)
+            elif await self._sent(frame, packet.op):
+                await batch[0].acknowledge()
+            else:
                 return
+
+    async def _sent(self, frame: str | bytes, op: int) -> bool:
+        """Send a packet when the limits allow it. Return False if the shard is disconnected or stopped."""
+        await first_of(self._connection.allowance(op), self._connection.is_down.wait(), self._stopping.wait())
+        if self._stopping.is_set() or self._connection.is_down.is_set():
+            return False
+        try:
+            await self._connection.send(frame, op)
+        except ConnectionClosed:
+            return False
+        return True
+
+    async def _follow(
+        self,
+        delivery: Delivery,
+        packet: ShardPacket,
+        frame: str | bytes,
+        outcome: asyncio.Future[float | None],
+    ) -> None:
+        """Acknowledge a request when it was answered; send it again when Discord refused it for now."""
+        while True:
             try:
-                await self._connection.send(frame, packet.op)
-            except ConnectionClosed:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    seconds = await outcome
+            except TimeoutError:
+                seconds = None
+            if seconds is None:
+                try:
+                    await delivery.acknowledge()
+                except (BrokerError, EngineError) as error:
+                    log.warning("a request under %s will be repeated: %s", delivery.event, error)
                 return
-            await batch[0].acknowledge()
+            log.warning(
+                "shard %d: Discord refuses op %d for %.1f s; it is sent again",
+                self._shard,
+                packet.op,
+                seconds,
+            )
+            self._monitor.rate_limited(self._shard, packet.op)
+            await asyncio.sleep(seconds)
+            outcome = self._connection.requests.expect(packet.op, packet.d)
+            if not await self._sent(frame, packet.op):
+                outcome.cancel()
+                return
+
+    async def _abandon_requests(self) -> None:
+        """Leave requests without an outcome unacknowledged: the broker delivers them again."""
+        for task in self._requests:
+            task.cancel()
+        if self._requests:
+            await asyncio.wait(self._requests)
 
     def _frame(self, delivery: Delivery) -> tuple[ShardPacket, str | bytes]:
         packet = packet_of(_data(delivery))

@@ -21,6 +21,7 @@ from keywright import AsyncDatabase
 from keywright.errors import EngineError, UsageError
 from keywright_discord.event_cache import EventCache, next_window
 from keywright_discord.gateway.actions import Dispatch, Session
+from keywright_discord.gateway.cache_watch import CacheWatch
 from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.sessions import Tenancy
@@ -57,6 +58,7 @@ class Pipeline:
         wanted: EventFilter,
         save: Callable[[Progress], Awaitable[None]],
         monitor: Monitor,
+        watch: CacheWatch,
         session: Session | None = None,
     ) -> None:
         self._tenancy = tenancy
@@ -67,6 +69,9 @@ class Pipeline:
         self._wanted = wanted
         self._save = save
         self._monitor = monitor
+        self._watch = watch
+        self.filling = None if session is None else session.id
+        """The session that the cache is marked with; None: before that of a new one."""
         self._session = self._applying = session
         self._applied: int | None = None
         """The last event in the cache, when it was last read; None: read it before the next write."""
@@ -137,7 +142,7 @@ class Pipeline:
 
     async def _apply(self, window: list[Dispatch]) -> None:
         if window[0].session is not None:
-            self._applying, self._applied = window[0].session, 0
+            await self._begin(window[0].session)
         kept = [each for each in window if each.event in EVENTS]
         cache, session = self._cache, self._applying.id if self._applying else ""
         if cache is None or not kept:
@@ -147,6 +152,17 @@ class Pipeline:
             f"write the cache for shard {self._shard}",
             on=EngineError,
         )
+
+    async def _begin(self, session: Session) -> None:
+        """Mark the cache before the session's first event is in it: if both are lost, it shows."""
+        self._applying, self._applied = session, 0
+
+        async def mark() -> None:
+            await self._tenancy.assured()
+            await self._db.run(self._watch.begun(session.id))
+
+        await retry(mark, f"mark the cache for shard {self._shard}", on=EngineError)
+        self.filling = session.id
 
     async def _write(self, cache: EventCache[Any], session: str, dispatches: list[Dispatch]) -> None:
         """Write the dispatches that the cache does not have; log and count those that it refuses."""
@@ -188,7 +204,7 @@ class Pipeline:
             try:
                 await self._broker.publish_many(event, bodies)
             except UnroutableError:
-                await self._broker.declare(event)
+                await self._wanted.declare(self._broker, event)
                 await self._broker.publish_many(event, bodies)
 
         try:

@@ -180,6 +180,15 @@ class Conversation:
         """Close a connection that sent a malformed frame."""
         return self._close(reason, After.RESUME)
 
+    def begin_again(self, reason: str) -> list[Output] | None:
+        """Replace the session by a new one. Return None while a connection is opened, which cannot be."""
+        if self.phase is Phase.RESTING:
+            self._forget_session()
+            return []
+        if self.phase in (Phase.READY, Phase.RESUMING):
+            return self._close(reason, After.IDENTIFY)
+        return None
+
     def _connect(self) -> list[Output]:
         self.phase = Phase.CONNECTING
         if self.session and self._unreached < RESUME_ATTEMPTS:

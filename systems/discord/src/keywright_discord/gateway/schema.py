@@ -6,13 +6,23 @@ shard 0 of 2 cannot be resumed as shard 0 of 4.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
 from keywright import U64, Id, Keyspace, Lease, Record, Value, expires_in
 
-__all__ = ["Applied", "IdentifyTurn", "SessionState", "ShardApplied", "ShardOwner", "ShardSession", "gateway"]
+__all__ = [
+    "Applied",
+    "IdentifyTurn",
+    "ResetRequest",
+    "SessionState",
+    "ShardApplied",
+    "ShardOwner",
+    "ShardReset",
+    "ShardSession",
+    "gateway",
+]
 
 gateway = Keyspace("gateway", "Sessions, ownership and turns of a bot's gateway processes.", prefix="gateway")
 
@@ -66,6 +76,23 @@ class ShardApplied(
 
 class ShardOwner(Lease, key="{<bot>:<shards>:<shard>}:owner", space=gateway):
     """The process that runs a shard."""
+
+    bot: Id
+    shards: U64
+    shard: U64
+
+
+class ResetRequest(msgspec.Struct, frozen=True):
+    """A request for a new session."""
+
+    at: datetime
+    """The time of the request."""
+
+
+class ShardReset(
+    Value[ResetRequest], key="{<bot>:<shards>:<shard>}:reset", space=gateway, expiry=SESSION_EXPIRY
+):
+    """The request that the shard begins a new session; removed when it has."""
 
     bot: Id
     shards: U64

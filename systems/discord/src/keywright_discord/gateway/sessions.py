@@ -67,6 +67,7 @@ class Tenancy:
         self._session = ShardSession(bot, shards, shard)
         self._applied = ShardApplied(bot, shards, shard)
         self._hold = hold
+        self.renew_seconds = hold.total_seconds() / 3
         self._token = new_token()
         self._ours_until = 0.0
 
@@ -78,7 +79,7 @@ class Tenancy:
     async def keep(self) -> None:
         """Renew the lease. Return when another process has taken over."""
         while await self._renewed():  # noqa: ASYNC110  # another process may take it
-            await asyncio.sleep(self._hold.total_seconds() / 3)
+            await asyncio.sleep(self.renew_seconds)
 
     async def assured(self) -> None:
         """Wait until this process certainly holds the lease, which is immediate while `keep` renews in time.

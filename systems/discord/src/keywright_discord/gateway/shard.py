@@ -9,10 +9,12 @@ from typing import Any
 
 import msgspec
 
-from keywright import AsyncDatabase
+from keywright import AsyncDatabase, Value
 from keywright.errors import EngineError
+from keywright_discord.cache_session import FilledBy
 from keywright_discord.event_cache import EventCache
 from keywright_discord.gateway.actions import Session
+from keywright_discord.gateway.cache_watch import CacheWatch
 from keywright_discord.gateway.connection import ShardConnection
 from keywright_discord.gateway.event_filter import EventFilter
 from keywright_discord.gateway.limits import Turn
@@ -49,6 +51,7 @@ class ShardEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     terms: str
     make_wire: Callable[[], Wire]
     make_cache: Callable[[BotSession], EventCache[Any] | None]
+    mark: Callable[[int, int], Value[FilledBy]] | None
     turn: Callable[[int], Awaitable[Turn]]
 
 
@@ -61,6 +64,8 @@ class Shard:
         self._tenancy = tenancy
         self._stopping = asyncio.Event()
         self._tenure: _Tenure | None = None
+        mark = None if environment.mark is None else environment.mark(environment.shards, shard)
+        self._watch = CacheWatch(environment.db, environment.bot, shard, environment.shards, mark)
 
     def stop(self) -> None:
         self._stopping.set()
@@ -78,7 +83,19 @@ class Shard:
 
     async def _begun(self) -> _Tenure:
         await self._tenancy.begin()
-        return _Tenure(self.id, self._environment, self._tenancy, await self._tenancy.load())
+        state = await self._tenancy.load()
+        if state is not None and (reason := await self._needs_session(state.id)):
+            self._watch.refill(reason)
+            log.warning("shard %d: %s; a new session fills the cache", self.id, reason)
+            state = None
+        return _Tenure(self.id, self._environment, self._tenancy, self._watch, state)
+
+    async def _needs_session(self, session: str) -> str | None:
+        return await retry(
+            lambda: self._watch.needs_session(session),
+            f"read the mark of the cache for shard {self.id}",
+            on=EngineError,
+        )
 
     async def _give_up(self) -> None:
         try:
@@ -93,7 +110,15 @@ class Shard:
             return ShardHealth(self.id, "standby" if self._tenancy.elsewhere else "starting", 0)
         conversation = self._tenure.conversation
         latency = None if conversation.latency is None else round(conversation.latency * 1000, 1)
-        return ShardHealth(self.id, conversation.phase.value, self._tenure.pipeline.backlog, latency)
+        return ShardHealth(
+            self.id,
+            conversation.phase.value,
+            self._tenure.pipeline.backlog,
+            latency,
+            refills=self._watch.refills,
+            refill_reason=self._watch.last_reason,
+            trouble=self._watch.trouble,
+        )
 
 
 class _Tenure:
@@ -104,11 +129,13 @@ class _Tenure:
         shard: int,
         environment: ShardEnvironment,
         tenancy: Tenancy,
+        watch: CacheWatch,
         state: SessionState | None,
     ) -> None:
         self.shard = shard
         self._environment = environment
         self._tenancy = tenancy
+        self._watch = watch
         known = state if state is not None and state.terms == environment.terms else None
         if known is not None and not may_resume_at(known.url, environment.url):
             log.warning(
@@ -127,6 +154,7 @@ class _Tenure:
             environment.wanted,
             self._save,
             environment.monitor,
+            watch,
             session,
         )
         self.conversation = Conversation(
@@ -148,22 +176,43 @@ class _Tenure:
         holding = asyncio.create_task(self._tenancy.keep())
         talking = asyncio.create_task(self._connection.run())
         sending = asyncio.create_task(self._sender.run())
+        watching = asyncio.create_task(self._watch_cache())
         waiting = asyncio.create_task(stopping.wait())
         try:
             await asyncio.wait(
-                [pipeline, holding, talking, sending, waiting], return_when=asyncio.FIRST_COMPLETED
+                [pipeline, holding, talking, sending, watching, waiting], return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             waiting.cancel()
+            await ended(watching, within=0)
             self._sender.stop()
             await ended(sending, within=SETTLE_SECONDS)
             await self._connection.stop()
             await asyncio.wait([talking])
             await self._finish(pipeline, holding)
             await ended(holding, within=0)
-        for task in (talking, pipeline, sending, holding):
+        for task in (talking, pipeline, sending, holding, watching):
             if not task.cancelled() and (error := task.exception()):
                 raise error
+
+    async def _watch_cache(self) -> None:
+        """Begin a new session when the cache is no longer the one that this session fills."""
+        while True:
+            await asyncio.sleep(self._tenancy.renew_seconds)
+            session = self.pipeline.filling
+            if session is None:
+                continue
+            known_trouble = self._watch.trouble
+            try:
+                reason = await self._watch.needs_session(session)
+            except EngineError:
+                continue  # an outage, which the renewal of the lease reports
+            if self._watch.trouble and not known_trouble:
+                log.error("shard %d: the cache is not reliable: %s", self.shard, self._watch.trouble)
+            if reason and session == self.pipeline.filling and await self._connection.begin_again(reason):
+                self.pipeline.filling = None
+                self._watch.refill(reason)
+                log.warning("shard %d: %s; a new session fills the cache", self.shard, reason)
 
     async def _finish(self, pipeline: asyncio.Task[None], holding: asyncio.Task[None]) -> None:
         """Finish the pipeline, for as long as this process holds the lease."""

@@ -1,4 +1,4 @@
-"""A local Discord: its gateway protocol and the few REST routes a client needs to log in.
+"""A local Discord: its gateway protocol, and the REST routes that the programs of this repository need.
 
 Nothing of it reaches the network. Opcodes, close codes and intents are those of `keywright_discord.gateway`.
 """

@@ -14,6 +14,7 @@ from keywright_discord.gateway.intents import Intents
 from keywright_discord.gateway.opcodes import Op
 from keywright_discord.simulator.connection import SimulatedConnection
 from keywright_discord.simulator.limits import IdentifyLimits, Window
+from keywright_discord.simulator.resources import SimulatedInteraction
 from keywright_discord.simulator.session import ReplayBuffer, SimulatedSession, SimulatedShard
 from keywright_discord.simulator.settings import SimulatorSettings
 from keywright_discord.simulator.visibility import allowed, seen_with
@@ -47,6 +48,9 @@ class SimulatedGateway:
         self.connections: dict[int, SimulatedConnection] = {}
         self.received: deque[Received] = deque(maxlen=settings.remembered)
         self.identifies = IdentifyLimits(settings)
+        self.commands: dict[tuple[str, str | None], list[dict[str, Any]]] = {}
+        """The commands of an application, by its id and their guild; None for the global ones."""
+        self.interactions: dict[str, SimulatedInteraction] = {}
         self.resume_url = ""
         self._member_requests: dict[str, Window] = {}
         self._token_was_reset = False

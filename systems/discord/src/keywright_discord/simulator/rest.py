@@ -1,44 +1,153 @@
-"""The REST routes that a client calls to log in, answered as Discord does."""
+"""The REST routes of the simulated Discord: for logins, resources without events, answers to interactions.
+
+Answers have the form of Discord's, errors included.
+"""
 
 from __future__ import annotations
 
-import email.utils
-import re
+import asyncio
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import urlsplit
 
-import msgspec
-from websockets.datastructures import Headers
-from websockets.http11 import Request, Response
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
+from keywright_discord.simulator import resources
 from keywright_discord.simulator.gateway import SimulatedGateway
+from keywright_service.http import json_response
 
-__all__ = ["answer"]
+__all__ = ["rest_app"]
 
 Json = dict[str, Any]
+Handler = Callable[[Request], Awaitable[Response]]
 
-_route_of = re.compile(r"/api/v(\d+)(/.*)").fullmatch
-_VERSIONS = ("9", "10")
+_VERSIONS = (9, 10)
+_ROOT = "/api/v{version:int}"
+_COMMANDS = "/applications/{application}/commands"
+_GUILD_COMMANDS = "/applications/{application}/guilds/{guild}/commands"
+_CALLBACK = "/interactions/{interaction}/{token}/callback"
+# The routes that need no token: the answer to an interaction has the token of the interaction.
+_PUBLIC = ("/gateway", _CALLBACK, "/guilds/{guild}/widget.json")
+
+_UNKNOWN_GUILD = 10004
+_UNKNOWN_INTERACTION = 10062
+_UNKNOWN_APPLICATION = 10002
+_ALREADY_ANSWERED = 40060
 
 
-def answer(gateway: SimulatedGateway, request: Request, gateway_url: str) -> Response:
-    path = urlsplit(request.path).path
-    found = _route_of(path)
-    if found is None:
-        return _refusal(HTTPStatus.NOT_FOUND)
-    version, route = found.groups()
-    if version not in _VERSIONS:
-        return _response(HTTPStatus.BAD_REQUEST, {"message": "Invalid API version", "code": 50041})
-    # Older releases of websockets answer other methods themselves, and have no such attribute.
-    if getattr(request, "method", "GET") != "GET":
-        return _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
-    if route == "/gateway":
-        return _response(HTTPStatus.OK, {"url": gateway_url})
-    if not gateway.knows(_token(request)):
-        return _refusal(HTTPStatus.UNAUTHORIZED)
-    known = _known(gateway, route, gateway_url)
-    return _refusal(HTTPStatus.NOT_FOUND) if known is None else _response(HTTPStatus.OK, known)
+class SimulatedRefusal(HTTPException):
+    """A refusal with a code of Discord's."""
+
+    def __init__(self, status: int, code: int, message: str) -> None:
+        super().__init__(status, message)
+        self.code = code
+
+
+def rest_app(
+    gateway: SimulatedGateway, gateway_url: Callable[[], str], reachable: asyncio.Event
+) -> Starlette:
+    """Return the application that answers for this gateway. Requests wait until it is reachable."""
+    routes = _Routes(gateway, gateway_url)
+    table: dict[tuple[str, str], Handler] = {
+        ("GET", "/gateway"): routes.gateway,
+        ("GET", "/gateway/bot"): routes.gateway_bot,
+        ("GET", "/users/@me"): routes.me,
+        ("GET", "/applications/@me"): routes.application,
+        ("GET", "/oauth2/applications/@me"): routes.application,
+        ("GET", _COMMANDS): routes.commands,
+        ("PUT", _COMMANDS): routes.replace_commands,
+        ("GET", _GUILD_COMMANDS): routes.commands,
+        ("PUT", _GUILD_COMMANDS): routes.replace_commands,
+        ("POST", _CALLBACK): routes.answer_interaction,
+    }
+    for path, made in resources.OF_A_GUILD.items():
+        table["GET", "/guilds/{guild}/" + path] = routes.resource(made)
+
+    def checked(path: str, handler: Handler) -> Handler:
+        async def handled(request: Request) -> Response:
+            await reachable.wait()
+            if request.path_params["version"] not in _VERSIONS:
+                raise SimulatedRefusal(400, 50041, "Invalid API version")
+            if path not in _PUBLIC and not gateway.knows(_token(request)):
+                raise HTTPException(HTTPStatus.UNAUTHORIZED)
+            return await handler(request)
+
+        return handled
+
+    return Starlette(
+        routes=[
+            Route(_ROOT + path, checked(path, handler), methods=[method])
+            for (method, path), handler in table.items()
+        ],
+        exception_handlers={HTTPException: _refuse},
+    )
+
+
+class _Routes:
+    def __init__(self, gateway: SimulatedGateway, gateway_url: Callable[[], str]) -> None:
+        self._gateway = gateway
+        self._url = gateway_url
+
+    async def gateway(self, _request: Request) -> Response:
+        return json_response({"url": self._url()})
+
+    async def gateway_bot(self, _request: Request) -> Response:
+        return json_response(
+            {
+                "url": self._url(),
+                "shards": self._gateway.settings.shards,
+                "session_start_limit": self._gateway.identifies.as_data(),
+            }
+        )
+
+    async def me(self, _request: Request) -> Response:
+        return json_response(self._gateway.world.bot)
+
+    async def application(self, _request: Request) -> Response:
+        return json_response(resources.application(self._gateway.world))
+
+    async def commands(self, request: Request) -> Response:
+        return json_response(self._gateway.commands.get(self._place(request), []))
+
+    async def replace_commands(self, request: Request) -> Response:
+        """Replace all commands of a place, as an application does at its start."""
+        application, guild = self._place(request)
+        made = [
+            resources.command(self._gateway.world, application, guild, each) for each in await request.json()
+        ]
+        self._gateway.commands[application, guild] = made
+        return json_response(made)
+
+    def _place(self, request: Request) -> tuple[str, str | None]:
+        application = request.path_params["application"]
+        if application != self._gateway.world.application["id"]:
+            raise SimulatedRefusal(404, _UNKNOWN_APPLICATION, "Unknown Application")
+        return application, self._guild(request) if "guild" in request.path_params else None
+
+    def _guild(self, request: Request) -> str:
+        guild: str = request.path_params["guild"]
+        if guild not in self._gateway.world.guilds:
+            raise SimulatedRefusal(404, _UNKNOWN_GUILD, "Unknown Guild")
+        return guild
+
+    def resource(self, made: resources.OfGuild) -> Handler:
+        async def found(request: Request) -> Response:
+            return json_response(made(self._gateway.world, self._guild(request)))
+
+        return found
+
+    async def answer_interaction(self, request: Request) -> Response:
+        known = self._gateway.interactions.get(request.path_params["interaction"])
+        if known is None or known.token != request.path_params["token"]:
+            raise SimulatedRefusal(404, _UNKNOWN_INTERACTION, "Unknown interaction")
+        if known.response is not None:
+            raise SimulatedRefusal(400, _ALREADY_ANSWERED, "Interaction has already been acknowledged.")
+        known.response = await request.json()
+        return Response(status_code=204)
 
 
 def _token(request: Request) -> str | None:
@@ -46,61 +155,11 @@ def _token(request: Request) -> str | None:
     return given.removeprefix("Bot ") if given.startswith("Bot ") else None
 
 
-def _known(gateway: SimulatedGateway, route: str, gateway_url: str) -> Json | None:
-    if route == "/gateway/bot":
-        return {
-            "url": gateway_url,
-            "shards": gateway.settings.shards,
-            "session_start_limit": gateway.identifies.as_data(),
-        }
-    if route == "/users/@me":
-        return gateway.world.bot
-    if route in ("/oauth2/applications/@me", "/applications/@me"):
-        return _application(gateway)
-    return None
-
-
-def _application(gateway: SimulatedGateway) -> Json:
-    bot = gateway.world.bot
-    return {
-        **gateway.world.application,
-        "name": bot["username"],
-        "icon": None,
-        "description": "",
-        "summary": "",
-        "type": None,
-        "bot": bot,
-        "bot_public": True,
-        "bot_require_code_grant": False,
-        "verify_key": "00" * 32,
-        "hook": True,
-        "owner": bot,
-        "team": None,
-        "redirect_uris": [],
-        "interactions_endpoint_url": None,
-        "role_connections_verification_url": None,
-        "integration_types_config": {"0": {}},
-        "approximate_guild_count": len(gateway.world.guilds),
-        "approximate_user_install_count": 0,
-        "approximate_user_authorization_count": 0,
-        "event_webhooks_url": None,
-        "event_webhooks_status": 1,
-        "event_webhooks_types": [],
-    }
-
-
-def _refusal(status: HTTPStatus) -> Response:
-    return _response(status, {"message": f"{status.value}: {status.phrase}", "code": 0})
-
-
-def _response(status: HTTPStatus, data: Json) -> Response:
-    body = msgspec.json.encode(data)
-    headers = Headers(
-        [
-            ("Date", email.utils.formatdate(usegmt=True)),
-            ("Connection", "close"),
-            ("Content-Length", str(len(body))),
-            ("Content-Type", "application/json"),
-        ]
+async def _refuse(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if isinstance(error, SimulatedRefusal):
+        return json_response({"message": error.detail, "code": error.code}, error.status_code)
+    return json_response(
+        {"message": f"{error.status_code}: {HTTPStatus(error.status_code).phrase}", "code": 0},
+        error.status_code,
     )
-    return Response(status.value, status.phrase, headers, body)

@@ -20,7 +20,9 @@ class SimulatorSettings:
     """The bot's token; None makes one that begins with the bot's id, as Discord's tokens do."""
     host: str = "127.0.0.1"
     port: int = 0
-    """0 takes a free port."""
+    """The port of the gateway; 0 takes a free one."""
+    api_port: int = 0
+    """The port of the REST API; 0 takes a free one."""
 
     seed: int = 0
     guilds: int = 2

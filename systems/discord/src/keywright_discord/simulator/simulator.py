@@ -1,4 +1,4 @@
-"""The simulated Discord: a server on one port, and the controls for tests."""
+"""The simulated Discord: a gateway and a REST API, each on a port of its own, and the controls for tests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
+from itertools import chain
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
@@ -17,13 +19,15 @@ from websockets.http11 import Request, Response
 from keywright.errors import UsageError
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.opcodes import Op
-from keywright_discord.simulator import rest
 from keywright_discord.simulator.connection import SimulatedConnection
 from keywright_discord.simulator.gateway import Received, SimulatedGateway
 from keywright_discord.simulator.protocol import converse
+from keywright_discord.simulator.resources import SimulatedInteraction, interaction
+from keywright_discord.simulator.rest import rest_app
 from keywright_discord.simulator.session import SimulatedSession
 from keywright_discord.simulator.settings import SimulatorSettings
 from keywright_discord.simulator.world import SimulatedWorld
+from keywright_service.testing.http_server import HttpServer
 
 __all__ = ["DiscordSimulator"]
 
@@ -47,6 +51,8 @@ class DiscordSimulator:
         self.settings = settings or SimulatorSettings()
         self._gateway = SimulatedGateway(self.settings)
         self._server: Server | None = None
+        self._api: HttpServer | None = None
+        self._opened = AsyncExitStack()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._reachable = asyncio.Event()
         self._reachable.set()
@@ -58,6 +64,13 @@ class DiscordSimulator:
         except OSError as exc:
             address = f"{self.settings.host}:{self.settings.port}"
             raise UsageError(f"cannot listen on {address}: {exc}. Choose another port.") from exc
+        app = rest_app(self._gateway, lambda: self.gateway_url, self._reachable)
+        try:
+            api = HttpServer(app, host=self.settings.host, port=self.settings.api_port)
+        except UsageError:
+            self._server.close()
+            raise
+        self._api = await self._opened.enter_async_context(api)
         self.port = next(iter(self._server.sockets)).getsockname()[1]
         self._gateway.resume_url = f"{self.gateway_url}{_RESUME_PATH}"
         self._start(self._watch())
@@ -87,14 +100,13 @@ class DiscordSimulator:
         if self._server is not None:
             self._server.close()
             await self._server.wait_closed()
+        await self._opened.aclose()
 
     async def _route(self, socket: ServerConnection, request: Request) -> Response | None:
-        """Answer a REST request, or return None to continue with the WebSocket handshake."""
+        """Return None to continue with the WebSocket handshake, or refuse another path."""
         await self._reachable.wait()
         path = urlsplit(request.path).path.rstrip("/")
-        if path in ("", _RESUME_PATH):
-            return None
-        return rest.answer(self._gateway, request, self.gateway_url)
+        return None if path in ("", _RESUME_PATH) else socket.respond(HTTPStatus.NOT_FOUND, "404\n")
 
     @property
     def gateway_url(self) -> str:
@@ -107,7 +119,9 @@ class DiscordSimulator:
 
     @property
     def api_url(self) -> str:
-        return f"http://{self.settings.host}:{self.port}/api/v10"
+        """The address of the REST API, which has a port of its own."""
+        assert self._api is not None
+        return f"{self._api.url}/api/v10"
 
     @property
     def token(self) -> str:
@@ -149,6 +163,19 @@ class DiscordSimulator:
         """Let a member write a message. Return the message."""
         made = self.world.message(content, guild=guild)
         await self.dispatch("MESSAGE_CREATE", made)
+        return made
+
+    async def use_command(
+        self, name: str, *, guild: str, options: Iterable[dict[str, Any]] = ()
+    ) -> SimulatedInteraction:
+        """Let a member use a command that the bot has registered. Return it; its `response` is to come."""
+        known = chain.from_iterable(self._gateway.commands.values())
+        used = next((each for each in known if each["name"] == name), None)
+        if used is None:
+            raise UsageError(f"the bot has no command {name!r}. Register it first: PUT …/commands.")
+        made = interaction(self.world, used, guild, list(options))
+        self._gateway.interactions[made.id] = made
+        await self.dispatch("INTERACTION_CREATE", made.data)
         return made
 
     async def join_guild(self, *, members: int | None = None) -> str:

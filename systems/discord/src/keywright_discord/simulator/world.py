@@ -100,6 +100,10 @@ class SimulatedWorld:
         found = (self._home(guild).presences.get(person) for person in people)
         return [presence for presence in found if presence is not None]
 
+    def new_id(self) -> str:
+        """Return an id that nothing has yet."""
+        return self._traffic.world.source.snowflake()
+
     def voice_channels(self, guild: str) -> list[str]:
         return [each["id"] for each in self._home(guild).channels.values() if each["type"] in (VOICE, STAGE)]
 

@@ -16,7 +16,8 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
-from keywright import Binding, Keyspace, Map, Set, SnowflakeStr, SortedSet, Value, expires_in, refers
+from keywright import U64, Binding, Keyspace, Map, Set, SnowflakeStr, SortedSet, Value, expires_in, refers
+from keywright_discord.cache_session import FilledBy
 from keywright_discord.raw_json import Document, reference
 
 spectacles = Keyspace(
@@ -150,6 +151,13 @@ refers(
     name="last messages",
     required=False,
 )
+
+
+class CacheSession(Value[FilledBy], key="session:<shards>:<shard>", space=private):
+    """The session that fills the cache as this shard. The gateway fills a cache without it again."""
+
+    shards: U64
+    shard: U64
 
 
 class GuildIndex(Set[SnowflakeStr], key="guilds", space=private):

@@ -6,22 +6,21 @@ import asyncio
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from itertools import count
 from typing import Any, Self
 
-from aiormq.exceptions import ChannelNotFoundEntity
-from pamqp.commands import Basic
-
+from keywright_messaging.amqp import dead_letters
 from keywright_messaging.amqp.calls import Replies
 from keywright_messaging.amqp.connection import AmqpConnection, BrokerAddress
 from keywright_messaging.amqp.consumer import AmqpConsumer
 from keywright_messaging.amqp.frames import PERSISTENT, Properties, identified
 from keywright_messaging.amqp.publisher import AmqpPublisher, OutgoingMessage
 from keywright_messaging.amqp.reconnector import Reconnector
-from keywright_messaging.amqp.rerouter import Rerouter, dead_letter
+from keywright_messaging.amqp.rerouter import Rerouter
 from keywright_messaging.amqp.topology import AmqpQueue, AmqpTopology, check_name
 from keywright_messaging.contract import (
     Broker,
@@ -30,6 +29,7 @@ from keywright_messaging.contract import (
     check_consume,
     closed_error,
     encode_body,
+    letter_steps,
 )
 from keywright_messaging.encodings import CONTENT_TYPES
 from keywright_messaging.errors import CallTimeoutError
@@ -126,7 +126,46 @@ class AmqpBroker(Broker):
     ) -> list[DeadLetter]:
         self._check_open()
         (queue,) = self._queues((event,), subgroup)
-        return await self._reconnector.run(lambda connection: _peek(connection, queue, limit))
+        return await self._reconnector.run(lambda connection: dead_letters.peek(connection, queue, limit))
+
+    async def count_dead_letters(self, event: str, *, subgroup: str | None = None) -> int:
+        self._check_open()
+        (queue,) = self._queues((event,), subgroup)
+        return await self._reconnector.run(lambda connection: dead_letters.count(connection, queue))
+
+    async def replay_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        there = await self.count_dead_letters(event, subgroup=subgroup)
+        (queue,) = self._queues((event,), subgroup)
+        if there:
+            await self._topology.declare([queue])
+        return await self._in_steps(
+            there,
+            limit,
+            lambda number, connection: dead_letters.replay(connection, queue, number, self._publisher),
+        )
+
+    async def drop_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        there = await self.count_dead_letters(event, subgroup=subgroup)
+        (queue,) = self._queues((event,), subgroup)
+        return await self._in_steps(
+            there, limit, lambda number, connection: dead_letters.drop(connection, queue, number)
+        )
+
+    async def _in_steps(
+        self, there: int, limit: int | None, step: Callable[[int, AmqpConnection], Coroutine[Any, Any, int]]
+    ) -> int:
+        total = 0
+        for number in letter_steps(there, limit):
+            total += await self._reconnector.run(partial(step, number))
+        return total
+
+    async def ping(self) -> None:
+        self._check_open()
+        await self._reconnector.ping(self.group)
 
     async def close(self) -> None:
         if self._closed:
@@ -154,22 +193,3 @@ class AmqpBroker(Broker):
         identity = next(self._ids)
         body = encode_body(data, self.settings)
         return OutgoingMessage(self.settings.group, event, identity, identified(self._label, identity), body)
-
-
-async def _peek(connection: AmqpConnection, queue: AmqpQueue, limit: int) -> list[DeadLetter]:
-    """Get up to `limit` messages and requeue all of them: they return to their places."""
-    letters: list[DeadLetter] = []
-    last = 0
-    with suppress(ChannelNotFoundEntity):
-        async with connection.scratch() as channel:
-            while len(letters) < limit:
-                message = await channel.basic_get(queue.dead)
-                if not isinstance(message.delivery, Basic.GetOk):
-                    break
-                last = message.delivery.delivery_tag or 0
-                letters.append(
-                    dead_letter(queue.event, message.header.properties.headers or {}, message.body)
-                )
-            if last:
-                await channel.basic_nack(last, multiple=True, requeue=True)
-    return letters

@@ -128,6 +128,10 @@ class AmqpConnection:
         self._tap.tap_confirms(channel.number, sink)
         return channel
 
+    async def open_channel(self) -> AbstractChannel:
+        """Open a channel of its own for messages that are got one by one. Close it after use."""
+        return await self._aiormq.channel(publisher_confirms=False)
+
     async def consume(
         self, channel: AbstractChannel, queue: str, *, tag: str | None = None, no_ack: bool = False
     ) -> None:

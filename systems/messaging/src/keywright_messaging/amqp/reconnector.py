@@ -94,6 +94,16 @@ class Reconnector:
         except TimeoutError as exc:
             raise self.unreachable() from exc
 
+    async def ping(self, exchange: str) -> None:
+        """Return when the server has answered. Raise BrokerUnreachableError if the connection is lost."""
+        connection = self._connection
+        if connection is None:
+            raise BrokerUnreachableError(str(self.address), "the connection is lost")
+        try:
+            await connection.during(_asked(connection, exchange))
+        except AmqpConnectionLostError as exc:
+            raise BrokerUnreachableError(str(self.address), str(exc)) from exc
+
     def unreachable(self) -> BrokerUnreachableError:
         """Return the error of an operation whose time is over."""
         return BrokerUnreachableError(str(self.address), f"no connection within {self.seconds:g} s")
@@ -189,3 +199,8 @@ class Reconnector:
         self._connected.set()
         for attachment in tuple(self._attachments):
             attachment.fail(error)
+
+
+async def _asked(connection: AmqpConnection, exchange: str) -> None:
+    async with connection.scratch() as channel:
+        await channel.exchange_declare(exchange, exchange_type="direct", durable=True, passive=True)

@@ -38,11 +38,13 @@ from keywright_messaging.contract import (
 from keywright_messaging.encodings import CONTENT_TYPES
 from keywright_messaging.errors import UnroutableError
 
-__all__ = ["Rerouter", "dead_letter"]
+__all__ = ["NOTES", "Rerouter", "dead_letter"]
 
 _REASON = "x-keywright-reason"
 _EVENT = "x-keywright-event"
 _AT = "x-keywright-at"
+NOTES = frozenset({ATTEMPTS, _REASON, _EVENT, _AT})
+"""The headers that a message gets when it is moved to the dead letters."""
 _SHORT_REASON = 200
 _HISTORY = ("x-death", "x-first-death", "x-last-death")
 

@@ -38,9 +38,7 @@ _log = logging.getLogger(__name__)
 def check_name(kind: str, name: str) -> str:
     """Return the name of a group, subgroup or event. Raise UsageError if a queue's name cannot hold it."""
     if not _NAME.fullmatch(name):
-        expected = (
-            "letters, digits, spaces and any of -_.@#,/+, which AMQP accepts; colons separate the names"
-        )
+        expected = "ASCII letters, digits, spaces and any of -_.@#,/+, to which AMQP 0-9-1 limits names"
         raise name_refusal(kind, name, expected)
     return name
 

@@ -62,6 +62,16 @@ class Settlement:
         if calls:
             await self.database.run(calls[0] if len(calls) == 1 else gather_list(calls).map(sum))
 
+    async def skip_others(
+        self, queue: StreamQueue, entries: list[commands.RawEntry]
+    ) -> list[commands.RawEntry]:
+        """Acknowledge entries that are for another group only. Return the rest."""
+        skipped = commands.others(entries, self.group)
+        if not skipped:
+            return entries
+        await self.database.run(commands.acknowledge(queue.stream, self.group, skipped))
+        return [each for each in entries if each[0].decode() not in skipped]
+
     async def reject(self, delivery: StreamDelivery, reason: str, *, retry: bool) -> None:
         mark_settled((delivery,))
         if not self._buffer.release(delivery, delivery.queue):

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Self
 
-from keywright import AsyncDatabase, Settings, aconnect
+from keywright import AsyncDatabase, Call, Entry, Settings, aconnect, gather_list
 from keywright.errors import EngineError, KeywrightError
 from keywright_messaging.contract import (
     Broker,
@@ -23,8 +23,10 @@ from keywright_messaging.contract import (
     check_consume,
     closed_error,
     encode_body,
+    letter_steps,
 )
 from keywright_messaging.encodings import decode
+from keywright_messaging.errors import BrokerUnreachableError
 from keywright_messaging.redis_streams import commands
 from keywright_messaging.redis_streams.calls import Caller
 from keywright_messaging.redis_streams.consumer import StreamConsumer
@@ -33,6 +35,7 @@ from keywright_messaging.redis_streams.outages import RetryingDatabase, retried
 from keywright_messaging.redis_streams.schema import (
     DeadLetters,
     EventStream,
+    GivenUp,
     checked_name,
     group_name,
     streams,
@@ -56,7 +59,7 @@ class RedisStreamsBroker(Broker):
         self._database = database
         self._names = ProcessName(database, settings)
         self._caller = Caller(database)
-        self._trimmer = Trimmer(database, settings.retention)
+        self._trimmer = Trimmer(database, settings.retention, settings.max_length)
         self._streams: dict[str, EventStream] = {}
         self._consumers: weakref.WeakSet[StreamConsumer] = weakref.WeakSet()
         self._publishing = 0
@@ -135,6 +138,49 @@ class RedisStreamsBroker(Broker):
             )
             for letter in await self._database.run(dead.range(count=limit))
         ]
+
+    async def count_dead_letters(self, event: str, *, subgroup: str | None = None) -> int:
+        dead = DeadLetters(self._stream(event).event, group_name(self.group, subgroup))
+        return await self._database.run(dead.length())
+
+    async def replay_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        stream, group = self._stream(event), group_name(self.group, subgroup)
+        await self.declare(event, subgroup=subgroup)
+        return await self._in_steps(
+            DeadLetters(event, group),
+            limit,
+            lambda letters: [commands.replay(stream, group, letter) for letter in letters],
+        )
+
+    async def drop_dead_letters(
+        self, event: str, *, subgroup: str | None = None, limit: int | None = None
+    ) -> int:
+        dead = DeadLetters(self._stream(event).event, group_name(self.group, subgroup))
+        return await self._in_steps(
+            dead, limit, lambda letters: [dead.remove(*(letter.id for letter in letters))]
+        )
+
+    async def _in_steps(
+        self,
+        dead: DeadLetters,
+        limit: int | None,
+        calls: Callable[[list[Entry[GivenUp]]], list[Call[int]]],
+    ) -> int:
+        there = await self._database.run(dead.length())
+        total = 0
+        for number in letter_steps(there, limit):
+            letters = await self._database.run(dead.range(count=number))
+            if letters:
+                total += sum(await self._database.run(gather_list(calls(letters))))
+        return total
+
+    async def ping(self) -> None:
+        try:
+            await self._database.engine.run(EventStream(self.group).length())
+        except EngineError as error:
+            raise BrokerUnreachableError(self._database.address, str(error).rstrip(".")) from error
 
     async def close(self) -> None:
         if self._database.closed:

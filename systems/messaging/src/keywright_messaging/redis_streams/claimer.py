@@ -150,7 +150,7 @@ class Claimer:
         )
         deliveries = [
             StreamDelivery(self._settlement, queue, identity, fields, counts[identity.decode()])
-            for identity, fields in entries
+            for identity, fields in await self._settlement.skip_others(queue, entries)
         ]
         for delivery in deliveries:
             queue.postponed.pop(delivery.id, None)

@@ -11,7 +11,7 @@ from datetime import timedelta
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
-from keywright import Call, Context, gather_list
+from keywright import Call, Context, Entry, gather_list
 from keywright.errors import KeywrightError, ServerRefusedError
 from keywright.operations import (
     Command,
@@ -42,8 +42,10 @@ __all__ = [
     "is_missing_group",
     "milliseconds",
     "oldest_pending",
+    "others",
     "pending",
     "publish",
+    "replay",
     "restamp",
 ]
 
@@ -60,6 +62,7 @@ PENDING = Operation("pending", b"XPENDING", Effect.READ)
 CLAIM = Operation("claim", b"XCLAIM", Effect.ONCE)
 RESTAMP = Operation("restamp", b"XCLAIM", Effect.REPEATABLE)
 # Sent twice it finds the entry settled and does nothing.
+REPLAY = Script("keywright_messaging.redis_streams", "replay", Effect.REPEATABLE)
 BURY = Script("keywright_messaging.redis_streams", "bury", Effect.REPEATABLE)
 
 
@@ -206,6 +209,36 @@ def bury(stream: EventStream, group: str, letter: GivenUp) -> Steps[None]:
     else:
         yield dead.add(letter)
         yield acknowledge(stream, group, [letter.id])
+
+
+@procedure
+def replay(stream: EventStream, group: str, letter: Entry[GivenUp]) -> Steps[int]:
+    """Return a dead letter to its stream, for its group only. Return 1, or 0 if it was gone.
+
+    Atomic if both are in one slot. Otherwise it is added to the stream first and then removed: a crash in
+    between leaves it in both.
+    """
+    dead = DeadLetters(stream.event, group)
+    context = yield bound_context()
+    body = letter.value.data
+    if context.one_slot([context.name(stream), context.name(dead)]):
+        returned: int = yield REPLAY.call([dead, stream], (letter.id, body, group), int)
+        return returned
+    yield Command(ADD, stream, (b"*", b"data", body, b"only", group), bytes.decode)
+    removed: int = yield dead.remove(letter.id)
+    return removed
+
+
+def others(entries: Sequence[RawEntry], group: str) -> list[str]:
+    """Return the ids of the entries that are for another group only."""
+    wanted = group.encode()
+    return [
+        identity.decode()
+        for identity, fields in entries
+        if len(fields) > 2
+        and (only := dict(zip(fields[::2], fields[1::2], strict=False)).get(b"only"))
+        and only != wanted
+    ]
 
 
 def create_groups(streams: Sequence[EventStream], group: str) -> Call[list[bool]]:

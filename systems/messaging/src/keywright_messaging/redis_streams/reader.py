@@ -101,7 +101,7 @@ class Reader:
             )
             deliveries = [
                 StreamDelivery(self._settlement, queue, identity, fields, attempt)
-                for identity, fields in entries
+                for identity, fields in await self._settlement.skip_others(queue, entries)
             ]
             self._buffer.put(queue, deliveries)
 
@@ -111,14 +111,14 @@ class Reader:
         flowing = [queue for queue in self._queues if queue.flowing]
         if not flowing:
             wait = SHORT_BLOCK if self._share > self._buffer.prefetch else BLOCK
-            self._put(await self._engine.run(self._reading(self._queues, room, wait=wait)))
+            await self._put(await self._engine.run(self._reading(self._queues, room, wait=wait)))
             return
         still = [queue for queue in self._queues if not queue.flowing]
         reads = [self._reading(flowing, room - len(still))]
         if still:
             reads.append(self._reading(still, 0))
         for replies in await self._engine.run(gather_list(reads)):
-            self._put(replies)
+            await self._put(replies)
 
     def _reading(
         self, queues: list[StreamQueue], room: int, wait: timedelta | None = None
@@ -129,12 +129,12 @@ class Reader:
         streams = [queue.stream for queue in queues]
         return commands.Receive(streams, self._group, self._settlement.consumer(), count, wait)
 
-    def _put(self, replies: list[tuple[bytes, list[commands.RawEntry]]]) -> None:
+    async def _put(self, replies: list[tuple[bytes, list[commands.RawEntry]]]) -> None:
         settlement = self._settlement
         for name, entries in replies:
             queue = self._by_name[name]
             queue.flowing = len(entries) >= queue.asked
+            own = await settlement.skip_others(queue, entries)
             self._buffer.put(
-                queue,
-                [StreamDelivery(settlement, queue, identity, fields, 1) for identity, fields in entries],
+                queue, [StreamDelivery(settlement, queue, identity, fields, 1) for identity, fields in own]
             )

@@ -93,6 +93,8 @@ class Posted(msgspec.Struct):
 
     data: bytes = b""
     """The encoded body."""
+    only: str = ""
+    """The group that a replayed dead letter is for. Other groups skip the entry."""
 
 
 class GivenUp(msgspec.Struct):
@@ -117,7 +119,7 @@ class EventStream(Stream[Posted], key="<event>", space=streams):
 
 
 class DeadLetters(Stream[GivenUp], key="{<event>}:<group>:dead", space=streams):
-    """The dead letters of an event in one group. They stay until they are deleted by hand."""
+    """The dead letters of an event in one group. They stay until they are replayed or dropped."""
 
     event: EventName
     group: Annotated[str, GroupName()]

@@ -4,7 +4,8 @@ Acknowledging does not shrink a stream, and trimming by age alone, as the publis
 every XADD, drops entries that a group without a live consumer has not read. So a stream is trimmed up to the
 position of its slowest group: before its oldest unsettled entry, or after the last entry delivered to it.
 Positions only move forward, so they may be outdated when the stream is trimmed. A stream without a group is
-trimmed by age. A group without consumers keeps all entries: delete it with XGROUP DESTROY. See
+trimmed by age. A group without consumers keeps all entries: delete it with XGROUP DESTROY, or limit the
+stream with `max_length`, beyond which entries are removed whether they are settled or not. See
 docs/resolutions.md#retention.
 """
 
@@ -50,29 +51,36 @@ def trim(stream: EventStream, retention: timedelta) -> Steps[int]:
 class Trimmer:
     """Trims the streams of one broker periodically."""
 
-    def __init__(self, database: RetryingDatabase, retention: timedelta | None) -> None:
+    def __init__(
+        self, database: RetryingDatabase, retention: timedelta | None, max_length: int | None
+    ) -> None:
         self._database = database
         self._retention = retention
+        self._max_length = max_length
         self._streams: set[EventStream] = set()
         self._task: asyncio.Task[None] | None = None
 
     def watch(self, streams: Iterable[EventStream]) -> None:
         self._streams.update(streams)
-        if self._task is None and self._retention is not None:
-            self._task = asyncio.create_task(self._run(self._retention))
+        if self._task is None and (self._retention is not None or self._max_length is not None):
+            self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _run(self, retention: timedelta) -> None:
-        pause = min(max(retention.total_seconds() / 10, SHORTEST_PAUSE), LONGEST_PAUSE)
+    async def _run(self) -> None:
+        tenth = LONGEST_PAUSE if self._retention is None else self._retention.total_seconds() / 10
+        pause = min(max(tenth, SHORTEST_PAUSE), LONGEST_PAUSE)
         while True:
             await asyncio.sleep(pause)
             for stream in list(self._streams):
                 # A failure is left to the next round: the stream may not exist, or the server be away.
-                await self._database.engine.run(trim(stream, retention).attempt())
+                if self._retention is not None:
+                    await self._database.engine.run(trim(stream, self._retention).attempt())
+                if self._max_length is not None:
+                    await self._database.engine.run(stream.trim(max_length=self._max_length).attempt())
 
 
 def _parsed(identity: str) -> tuple[int, int]:

@@ -6,7 +6,7 @@ another 404, such as one of a proxy or of an unknown guild, is an error, because
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -31,7 +31,8 @@ from keywright_service.http_client import (
 __all__ = ["API_URL", "DiscordRest", "bot_token", "required"]
 
 API_URL = "https://discord.com/api/v10"
-_UNKNOWN = {10003, 10007, 10008, 10011, 10013}  # channel, member, message, role, user
+_UNKNOWN = {10003, 10007, 10008, 10011, 10013, 10062}  # channel, member, message, role, user, interaction
+_ANSWERED = "already been acknowledged"
 _WITH_BUCKETS = ("/channels/{}", "/guilds/{}")  # each of these has its own
 
 T = TypeVar("T")
@@ -102,6 +103,32 @@ class DiscordRest(HttpClient):
         """Return a user; None if the user does not exist."""
         return await self._get(User, "GET", "/users/{}", user)
 
+    async def resource(self, template: str, *ids: int) -> bytes | None:
+        """Return the answer to a GET as it came; None if Discord does not know what it names."""
+        return await self._request(bytes, "GET", template, *ids)
+
+    async def replace_commands(
+        self, application: int, commands: Sequence[Mapping[str, Any]], *, guild: int | None = None
+    ) -> None:
+        """Make these all commands of an application: the global ones, or those of a guild."""
+        template = "/applications/{}/commands" if guild is None else "/applications/{}/guilds/{}/commands"
+        ids = (application,) if guild is None else (application, guild)
+        required(await self._request(bytes, "PUT", template, *ids, body=commands))
+
+    async def answer_interaction(self, interaction: int, token: str, response: Mapping[str, Any]) -> bool:
+        """Answer an interaction within its three seconds. Return False if it is over, or was answered before.
+
+        The token comes with the interaction. It is not part of any error.
+        """
+        template = "/interactions/{}/{}/callback"
+        try:
+            found = await self._request(bytes, "POST", template, interaction, secret=token, body=response)
+        except HttpRefusedError as error:
+            if error.status == HTTPStatus.BAD_REQUEST and _ANSWERED in error.reason:
+                return False
+            raise
+        return found is not None
+
     async def _get(self, kind: type[T], method: str, template: str, *ids: int, **request: Any) -> T | None:
         """Return the answer of a request as this type; None where Discord does not know what it names."""
         decode = msgspec.json.Decoder(kind).decode
@@ -115,10 +142,15 @@ class DiscordRest(HttpClient):
         *ids: int,
         body: object = None,
         repeatable: bool = True,
+        secret: str | None = None,
     ) -> T | None:
-        """Make a request through limits and outages. An answer that cannot be decoded is asked for again."""
+        """Make a request through limits and outages. An answer that cannot be decoded is asked for again.
+
+        A `secret` is the last part of the path; errors do not show it.
+        """
         route = Route(method, template, str(ids[0]) if template.startswith(_WITH_BUCKETS) else "")
-        path = template.format(*ids)
+        path = template.format(*ids, quote(secret or "", safe=""))
+        shown = f"{method} {template.format(*ids, '…')}"
 
         async def attempt() -> T | Again | None:
             async with self._limits.turn(route):
@@ -132,14 +164,14 @@ class DiscordRest(HttpClient):
             if is_worth_repeating(answer.status_code):
                 return Again(f"status {answer.status_code}", maybe_done=True, after=retry_after(answer))
             if not answer.is_success:
-                _require_absence(answer, f"{method} {path}")
+                _require_absence(answer, shown)
                 return None
             try:
                 return decode(answer.content)
             except msgspec.MsgspecError as error:
                 return Again(f"its answer: {error}", maybe_done=True)
 
-        return await self._ask(f"{method} {path}", attempt, repeatable=repeatable)
+        return await self._ask(shown, attempt, repeatable=repeatable)
 
     def _note_refusal(self, route: Route, answer: httpx.Response) -> None:
         """A proxy in front of Discord refuses with a header alone, and means everything."""
