@@ -23,6 +23,7 @@ from keywright_meetup.schema import (
     DeletionTime,
     DiscordChannels,
     DiscordId,
+    EventSeries,
     ExpirationTime,
     GuestRoleOfChannel,
     HostRoleOfChannel,
@@ -221,22 +222,40 @@ class Orphans(NamedTuple):
 
     channels: set[ChannelId]
     roles: set[RoleId]
+    in_use: set[int]
+    """Those that another key names: they are orphans by mistake, and must not be deleted."""
 
 
 @procedure
 def orphans() -> Steps[Orphans]:
-    """Return the orphans that no other key names. One that is in use by mistake must not be deleted."""
-    sets = yield gather(OrphanedChannels().members(), OrphanedRoles().members())
-    channels, roles = map(sorted, sets)
-    series, guest_of, host_of = yield gather(
-        SeriesOfChannel.get_many(channels),
-        ChannelOfGuestRole.get_many(roles),
-        ChannelOfHostRole.get_many(roles),
+    """Return the orphans to delete, and apart from them those that are in use.
+
+    One side of a relation is enough to be in use: a repair completes such a half link.
+    """
+    channels, roles, series, known = yield gather(
+        OrphanedChannels().members(),
+        OrphanedRoles().members(),
+        EventSeries().members(),
+        DiscordChannels().members(),
     )
-    return Orphans(
-        {channel for channel, owner in zip(channels, series, strict=True) if owner is None},
-        {role for role, *owners in zip(roles, guest_of, host_of, strict=True) if owners == [None, None]},
+    if not channels and not roles:
+        return Orphans(set(), set(), set())
+    owners, guest_of, host_of, channels_of, guest_roles, host_roles = yield gather(
+        SeriesOfChannel.get_many(sorted(channels)),
+        ChannelOfGuestRole.get_many(sorted(roles)),
+        ChannelOfHostRole.get_many(sorted(roles)),
+        ChannelOfSeries.get_many(sorted(series)),
+        GuestRoleOfChannel.get_many(sorted(known)),
+        HostRoleOfChannel.get_many(sorted(known)),
     )
+    named = {
+        orphan
+        for orphans, owners in ((channels, owners), (roles, guest_of), (roles, host_of))
+        for orphan, owner in zip(sorted(orphans), owners, strict=True)
+        if owner is not None
+    }
+    named |= {*channels_of, *guest_roles, *host_roles}
+    return Orphans(channels - named, roles - named, (channels | roles) & named)
 
 
 def confirm_channel_deleted(channel: ChannelId) -> Call[bool]:
