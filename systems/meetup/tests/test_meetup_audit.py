@@ -235,6 +235,11 @@ BREACHES: dict[str, Breach] = {
     "removed hosts of an unknown channel": Breach(
         [("SADD", "discord_channel:8:removed_hosts", 101)], "KW401", {"discord_channel:8:removed_hosts": None}
     ),
+    "added users of an unknown channel": Breach(
+        [("HSET", "discord_channel:8:added_users", 101, '{"role":"6","joined_at":null}')],
+        "KW401",
+        {"discord_channel:8:added_users": None},
+    ),
     "a time of an unknown channel": Breach(
         [("SET", "discord_channel:8:deletion_time", "2019-08-08T17:30:00Z")],
         "KW401",

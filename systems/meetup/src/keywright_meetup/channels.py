@@ -16,6 +16,8 @@ from keywright.operations import Check, Steps, Writes, commit, has_member, optim
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.moments import moment_in
 from keywright_meetup.schema import (
+    AddedHosts,
+    AddedUsers,
     ChannelId,
     ChannelOfGuestRole,
     ChannelOfHostRole,
@@ -25,6 +27,7 @@ from keywright_meetup.schema import (
     DiscordId,
     EventSeries,
     ExpirationTime,
+    GivenRole,
     GuestRoleOfChannel,
     HostRoleOfChannel,
     LastReminderTime,
@@ -50,6 +53,7 @@ __all__ = [
     "confirm_role_deleted",
     "forget_channel",
     "known_channel",
+    "note_added",
     "orphans",
     "readmit",
     "remove_host",
@@ -149,9 +153,9 @@ def _dissolved(channel: ChannelId, due: datetime | None, *, exists: bool) -> Cal
 
 
 def _without_parts(channel: ChannelId) -> Writes:
-    removed = [RemovedHosts(channel).delete(), RemovedUsers(channel).delete()]
-    times = [ExpirationTime(channel), LastReminderTime(channel), DeletionTime(channel)]
-    return [*removed, *(time.delete() for time in times)]
+    people = (RemovedHosts(channel), RemovedUsers(channel), AddedHosts(channel), AddedUsers(channel))
+    times = (ExpirationTime(channel), LastReminderTime(channel), DeletionTime(channel))
+    return [part.delete() for part in (*people, *times)]
 
 
 def _ended(
@@ -191,28 +195,48 @@ def remove_user(channel: ChannelId, user: DiscordId) -> Call[bool]:
 
     Raise RefusedChangeError if the channel is unknown.
     """
-    return _removal(RemovedUsers(channel), user, removed=True)
+    return _removal(RemovedUsers(channel), user)
 
 
 def remove_host(channel: ChannelId, user: DiscordId) -> Call[bool]:
     """Never make this user a host of the channel again, as `remove_user` does for guests."""
-    return _removal(RemovedHosts(channel), user, removed=True)
+    return _removal(RemovedHosts(channel), user)
 
 
 def readmit(channel: ChannelId, user: DiscordId) -> Call[bool]:
-    """Take back both removals. Return whether there was one."""
-    both = [_removal(key, user, removed=False) for key in (RemovedUsers(channel), RemovedHosts(channel))]
-    return gather_list(both).map(any)
+    """Take back both removals. Return whether there was one.
+
+    A sync gives the user the roles again: that they had them before is forgotten.
+    """
+
+    def attempt() -> Steps[bool | None]:
+        checks = yield from known_channel(channel)
+        removed = (RemovedUsers(channel), RemovedHosts(channel))
+        if not any((yield gather_list(key.has(user) for key in removed))):
+            return False
+        added = (AddedUsers(channel), AddedHosts(channel))
+        writes = [key.remove(user) for key in (*removed, *added)]
+        return True if (yield commit("readmit", checks, writes)) else None
+
+    return optimistic(f"readmission to channel {channel}", attempt)
 
 
-def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId, *, removed: bool) -> Call[bool]:
+def note_added(key: AddedUsers | AddedHosts, user: DiscordId, given: GivenRole) -> Call[bool]:
+    """Record that a user has a role of a channel, so that it is noticed when somebody takes it away."""
+
     def attempt() -> Steps[bool | None]:
         checks = yield from known_channel(key.channel)
-        there = yield key.has(user)
-        if there == removed:
+        return True if (yield commit("added", checks, [key.put(user, given)])) else None
+
+    return optimistic(f"addition to channel {key.channel}", attempt)
+
+
+def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId) -> Call[bool]:
+    def attempt() -> Steps[bool | None]:
+        checks = yield from known_channel(key.channel)
+        if (yield key.has(user)):
             return False
-        write = key.add(user) if removed else key.remove(user)
-        return True if (yield commit("removal", checks, [write])) else None
+        return True if (yield commit("removal", checks, [key.add(user)])) else None
 
     return optimistic(f"removal from channel {key.channel}", attempt)
 

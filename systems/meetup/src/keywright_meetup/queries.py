@@ -13,6 +13,8 @@ from keywright.operations import Steps, procedure
 from keywright_meetup.account_links import discord_users_of
 from keywright_meetup.channel_times import ChannelTimes, times_of
 from keywright_meetup.schema import (
+    AddedHosts,
+    AddedUsers,
     ChannelId,
     ChannelOfSeries,
     DiscordId,
@@ -21,6 +23,7 @@ from keywright_meetup.schema import (
     EventHosts,
     EventId,
     EventSeries,
+    GivenRole,
     GuestRoleOfChannel,
     HostRoleOfChannel,
     MeetupEvent,
@@ -54,6 +57,9 @@ class SeriesState:
     host_role: RoleId | None = None
     guests: frozenset[DiscordId] = frozenset()
     hosts: frozenset[DiscordId] = frozenset()
+    added_guests: dict[DiscordId, GivenRole] = field(default_factory=dict)
+    """Who has, or had, the guest role."""
+    added_hosts: dict[DiscordId, GivenRole] = field(default_factory=dict)
     times: ChannelTimes = field(default_factory=ChannelTimes)
 
     def next_event(self, now: datetime) -> EventId | None:
@@ -113,12 +119,14 @@ def read_series(series: Sequence[SeriesId], now: datetime) -> Steps[list[SeriesS
 
 @dataclass(frozen=True)
 class _Property:
-    """The roles, removed people and times of a channel."""
+    """The roles, removed and added people and times of a channel."""
 
     guest_role: RoleId | None = None
     host_role: RoleId | None = None
     removed_users: frozenset[DiscordId] = frozenset()
     removed_hosts: frozenset[DiscordId] = frozenset()
+    added_guests: dict[DiscordId, GivenRole] = field(default_factory=dict)
+    added_hosts: dict[DiscordId, GivenRole] = field(default_factory=dict)
     times: ChannelTimes = field(default_factory=ChannelTimes)
 
 
@@ -139,23 +147,36 @@ def _state(bare: SeriesState, attending: _Attending, owned: _Property) -> Series
         host_role=owned.host_role,
         guests=frozenset(guests - owned.removed_users),
         hosts=frozenset(hosts - owned.removed_users - owned.removed_hosts),
+        added_guests=owned.added_guests,
+        added_hosts=owned.added_hosts,
         times=owned.times,
     )
 
 
 @procedure
 def _property(channels: Sequence[ChannelId]) -> Steps[dict[ChannelId, _Property]]:
-    guests, hosts, users, former, times = yield gather(
+    *columns, times = yield gather(
         GuestRoleOfChannel.get_many(channels),
         HostRoleOfChannel.get_many(channels),
         gather_list(RemovedUsers(channel).members() for channel in channels),
         gather_list(RemovedHosts(channel).members() for channel in channels),
+        gather_list(AddedUsers(channel).all() for channel in channels),
+        gather_list(AddedHosts(channel).all() for channel in channels),
         times_of(channels),
     )
-    rows = zip(channels, guests, hosts, users, former, strict=True)
     return {
-        channel: _Property(guest, host, frozenset(removed), frozenset(demoted), times[channel])
-        for channel, guest, host, removed, demoted in rows
+        channel: _Property(
+            guest_role,
+            host_role,
+            frozenset(users),
+            frozenset(hosts),
+            guests_before,
+            hosts_before,
+            times[channel],
+        )
+        for channel, guest_role, host_role, users, hosts, guests_before, hosts_before in zip(
+            channels, *columns, strict=True
+        )
     }
 
 

@@ -64,7 +64,7 @@ def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedO
     )
     echo(
         f"Discord: {discord.made} channels and roles made, {discord.changed} changed, "
-        f"{discord.added} times a member was given a role."
+        f"{discord.added} times a member was given a role, {discord.removed} removals by hand recorded."
     )
     for event, warning in sorted(meetup.warnings.items()):
         echo(f"warning: event {event} {warning}", err=True)

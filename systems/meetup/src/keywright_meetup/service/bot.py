@@ -247,12 +247,13 @@ def _raise_first(failures: Mapping[Any, Exception]) -> None:
 def _log_sync(outcome: SyncOutcome) -> None:
     meetup, discord = outcome
     log.info(
-        "sync: %d events added, %d changed, %d removed; %d channels and roles made, %d members added; "
-        "%d failures",
+        "sync: %d events added, %d changed, %d removed; %d channels and roles made, %d members added, "
+        "%d removed by hand; %d failures",
         len(meetup.added),
         len(meetup.changed),
         len(meetup.removed),
         discord.made,
         discord.added,
+        discord.removed,
         len(outcome.failures),
     )

@@ -75,3 +75,5 @@ class Member(msgspec.Struct, frozen=True):
     roles: tuple[Snowflake, ...]
     nick: str | None = None
     user: User | None = None
+    joined_at: str | None = None
+    """When they joined the guild, for the last time."""

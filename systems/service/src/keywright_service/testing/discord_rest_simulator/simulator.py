@@ -160,7 +160,12 @@ class DiscordRestSimulator(FaultyServer):
             return _unknown("member")
         roles = [str(role) for role in sorted(self.guild.members[user])]
         return JSONResponse(
-            {"user": {"id": str(user), "username": self.guild.names[user]}, "nick": None, "roles": roles}
+            {
+                "user": {"id": str(user), "username": self.guild.names[user]},
+                "nick": None,
+                "roles": roles,
+                "joined_at": self.guild.joined_at.get(user),
+            }
         )
 
     async def _add_role(self, request: Request) -> Response:

@@ -18,12 +18,14 @@ class Guild:
 
     def __init__(self) -> None:
         self._ids = itertools.count(FIRST_ID, 7)
+        self._joins = itertools.count()
         self.id = self.new_id()
         self.bot = self.new_id()
         self.channels: dict[int, Json] = {}
         # A guild's @everyone role has the id of the guild.
         self.roles: dict[int, Json] = {self.id: self._role(self.id, {"name": "@everyone"})}
         self.members: dict[int, set[int]] = {self.bot: set()}
+        self.joined_at: dict[int, str] = {}
         self.names: dict[int, str] = {self.bot: "keywright"}
         self.messages: list[tuple[int, str]] = []
         self._nonces: dict[tuple[int, str], int] = {}
@@ -34,9 +36,17 @@ class Guild:
     def join(self, name: str) -> int:
         """Somebody becomes a member; their id."""
         user = self.new_id()
-        self.members[user] = set()
         self.names[user] = name
+        self.rejoin(user)
         return user
+
+    def leave(self, user: int) -> None:
+        """Somebody leaves the guild, or is kicked: their roles are gone."""
+        del self.members[user]
+
+    def rejoin(self, user: int) -> None:
+        self.members[user] = set()
+        self.joined_at[user] = f"2026-01-01T00:00:00.{next(self._joins):06}+00:00"
 
     def add_channel(self, name: str = "general", kind: int = TEXT_CHANNEL, **given: Any) -> int:
         """Somebody else makes a channel; its id."""
