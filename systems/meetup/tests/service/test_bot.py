@@ -41,7 +41,7 @@ def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
         )
         shown = httpx.get(f"{bot.url}/health").json()
         health = httpx.get(f"{bot.url}/health", headers=DETAILS).json()
-    assert shown == {"ok": True, "failing": []}
+    assert shown == {"ok": True, "failing": [], "authorization_needed": False}
     assert health["ok"] is True
     assert {each["name"]: each["trouble"] for each in health["tasks"]} == dict.fromkeys(
         ("tokens", "sync", "cleaning", "expiry", "users")
@@ -72,7 +72,7 @@ def test_trouble_at_meetup_is_reported_and_does_not_end_the_bot(around: Surround
         assert "status 400" in wait_until(trouble, "trouble that is reported")
         shown = httpx.get(f"{bot.url}/health").json()
     assert {"tokens", "sync"} <= set(shown.pop("failing"))
-    assert shown == {"ok": True}
+    assert shown == {"ok": True, "authorization_needed": True}
 
 
 def test_a_series_that_cannot_be_synced_is_reported_as_trouble(around: Surroundings) -> None:

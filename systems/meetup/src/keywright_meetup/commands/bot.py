@@ -1,9 +1,10 @@
-"""The commands of `keywright meetup` that need the configuration of the bot: run it, sync once, invite."""
+"""The commands of `keywright meetup` that need the whole configuration of the bot."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +16,7 @@ from keywright.errors import TakenError
 if TYPE_CHECKING:
     from keywright_meetup.service.configuration import Configuration
 
-__all__ = ["LARGEST_ID", "DiscordArgument", "invite", "serve", "sync"]
+__all__ = ["LARGEST_ID", "ConfigOption", "DiscordArgument", "authorize", "invite", "serve", "sync"]
 
 LARGEST_ID = 2**64 - 1
 
@@ -93,6 +94,41 @@ def invite(
     except TakenError as error:
         echo(f"refused: {error.holder} is linked to {error.partner} already.", err=True)
         raise typer.Exit(1) from error
+
+
+def authorize(
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="Read the address that Meetup sent the browser to from standard input."
+        ),
+    ] = False,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+) -> None:
+    """Have an organizer authorize the bot at Meetup, for the first time or because its tokens are not valid.
+
+    Prints the address that the organizer opens; it works once, for an hour. Meetup then sends the browser to
+    the pages of the bot, which store the tokens. Where those cannot be reached, the browser shows an error:
+    pass the address that it shows to `keywright meetup authorize --finish`.
+
+    Exits with 1 when the address is not of an authorization under way, or the organizer said no, 2 when the
+    configuration is wrong, 3 when Redis or Meetup cannot be reached or Meetup refuses.
+    """
+    configuration = _configuration(config, url, embedded)
+    from keywright_meetup.service.bot import authorization
+
+    async def begun() -> str:
+        async with authorization(configuration) as opened:
+            return await opened.begin()
+
+    async def finished(address: str) -> str:
+        async with authorization(configuration) as opened:
+            member = await opened.finish(address)
+        return f"Authorized by {member.name or 'a member without a name'} (Meetup member {member.id})."
+
+    echo(asyncio.run(finished(sys.stdin.readline().strip()) if finish else begun()))
 
 
 def _configuration(path: Path | None, url: str | None, embedded: str | None) -> Configuration:

@@ -14,7 +14,7 @@ from keywright import Call, Database, Keyring, Secret, connect
 from keywright.cli import EmbeddedOption, NamesPrefix, UrlOption, as_json, echo, echo_json, server_url
 from keywright.errors import TakenError, UsageError
 from keywright_meetup import account_links, channel_times, channels, views
-from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync
+from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, authorize, invite, serve, sync
 from keywright_meetup.schema import meetup as space
 from keywright_meetup.tokens import store_organizer
 
@@ -196,8 +196,8 @@ def end(
 def tokens(url: UrlOption = None, embedded: EmbeddedOption = None, prefix: NamesPrefix = None) -> None:
     """Replace the organizer's tokens by those in MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.
 
-    The bot stores the variables only where the database has no tokens. Use this when those were revoked; the
-    bot refreshes the new ones at once.
+    The bot stores the variables only where the database has no tokens, and tries them when Meetup refuses the
+    stored ones. `keywright meetup authorize` gets new tokens from Meetup.
 
     Exits with 2 when a variable is missing, 3 when the server cannot be reached.
     """
@@ -209,7 +209,7 @@ def tokens(url: UrlOption = None, embedded: EmbeddedOption = None, prefix: Names
     echo("Replaced.")
 
 
-for command in (sync, serve, invite):
+for command in (sync, serve, invite, authorize):
     meetup.command()(command)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, Keyring, aconnect
-from keywright.errors import EngineError
+from keywright.errors import EngineError, StoredDataError
 from keywright.tools.http import listening
 from keywright_meetup import tokens
 from keywright_meetup.account_links import begin_linking
@@ -20,6 +20,7 @@ from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import Synced
 from keywright_meetup.schema import DiscordId, TaskLease
 from keywright_meetup.schema import meetup as space
+from keywright_meetup.service.authorization import OrganizerAuthorization
 from keywright_meetup.service.configuration import Configuration
 from keywright_meetup.service.discord_sync import DiscordSync, DiscordSynced
 from keywright_meetup.service.expiry import check_expiry
@@ -32,12 +33,12 @@ from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_service.backoff import Backoff
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformTroubleError
-from keywright_service.health import Health, TasksHealth, health_route
+from keywright_service.health import FailingTasks, Health, TasksHealth, health_route
 from keywright_service.process_lock import ProcessLock
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, Schedule, Work, daily, next_hour
 
-__all__ = ["Bot", "SyncOutcome", "invited", "sync_once"]
+__all__ = ["Bot", "SyncOutcome", "authorization", "invited", "sync_once"]
 
 log = logging.getLogger("keywright.meetup")
 
@@ -77,7 +78,6 @@ class _Opened(NamedTuple):
 async def _opened(chosen: Configuration, clock: Clock) -> AsyncIterator[_Opened]:
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(_database(chosen))
-        redirect = f"{chosen.pages.public_url.rstrip('/')}{REDIRECT_PATH}"
         discord = DiscordGuild(
             chosen.discord_token,
             chosen.discord.guild,
@@ -88,10 +88,14 @@ async def _opened(chosen: Configuration, clock: Clock) -> AsyncIterator[_Opened]
             db,
             await stack.enter_async_context(discord),
             await stack.enter_async_context(MeetupApi(chosen.meetup.api_url)),
-            await stack.enter_async_context(OAuthClient(chosen.provider, redirect)),
+            await stack.enter_async_context(OAuthClient(chosen.provider, _redirect(chosen))),
         )
         await _seed(db, chosen, clock())
         yield opened
+
+
+def _redirect(chosen: Configuration) -> str:
+    return f"{chosen.pages.public_url.rstrip('/')}{REDIRECT_PATH}"
 
 
 def _database(chosen: Configuration) -> aconnect:
@@ -105,10 +109,17 @@ async def _seed(db: AsyncDatabase, chosen: Configuration, now: datetime) -> None
         return
     if await db.run(tokens.seed_organizer(chosen.access_token, chosen.refresh_token, now)):
         log.info("stored the organizer's tokens of the configuration")
+    else:
+        log.info("the organizer's tokens are those of the database; configured ones are tried if they fail")
 
 
-def _sync(chosen: Configuration, opened: _Opened, clock: Clock) -> Callable[[], Awaitable[SyncOutcome]]:
-    refresher = TokenRefresher(opened.db, opened.oauth, clock)
+def _refresher(chosen: Configuration, opened: _Opened, clock: Clock) -> TokenRefresher:
+    return TokenRefresher(opened.db, opened.oauth, clock, configured=chosen.refresh_token)
+
+
+def _sync(
+    chosen: Configuration, opened: _Opened, refresher: TokenRefresher, clock: Clock
+) -> Callable[[], Awaitable[SyncOutcome]]:
     from_meetup = MeetupSync(opened.db, opened.meetup, refresher, chosen.meetup.groups, clock)
     to_discord = DiscordSync(opened.db, opened.discord, chosen.layout, clock)
 
@@ -130,7 +141,8 @@ async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOu
             raise RefusedChangeError("a sync", "is under way already", remedy)
         try:
             async with asyncio.timeout(SYNC_LIMIT.total_seconds()):
-                return await _sync(configuration, opened, clock)()
+                refresher = _refresher(configuration, opened, clock)
+                return await _sync(configuration, opened, refresher, clock)()
         except TimeoutError as error:
             raise PlatformTroubleError("the platforms", "a sync", "it took too long") from error
 
@@ -140,6 +152,31 @@ async def invited(configuration: Configuration, user: DiscordId) -> str:
     async with _database(configuration) as db:
         linking = await db.run(begin_linking(user))
     return link_to(configuration.pages.public_url, linking)
+
+
+@asynccontextmanager
+async def authorization(configuration: Configuration) -> AsyncIterator[OrganizerAuthorization]:
+    """Open what an organizer's authorization needs."""
+    async with _database(configuration) as db, MeetupApi(configuration.meetup.api_url) as meetup:
+        redirect = _redirect(configuration)
+        async with OAuthClient(configuration.provider, redirect) as oauth:
+            yield OrganizerAuthorization(db, oauth, meetup, _utc)
+
+
+class PublicHealth(FailingTasks, frozen=True):
+    """What anybody may see of the bot's health."""
+
+    authorization_needed: bool
+
+
+class BotHealth(TasksHealth, frozen=True):
+    """The tasks of the bot, and whether an organizer must authorize it (again)."""
+
+    authorization_needed: bool
+
+    def public(self) -> Health:
+        failing = [each.name for each in self.tasks if not each.ok]
+        return PublicHealth(self.ok, failing, self.authorization_needed)
 
 
 class Bot(Service):
@@ -158,14 +195,15 @@ class Bot(Service):
         host, port = self.configuration.listening
         bound = opened.enter_context(listening(host, port, remedy="Change pages.address."))
         parts = await opened.enter_async_context(_opened(self.configuration, self._clock))
+        self._refresher = _refresher(self.configuration, parts, self._clock)
         self.tasks = self._tasks(parts)
         await self.run_tasks(opened, self.tasks, grace=self._grace)
         await self.serve(opened, self._pages(parts), bound)
 
     def _tasks(self, parts: _Opened) -> list[PeriodicTask]:
         chosen, clock, db = self.configuration, self._clock, parts.db
-        both = _sync(chosen, parts, clock)
-        refresher = TokenRefresher(db, parts.oauth, clock)
+        refresher = self._refresher
+        both = _sync(chosen, parts, refresher, clock)
 
         async def sync() -> None:
             outcome = await both()
@@ -221,17 +259,19 @@ class Bot(Service):
             parts.meetup,
             public_url=self.configuration.pages.public_url,
             find_user=parts.discord.find_user,
+            organizer=OrganizerAuthorization(parts.db, parts.oauth, parts.meetup, self._clock),
             community=self.configuration.pages.community,
         )
 
         async def report() -> Health:
             """Report a failure only if a restart might help: outages of Meetup are shown, and waited out."""
+            tasks = [each.health for each in self.tasks]
             try:
-                await parts.db.run(TaskLease(SYNC).holder())
-                reachable = True
+                return BotHealth(True, tasks, await self._refresher.needs_authorization())
+            except StoredDataError:  # tokens that cannot be read are of no use
+                return BotHealth(True, tasks, True)
             except EngineError:
-                reachable = False
-            return TasksHealth(reachable, [each.health for each in self.tasks])
+                return BotHealth(False, tasks, False)
 
         return pages.application(health_route(report, token=self.configuration.health_token))
 

@@ -39,6 +39,12 @@ OUTCOMES = {
         "You did not confirm the two accounts, so both are as they were.",
         "You can close this page. If you change your mind, ask the bot on Discord for a new link.",
     ),
+    "authorized": LinkOutcome(
+        "The bot is authorized",
+        "It follows the events of its groups on Meetup as you from now on.",
+        "You can close this page.",
+        good=True,
+    ),
     "meetup-taken": LinkOutcome(
         "This Meetup account is taken",
         "It is linked to another Discord account, and an account can have one link only. "
@@ -71,6 +77,12 @@ PROBLEMS = {
         "It was sent by another site, in another browser than the one you started in, "
         "or your browser keeps no cookies. Nothing was changed.",
         "If you asked the bot on Discord for a link, open it from there, and stay in one browser.",
+    ),
+    "unauthorized": LinkOutcome(
+        "The bot was not authorized",
+        "You said no at Meetup, the address was used before or is older than an hour, "
+        "or Meetup does not answer. The tokens of the bot are as they were.",
+        "Start again with keywright meetup authorize. The log of the bot has the reason.",
     ),
     "unnamed": LinkOutcome(
         "We cannot see who you are on Discord",
