@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -99,26 +98,51 @@ def test_rejected_packets_are_harmless(invoke: Invoke, redis_url: str, tmp_path:
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    logger = logging.getLogger("keywright")
-    handlers, level = logger.handlers, logger.level
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
+def loggers() -> Iterator[None]:
+    """Restore what `log_to_stderr` changes."""
+    changed = [logging.getLogger(), logging.getLogger("keywright")]
+    before = [(logger, logger.handlers, logger.level) for logger in changed]
+    yield
+    for logger, handlers, level in before:
+        logger.handlers = handlers
+        logger.setLevel(level)
+
+
+@pytest.mark.usefixtures("loggers")
+def test_logs_are_harmless_and_keep_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr()
-    yield stream
-    logger.handlers = handlers
-    logger.setLevel(level)
-
-
-def test_logs_are_harmless_and_keep_tracebacks(log: io.StringIO) -> None:
     try:
         raise ValueError(HOSTILE)
     except ValueError:
         logging.getLogger("keywright.service").exception("failed: %s", HOSTILE)
-    text = log.getvalue()
+    text = capsys.readouterr().err
     assert not CONTROLS.search(text)
     assert r"failed: evil\x1b[31m" in text.splitlines()[0]
     assert "Traceback" in text.splitlines()[1]
+
+
+@pytest.mark.usefixtures("loggers")
+def test_a_structured_log_has_an_object_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr(json=True)
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        logging.getLogger("keywright.service").exception("failed: %s", HOSTILE)
+    logging.getLogger("keywright.service").debug("not logged")
+    text = capsys.readouterr().err
+    assert not CONTROLS.search(text)
+    (line,) = map(json.loads, text.splitlines())
+    assert datetime.fromisoformat(line.pop("time")).tzinfo == UTC
+    assert line.pop("exception").startswith("Traceback")
+    assert line == {"level": "error", "logger": "keywright.service", "message": f"failed: {HOSTILE}"}
+
+
+@pytest.mark.usefixtures("loggers")
+def test_warnings_of_other_packages_have_the_time_too(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr()
+    logging.getLogger("psycopg.pool").warning("error connecting")
+    logging.getLogger("psycopg.pool").info("not logged")
+    assert re.fullmatch(r"[-\d]+ [:,\d]+ WARNING error connecting\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("form", ["json", "sarif"])

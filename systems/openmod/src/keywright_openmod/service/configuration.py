@@ -23,6 +23,7 @@ from keywright_service.configuration import (
     duration,
     names,
     take_secrets,
+    truth,
 )
 
 __all__ = ["ConfigurationError", "OpenModConfiguration", "installation", "load"]
@@ -205,19 +206,13 @@ def _credentials(reddit: RedditPart, secrets: Mapping[str, Secret[str]]) -> Cred
     )
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("it must be true or false")
-    return text.lower() == "true"
-
-
 VARIABLES: Variables = {
     "OPENMOD_SUBREDDIT": ("subreddit", str),
     "OPENMOD_WATCH": ("watch", names),
     "OPENMOD_TARGET_SUBREDDIT": ("settings.targetSubredit", str),
     "OPENMOD_ACTIONS": ("settings.moderationActions", names),
-    "OPENMOD_RECORD_ADMIN_ACTIONS": ("settings.recordAdminActions", _flag),
-    "OPENMOD_RECORD_AUTOMODERATOR_ACTIONS": ("settings.recordAutoModeratorActions", _flag),
+    "OPENMOD_RECORD_ADMIN_ACTIONS": ("settings.recordAdminActions", truth),
+    "OPENMOD_RECORD_AUTOMODERATOR_ACTIONS": ("settings.recordAutoModeratorActions", truth),
     "OPENMOD_EXCLUDED_MODERATORS": ("settings.excludedModerators", str),
     "OPENMOD_EXCLUDED_USERS": ("settings.excludedUsers", str),
     "OPENMOD_POLL": ("schedule.poll", str),
