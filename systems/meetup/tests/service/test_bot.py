@@ -185,6 +185,20 @@ def test_a_command_without_configuration_names_the_missing_setting(
     assert "DISCORD_TOKEN" in str(error)
 
 
+@pytest.mark.parametrize("command", ["sync", "serve", "invite", "authorize"])
+def test_a_bot_without_a_server_is_an_error(
+    around: Surroundings, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An embedded server was taken instead, and every channel made a second time on Discord."""
+    monkeypatch.chdir(tmp_path)
+    environment = around.environment(REDIS_URL="")
+    arguments = [command, *(["5"] if command == "invite" else [])]
+    refused = CliRunner().invoke(meetup, arguments, env=environment).exception
+    assert isinstance(refused, UsageError)
+    assert "no server is given" in str(refused)
+    assert around.discord.answered == []
+
+
 def test_the_templates_and_styles_are_part_of_the_package() -> None:
     import keywright_meetup.service as package
 

@@ -29,7 +29,7 @@ from keywright_service.configuration import (
     take_secrets,
 )
 
-__all__ = ["Configuration", "ConfigurationError", "load"]
+__all__ = ["Configuration", "ConfigurationError", "load", "load_redis"]
 
 
 class DiscordPart(Part, frozen=True, kw_only=True):
@@ -159,6 +159,12 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     configuration = Configuration(**settings)
     _check(configuration)
     return configuration
+
+
+def load_redis(path: Path | None = None, environment: Mapping[str, str] | None = None) -> RedisPart:
+    """Read the Redis server and the prefix alone, for commands that need no other setting."""
+    reader = SettingsReader(Configuration, VARIABLES, "systems/meetup/docs/guide.md")
+    return reader.convert(reader.given(path, environment).get("redis", {}), RedisPart, "[redis]")
 
 
 def _check(configuration: Configuration) -> None:
