@@ -241,10 +241,8 @@ def opened(url: str | None, embedded: str | None, prefix: str | None, config: Pa
 
     configured = load_redis(config)
     server = server_url(url, embedded, configured=configured.url)
-    keyring = Keyring.from_env_if_set()
-    return connect(
-        server, space.bind(prefix=configured.prefix if prefix is None else prefix, keyring=keyring)
-    )
+    prefix = configured.prefix if prefix is None else prefix
+    return connect(server, space.bind(prefix=prefix, keyring=Keyring.from_env_if_set()))
 
 
 _NUMBERED: dict[Shown, Callable[[int], Call[Any]]] = {
