@@ -28,6 +28,21 @@ class Guild:
         self.joined_at: dict[int, str] = {}
         self.names: dict[int, str] = {self.bot: "keywright"}
         self.messages: list[tuple[int, str]] = []
+        self.components: list[list[Json]] = []
+        """The rows of buttons of each message."""
+        self.application: Json = {
+            "id": str(self.bot),
+            "name": "keywright",
+            "verify_key": "",
+            "interactions_endpoint_url": None,
+        }
+        self.commands: list[Json] = []
+        self.permissions: dict[int, int] = {}
+        """The bits of members who may do more than others."""
+        self.replies: dict[str, Json] = {}
+        """What the bot wrote instead of deferred replies, by the token of the interaction."""
+        self.tokens: set[str] = set()
+        """The tokens of interactions that are valid."""
         self._nonces: dict[tuple[int, str], int] = {}
 
     def new_id(self) -> int:
@@ -80,12 +95,31 @@ class Guild:
         for roles in self.members.values():
             roles.discard(role)
 
-    def post(self, channel: int, content: str, nonce: str | None) -> int:
+    def set_commands(self, given: list[Json]) -> None:
+        """Discord adds ids and defaults."""
+        self.commands = [
+            {
+                "id": str(self.new_id()),
+                "application_id": str(self.bot),
+                "guild_id": str(self.id),
+                "version": str(self.new_id()),
+                "default_member_permissions": None,
+                "nsfw": False,
+                "type": 1,
+                **each,
+            }
+            for each in given
+        ]
+
+    def post(
+        self, channel: int, content: str, nonce: str | None, components: list[Json] | None = None
+    ) -> int:
         """A message; one with the same nonce is posted once."""
         if nonce is not None and (channel, nonce) in self._nonces:
             return self._nonces[channel, nonce]
         message = self.new_id()
         self.messages.append((channel, content))
+        self.components.append(components or [])
         if nonce is not None:
             self._nonces[channel, nonce] = message
         return message
