@@ -17,6 +17,7 @@ from keywright_meetup.schema import (
     AddedUsers,
     ChannelId,
     ChannelOfSeries,
+    DiscordChannels,
     DiscordId,
     EventDetails,
     EventGuests,
@@ -34,11 +35,21 @@ from keywright_meetup.schema import (
     RoleId,
     SeriesEvents,
     SeriesId,
+    SeriesOfChannel,
     SeriesType,
     TypeOfSeries,
 )
 
-__all__ = ["SeriesState", "details_of", "present", "read_series", "tracked_events", "upcoming_series"]
+__all__ = [
+    "ChannelHosts",
+    "SeriesState",
+    "details_of",
+    "hosts_of_channel",
+    "present",
+    "read_series",
+    "tracked_events",
+    "upcoming_series",
+]
 
 
 @dataclass(frozen=True)
@@ -115,6 +126,32 @@ def read_series(series: Sequence[SeriesId], now: datetime) -> Steps[list[SeriesS
         owned = _Property() if channel is None else property_of[channel]
         states.append(_state(SeriesState(each, kind, present, channel), attending, owned))
     return states
+
+
+@dataclass(frozen=True)
+class ChannelHosts:
+    """The hosts of a channel: those who have the role, or host an event on Meetup, without removed ones."""
+
+    role: RoleId | None
+    users: frozenset[DiscordId]
+    removed: frozenset[DiscordId]
+
+
+@procedure
+def hosts_of_channel(channel: ChannelId) -> Steps[ChannelHosts | None]:
+    """Return who decides about a channel, by events of its series past and to come; None if it is unknown."""
+    series, known, role, removed = yield gather(
+        SeriesOfChannel(channel).get(),
+        DiscordChannels().has(channel),
+        HostRoleOfChannel(channel).get(),
+        gather(RemovedHosts(channel).members(), RemovedUsers(channel).members()),
+    )
+    if series is None and not known:
+        return None
+    events = [] if series is None else sorted((yield SeriesEvents(series).members()))
+    hosts: list[set[MeetupId]] = yield gather_list(EventHosts(event).members() for event in events)
+    linked = yield discord_users_of(sorted(set().union(*hosts)))
+    return ChannelHosts(role, frozenset(linked.values()), frozenset().union(*removed))
 
 
 @dataclass(frozen=True)

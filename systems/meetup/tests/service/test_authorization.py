@@ -26,6 +26,12 @@ def invoked(around: Surroundings, *arguments: str, stdin: str = "", **environmen
     return CliRunner().invoke(meetup, ["authorize", *arguments], env=variables, input=stdin)
 
 
+def without_tokens(around: Surroundings, health_token: str = "") -> RunningBot:
+    return RunningBot(
+        around, MEETUP_ACCESS_TOKEN="", MEETUP_REFRESH_TOKEN="", MEETUP_HEALTH_TOKEN=health_token
+    )
+
+
 def consented(around: Surroundings, address: str, answer: str = "allow") -> str:
     """Return the address that Meetup sends the browser of an organizer to."""
     around.meetup.oauth.signed_in = around.meetup.world.join("Olga Organizer")
@@ -34,7 +40,7 @@ def consented(around: Surroundings, address: str, answer: str = "allow") -> str:
 
 def test_an_organizer_authorizes_a_bot_that_has_no_tokens(around: Surroundings, raw: Raw) -> None:
     around.announce()
-    with RunningBot(around, **NO_TOKENS) as bot:
+    with without_tokens(around) as bot:
         assert httpx.get(f"{bot.url}/health").json()["authorization_needed"] is True
         printed = invoked(around, PAGES_URL=bot.url)
         assert printed.exit_code == 0
@@ -50,7 +56,7 @@ def test_an_organizer_authorizes_a_bot_that_has_no_tokens(around: Surroundings, 
 
 
 def test_an_authorization_works_once_and_only_if_the_command_began_it(around: Surroundings, raw: Raw) -> None:
-    with RunningBot(around, **NO_TOKENS) as bot:
+    with without_tokens(around) as bot:
         back = consented(around, invoked(around, PAGES_URL=bot.url).stdout.strip())
         assert httpx.get(back).status_code == 303
         stored = raw("GET", "meetup_refresh_token")
@@ -63,7 +69,7 @@ def test_an_authorization_works_once_and_only_if_the_command_began_it(around: Su
 
 
 def test_an_organizer_who_says_no_changes_nothing(around: Surroundings, raw: Raw) -> None:
-    with RunningBot(around, **NO_TOKENS) as bot:
+    with without_tokens(around) as bot:
         back = consented(around, invoked(around, PAGES_URL=bot.url).stdout.strip(), "deny")
         assert httpx.get(back).status_code == 400
     assert raw("EXISTS", "meetup_refresh_token") == 0
@@ -100,7 +106,7 @@ def test_dead_tokens_are_reported_with_the_command_that_helps(around: Surroundin
         with RunningBot(around):
             wait_until(lambda: around.meetup.oauth.refreshes == 1, "tokens that are refreshed")
         around.meetup.oauth.revoke()
-        with RunningBot(around, MEETUP_HEALTH_TOKEN="a-long-random-token", **NO_TOKENS) as bot:
+        with without_tokens(around, health_token="a-long-random-token") as bot:
 
             def sync_trouble() -> str:
                 headers = {"Authorization": "Bearer a-long-random-token"}

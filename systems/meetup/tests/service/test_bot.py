@@ -44,7 +44,7 @@ def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
     assert shown == {"ok": True, "failing": [], "authorization_needed": False}
     assert health["ok"] is True
     assert {each["name"]: each["trouble"] for each in health["tasks"]} == dict.fromkeys(
-        ("tokens", "sync", "cleaning", "expiry", "users")
+        ("tokens", "sync", "cleaning", "expiry", "users", "commands")
     )
     assert len(around.discord.guild.text_channels) == 1
 

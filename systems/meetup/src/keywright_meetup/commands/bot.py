@@ -16,7 +16,16 @@ from keywright.errors import TakenError
 if TYPE_CHECKING:
     from keywright_meetup.service.configuration import Configuration
 
-__all__ = ["LARGEST_ID", "ConfigOption", "DiscordArgument", "authorize", "invite", "serve", "sync"]
+__all__ = [
+    "LARGEST_ID",
+    "ConfigOption",
+    "DiscordArgument",
+    "authorize",
+    "invite",
+    "register",
+    "serve",
+    "sync",
+]
 
 LARGEST_ID = 2**64 - 1
 
@@ -129,6 +138,22 @@ def authorize(
         return f"Authorized by {member.name or 'a member without a name'} (Meetup member {member.id})."
 
     echo(asyncio.run(finished(sys.stdin.readline().strip()) if finish else begun()))
+
+
+def register(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
+    """Register the bot's commands at Discord, and the address to which Discord sends interactions.
+
+    Discord tries the address at once, so the bot must be running and reachable at pages.public_url, over
+    https. A running bot renews the commands by itself.
+
+    Exits with 2 when the configuration is wrong, 3 when Discord refuses or cannot be reached.
+    """
+    configuration = _configuration(config, url, embedded)
+    from keywright_meetup.service.bot import registered
+
+    new, endpoint = asyncio.run(registered(configuration))
+    echo("The commands are registered." if new else "The commands were registered already.")
+    echo(f"Discord sends interactions to {endpoint}.")
 
 
 def _configuration(path: Path | None, url: str | None, embedded: str | None) -> Configuration:

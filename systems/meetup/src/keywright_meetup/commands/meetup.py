@@ -21,6 +21,7 @@ from keywright_meetup.commands.bot import (
     DiscordArgument,
     authorize,
     invite,
+    register,
     serve,
     sync,
 )
@@ -230,7 +231,7 @@ def tokens(
     echo("Replaced.")
 
 
-for command in (sync, serve, invite, authorize):
+for command in (sync, serve, invite, authorize, register):
     meetup.command()(command)
 
 

@@ -24,11 +24,13 @@ from keywright_meetup.service.authorization import OrganizerAuthorization
 from keywright_meetup.service.configuration import Configuration
 from keywright_meetup.service.discord_sync import DiscordSync, DiscordSynced
 from keywright_meetup.service.expiry import check_expiry
+from keywright_meetup.service.interactions import InteractionsEndpoint, endpoint_of
 from keywright_meetup.service.janitor import clean
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.meetup_sync import MeetupSync
 from keywright_meetup.service.oauth import OAuthClient
 from keywright_meetup.service.pages import REDIRECT_PATH, LinkingPages, link_to
+from keywright_meetup.service.slash_commands import SlashCommands, register
 from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_service.backoff import Backoff
 from keywright_service.discord_rest import DiscordGuild
@@ -38,7 +40,7 @@ from keywright_service.process_lock import ProcessLock
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, Schedule, Work, daily, next_hour
 
-__all__ = ["Bot", "SyncOutcome", "authorization", "invited", "sync_once"]
+__all__ = ["Bot", "SyncOutcome", "authorization", "invited", "registered", "sync_once"]
 
 log = logging.getLogger("keywright.meetup")
 
@@ -48,6 +50,7 @@ SYNC_LIMIT = timedelta(seconds=360)
 HOLD = SYNC_LIMIT + timedelta(seconds=30)
 RETRY = timedelta(hours=1)
 SHUTDOWN_SECONDS = 10
+START_SECONDS = 5.0
 
 Clock = Callable[[], datetime]
 
@@ -78,20 +81,23 @@ class _Opened(NamedTuple):
 async def _opened(chosen: Configuration, clock: Clock) -> AsyncIterator[_Opened]:
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(_database(chosen))
-        discord = DiscordGuild(
-            chosen.discord_token,
-            chosen.discord.guild,
-            url=chosen.discord.api_url,
-            audit_reason="Keywright: Meetup events",
-        )
         opened = _Opened(
             db,
-            await stack.enter_async_context(discord),
+            await stack.enter_async_context(_discord(chosen)),
             await stack.enter_async_context(MeetupApi(chosen.meetup.api_url)),
             await stack.enter_async_context(OAuthClient(chosen.provider, _redirect(chosen))),
         )
         await _seed(db, chosen, clock())
         yield opened
+
+
+def _discord(chosen: Configuration) -> DiscordGuild:
+    return DiscordGuild(
+        chosen.discord_token,
+        chosen.discord.guild,
+        url=chosen.discord.api_url,
+        audit_reason="Keywright: Meetup events",
+    )
 
 
 def _redirect(chosen: Configuration) -> str:
@@ -163,6 +169,20 @@ async def authorization(configuration: Configuration) -> AsyncIterator[Organizer
             yield OrganizerAuthorization(db, oauth, meetup, _utc)
 
 
+async def registered(configuration: Configuration) -> tuple[bool, str]:
+    """Register commands and endpoint at Discord. Return whether the commands are new, and the endpoint.
+
+    The bot must be running: Discord tries the endpoint.
+    """
+    endpoint = endpoint_of(configuration.pages.public_url)
+    async with _discord(configuration) as api:
+        application = await api.application()
+        new = await register(api, int(application.id))
+        if application.interactions_endpoint_url != endpoint:
+            await api.set_interactions_endpoint(endpoint)
+    return new, endpoint
+
+
 class PublicHealth(FailingTasks, frozen=True):
     """What anybody may see of the bot's health."""
 
@@ -196,9 +216,22 @@ class Bot(Service):
         bound = opened.enter_context(listening(host, port, remedy="Change pages.address."))
         parts = await opened.enter_async_context(_opened(self.configuration, self._clock))
         self._refresher = _refresher(self.configuration, parts, self._clock)
+        public_url = self.configuration.pages.public_url
+        commands = SlashCommands(parts.db, parts.discord, self._clock, public_url)
+        self._interactions = InteractionsEndpoint(parts.discord, commands.answer, self._clock)
+        opened.push_async_callback(self._interactions.close, self._grace)
+        await self._check_token()
         self.tasks = self._tasks(parts)
         await self.run_tasks(opened, self.tasks, grace=self._grace)
         await self.serve(opened, self._pages(parts), bound)
+
+    async def _check_token(self) -> None:
+        """Raise HttpRefusedError if Discord does not accept the token. An outage does not stop the start."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._interactions.application()
+        except (PlatformTroubleError, TimeoutError) as error:
+            log.warning("the token was not checked: %s", str(error) or "Discord does not answer")
 
     def _tasks(self, parts: _Opened) -> list[PeriodicTask]:
         chosen, clock, db = self.configuration, self._clock, parts.db
@@ -215,6 +248,13 @@ class Bot(Service):
 
         async def expiry() -> None:
             _raise_first((await check_expiry(db, parts.discord, clock())).failures)
+
+        async def commands() -> None:
+            application = await parts.discord.application()
+            await register(parts.discord, int(application.id))
+            here = endpoint_of(chosen.pages.public_url)
+            if application.interactions_endpoint_url != here:
+                log.warning("Discord does not send interactions to %s: run keywright meetup register", here)
 
         async def users() -> datetime:
             began = clock()
@@ -250,6 +290,7 @@ class Bot(Service):
             often("cleaning", cleaning, chosen.clean_every),
             task("expiry", expiry, evening, first=evening(clock())),
             task("users", users, next_hour),
+            task("commands", commands, timedelta(days=1)),
         ]
 
     def _pages(self, parts: _Opened) -> Starlette:
@@ -273,7 +314,8 @@ class Bot(Service):
             except EngineError:
                 return BotHealth(False, tasks, False)
 
-        return pages.application(health_route(report, token=self.configuration.health_token))
+        health = health_route(report, token=self.configuration.health_token)
+        return pages.application(health, self._interactions.route())
 
 
 def _raise_first(failures: Mapping[Any, Exception]) -> None:

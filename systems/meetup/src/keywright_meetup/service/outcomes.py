@@ -16,8 +16,8 @@ class LinkOutcome(NamedTuple):
 
 
 _END_THE_OTHER = (
-    "If the other account is yours too, ask an organizer to end that link. "
-    "Then go back to Discord and ask the bot for a new one."
+    "If the other account is yours too, end that link: use /unlink on Discord, as the account that has it, "
+    "or ask an organizer. Then use /link for a new one."
 )
 
 OUTCOMES = {
@@ -37,7 +37,7 @@ OUTCOMES = {
     "declined": LinkOutcome(
         "Nothing was linked",
         "You did not confirm the two accounts, so both are as they were.",
-        "You can close this page. If you change your mind, ask the bot on Discord for a new link.",
+        "You can close this page. If you change your mind, use /link on Discord for a new link.",
     ),
     "authorized": LinkOutcome(
         "The bot is authorized",
@@ -64,7 +64,7 @@ PROBLEMS = {
     "expired": LinkOutcome(
         "This link does not work any more",
         "A link works once, and only for ten minutes.",
-        "Go back to Discord and ask the bot for a new link.",
+        "Go back to Discord and use /link for a new one.",
     ),
     "stray": LinkOutcome(
         "This page is not for this browser",
@@ -98,7 +98,7 @@ PROBLEMS = {
     "trouble": LinkOutcome(
         "Something went wrong on our side",
         "We cannot tell whether your accounts are linked.",
-        "Wait a minute, then ask the bot on Discord for a new link. If it stays so, tell an organizer.",
+        "Wait a minute, then use /link on Discord again. If it stays so, tell an organizer.",
     ),
 }
 
