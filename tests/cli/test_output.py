@@ -9,7 +9,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -97,18 +96,6 @@ def test_rejected_packets_are_harmless(invoke: Invoke, redis_url: str, tmp_path:
     assert is_harmless(invoke("discord", "ingest", str(packets), "--url", redis_url))
 
 
-@pytest.fixture
-def loggers() -> Iterator[None]:
-    """Restore what `log_to_stderr` changes."""
-    changed = [logging.getLogger(), logging.getLogger("keywright")]
-    before = [(logger, logger.handlers, logger.level) for logger in changed]
-    yield
-    for logger, handlers, level in before:
-        logger.handlers = handlers
-        logger.setLevel(level)
-
-
-@pytest.mark.usefixtures("loggers")
 def test_logs_are_harmless_and_keep_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr()
     try:
@@ -121,7 +108,6 @@ def test_logs_are_harmless_and_keep_tracebacks(capsys: pytest.CaptureFixture[str
     assert "Traceback" in text.splitlines()[1]
 
 
-@pytest.mark.usefixtures("loggers")
 def test_a_structured_log_has_an_object_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr(json=True)
     try:
@@ -137,7 +123,6 @@ def test_a_structured_log_has_an_object_on_each_line(capsys: pytest.CaptureFixtu
     assert line == {"level": "error", "logger": "keywright.service", "message": f"failed: {HOSTILE}"}
 
 
-@pytest.mark.usefixtures("loggers")
 def test_warnings_of_other_packages_have_the_time_too(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr()
     logging.getLogger("psycopg.pool").warning("error connecting")

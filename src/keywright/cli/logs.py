@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from keywright.tools.terminal import printable
 
-__all__ = ["log_to_stderr"]
+__all__ = ["StderrHandler", "log_to_stderr"]
 
 if TYPE_CHECKING:
     _StreamHandler = logging.StreamHandler[TextIO]
@@ -18,7 +18,7 @@ else:
     _StreamHandler = logging.StreamHandler
 
 
-class _StderrHandler(_StreamHandler):
+class StderrHandler(_StreamHandler):
     """Writes to standard error as it is at the time of the message."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -57,9 +57,9 @@ class _JsonFormatter(logging.Formatter):
 
 def log_to_stderr(level: int = logging.INFO, *, json: bool = False) -> None:
     """Send the log of Keywright to standard error, and warnings of other packages, with the time."""
-    handler = _StderrHandler()
+    handler = StderrHandler()
     handler.setFormatter(_JsonFormatter() if json else _Formatter("%(asctime)s %(levelname)s %(message)s"))
     root, ours = logging.getLogger(), logging.getLogger("keywright")
-    root.handlers = [each for each in root.handlers if not isinstance(each, _StderrHandler)] + [handler]
+    root.handlers = [each for each in root.handlers if not isinstance(each, StderrHandler)] + [handler]
     root.setLevel(max(level, logging.WARNING))
     ours.setLevel(level)

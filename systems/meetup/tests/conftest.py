@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -22,16 +21,6 @@ class Impatient(Random):
 
     def uniform(self, a: float, b: float) -> float:
         return min(a, b)
-
-
-@pytest.fixture(autouse=True)
-def _own_log() -> Iterator[None]:
-    """Undo what commands do to the log of their process, which here is that of all tests."""
-    logger = logging.getLogger("keywright")
-    level, handlers = logger.level, logger.handlers
-    yield
-    logger.setLevel(level)
-    logger.handlers = handlers
 
 
 @pytest.fixture

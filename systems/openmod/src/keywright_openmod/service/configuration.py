@@ -16,7 +16,9 @@ from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.schema import FEEDS
 from keywright_openmod.settings import OpenModSettings, subreddit_name
 from keywright_service.configuration import (
+    LOG_VARIABLES,
     ConfigurationError,
+    LogPart,
     RedisPart,
     SettingsReader,
     Variables,
@@ -26,7 +28,7 @@ from keywright_service.configuration import (
     truth,
 )
 
-__all__ = ["ConfigurationError", "OpenModConfiguration", "installation", "load"]
+__all__ = ["READER", "ConfigurationError", "OpenModConfiguration", "installation", "load"]
 
 GUIDE = "systems/openmod/docs/guide.md"
 _SECRETS = ("reddit.client_secret", "reddit.password", "reddit.refresh_token")
@@ -83,6 +85,7 @@ class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
     health_token: Secret[str] | None = None
+    log: LogPart = LogPart()
 
     @property
     def poll(self) -> timedelta:
@@ -115,11 +118,16 @@ class _File(msgspec.Struct, kw_only=True):
     schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
     settings: dict[str, Any] = {}
+    log: LogPart = LogPart()
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> OpenModConfiguration:
-    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
-    file, secrets = _read(path, environment)
+def load(
+    path: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> OpenModConfiguration:
+    """Read the configuration from flags, the environment and a file. Raise ConfigurationError."""
+    file, secrets = _read(path, environment, flags)
     if not file.subreddit.strip():
         raise ConfigurationError(
             "subreddit", "is missing", "Set OPENMOD_SUBREDDIT, or subreddit in the file."
@@ -142,6 +150,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
         schedule=file.schedule,
         health=file.health,
         health_token=secrets.get(_HEALTH_TOKEN),
+        log=file.log,
     )
     if configuration.health_token is not None:
         check_token(configuration.health_token, _HEALTH_TOKEN)
@@ -166,11 +175,14 @@ def configured_redis(path: Path | None, environment: Mapping[str, str] | None = 
     return _read(path, environment)[0].redis
 
 
-def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
-    reader = SettingsReader(_File, VARIABLES, GUIDE)
-    given = reader.given(path, environment)
+def _read(
+    path: Path | None,
+    environment: Mapping[str, str] | None,
+    flags: Mapping[str, str] | None = None,
+) -> tuple[_File, dict[str, Secret[str]]]:
+    given = READER.given(path, environment, flags)
     secrets = take_secrets(given, *_SECRETS, _HEALTH_TOKEN)
-    file = reader.convert(given, _File, "the configuration")
+    file = READER.convert(given, _File, "the configuration")
     # With a misspelt setting, people who should be excluded would be named in public.
     places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
     known = [*places, "targetSubreddit"]
@@ -233,4 +245,6 @@ VARIABLES: Variables = {
     "REDDIT_OAUTH_URL": ("reddit.oauth_url", str),
     "REDDIT_TIMEOUT": ("reddit.timeout", str),
     "REDIS_URL": ("redis.url", str),
+    **LOG_VARIABLES,
 }
+READER = SettingsReader(_File, VARIABLES, GUIDE, secrets=(*_SECRETS, _HEALTH_TOKEN), prefix="OPENMOD_")
