@@ -17,18 +17,17 @@ from keywright import AsyncDatabase, Call, Secret, aconnect
 from keywright.testing import ManualClock, wait_until
 from keywright_meetup import account_links, tokens
 from keywright_meetup.event_sync import Synced
-from keywright_meetup.service.bot import Bot, invited
+from keywright_meetup.service.bot import Bot, invited, registered
 from keywright_meetup.service.configuration import Configuration, load
 from keywright_meetup.service.discord_sync import DiscordSync, DiscordSynced, GuildLayout
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.meetup_sync import MeetupSync
 from keywright_meetup.service.oauth import OAuthClient, Provider
 from keywright_meetup.service.token_refresh import TokenRefresher
-from keywright_meetup.simulator import MeetupSimulator, SimulatedEvent
+from keywright_meetup.simulator import MeetupSimulator, SimulatedDiscord, SimulatedEvent
 from keywright_meetup.simulator.town import bot_variables
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.http_client import ClientOptions
-from keywright_service.testing.discord_rest_simulator import DiscordRestSimulator
 
 T = TypeVar("T")
 
@@ -55,8 +54,8 @@ class Surroundings:
 
     redis_url: str
     meetup: MeetupSimulator
-    discord: DiscordRestSimulator
-    clock: ManualClock = field(default_factory=ManualClock)
+    discord: SimulatedDiscord
+    clock: ManualClock
     layout: GuildLayout = field(default_factory=GuildLayout)
     linked: list[Person] = field(default_factory=list)
 
@@ -149,9 +148,10 @@ class Opened:
 
 @contextmanager
 def surroundings(redis_url: str) -> Iterator[Surroundings]:
-    with MeetupSimulator() as meetup, DiscordRestSimulator() as discord:
+    clock = ManualClock()
+    with MeetupSimulator() as meetup, SimulatedDiscord(clock=lambda: clock().timestamp()) as discord:
         meetup.world.groups.add(GROUP)
-        yield Surroundings(redis_url, meetup, discord)
+        yield Surroundings(redis_url, meetup, discord, clock)
 
 
 class RunningBot:
@@ -181,6 +181,11 @@ class RunningBot:
     def __exit__(self, *exc: object) -> None:
         self._loop.call_soon_threadsafe(self.bot.stop)
         self._thread.join()
+
+    def listen(self) -> Self:
+        """Have Discord send interactions here, as `keywright meetup register` does."""
+        asyncio.run(registered(self.configuration))
+        return self
 
     def invite(self, user: int) -> str:
         """Return the address with which a Discord user links themselves."""

@@ -138,8 +138,8 @@ def _channels(stored: Stored) -> None:
     assert set(of_channel) <= known, "3: index"
     assert set(of_series) <= stored.get("event_series", set()), "3: series are tracked"
     assert not known & stored.get("orphaned_discord_channels", set()), "6: an orphan that is known"
-    parts = ("removed_users", "removed_hosts", "expiration_time", "last_expiration_reminder_time")
-    for name in (*parts, "deletion_time"):
+    people = ("removed_users", "removed_hosts", "added_users", "added_hosts")
+    for name in (*people, "expiration_time", "last_expiration_reminder_time", "deletion_time"):
         assert set(part(stored, "discord_channel", name)) <= known, f"7: {name} of an unknown channel"
 
 

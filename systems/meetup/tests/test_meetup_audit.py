@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from audited import REMOVABLE, Sample, applied, audited, planned, repaired, undone
+from invoking import invoke_keywright
 from keywright import Keyring, RoundTrip, aconnect
 from keywright.testing import Raw
 from keywright.tools import audit_database
@@ -235,6 +236,11 @@ BREACHES: dict[str, Breach] = {
     "removed hosts of an unknown channel": Breach(
         [("SADD", "discord_channel:8:removed_hosts", 101)], "KW401", {"discord_channel:8:removed_hosts": None}
     ),
+    "added users of an unknown channel": Breach(
+        [("HSET", "discord_channel:8:added_users", 101, '{"role":"6","joined_at":null}')],
+        "KW401",
+        {"discord_channel:8:added_users": None},
+    ),
     "a time of an unknown channel": Breach(
         [("SET", "discord_channel:8:deletion_time", "2019-08-08T17:30:00Z")],
         "KW401",
@@ -341,6 +347,25 @@ def test_a_known_channel_without_a_series_is_noted_and_kept(place: Place, tmp_pa
     done = repaired(place.url, MEETUP, tmp_path / "undo")
     assert (done.steps, done.left) == (0, {})
     assert place.raw("SMEMBERS", "discord_channels") == {b"5", b"8"}
+
+
+def test_the_command_repair_completes_half_links_and_makes_roles_of_unknown_channels_orphans(
+    place: Place, tmp_path: Path
+) -> None:
+    """It removed both: a person lost the link, and the role stayed on Discord."""
+    place.raw("SET", "discord_user:5:meetup_user", 50)
+    place.raw("SADD", "discord_users", 5)
+    place.raw("SET", "discord_channel:9:discord_role", 77)
+    undo = str(tmp_path / "undo")
+    done = invoke_keywright("repair", "meetup", "--url", place.url, "--yes", "--undo-to", undo)
+    assert done.exit_code == 0, done.output
+    assert everything(place.raw) == {
+        "discord_user:5:meetup_user": "50",
+        "discord_users": {"5"},
+        "meetup_user:50:discord_user": "5",
+        "meetup_users": {"50"},
+        "orphaned_discord_roles": {"77"},
+    }
 
 
 def test_keys_that_are_not_of_the_model_are_not_touched(place: Place, tmp_path: Path) -> None:

@@ -157,10 +157,10 @@ def test_a_retired_channel_leaves_only_orphans_until_discord_confirms(anywhere: 
     assert not [
         name for name in stored if name.startswith(("discord_channel", "discord_role", "discord_host"))
     ]
-    assert anywhere.db.run(channels.orphans()) == ({CHANNEL}, {GUEST, HOST})
+    assert anywhere.db.run(channels.orphans()) == ({CHANNEL}, {GUEST, HOST}, set())
     assert anywhere.db.run(channels.confirm_channel_deleted(CHANNEL)) is True
     assert anywhere.db.run(channels.confirm_role_deleted(GUEST)) is True
-    assert anywhere.db.run(channels.orphans()) == (set(), {HOST})
+    assert anywhere.db.run(channels.orphans()) == (set(), {HOST}, set())
     assert anywhere.db.run(channels.retire_channel(CHANNEL)) is False
 
 
@@ -170,7 +170,7 @@ def test_an_orphan_that_is_in_use_by_mistake_is_not_to_be_deleted(anywhere: Plac
         anywhere.raw("SADD", "orphaned_discord_channels", orphan)
     for orphan in (GUEST, HOST, 99):
         anywhere.raw("SADD", "orphaned_discord_roles", orphan)
-    assert anywhere.db.run(channels.orphans()) == ({98}, {99})
+    assert anywhere.db.run(channels.orphans()) == ({98}, {99}, {CHANNEL, GUEST, HOST})
 
 
 def test_a_channel_that_discord_says_is_gone_takes_all_of_its_keys_along(
@@ -179,8 +179,21 @@ def test_a_channel_that_discord_says_is_gone_takes_all_of_its_keys_along(
     provisioned(anywhere, series)
     anywhere.db.run(channels.remove_host(CHANNEL, 1))
     assert anywhere.db.run(channels.forget_channel(CHANNEL)) is True
-    assert anywhere.db.run(channels.orphans()) == (set(), {GUEST, HOST})
+    assert anywhere.db.run(channels.orphans()) == (set(), {GUEST, HOST}, set())
     assert anywhere.db.run(intents.begin_channel(series, NOW)).mine
+
+
+@pytest.mark.parametrize(
+    "inverse",
+    [f"discord_channel:{CHANNEL}:event_series", f"discord_role:{GUEST}:discord_channel"],
+    ids=["channel", "role"],
+)
+def test_an_orphan_that_half_a_link_names_is_in_use(anywhere: Place, series: str, inverse: str) -> None:
+    provisioned(anywhere, series)
+    anywhere.raw("SADD", "orphaned_discord_channels", CHANNEL)
+    anywhere.raw("SADD", "orphaned_discord_roles", GUEST)
+    anywhere.raw("DEL", inverse)
+    assert anywhere.db.run(channels.orphans()) == (set(), set(), {CHANNEL, GUEST})
 
 
 def test_attaching_a_taken_orphaned_or_unknown_channel_is_refused(anywhere: Place, series: str) -> None:

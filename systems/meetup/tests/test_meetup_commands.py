@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -70,6 +71,61 @@ def test_a_server_is_taken_from_the_environment_and_the_option_wins(
     assert raw("EXISTS", "meetup_user:1:discord_user") == 1
     monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
     assert invoked("link", "2", "102", "--url", redis_url).exit_code == 0
+
+
+COMMANDS = [
+    ["link", "1", "101"],
+    ["unlink", "1"],
+    ["show", "channel", "5"],
+    ["attach", "series", "5"],
+    ["remove", "5", "101"],
+    ["readmit", "5", "101"],
+    ["end", "5"],
+    ["tokens"],
+]
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=lambda each: each[0])
+def test_a_command_without_a_server_is_an_error(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An embedded server, whose data is gone at the end, was taken instead."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("ACCESS", "REFRESH"):
+        monkeypatch.setenv(f"MEETUP_{name}_TOKEN", "token")
+    refused = invoked(*arguments).exception
+    assert isinstance(refused, UsageError)
+    assert "no server is given" in str(refused)
+
+
+def test_the_prefix_is_that_of_the_environment_and_the_option_wins(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_PREFIX", "bot")
+    invoked("link", "1", "101", "--url", redis_url)
+    assert raw("GET", "bot:meetup_user:1:discord_user") == b"101"
+    assert invoked("show", "meetup-user", "1", "--url", redis_url).exit_code == 0
+    assert invoked("unlink", "1", "--url", redis_url).exit_code == 0
+    invoked("link", "1", "101", "--url", redis_url, "--prefix", "other")
+    assert set(everything(raw)) == {
+        f"other:{name}"
+        for name in (
+            "discord_user:101:meetup_user",
+            "discord_users",
+            "meetup_user:1:discord_user",
+            "meetup_users",
+        )
+    }
+
+
+def test_server_and_prefix_are_those_of_the_file_of_the_bot(redis_url: str, raw: Raw, tmp_path: Path) -> None:
+    file = tmp_path / "bot.toml"
+    file.write_text(f'[redis]\nurl = "{redis_url}"\nprefix = "bot"\n')
+    assert invoked("link", "1", "101", "--config", str(file)).stdout == "Linked.\n"
+    assert raw("GET", "bot:meetup_user:1:discord_user") == b"101"
+    file.write_text('[reddis]\nprefix = "bot"\n')
+    refused = invoked("show", "meetup-user", "1", "--url", redis_url, "--config", str(file)).exception
+    assert "The nearest is redis" in str(refused)
 
 
 def test_everything_is_shown_with_its_relations(redis_url: str) -> None:

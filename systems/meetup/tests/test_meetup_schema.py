@@ -68,6 +68,8 @@ ADDITIONS: list[tuple[str, str, Any, type[Key]]] = [
     ("discord_channel:{}:expiration_time", STRING, TIME, schema.ExpirationTime),
     ("discord_channel:{}:last_expiration_reminder_time", STRING, TIME, schema.LastReminderTime),
     ("discord_channel:{}:deletion_time", STRING, TIME, schema.DeletionTime),
+    ("discord_channel:{}:added_users", HASH, None, schema.AddedUsers),
+    ("discord_channel:{}:added_hosts", HASH, None, schema.AddedHosts),
     ("discord_provisioning", HASH, None, schema.Provisioning),
     ("orphaned_roles", SET, DISCORD, schema.MisnamedOrphans),
     ("lock:meetup_refresh_token", STRING, None, schema.OrganizerLease),

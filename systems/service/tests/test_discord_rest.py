@@ -51,7 +51,36 @@ async def test_what_is_not_there_is_none_or_false(discord: DiscordRestSimulator,
         assert not await api.delete_channel(1)
         assert not await api.delete_role(1)
         assert not await api.add_role(1, role)
+        assert not await api.remove_role(1, role)
+        assert not await api.edit_reply(discord.guild.bot, Secret("expired"), content="too late")
         assert not await api.post(1, "hello", "n")
+
+
+async def test_commands_are_set_for_the_guild_and_read_back(
+    discord: DiscordRestSimulator, connect: Connect
+) -> None:
+    async with connect() as api:
+        application = await api.application()
+        assert int(application.id) == discord.guild.bot
+        links = [{"name": "link", "description": "Link accounts."}]
+        await api.replace_commands(int(application.id), links, guild=api.guild)
+        (found,) = await api.commands(int(application.id))
+        assert (found["name"], found["description"]) == ("link", "Link accounts.")
+        assert found.keys() >= {"id", "version"}
+        with pytest.raises(HttpRefusedError, match="status 400"):
+            await api.set_interactions_endpoint("https://nobody.example")
+
+
+async def test_a_reply_is_written_with_the_token_of_its_interaction_which_no_error_shows(
+    discord: DiscordRestSimulator, connect: Connect
+) -> None:
+    discord.guild.tokens.add("interaction-token")
+    async with connect() as api:
+        assert await api.edit_reply(discord.guild.bot, Secret("interaction-token"), content="done")
+        assert discord.guild.replies == {"interaction-token": {"content": "done"}}
+        with pytest.raises(HttpRefusedError, match="PATCH /webhooks/1/…/messages") as refused:
+            await api.edit_reply(1, Secret("interaction-token"), content="done")
+    assert "interaction-token" not in str(refused.value)
 
 
 async def test_ids_beyond_two_to_the_53_are_exact(discord: DiscordRestSimulator, connect: Connect) -> None:

@@ -16,6 +16,8 @@ from keywright.operations import Check, Steps, Writes, commit, has_member, optim
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.moments import moment_in
 from keywright_meetup.schema import (
+    AddedHosts,
+    AddedUsers,
     ChannelId,
     ChannelOfGuestRole,
     ChannelOfHostRole,
@@ -23,7 +25,9 @@ from keywright_meetup.schema import (
     DeletionTime,
     DiscordChannels,
     DiscordId,
+    EventSeries,
     ExpirationTime,
+    GivenRole,
     GuestRoleOfChannel,
     HostRoleOfChannel,
     LastReminderTime,
@@ -49,6 +53,7 @@ __all__ = [
     "confirm_role_deleted",
     "forget_channel",
     "known_channel",
+    "note_added",
     "orphans",
     "readmit",
     "remove_host",
@@ -148,9 +153,9 @@ def _dissolved(channel: ChannelId, due: datetime | None, *, exists: bool) -> Cal
 
 
 def _without_parts(channel: ChannelId) -> Writes:
-    removed = [RemovedHosts(channel).delete(), RemovedUsers(channel).delete()]
-    times = [ExpirationTime(channel), LastReminderTime(channel), DeletionTime(channel)]
-    return [*removed, *(time.delete() for time in times)]
+    people = (RemovedHosts(channel), RemovedUsers(channel), AddedHosts(channel), AddedUsers(channel))
+    times = (ExpirationTime(channel), LastReminderTime(channel), DeletionTime(channel))
+    return [part.delete() for part in (*people, *times)]
 
 
 def _ended(
@@ -190,28 +195,48 @@ def remove_user(channel: ChannelId, user: DiscordId) -> Call[bool]:
 
     Raise RefusedChangeError if the channel is unknown.
     """
-    return _removal(RemovedUsers(channel), user, removed=True)
+    return _removal(RemovedUsers(channel), user)
 
 
 def remove_host(channel: ChannelId, user: DiscordId) -> Call[bool]:
     """Never make this user a host of the channel again, as `remove_user` does for guests."""
-    return _removal(RemovedHosts(channel), user, removed=True)
+    return _removal(RemovedHosts(channel), user)
 
 
 def readmit(channel: ChannelId, user: DiscordId) -> Call[bool]:
-    """Take back both removals. Return whether there was one."""
-    both = [_removal(key, user, removed=False) for key in (RemovedUsers(channel), RemovedHosts(channel))]
-    return gather_list(both).map(any)
+    """Take back both removals. Return whether there was one.
+
+    A sync gives the user the roles again: that they had them before is forgotten.
+    """
+
+    def attempt() -> Steps[bool | None]:
+        checks = yield from known_channel(channel)
+        removed = (RemovedUsers(channel), RemovedHosts(channel))
+        if not any((yield gather_list(key.has(user) for key in removed))):
+            return False
+        added = (AddedUsers(channel), AddedHosts(channel))
+        writes = [key.remove(user) for key in (*removed, *added)]
+        return True if (yield commit("readmit", checks, writes)) else None
+
+    return optimistic(f"readmission to channel {channel}", attempt)
 
 
-def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId, *, removed: bool) -> Call[bool]:
+def note_added(key: AddedUsers | AddedHosts, user: DiscordId, given: GivenRole) -> Call[bool]:
+    """Record that a user has a role of a channel, so that it is noticed when somebody takes it away."""
+
     def attempt() -> Steps[bool | None]:
         checks = yield from known_channel(key.channel)
-        there = yield key.has(user)
-        if there == removed:
+        return True if (yield commit("added", checks, [key.put(user, given)])) else None
+
+    return optimistic(f"addition to channel {key.channel}", attempt)
+
+
+def _removal(key: RemovedUsers | RemovedHosts, user: DiscordId) -> Call[bool]:
+    def attempt() -> Steps[bool | None]:
+        checks = yield from known_channel(key.channel)
+        if (yield key.has(user)):
             return False
-        write = key.add(user) if removed else key.remove(user)
-        return True if (yield commit("removal", checks, [write])) else None
+        return True if (yield commit("removal", checks, [key.add(user)])) else None
 
     return optimistic(f"removal from channel {key.channel}", attempt)
 
@@ -221,22 +246,40 @@ class Orphans(NamedTuple):
 
     channels: set[ChannelId]
     roles: set[RoleId]
+    in_use: set[int]
+    """Those that another key names: they are orphans by mistake, and must not be deleted."""
 
 
 @procedure
 def orphans() -> Steps[Orphans]:
-    """Return the orphans that no other key names. One that is in use by mistake must not be deleted."""
-    sets = yield gather(OrphanedChannels().members(), OrphanedRoles().members())
-    channels, roles = map(sorted, sets)
-    series, guest_of, host_of = yield gather(
-        SeriesOfChannel.get_many(channels),
-        ChannelOfGuestRole.get_many(roles),
-        ChannelOfHostRole.get_many(roles),
+    """Return the orphans to delete, and apart from them those that are in use.
+
+    One side of a relation is enough to be in use: a repair completes such a half link.
+    """
+    channels, roles, series, known = yield gather(
+        OrphanedChannels().members(),
+        OrphanedRoles().members(),
+        EventSeries().members(),
+        DiscordChannels().members(),
     )
-    return Orphans(
-        {channel for channel, owner in zip(channels, series, strict=True) if owner is None},
-        {role for role, *owners in zip(roles, guest_of, host_of, strict=True) if owners == [None, None]},
+    if not channels and not roles:
+        return Orphans(set(), set(), set())
+    owners, guest_of, host_of, channels_of, guest_roles, host_roles = yield gather(
+        SeriesOfChannel.get_many(sorted(channels)),
+        ChannelOfGuestRole.get_many(sorted(roles)),
+        ChannelOfHostRole.get_many(sorted(roles)),
+        ChannelOfSeries.get_many(sorted(series)),
+        GuestRoleOfChannel.get_many(sorted(known)),
+        HostRoleOfChannel.get_many(sorted(known)),
     )
+    named = {
+        orphan
+        for orphans, owners in ((channels, owners), (roles, guest_of), (roles, host_of))
+        for orphan, owner in zip(sorted(orphans), owners, strict=True)
+        if owner is not None
+    }
+    named |= {*channels_of, *guest_roles, *host_roles}
+    return Orphans(channels - named, roles - named, (channels | roles) & named)
 
 
 def confirm_channel_deleted(channel: ChannelId) -> Call[bool]:

@@ -13,14 +13,18 @@ from keywright.operations import Steps, procedure
 from keywright_meetup.account_links import discord_users_of
 from keywright_meetup.channel_times import ChannelTimes, times_of
 from keywright_meetup.schema import (
+    AddedHosts,
+    AddedUsers,
     ChannelId,
     ChannelOfSeries,
+    DiscordChannels,
     DiscordId,
     EventDetails,
     EventGuests,
     EventHosts,
     EventId,
     EventSeries,
+    GivenRole,
     GuestRoleOfChannel,
     HostRoleOfChannel,
     MeetupEvent,
@@ -31,11 +35,21 @@ from keywright_meetup.schema import (
     RoleId,
     SeriesEvents,
     SeriesId,
+    SeriesOfChannel,
     SeriesType,
     TypeOfSeries,
 )
 
-__all__ = ["SeriesState", "details_of", "present", "read_series", "tracked_events", "upcoming_series"]
+__all__ = [
+    "ChannelHosts",
+    "SeriesState",
+    "details_of",
+    "hosts_of_channel",
+    "present",
+    "read_series",
+    "tracked_events",
+    "upcoming_series",
+]
 
 
 @dataclass(frozen=True)
@@ -54,6 +68,9 @@ class SeriesState:
     host_role: RoleId | None = None
     guests: frozenset[DiscordId] = frozenset()
     hosts: frozenset[DiscordId] = frozenset()
+    added_guests: dict[DiscordId, GivenRole] = field(default_factory=dict)
+    """Who has, or had, the guest role."""
+    added_hosts: dict[DiscordId, GivenRole] = field(default_factory=dict)
     times: ChannelTimes = field(default_factory=ChannelTimes)
 
     def next_event(self, now: datetime) -> EventId | None:
@@ -112,13 +129,41 @@ def read_series(series: Sequence[SeriesId], now: datetime) -> Steps[list[SeriesS
 
 
 @dataclass(frozen=True)
+class ChannelHosts:
+    """The hosts of a channel: those who have the role, or host an event on Meetup, without removed ones."""
+
+    role: RoleId | None
+    users: frozenset[DiscordId]
+    removed: frozenset[DiscordId]
+
+
+@procedure
+def hosts_of_channel(channel: ChannelId) -> Steps[ChannelHosts | None]:
+    """Return who decides about a channel, by events of its series past and to come; None if it is unknown."""
+    series, known, role, removed = yield gather(
+        SeriesOfChannel(channel).get(),
+        DiscordChannels().has(channel),
+        HostRoleOfChannel(channel).get(),
+        gather(RemovedHosts(channel).members(), RemovedUsers(channel).members()),
+    )
+    if series is None and not known:
+        return None
+    events = [] if series is None else sorted((yield SeriesEvents(series).members()))
+    hosts: list[set[MeetupId]] = yield gather_list(EventHosts(event).members() for event in events)
+    linked = yield discord_users_of(sorted(set().union(*hosts)))
+    return ChannelHosts(role, frozenset(linked.values()), frozenset().union(*removed))
+
+
+@dataclass(frozen=True)
 class _Property:
-    """The roles, removed people and times of a channel."""
+    """The roles, removed and added people and times of a channel."""
 
     guest_role: RoleId | None = None
     host_role: RoleId | None = None
     removed_users: frozenset[DiscordId] = frozenset()
     removed_hosts: frozenset[DiscordId] = frozenset()
+    added_guests: dict[DiscordId, GivenRole] = field(default_factory=dict)
+    added_hosts: dict[DiscordId, GivenRole] = field(default_factory=dict)
     times: ChannelTimes = field(default_factory=ChannelTimes)
 
 
@@ -139,23 +184,36 @@ def _state(bare: SeriesState, attending: _Attending, owned: _Property) -> Series
         host_role=owned.host_role,
         guests=frozenset(guests - owned.removed_users),
         hosts=frozenset(hosts - owned.removed_users - owned.removed_hosts),
+        added_guests=owned.added_guests,
+        added_hosts=owned.added_hosts,
         times=owned.times,
     )
 
 
 @procedure
 def _property(channels: Sequence[ChannelId]) -> Steps[dict[ChannelId, _Property]]:
-    guests, hosts, users, former, times = yield gather(
+    *columns, times = yield gather(
         GuestRoleOfChannel.get_many(channels),
         HostRoleOfChannel.get_many(channels),
         gather_list(RemovedUsers(channel).members() for channel in channels),
         gather_list(RemovedHosts(channel).members() for channel in channels),
+        gather_list(AddedUsers(channel).all() for channel in channels),
+        gather_list(AddedHosts(channel).all() for channel in channels),
         times_of(channels),
     )
-    rows = zip(channels, guests, hosts, users, former, strict=True)
     return {
-        channel: _Property(guest, host, frozenset(removed), frozenset(demoted), times[channel])
-        for channel, guest, host, removed, demoted in rows
+        channel: _Property(
+            guest_role,
+            host_role,
+            frozenset(users),
+            frozenset(hosts),
+            guests_before,
+            hosts_before,
+            times[channel],
+        )
+        for channel, guest_role, host_role, users, hosts, guests_before, hosts_before in zip(
+            channels, *columns, strict=True
+        )
     }
 
 

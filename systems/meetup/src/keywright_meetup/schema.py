@@ -350,6 +350,37 @@ RoleKind = Literal["guest_role", "host_role"]
 Made = Literal["channel", "guest_role", "host_role"]
 
 
+class GivenRole(msgspec.Struct, frozen=True):
+    """A role that a member of the guild had. Somebody who lacks it later was removed by hand."""
+
+    role: str
+    """The id of the role: one that replaces it is given to everybody again."""
+    joined_at: str | None
+    """When the member joined the guild, as Discord writes it: who leaves and comes back was not removed."""
+
+
+class AddedUsers(
+    Map[DiscordId, Annotated[GivenRole, Json]], key="discord_channel:<channel>:added_users", space=meetup
+):
+    """The guests of a channel whom a sync found with the guest role, or gave it to."""
+
+    channel: ChannelId
+
+
+class AddedHosts(
+    Map[DiscordId, Annotated[GivenRole, Json]], key="discord_channel:<channel>:added_hosts", space=meetup
+):
+    """The hosts of a channel whom a sync found with the host role, or gave it to."""
+
+    channel: ChannelId
+
+
+added_parts = [
+    refers(part, DiscordChannels, lambda key, _: [((), key.channel)], name="known channel")
+    for part in (AddedUsers, AddedHosts)
+]
+
+
 class Target(msgspec.Struct, frozen=True, array_like=True):
     """An object that the bot makes on Discord: a channel for a series, a role for a channel."""
 
@@ -416,8 +447,8 @@ series_types = invariant(
 known_channels = invariant(
     "known-channels",
     "A series and its channel are mutual and unique, and the channel is known. "
-    "Removed people and times are those of known channels.",
-    settles=[channel_of_series, *channel_parts, *channel_times],
+    "Removed and added people and times are those of known channels.",
+    settles=[channel_of_series, *channel_parts, *channel_times, *added_parts],
 )
 roles_in_use = invariant(
     "roles-in-use",

@@ -46,10 +46,10 @@ def test_the_bot_syncs_and_tells_its_health(around: Surroundings) -> None:
         assert httpx.get(f"{bot.url}/ready").status_code == 200
     assert 'meetup_events_synced_total{change="added"} 1.0' in metrics
     assert 'service_task_ok{task="sync"} 1.0' in metrics
-    assert shown == {"ok": True, "failing": []}
+    assert shown == {"ok": True, "failing": [], "authorization_needed": False}
     assert health["ok"] is True
     assert {each["name"]: each["trouble"] for each in health["tasks"]} == dict.fromkeys(
-        ("tokens", "sync", "cleaning", "expiry", "users")
+        ("tokens", "sync", "cleaning", "expiry", "users", "commands")
     )
     assert len(around.discord.guild.text_channels) == 1
 
@@ -83,7 +83,7 @@ def test_trouble_at_meetup_is_reported_and_does_not_end_the_bot(around: Surround
         assert "status 400" in wait_until(trouble, "trouble that is reported")
         shown = httpx.get(f"{bot.url}/health").json()
     assert {"tokens", "sync"} <= set(shown.pop("failing"))
-    assert shown == {"ok": True}
+    assert shown == {"ok": True, "authorization_needed": True}
 
 
 def test_a_series_that_cannot_be_synced_is_reported_as_trouble(around: Surroundings) -> None:
@@ -194,6 +194,20 @@ def test_a_command_without_configuration_names_the_missing_setting(
     error = CliRunner().invoke(meetup, [command, *(["5"] if command == "invite" else [])]).exception
     assert isinstance(error, UsageError)
     assert "DISCORD_TOKEN" in str(error)
+
+
+@pytest.mark.parametrize("command", ["sync", "serve", "invite", "authorize"])
+def test_a_bot_without_a_server_is_an_error(
+    around: Surroundings, command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """An embedded server was taken instead, and every channel made a second time on Discord."""
+    monkeypatch.chdir(tmp_path)
+    environment = around.environment(REDIS_URL="")
+    arguments = [command, *(["5"] if command == "invite" else [])]
+    refused = CliRunner().invoke(meetup, arguments, env=environment).exception
+    assert isinstance(refused, UsageError)
+    assert "no server is given" in str(refused)
+    assert around.discord.answered == []
 
 
 def test_the_templates_and_styles_are_part_of_the_package() -> None:

@@ -99,7 +99,7 @@ async def test_an_ended_channel_is_deleted_with_its_roles_when_its_time_has_come
         around.clock.advance(due - around.clock() + timedelta(seconds=1))
         assert await cleaned(opened) == Cleaned(vacuumed=1, retired=1, deleted=3)
         assert await opened.db.run(EventSeries().members()) == set()
-        assert await opened.db.run(channels.orphans()) == (set(), set())
+        assert await opened.db.run(channels.orphans()) == (set(), set(), set())
     assert (guild.text_channels, guild.made_roles) == ([], [])
 
 
@@ -127,6 +127,37 @@ async def test_an_orphan_that_discord_does_not_know_counts_as_deleted(around: Su
         await opened.db.run(channels.retire_channel(await channel_of(opened)))
         around.discord.guild.channels.clear()
         assert await cleaned(opened) == Cleaned(deleted=3)
+
+
+async def test_orphans_that_are_in_use_are_not_deleted_and_are_logged(
+    around: Surroundings, raw: Raw, caplog: pytest.LogCaptureFixture
+) -> None:
+    around.announce(days=1)
+    async with around.opened() as opened:
+        await opened.sync()
+        channel = await channel_of(opened)
+        raw("SADD", "orphaned_discord_channels", channel)
+        raw("SADD", "orphaned_discord_roles", *(role["id"] for role in around.discord.guild.made_roles))
+        assert await cleaned(opened) == Cleaned()
+    assert (len(around.discord.guild.text_channels), len(around.discord.guild.made_roles)) == (1, 2)
+    assert f"orphan {channel} is in use, so it is not deleted" in caplog.text
+
+
+async def test_an_orphan_that_is_used_again_while_others_are_deleted_stays(
+    around: Surroundings, raw: Raw
+) -> None:
+    around.announce(days=1)
+    async with around.opened() as opened:
+        await opened.sync()
+        channel = await channel_of(opened)
+        await opened.db.run(channels.retire_channel(channel))
+
+        async def use_again() -> None:
+            raw("SET", f"discord_channel:{channel}:event_series", "old")
+
+        meddled = replace(opened, db=between(opened.db, 3, use_again))  # after the orphans are read
+        assert await cleaned(meddled) == Cleaned(deleted=2)
+    assert len(around.discord.guild.text_channels) == 1
 
 
 async def test_a_reminder_that_discord_refuses_is_reported_and_not_repeated_at_once(

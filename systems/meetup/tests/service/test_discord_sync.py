@@ -118,8 +118,8 @@ async def test_removed_users_and_hosts_are_respected(around: Surroundings) -> No
         await opened.sync()
         (channel,) = around.discord.guild.text_channels
         identity = int(channel["id"])
-        for roles in around.discord.guild.members.values():
-            roles.clear()
+        for each in (host, guest, both):
+            around.discord.guild.rejoin(each.discord)  # without roles
         event.rsvps = {each.meetup: "YES" for each in (host, guest, both)}
         await opened.db.run(channels.remove_host(identity, both.discord))
         await opened.db.run(channels.remove_user(identity, guest.discord))

@@ -284,7 +284,7 @@ def test_a_link_that_has_expired_says_where_to_get_another(
         await page.get_by_role("button", name="Continue to Meetup").click()
         assert await page.locator("h1").text_content() == "This link does not work any more"
         assert await page.locator(".remedy").text_content() == (
-            "Go back to Discord and ask the bot for a new link."
+            "Go back to Discord and use /link for a new one."
         )
         await assert_fits(page)
         await shoot(page, f"expired{'-dark' if dark else ''}")

@@ -148,15 +148,15 @@ async def test_a_stale_access_token_is_refreshed_once_and_the_question_repeated(
 async def test_without_a_valid_refresh_token_it_says_to_authorize_again(around: Surroundings) -> None:
     async with around.opened() as opened:
         around.meetup.oauth.revoke()
-        with pytest.raises(PlatformRefusedError, match=r"invalid_grant.*Authorize again"):
+        with pytest.raises(PlatformRefusedError, match=r"invalid_grant.*keywright meetup authorize"):
             await opened.sync_meetup()
 
 
-async def test_without_tokens_the_error_names_the_variables(around: Surroundings) -> None:
+async def test_without_tokens_the_error_names_the_command_that_gets_them(around: Surroundings) -> None:
     async with around.opened() as opened:
         await opened.db.run(AccessToken().delete())
         await opened.db.run(RefreshToken().delete())
-        with pytest.raises(RefusedChangeError, match="MEETUP_ACCESS_TOKEN"):
+        with pytest.raises(RefusedChangeError, match="keywright meetup authorize"):
             await opened.sync_meetup()
 
 

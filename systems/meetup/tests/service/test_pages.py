@@ -13,6 +13,7 @@ from keywright import connect
 from keywright.testing import Raw
 from keywright_meetup import account_links
 from keywright_meetup.schema import Csrf, DiscordUserOfMeetupUser, MeetupLinking, UserTokens
+from keywright_meetup.service.authorization import OrganizerAuthorization
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.oauth import Flow, OAuthClient
 from keywright_meetup.service.pages import LinkingPages
@@ -92,7 +93,14 @@ async def test_over_https_the_cookie_is_secure_and_bound_to_the_host(
         OAuthClient(around.provider(), f"{url}/link/redirect") as oauth,
         MeetupApi(around.meetup.api_url) as meetup,
     ):
-        pages = LinkingPages(opened.db, oauth, meetup, public_url=url, find_user=opened.discord.find_user)
+        pages = LinkingPages(
+            opened.db,
+            oauth,
+            meetup,
+            public_url=url,
+            find_user=opened.discord.find_user,
+            organizer=OrganizerAuthorization(opened.db, oauth, meetup, opened.around.clock),
+        )
         linking_id = await opened.db.run(account_links.begin_linking(someone.discord))
         transport = httpx.ASGITransport(pages.application())
         async with httpx.AsyncClient(transport=transport, base_url=url) as browser:
@@ -191,20 +199,22 @@ def test_a_state_that_was_changed_is_refused(
 ) -> None:
     """It cannot be turned to another linking id, nor to other scopes."""
     victim = bot.invite(around.discord.guild.join("Victim")).rpartition("/")[2]
-    for change in ("linking", "scope", "nonsense"):
+    for change in ("linking", "scope", "organizer", "nonsense"):
         back = urlsplit(allow(browser, leave(browser, bot.invite(someone.discord))))
         asked = {name: values[0] for name, values in parse_qs(back.query).items()}
         flow = Flow.of(asked["state"])
         assert flow is not None
         changed = {
             "linking": flow._replace(linking=victim).state.reveal(),
-            "scope": flow._replace(rsvp=True).state.reveal(),
+            "scope": flow._replace(purpose="rsvp").state.reveal(),
+            "organizer": flow._replace(purpose="organizer").state.reveal(),
             "nonsense": "…",
         }
         asked["state"] = changed[change]
         answer = browser.get(f"{bot.url}/link/redirect?{urlencode(asked)}")
         assert answer.status_code == 400
-        assert "not for this browser" in answer.text
+        refusal = "was not authorized" if change == "organizer" else "not for this browser"
+        assert refusal in answer.text
     assert partner_of(around, someone) is None
 
 
@@ -229,7 +239,7 @@ def test_a_linking_id_that_expired_at_meetup_is_reported_and_links_nothing(
         db.run(MeetupLinking(link.rpartition("/")[2]).delete())
     answer = browser.get(back)
     assert answer.status_code == 410
-    assert "ask the bot for a new link" in answer.text
+    assert "use /link for a new one" in answer.text
     assert partner_of(around, someone) is None
 
 

@@ -121,7 +121,7 @@ async def assert_whole(opened: Opened) -> None:
     assert len(guild.made_roles) == 2
     assert guild.text_channels[0]["topic"].startswith("Next session: ")
     assert await opened.db.run(intents.pending()) == {}
-    assert await opened.db.run(channels.orphans()) == (set(), set())
+    assert await opened.db.run(channels.orphans()) == (set(), set(), set())
     assert (await audit_database(opened.db, meetup)).counts == {}
 
 

@@ -1,9 +1,10 @@
-"""The commands of `keywright meetup` that need the configuration of the bot: run it, sync once, invite."""
+"""The commands of `keywright meetup` that need the whole configuration of the bot."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,16 @@ from keywright_service.commands import (
 if TYPE_CHECKING:
     from keywright_meetup.service.configuration import Configuration
 
-__all__ = ["LARGEST_ID", "DiscordArgument", "invite", "serve", "sync"]
+__all__ = [
+    "LARGEST_ID",
+    "ConfigOption",
+    "DiscordArgument",
+    "authorize",
+    "invite",
+    "register",
+    "serve",
+    "sync",
+]
 
 LARGEST_ID = 2**64 - 1
 
@@ -41,13 +51,13 @@ def serve(
     log_format: LogFormatOption = None,
     show_config: ShowConfigOption = False,
 ) -> None:
-    """Run the bot: the linking pages, and sync, expiry and token refresh on their schedules.
+    """Run the bot: commands on Discord, the linking pages, and sync, expiry and token refresh on schedule.
 
     The guide (systems/meetup/docs/guide.md) lists the settings. SIGTERM and SIGINT end it cleanly. Any number
     of bots may run on one database: each task is run by one of them at a time.
 
     Exits with 0 when it was stopped, 2 when the configuration is wrong or it cannot listen, 3 when Redis
-    cannot be reached at the start.
+    cannot be reached at the start or Discord refuses the token.
     """
     from keywright_meetup.service.configuration import READER, load
 
@@ -76,7 +86,7 @@ def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedO
     )
     echo(
         f"Discord: {discord.made} channels and roles made, {discord.changed} changed, "
-        f"{discord.added} times a member was given a role."
+        f"{discord.added} times a member was given a role, {discord.removed} removals by hand recorded."
     )
     for event, warning in sorted(meetup.warnings.items()):
         echo(f"warning: event {event} {warning}", err=True)
@@ -105,6 +115,57 @@ def invite(
     except TakenError as error:
         echo(f"refused: {error.holder} is linked to {error.partner} already.", err=True)
         raise typer.Exit(1) from error
+
+
+def authorize(
+    finish: Annotated[
+        bool,
+        typer.Option(
+            "--finish", help="Read the address that Meetup sent the browser to from standard input."
+        ),
+    ] = False,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+) -> None:
+    """Have an organizer authorize the bot at Meetup, for the first time or because its tokens are not valid.
+
+    Prints the address that the organizer opens; it works once, for an hour. Meetup then sends the browser to
+    the pages of the bot, which store the tokens. Where those cannot be reached, the browser shows an error:
+    pass the address that it shows to `keywright meetup authorize --finish`.
+
+    Exits with 1 when the address is not of an authorization under way, or the organizer said no, 2 when the
+    configuration is wrong, 3 when Redis or Meetup cannot be reached or Meetup refuses.
+    """
+    configuration = _configuration(config, url, embedded)
+    from keywright_meetup.service.bot import authorization
+
+    async def begun() -> str:
+        async with authorization(configuration) as opened:
+            return await opened.begin()
+
+    async def finished(address: str) -> str:
+        async with authorization(configuration) as opened:
+            member = await opened.finish(address)
+        return f"Authorized by {member.name or 'a member without a name'} (Meetup member {member.id})."
+
+    echo(asyncio.run(finished(sys.stdin.readline().strip()) if finish else begun()))
+
+
+def register(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
+    """Register the bot's commands at Discord, and the address to which Discord sends interactions.
+
+    Discord tries the address at once, so the bot must be running and reachable at pages.public_url, over
+    https. A running bot renews the commands by itself.
+
+    Exits with 2 when the configuration is wrong, 3 when Discord refuses or cannot be reached.
+    """
+    configuration = _configuration(config, url, embedded)
+    from keywright_meetup.service.bot import registered
+
+    new, endpoint = asyncio.run(registered(configuration))
+    echo("The commands are registered." if new else "The commands were registered already.")
+    echo(f"Discord sends interactions to {endpoint}.")
 
 
 def _configuration(path: Path | None, url: str | None, embedded: str | None) -> Configuration:

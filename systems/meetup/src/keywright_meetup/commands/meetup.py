@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import Enum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,7 +15,16 @@ from keywright import Call, Database, Keyring, Secret, connect
 from keywright.cli import EmbeddedOption, NamesPrefix, UrlOption, as_json, echo, echo_json, server_url
 from keywright.errors import TakenError, UsageError
 from keywright_meetup import account_links, channel_times, channels, views
-from keywright_meetup.commands.bot import LARGEST_ID, DiscordArgument, invite, serve, sync
+from keywright_meetup.commands.bot import (
+    LARGEST_ID,
+    ConfigOption,
+    DiscordArgument,
+    authorize,
+    invite,
+    register,
+    serve,
+    sync,
+)
 from keywright_meetup.schema import meetup as space
 from keywright_meetup.tokens import store_organizer
 
@@ -45,13 +55,14 @@ def link(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """Link a Meetup user with a Discord user, by their ids.
 
     Exits with 0 when they are linked, now or before, 1 when either is linked to another and nothing was
     changed, 3 when the server cannot be reached.
     """
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         try:
             new = db.run(account_links.link(meetup_user, discord_user))
         except TakenError as error:
@@ -73,6 +84,7 @@ def unlink(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """End a link, with the tokens of the Meetup user.
 
@@ -86,7 +98,7 @@ def unlink(
         if meetup_user is not None
         else account_links.unlink_discord(discord or 0)
     )
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         ended = db.run(call)
     if not ended:
         echo("This user is not linked.", err=True)
@@ -103,6 +115,7 @@ def show(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """Print a person, an event, a series or a channel with everything that is related to it, as JSON.
 
@@ -110,7 +123,7 @@ def show(
     is not known, 2 when the id is not valid, 3 when the server cannot be reached.
     """
     call = _view(what, identity)
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         found = db.run(call)
     if found is None:
         echo(f"{what.value} {identity} is not known.", err=True)
@@ -125,13 +138,14 @@ def attach(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """Give a series a channel that exists on Discord.
 
     Exits with 0 when the series has the channel, now or before, 1 when either has another or the series is
     not tracked, 3 when the server cannot be reached.
     """
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         try:
             new = db.run(channels.attach_channel(series, channel))
         except TakenError as error:
@@ -148,13 +162,14 @@ def remove(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """Never add a user to a channel again. Their roles on Discord are yours to take.
 
     Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
     """
     removal = channels.remove_host if host else channels.remove_user
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         new = db.run(removal(channel, discord_user))
     echo("Removed." if new else "They were removed already.")
 
@@ -166,12 +181,13 @@ def readmit(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """Take back both removals of a user from a channel: the next sync adds them again.
 
     Exits with 1 when the channel is not one of the bot's, 3 when the server cannot be reached.
     """
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         changed = db.run(channels.readmit(channel, discord_user))
     echo("Readmitted." if changed else "They were not removed.")
 
@@ -182,41 +198,52 @@ def end(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: NamesPrefix = None,
+    config: ConfigOption = None,
 ) -> None:
     """Have the bot delete an expired channel, eight hours from now. A later event takes that back.
 
     Exits with 1 when it has not expired or is not one of the bot's, 3 when the server cannot be reached.
     """
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         moment = db.run(channel_times.end(channel, datetime.now(UTC)))
     echo(f"It is deleted at {moment:%Y-%m-%d %H:%M} UTC.")
 
 
 @meetup.command()
-def tokens(url: UrlOption = None, embedded: EmbeddedOption = None, prefix: NamesPrefix = None) -> None:
+def tokens(
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    prefix: NamesPrefix = None,
+    config: ConfigOption = None,
+) -> None:
     """Replace the organizer's tokens by those in MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.
 
-    The bot stores the variables only where the database has no tokens. Use this when those were revoked; the
-    bot refreshes the new ones at once.
+    The bot stores the variables only where the database has no tokens, and tries them when Meetup refuses the
+    stored ones. `keywright meetup authorize` gets new tokens from Meetup.
 
     Exits with 2 when a variable is missing, 3 when the server cannot be reached.
     """
     access, refresh = (os.environ.get(f"MEETUP_{name}_TOKEN", "") for name in ("ACCESS", "REFRESH"))
     if not access or not refresh:
         raise UsageError("the new tokens are missing. Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN.")
-    with opened(url, embedded, prefix) as db:
+    with opened(url, embedded, prefix, config) as db:
         db.run(store_organizer(Secret(access), Secret(refresh), datetime.now(UTC)))
     echo("Replaced.")
 
 
-for command in (sync, serve, invite):
+for command in (sync, serve, invite, authorize, register):
     meetup.command()(command)
 
 
-def opened(url: str | None, embedded: str | None, prefix: str | None) -> Database:
+def opened(url: str | None, embedded: str | None, prefix: str | None, config: Path | None) -> Database:
     """Open the bot's database; tokens are sealed where KEYWRIGHT_SEAL_KEYS holds keys."""
-    keyring = Keyring.from_env_if_set()
-    return connect(server_url(url, embedded), space.bind(prefix=prefix, keyring=keyring))
+    # Imported here: `keywright --help` starts without the service kit.
+    from keywright_meetup.service.configuration import load_redis
+
+    configured = load_redis(config)
+    server = server_url(url, embedded, configured=configured.url)
+    prefix = configured.prefix if prefix is None else prefix
+    return connect(server, space.bind(prefix=prefix, keyring=Keyring.from_env_if_set()))
 
 
 _NUMBERED: dict[Shown, Callable[[int], Call[Any]]] = {

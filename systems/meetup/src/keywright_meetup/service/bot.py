@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, Keyring, aconnect
-from keywright.errors import EngineError
+from keywright.errors import EngineError, StoredDataError
 from keywright.tools.http import listening
 from keywright_meetup import tokens
 from keywright_meetup.account_links import begin_linking
@@ -20,25 +20,28 @@ from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.event_sync import Synced
 from keywright_meetup.schema import DiscordId, TaskLease
 from keywright_meetup.schema import meetup as space
+from keywright_meetup.service.authorization import OrganizerAuthorization
 from keywright_meetup.service.configuration import Configuration
 from keywright_meetup.service.discord_sync import DiscordSync, DiscordSynced
 from keywright_meetup.service.expiry import check_expiry
+from keywright_meetup.service.interactions import InteractionsEndpoint, endpoint_of
 from keywright_meetup.service.janitor import clean
 from keywright_meetup.service.meetup_api import MeetupApi
 from keywright_meetup.service.meetup_sync import MeetupSync
 from keywright_meetup.service.metrics import BotMetrics
 from keywright_meetup.service.oauth import OAuthClient
 from keywright_meetup.service.pages import REDIRECT_PATH, LinkingPages, link_to
+from keywright_meetup.service.slash_commands import SlashCommands, register
 from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_service.backoff import Backoff
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformTroubleError
-from keywright_service.health import Health, TasksHealth
+from keywright_service.health import FailingTasks, Health, TasksHealth
 from keywright_service.process_lock import ProcessLock
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, Schedule, Work, daily, next_hour
 
-__all__ = ["Bot", "SyncOutcome", "invited", "sync_once"]
+__all__ = ["Bot", "SyncOutcome", "authorization", "invited", "registered", "sync_once"]
 
 log = logging.getLogger("keywright.meetup")
 
@@ -48,6 +51,7 @@ SYNC_LIMIT = timedelta(seconds=360)
 HOLD = SYNC_LIMIT + timedelta(seconds=30)
 RETRY = timedelta(hours=1)
 SHUTDOWN_SECONDS = 10
+START_SECONDS = 5.0
 
 Clock = Callable[[], datetime]
 
@@ -78,21 +82,27 @@ class _Opened(NamedTuple):
 async def _opened(chosen: Configuration, clock: Clock) -> AsyncIterator[_Opened]:
     async with AsyncExitStack() as stack:
         db = await stack.enter_async_context(_database(chosen))
-        redirect = f"{chosen.pages.public_url.rstrip('/')}{REDIRECT_PATH}"
-        discord = DiscordGuild(
-            chosen.discord_token,
-            chosen.discord.guild,
-            url=chosen.discord.api_url,
-            audit_reason="Keywright: Meetup events",
-        )
         opened = _Opened(
             db,
-            await stack.enter_async_context(discord),
+            await stack.enter_async_context(_discord(chosen)),
             await stack.enter_async_context(MeetupApi(chosen.meetup.api_url)),
-            await stack.enter_async_context(OAuthClient(chosen.provider, redirect)),
+            await stack.enter_async_context(OAuthClient(chosen.provider, _redirect(chosen))),
         )
         await _seed(db, chosen, clock())
         yield opened
+
+
+def _discord(chosen: Configuration) -> DiscordGuild:
+    return DiscordGuild(
+        chosen.discord_token,
+        chosen.discord.guild,
+        url=chosen.discord.api_url,
+        audit_reason="Keywright: Meetup events",
+    )
+
+
+def _redirect(chosen: Configuration) -> str:
+    return f"{chosen.pages.public_url.rstrip('/')}{REDIRECT_PATH}"
 
 
 def _database(chosen: Configuration) -> aconnect:
@@ -106,10 +116,17 @@ async def _seed(db: AsyncDatabase, chosen: Configuration, now: datetime) -> None
         return
     if await db.run(tokens.seed_organizer(chosen.access_token, chosen.refresh_token, now)):
         log.info("stored the organizer's tokens of the configuration")
+    else:
+        log.info("the organizer's tokens are those of the database; configured ones are tried if they fail")
 
 
-def _sync(chosen: Configuration, opened: _Opened, clock: Clock) -> Callable[[], Awaitable[SyncOutcome]]:
-    refresher = TokenRefresher(opened.db, opened.oauth, clock)
+def _refresher(chosen: Configuration, opened: _Opened, clock: Clock) -> TokenRefresher:
+    return TokenRefresher(opened.db, opened.oauth, clock, configured=chosen.refresh_token)
+
+
+def _sync(
+    chosen: Configuration, opened: _Opened, refresher: TokenRefresher, clock: Clock
+) -> Callable[[], Awaitable[SyncOutcome]]:
     from_meetup = MeetupSync(opened.db, opened.meetup, refresher, chosen.meetup.groups, clock)
     to_discord = DiscordSync(opened.db, opened.discord, chosen.layout, clock)
 
@@ -131,7 +148,8 @@ async def sync_once(configuration: Configuration, clock: Clock = _utc) -> SyncOu
             raise RefusedChangeError("a sync", "is under way already", remedy)
         try:
             async with asyncio.timeout(SYNC_LIMIT.total_seconds()):
-                return await _sync(configuration, opened, clock)()
+                refresher = _refresher(configuration, opened, clock)
+                return await _sync(configuration, opened, refresher, clock)()
         except TimeoutError as error:
             raise PlatformTroubleError("the platforms", "a sync", "it took too long") from error
 
@@ -141,6 +159,45 @@ async def invited(configuration: Configuration, user: DiscordId) -> str:
     async with _database(configuration) as db:
         linking = await db.run(begin_linking(user))
     return link_to(configuration.pages.public_url, linking)
+
+
+@asynccontextmanager
+async def authorization(configuration: Configuration) -> AsyncIterator[OrganizerAuthorization]:
+    """Open what an organizer's authorization needs."""
+    async with _database(configuration) as db, MeetupApi(configuration.meetup.api_url) as meetup:
+        redirect = _redirect(configuration)
+        async with OAuthClient(configuration.provider, redirect) as oauth:
+            yield OrganizerAuthorization(db, oauth, meetup, _utc)
+
+
+async def registered(configuration: Configuration) -> tuple[bool, str]:
+    """Register commands and endpoint at Discord. Return whether the commands are new, and the endpoint.
+
+    The bot must be running: Discord tries the endpoint.
+    """
+    endpoint = endpoint_of(configuration.pages.public_url)
+    async with _discord(configuration) as api:
+        application = await api.application()
+        new = await register(api, int(application.id))
+        if application.interactions_endpoint_url != endpoint:
+            await api.set_interactions_endpoint(endpoint)
+    return new, endpoint
+
+
+class PublicHealth(FailingTasks, frozen=True):
+    """What anybody may see of the bot's health."""
+
+    authorization_needed: bool
+
+
+class BotHealth(TasksHealth, frozen=True):
+    """The tasks of the bot, and whether an organizer must authorize it (again)."""
+
+    authorization_needed: bool
+
+    def public(self) -> Health:
+        failing = [each.name for each in self.tasks if not each.ok]
+        return PublicHealth(self.ok, failing, self.authorization_needed)
 
 
 class Bot(Service):
@@ -161,14 +218,28 @@ class Bot(Service):
         host, port = self.configuration.listening
         bound = opened.enter_context(listening(host, port, remedy="Change pages.address."))
         parts = await opened.enter_async_context(_opened(self.configuration, self._clock))
+        self._refresher = _refresher(self.configuration, parts, self._clock)
+        public_url = self.configuration.pages.public_url
+        commands = SlashCommands(parts.db, parts.discord, self._clock, public_url)
+        self._interactions = InteractionsEndpoint(parts.discord, commands.answer, self._clock)
+        opened.push_async_callback(self._interactions.close, self._grace)
+        await self._check_token()
         self.tasks = self._tasks(parts)
         await self.run_tasks(opened, self.tasks, grace=self._grace)
         await self.serve(opened, self._pages(parts), bound)
 
+    async def _check_token(self) -> None:
+        """Raise HttpRefusedError if Discord does not accept the token. An outage does not stop the start."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await self._interactions.application()
+        except (PlatformTroubleError, TimeoutError) as error:
+            log.warning("the token was not checked: %s", str(error) or "Discord does not answer")
+
     def _tasks(self, parts: _Opened) -> list[PeriodicTask]:
         chosen, clock, db = self.configuration, self._clock, parts.db
-        both = _sync(chosen, parts, clock)
-        refresher = TokenRefresher(db, parts.oauth, clock)
+        refresher = self._refresher
+        both = _sync(chosen, parts, refresher, clock)
 
         async def sync() -> None:
             outcome = await both()
@@ -181,6 +252,13 @@ class Bot(Service):
 
         async def expiry() -> None:
             _raise_first((await check_expiry(db, parts.discord, clock())).failures)
+
+        async def commands() -> None:
+            application = await parts.discord.application()
+            await register(parts.discord, int(application.id))
+            here = endpoint_of(chosen.pages.public_url)
+            if application.interactions_endpoint_url != here:
+                log.warning("Discord does not send interactions to %s: run keywright meetup register", here)
 
         async def users() -> datetime:
             began = clock()
@@ -216,6 +294,7 @@ class Bot(Service):
             often("cleaning", cleaning, chosen.clean_every),
             task("expiry", expiry, evening, first=evening(clock())),
             task("users", users, next_hour),
+            task("commands", commands, timedelta(days=1)),
         ]
 
     def _pages(self, parts: _Opened) -> Starlette:
@@ -225,6 +304,7 @@ class Bot(Service):
             parts.meetup,
             public_url=self.configuration.pages.public_url,
             find_user=parts.discord.find_user,
+            organizer=OrganizerAuthorization(parts.db, parts.oauth, parts.meetup, self._clock),
             community=self.configuration.pages.community,
         )
 
@@ -233,19 +313,20 @@ class Bot(Service):
 
         async def report() -> Health:
             """Report a failure only if a restart might help: outages of Meetup are shown, and waited out."""
+            tasks = [each.health for each in self.tasks]
             try:
-                await check()
-                reachable = True
+                return BotHealth(True, tasks, await self._refresher.needs_authorization())
+            except StoredDataError:  # tokens that cannot be read are of no use
+                return BotHealth(True, tasks, True)
             except EngineError:
-                reachable = False
-            return TasksHealth(reachable, [each.health for each in self.tasks])
+                return BotHealth(False, tasks, False)
 
         token = self.configuration.health_token
         monitoring = self.endpoints(
             self.metrics, report=report, check=check, health_token=token, metrics_token=token
         )
         # The pages are public: metrics are not shown without a token.
-        return pages.application(*monitoring[: None if token else 2])
+        return pages.application(self._interactions.route(), *monitoring[: None if token else 2])
 
 
 def _raise_first(failures: Mapping[Any, Exception]) -> None:
@@ -259,12 +340,13 @@ def _raise_first(failures: Mapping[Any, Exception]) -> None:
 def _log_sync(outcome: SyncOutcome) -> None:
     meetup, discord = outcome
     log.info(
-        "sync: %d events added, %d changed, %d removed; %d channels and roles made, %d members added; "
-        "%d failures",
+        "sync: %d events added, %d changed, %d removed; %d channels and roles made, %d members added, "
+        "%d removed by hand; %d failures",
         len(meetup.added),
         len(meetup.changed),
         len(meetup.removed),
         discord.made,
         discord.added,
+        discord.removed,
         len(outcome.failures),
     )

@@ -31,7 +31,7 @@ from keywright_service.configuration import (
     take_secrets,
 )
 
-__all__ = ["READER", "Configuration", "ConfigurationError", "load"]
+__all__ = ["READER", "Configuration", "ConfigurationError", "load", "load_redis"]
 
 
 class DiscordPart(Part, frozen=True, kw_only=True):
@@ -166,6 +166,11 @@ def load(
     configuration = Configuration(**settings)
     _check(configuration)
     return configuration
+
+
+def load_redis(path: Path | None = None, environment: Mapping[str, str] | None = None) -> RedisPart:
+    """Read the Redis server and the prefix alone, for commands that need no other setting."""
+    return READER.convert(READER.given(path, environment).get("redis", {}), RedisPart, "[redis]")
 
 
 def _check(configuration: Configuration) -> None:

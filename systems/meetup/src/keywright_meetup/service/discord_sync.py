@@ -1,6 +1,8 @@
 """The sync to Discord: every series with an event to come has its channel, two roles, and its people in them.
 
 Only differences are written. Nobody is removed from a role, and a channel that people renamed keeps its name.
+Somebody who had a role at an earlier sync, and lacks it now, was removed by hand: that is recorded, and they
+do not get it back. Only an answer of Discord about a member counts; an outage proves nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +18,17 @@ from keywright_meetup import channels
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.events import series_name
 from keywright_meetup.queries import SeriesState, upcoming_series
-from keywright_meetup.schema import ChannelId, DiscordId, RoleId, RoleKind, SeriesId, SeriesType
+from keywright_meetup.schema import (
+    AddedHosts,
+    AddedUsers,
+    ChannelId,
+    DiscordId,
+    GivenRole,
+    RoleId,
+    RoleKind,
+    SeriesId,
+    SeriesType,
+)
 from keywright_meetup.service.provisioner import Provisioner, is_marked
 from keywright_service.discord_rest import Channel, DiscordGuild, Member, Overwrite, Role
 
@@ -45,6 +57,8 @@ class DiscordSynced:
     changed: int = 0
     added: int = 0
     """Members who were given a role."""
+    removed: int = 0
+    """Members from whom somebody had taken a role by hand."""
     waiting: int = 0
     """Objects that an earlier process may still be making."""
     failures: dict[SeriesId, KeywrightError] = field(default_factory=dict)
@@ -59,6 +73,16 @@ class _Found:
     channels: dict[int, Channel]
     roles: dict[int, Role]
     members: dict[DiscordId, Member | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Holders:
+    """A role of a channel: who should have it, and who had it when that was recorded."""
+
+    record: AddedUsers | AddedHosts
+    role: RoleId
+    users: frozenset[DiscordId]
+    before: dict[DiscordId, GivenRole]
 
 
 class DiscordSync:
@@ -110,8 +134,10 @@ class DiscordSync:
         if host is None:
             return
         await self._dress(channel, state, link, self._overwrites(state, found, (guest, host)), found, done)
-        await self._assign(state.hosts, host, found, done)
-        await self._assign(state.guests, guest, found, done)
+        hosts = _Holders(AddedHosts(channel), host, state.hosts, state.added_hosts)
+        guests = _Holders(AddedUsers(channel), guest, state.guests, state.added_guests)
+        await self._assign(hosts, found, done)
+        await self._assign(guests, found, done)
 
     async def _living_channel(self, state: SeriesState, found: _Found) -> ChannelId | None:
         """Return the channel of a series if Discord has it. Forget one that is gone."""
@@ -191,16 +217,32 @@ class DiscordSync:
             await self._api.modify_channel(channel, **changes)
             done.changed += 1
 
-    async def _assign(
-        self, users: Iterable[DiscordId], role: RoleId, found: _Found, done: DiscordSynced
-    ) -> None:
-        """Give a role to those who lack it, except users who left the guild."""
-        for user in sorted(users):
+    async def _assign(self, holders: _Holders, found: _Found, done: DiscordSynced) -> None:
+        """Give a role to those who lack it, except users who left the guild or were removed by hand."""
+        for user in sorted(holders.users):
             if user not in found.members:
                 found.members[user] = await self._api.member(user)
             member = found.members[user]
-            if member is not None and str(role) not in member.roles:
-                done.added += await self._api.add_role(user, role)
+            if member is None:
+                continue
+            given = GivenRole(str(holders.role), member.joined_at)
+            has_it, had_it = given.role in member.roles, holders.before.get(user) == given
+            if had_it and not has_it:
+                await self._note_removal(holders, user)
+                done.removed += 1
+            elif not had_it and (has_it or await self._api.add_role(user, holders.role)):
+                # Recorded afterwards: a role that was never given must not count as taken away.
+                await self._db.run(channels.note_added(holders.record, user, given))
+                done.added += not has_it
+
+    async def _note_removal(self, holders: _Holders, user: DiscordId) -> None:
+        channel = holders.record.channel
+        if isinstance(holders.record, AddedHosts):
+            await self._db.run(channels.remove_host(channel, user))
+            log.info("Discord user %d was removed by hand from the hosts of channel %d", user, channel)
+        else:
+            await self._db.run(channels.remove_user(channel, user))
+            log.info("Discord user %d was removed by hand from channel %d", user, channel)
 
     def _category(self, state: SeriesState) -> str | None:
         category = self._layout.categories.get(state.type or "adventure")

@@ -11,6 +11,7 @@ from keywright_meetup.channel_times import claim_reminder, expiration, extend, r
 from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.queries import SeriesState, read_series
 from keywright_meetup.schema import ChannelId, EventSeries
+from keywright_meetup.service.slash_commands import END_BUTTONS
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformError
 
@@ -19,8 +20,8 @@ __all__ = ["Expired", "check_expiry"]
 log = logging.getLogger("keywright.meetup")
 
 REMINDER = (
-    "{mention}This channel has served its last session. If you are done with it, end it; "
-    "it is deleted some hours later. A new session on Meetup keeps it."
+    "{mention}This channel has served its last session. If you are done with it, end it with the button or "
+    "`/end`: it is deleted some hours later. `/extend` keeps it for longer; so does a new session on Meetup."
 )
 
 
@@ -70,7 +71,8 @@ async def _remind(
     mention = f"<@&{state.host_role}> " if state.host_role is not None else ""
     try:
         nonce = f"{channel % 10**10}-{int(now.timestamp())}"
-        done.reminded += await api.post(channel, REMINDER.format(mention=mention), nonce)
+        text = REMINDER.format(mention=mention)
+        done.reminded += await api.post(channel, text, nonce, components=[END_BUTTONS])
     except PlatformError as error:
         log.warning("no reminder in channel %d: %s", channel, error)
         done.failures[channel] = error

@@ -43,6 +43,8 @@ async def clean(db: AsyncDatabase, api: DiscordGuild, now: datetime) -> Cleaned:
     for channel, due in (await db.run(due_for_deletion(now))).items():
         done.retired += await db.run(channels.retire_channel(channel, due=due))
     left = await db.run(channels.orphans())
+    for orphan in sorted(left.in_use):
+        log.warning("orphan %d is in use, so it is not deleted: run keywright repair meetup", orphan)
     for channel in sorted(left.channels):
         await _delete(db, done, channel, api.delete_channel, channels.confirm_channel_deleted)
     for role in sorted(left.roles):
@@ -58,6 +60,10 @@ async def _delete(
     delete: Callable[[int], Awaitable[bool]],
     confirm: Callable[[int], Call[bool]],
 ) -> None:
+    # Asked again right before: the deletions before this one may have taken minutes.
+    if orphan in (await db.run(channels.orphans())).in_use:
+        log.warning("orphan %d is in use since a moment ago, so it is not deleted", orphan)
+        return
     try:
         await delete(orphan)  # one that Discord does not know counts as deleted
     except PlatformError as error:

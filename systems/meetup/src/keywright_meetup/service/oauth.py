@@ -1,7 +1,7 @@
 """OAuth 2 against a configurable provider: the authorization code with PKCE, and refreshing.
 
-The state of a flow is the CSRF token that the model keeps for the browser: it names the linking id and
-whether RSVPs are to be managed, so a state that was tampered with is none that was kept. The PKCE verifier
+The state of a flow is the CSRF token that the model keeps for the browser: it names the linking id and what
+the authorization is for, so a state that was tampered with is none that was kept. The PKCE verifier
 follows from the state and the client's secret: nobody who sees the addresses can compute it, and nothing more
 must be stored.
 """
@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import secrets
 from http import HTTPStatus
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self, TypeAlias, cast, get_args
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -23,7 +23,9 @@ from keywright import Secret
 from keywright_service.errors import HttpRefusedError, PlatformTroubleError
 from keywright_service.http_client import DEFAULTS, Again, ClientOptions, HttpClient, is_worth_repeating
 
-__all__ = ["Flow", "Granted", "OAuthClient", "Provider"]
+__all__ = ["Flow", "Granted", "OAuthClient", "Provider", "Purpose"]
+
+Purpose: TypeAlias = Literal["basic", "rsvp", "organizer"]
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,27 +46,27 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Flow(NamedTuple):
-    """One authorization: for which linking id, and with RSVPs or not."""
+    """One authorization: for which linking id, and to do what."""
 
     linking: str
-    rsvp: bool
+    purpose: Purpose
     nonce: str
 
     @classmethod
-    def new(cls, linking: str, *, rsvp: bool) -> Self:
-        return cls(linking, rsvp, secrets.token_urlsafe(24))
+    def new(cls, linking: str, purpose: Purpose) -> Self:
+        return cls(linking, purpose, secrets.token_urlsafe(24))
 
     @classmethod
     def of(cls, state: str) -> Self | None:
         """Return the flow that a state names, true or not; None if it names none."""
         parts = state.split(".")
-        if len(parts) != 3 or parts[1] not in ("basic", "rsvp") or not all(parts):
+        if len(parts) != 3 or parts[1] not in get_args(Purpose) or not all(parts):
             return None
-        return cls(parts[0], parts[1] == "rsvp", parts[2])
+        return cls(parts[0], cast("Purpose", parts[1]), parts[2])
 
     @property
     def state(self) -> Secret[str]:
-        return Secret(f"{self.linking}.{'rsvp' if self.rsvp else 'basic'}.{self.nonce}")
+        return Secret(f"{self.linking}.{self.purpose}.{self.nonce}")
 
 
 class Granted(NamedTuple):
@@ -96,7 +98,7 @@ class OAuthClient(HttpClient):
             "client_id": self.provider.client_id,
             "response_type": "code",
             "redirect_uri": self._redirect_uri,
-            "scope": " ".join(self.provider.rsvp_scopes if flow.rsvp else self.provider.scopes),
+            "scope": " ".join(self.provider.rsvp_scopes if flow.purpose == "rsvp" else self.provider.scopes),
             "state": flow.state.reveal(),
             "code_challenge": _base64(digest),
             "code_challenge_method": "S256",

@@ -16,8 +16,8 @@ class LinkOutcome(NamedTuple):
 
 
 _END_THE_OTHER = (
-    "If the other account is yours too, ask an organizer to end that link. "
-    "Then go back to Discord and ask the bot for a new one."
+    "If the other account is yours too, end that link: use /unlink on Discord, as the account that has it, "
+    "or ask an organizer. Then use /link for a new one."
 )
 
 OUTCOMES = {
@@ -37,7 +37,13 @@ OUTCOMES = {
     "declined": LinkOutcome(
         "Nothing was linked",
         "You did not confirm the two accounts, so both are as they were.",
-        "You can close this page. If you change your mind, ask the bot on Discord for a new link.",
+        "You can close this page. If you change your mind, use /link on Discord for a new link.",
+    ),
+    "authorized": LinkOutcome(
+        "The bot is authorized",
+        "It follows the events of its groups on Meetup as you from now on.",
+        "You can close this page.",
+        good=True,
     ),
     "meetup-taken": LinkOutcome(
         "This Meetup account is taken",
@@ -58,7 +64,7 @@ PROBLEMS = {
     "expired": LinkOutcome(
         "This link does not work any more",
         "A link works once, and only for ten minutes.",
-        "Go back to Discord and ask the bot for a new link.",
+        "Go back to Discord and use /link for a new one.",
     ),
     "stray": LinkOutcome(
         "This page is not for this browser",
@@ -71,6 +77,12 @@ PROBLEMS = {
         "It was sent by another site, in another browser than the one you started in, "
         "or your browser keeps no cookies. Nothing was changed.",
         "If you asked the bot on Discord for a link, open it from there, and stay in one browser.",
+    ),
+    "unauthorized": LinkOutcome(
+        "The bot was not authorized",
+        "You said no at Meetup, the address was used before or is older than an hour, "
+        "or Meetup does not answer. The tokens of the bot are as they were.",
+        "Start again with keywright meetup authorize. The log of the bot has the reason.",
     ),
     "unnamed": LinkOutcome(
         "We cannot see who you are on Discord",
@@ -86,7 +98,7 @@ PROBLEMS = {
     "trouble": LinkOutcome(
         "Something went wrong on our side",
         "We cannot tell whether your accounts are linked.",
-        "Wait a minute, then ask the bot on Discord for a new link. If it stays so, tell an organizer.",
+        "Wait a minute, then use /link on Discord again. If it stays so, tell an organizer.",
     ),
 }
 

@@ -29,7 +29,9 @@ from keywright import AsyncDatabase, Secret
 from keywright.errors import KeywrightError, TakenError, VariableError
 from keywright.tools.http import Gate, body_of, cookie_of, is_own_form, origin_of
 from keywright_meetup import account_links
+from keywright_meetup.errors import RefusedChangeError
 from keywright_meetup.schema import CSRF_EXPIRY, DiscordId, new_id
+from keywright_meetup.service.authorization import OrganizerAuthorization
 from keywright_meetup.service.forms import Consent, Forms
 from keywright_meetup.service.meetup_api import MeetupApi, Member
 from keywright_meetup.service.oauth import Flow, Granted, OAuthClient
@@ -66,6 +68,7 @@ class LinkingPages:
         *,
         public_url: str,
         find_user: FindUser,
+        organizer: OrganizerAuthorization,
         community: str = "our community",
     ) -> None:
         self._db = db
@@ -77,6 +80,7 @@ class LinkingPages:
         # Browsers keep such a cookie from other hosts of the domain, but only over https.
         self._cookie = f"__Host-{COOKIE}" if self._secure else COOKIE
         self._find_user = find_user
+        self._organizer = organizer
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
@@ -135,13 +139,15 @@ class LinkingPages:
         if await self._user_of(linking_id) is None:
             return self._expired()
         rsvp = self._oauth.provider.offer_rsvp and form.get("scope") == "rsvp"
-        flow = Flow.new(linking_id, rsvp=rsvp)
+        flow = Flow.new(linking_id, "rsvp" if rsvp else "basic")
         await self._db.run(account_links.keep_csrf(linking_id, _bound(flow, browser)))
         return self._redirect(self._oauth.authorization(flow))
 
     async def _returned(self, request: Request) -> Response:
         """Handle the return from Meetup: show both accounts, for the person to confirm."""
         flow, browser = Flow.of(request.query_params.get("state", "")), self._browser(request)
+        if flow is not None and flow.purpose == "organizer":
+            return await self._authorized(request)
         if flow is None or browser is None or not await self._is_ours(flow, browser):
             log.info("a return from Meetup without its cookie, or for the second time")
             return self._problem("stray", 400)
@@ -165,11 +171,20 @@ class LinkingPages:
             "confirm.html",
             discord=named,
             meetup=member,
-            rsvp=flow.rsvp,
+            rsvp=flow.purpose == "rsvp",
             linking=flow.linking,
             mark=self._forms.mark(browser, flow.linking),
             consent=self._forms.seal(_consent(browser, flow, user, member, granted)),
         )
+
+    async def _authorized(self, request: Request) -> Response:
+        """Handle the return of an organizer, who authorized the bot."""
+        try:
+            await self._organizer.finish(str(request.url))
+        except (RefusedChangeError, PlatformError) as error:
+            log.warning("the bot was not authorized: %s", error)
+            return self._problem("unauthorized", 400)
+        return self._redirect("/link/outcome/authorized")
 
     async def _confirmed(self, request: Request) -> Response:
         """Link the accounts that the person saw and confirmed."""
@@ -309,7 +324,7 @@ def _bound(flow: Flow, browser: str) -> Secret[str]:
 
 def _consent(browser: str, flow: Flow, user: DiscordId, member: Member, granted: Granted) -> Consent:
     """Return a consent with the tokens to keep: only those of people who let the bot manage RSVPs."""
-    kept = granted.refresh_token if flow.rsvp else None
+    kept = granted.refresh_token if flow.purpose == "rsvp" else None
     return Consent(
         browser=browser,
         linking=flow.linking,

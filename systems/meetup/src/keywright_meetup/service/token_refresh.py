@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
+from http import HTTPStatus
 
 from keywright import AsyncDatabase, Call, Secret
 from keywright.errors import EngineError, StoredDataError
@@ -23,7 +24,12 @@ from keywright_meetup.schema import (
 )
 from keywright_meetup.service.oauth import Granted, OAuthClient
 from keywright_service.backoff import Backoff, Sleep, retry
-from keywright_service.errors import PlatformError, PlatformTroubleError
+from keywright_service.errors import (
+    HttpRefusedError,
+    PlatformError,
+    PlatformRefusedError,
+    PlatformTroubleError,
+)
 from keywright_service.process_lock import ProcessLock
 
 __all__ = ["TokenRefresher"]
@@ -35,12 +41,18 @@ SPREAD_HOURS = 96
 STORING_ATTEMPTS = 6
 WAITING_ATTEMPTS = 8
 BACKOFF = Backoff(0.25, 60.0)
+AUTHORIZE = "Run keywright meetup authorize"
+# What OAuth 2 answers to a token, or a client, that is not valid: another try needs a person.
+INVALID = (HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED)
 # Less than the hold of the lease: a refresh that takes longer must not end after that of another bot.
 LIMIT_SECONDS = tokens.REFRESH_HOLD.total_seconds() * 0.75
 
 
 class TokenRefresher:
-    """Refreshes under a lease, so that of several bots one uses a refresh token."""
+    """Refreshes under a lease, so that of several bots one uses a refresh token.
+
+    `configured` is a refresh token of the organizer to try where the stored one is missing or refused.
+    """
 
     def __init__(
         self,
@@ -48,20 +60,27 @@ class TokenRefresher:
         oauth: OAuthClient,
         clock: Callable[[], datetime],
         *,
+        configured: Secret[str] | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._db = db
         self._oauth = oauth
         self._clock = clock
+        self._configured = configured
         self._sleep = sleep
+        self._refused: list[Secret[str]] = []
+        """The refresh tokens of the organizer that Meetup refused since the last success."""
+
+    async def needs_authorization(self) -> bool:
+        """Return whether only a person can help: no refresh token is left that Meetup takes."""
+        stored = (await self._db.run(tokens.organizer())).refresh_token
+        return all(token in self._refused for token in self._candidates(stored))
 
     async def organizer_token(self) -> Secret[str]:
         """Return the access token to ask Meetup with."""
         found = (await self._db.run(tokens.organizer())).access_token
         if found is None:
-            raise RefusedChangeError(
-                "the bot", "has no organizer's tokens", "Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN."
-            )
+            raise RefusedChangeError("the bot", "has no organizer's tokens", f"{AUTHORIZE}.")
         return found
 
     async def fresh_token(self, *, instead_of: Secret[str]) -> Secret[str]:
@@ -100,7 +119,7 @@ class TokenRefresher:
             await self._db.run(OrganizerLease().release(holder))
             return True
         try:
-            granted = await self._granted(old.refresh_token)
+            granted = await self._in_time(self._organizer_granted(old.refresh_token))
         except (PlatformError, RefusedChangeError):
             await self._db.run(tokens.postpone_refresh(holder, self._clock()))
             raise
@@ -122,14 +141,36 @@ class TokenRefresher:
             sleep=self._sleep,
         )
 
-    async def _granted(self, old: Secret[str] | None) -> Granted:
-        if old is None:
-            raise RefusedChangeError(
-                "the organizer", "has no refresh token", "Set MEETUP_ACCESS_TOKEN and MEETUP_REFRESH_TOKEN."
-            )
+    def _candidates(self, stored: Secret[str] | None) -> list[Secret[str]]:
+        others = [] if self._configured in (None, stored) else [self._configured]
+        return [token for token in (stored, *others) if token is not None]
+
+    async def _organizer_granted(self, stored: Secret[str] | None) -> Granted:
+        """Return new tokens for the stored refresh token, or else for the configured one."""
+        refusal: HttpRefusedError | None = None
+        for token in self._candidates(stored):
+            try:
+                granted = await self._oauth.refresh(token)
+            except HttpRefusedError as error:
+                if error.status not in INVALID:
+                    raise
+                refusal = error
+                self._refused = [*(each for each in self._refused if each != token), token]
+                continue
+            if token != stored:
+                log.warning("the stored tokens of the organizer are not valid: the configured ones are used")
+            self._refused.clear()
+            return Granted(granted.access_token, granted.refresh_token or token)
+        if refusal is None:
+            raise RefusedChangeError("the organizer", "has no refresh token", f"{AUTHORIZE}.")
+        remedy = f"{AUTHORIZE}; if that does not help, check the client's id and secret."
+        asked = "a refresh of the organizer's tokens"
+        raise PlatformRefusedError("Meetup", asked, refusal.reason, remedy) from refusal
+
+    async def _in_time(self, refresh: Awaitable[Granted]) -> Granted:
         try:
             async with asyncio.timeout(LIMIT_SECONDS):
-                return await self._oauth.refresh(old)
+                return await refresh
         except TimeoutError as error:
             raise PlatformTroubleError("Meetup", "a refresh for tokens", "no answer in time") from error
 
@@ -150,7 +191,7 @@ class TokenRefresher:
                 old = await self._db.run(UserTokens(user).get()) if held else None
                 if old is None:
                     return False
-                granted = await self._granted(old.refresh_token)
+                granted = await self._in_time(self._oauth.refresh(old.refresh_token))
             except (PlatformError, StoredDataError) as error:
                 log.warning("the tokens of Meetup user %d stay as they are: %s", user, error)
                 return False

@@ -1,6 +1,7 @@
-"""Meetup on this machine: events and RSVPs behind its GraphQL API, and OAuth with a consent page."""
+"""Meetup on this machine: its GraphQL API, OAuth with a consent page; and a Discord with users of a bot."""
 
+from keywright_meetup.simulator.discord import SimulatedDiscord
 from keywright_meetup.simulator.simulator import MeetupSimulator
 from keywright_meetup.simulator.world import MeetupWorld, SimulatedEvent
 
-__all__ = ["MeetupSimulator", "MeetupWorld", "SimulatedEvent"]
+__all__ = ["MeetupSimulator", "MeetupWorld", "SimulatedDiscord", "SimulatedEvent"]

@@ -3,6 +3,7 @@
 from keywright_service.discord_rest.client import API_URL, DiscordRest, bot_token
 from keywright_service.discord_rest.guild import DiscordGuild
 from keywright_service.discord_rest.objects import (
+    Application,
     Channel,
     GatewayInfo,
     Member,
@@ -15,6 +16,7 @@ from keywright_service.discord_rest.rate_limits import RateLimits, Route
 
 __all__ = [
     "API_URL",
+    "Application",
     "Channel",
     "DiscordGuild",
     "DiscordRest",

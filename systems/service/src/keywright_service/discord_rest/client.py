@@ -16,7 +16,7 @@ import msgspec
 
 from keywright import Secret
 from keywright_service.configuration import ConfigurationError
-from keywright_service.discord_rest.objects import GatewayInfo, User
+from keywright_service.discord_rest.objects import Application, GatewayInfo, User
 from keywright_service.discord_rest.rate_limits import RateLimits, Route
 from keywright_service.errors import HttpRefusedError, PlatformTroubleError
 from keywright_service.http_client import (
@@ -31,7 +31,8 @@ from keywright_service.http_client import (
 __all__ = ["API_URL", "DiscordRest", "bot_token", "required"]
 
 API_URL = "https://discord.com/api/v10"
-_UNKNOWN = {10003, 10007, 10008, 10011, 10013, 10062}  # channel, member, message, role, user, interaction
+# channel, member, message, role, user, webhook, interaction
+_UNKNOWN = {10003, 10007, 10008, 10011, 10013, 10015, 10062}
 _ANSWERED = "already been acknowledged"
 _WITH_BUCKETS = ("/channels/{}", "/guilds/{}")  # each of these has its own
 
@@ -122,14 +123,33 @@ class DiscordRest(HttpClient):
         """
         template = "/interactions/{}/{}/callback"
         try:
-            found = await self._request(bytes, "POST", template, interaction, secret=token, body=response)
+            found = await self._request(bytes, "POST", template, interaction, Secret(token), body=response)
         except HttpRefusedError as error:
             if error.status == HTTPStatus.BAD_REQUEST and _ANSWERED in error.reason:
                 return False
             raise
         return found is not None
 
-    async def _get(self, kind: type[T], method: str, template: str, *ids: int, **request: Any) -> T | None:
+    async def application(self) -> Application:
+        """Return the application of the bot."""
+        return required(await self._get(Application, "GET", "/applications/@me"))
+
+    async def set_interactions_endpoint(self, url: str) -> Application:
+        """Have Discord send interactions to this address, which it tries at once."""
+        body = {"interactions_endpoint_url": url}
+        return required(await self._get(Application, "PATCH", "/applications/@me", body=body))
+
+    async def edit_reply(self, application: int, token: Secret[str], **given: Any) -> bool:
+        """Write the reply to an interaction that was deferred; return False when its token has expired.
+
+        The token is that of the interaction, and is valid for 15 minutes.
+        """
+        route = "/webhooks/{}/{}/messages/@original"
+        return await self._request(bytes, "PATCH", route, application, token, body=given) is not None
+
+    async def _get(
+        self, kind: type[T], method: str, template: str, *ids: int | Secret[str], **request: Any
+    ) -> T | None:
         """Return the answer of a request as this type; None where Discord does not know what it names."""
         decode = msgspec.json.Decoder(kind).decode
         return await self._request(decode, method, template, *ids, **request)
@@ -139,18 +159,19 @@ class DiscordRest(HttpClient):
         decode: Callable[[bytes], T],
         method: str,
         template: str,
-        *ids: int,
+        *ids: int | Secret[str],
         body: object = None,
         repeatable: bool = True,
-        secret: str | None = None,
     ) -> T | None:
         """Make a request through limits and outages. An answer that cannot be decoded is asked for again.
 
-        A `secret` is the last part of the path; errors do not show it.
+        Errors do not show secrets of the path.
         """
         route = Route(method, template, str(ids[0]) if template.startswith(_WITH_BUCKETS) else "")
-        path = template.format(*ids, quote(secret or "", safe=""))
-        shown = f"{method} {template.format(*ids, '…')}"
+        path = template.format(
+            *(quote(each.reveal(), safe="") if isinstance(each, Secret) else each for each in ids)
+        )
+        asked = f"{method} {template.format(*('…' if isinstance(each, Secret) else each for each in ids))}"
 
         async def attempt() -> T | Again | None:
             async with self._limits.turn(route):
@@ -164,14 +185,14 @@ class DiscordRest(HttpClient):
             if is_worth_repeating(answer.status_code):
                 return Again(f"status {answer.status_code}", maybe_done=True, after=retry_after(answer))
             if not answer.is_success:
-                _require_absence(answer, shown)
+                _require_absence(answer, asked)
                 return None
             try:
                 return decode(answer.content)
             except msgspec.MsgspecError as error:
                 return Again(f"its answer: {error}", maybe_done=True)
 
-        return await self._ask(shown, attempt, repeatable=repeatable)
+        return await self._ask(asked, attempt, repeatable=repeatable)
 
     def _note_refusal(self, route: Route, answer: httpx.Response) -> None:
         """A proxy in front of Discord refuses with a header alone, and means everything."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keywright import Secret
@@ -12,6 +13,7 @@ from keywright_service.http_client import DEFAULTS, ClientOptions
 __all__ = ["DiscordGuild"]
 
 _LONGEST_NONCE = 25
+_OF_ROLES = {"parse": ["roles"]}
 
 
 class DiscordGuild(DiscordRest):
@@ -78,12 +80,34 @@ class DiscordGuild(DiscordRest):
         route = "/guilds/{}/members/{}/roles/{}"
         return await self._request(bytes, "PUT", route, self.guild, user, role) is not None
 
-    async def post(self, channel: int, content: str, nonce: str) -> bool:
-        """Post a message, once however often it is tried; return False when there is no such channel."""
+    async def remove_role(self, user: int, role: int) -> bool:
+        """Return False when the guild has no such member or role."""
+        route = "/guilds/{}/members/{}/roles/{}"
+        return await self._request(bytes, "DELETE", route, self.guild, user, role) is not None
+
+    async def commands(self, application: int) -> list[dict[str, Any]]:
+        """Return the application's commands in this guild, as Discord has them."""
+        route = "/applications/{}/guilds/{}/commands"
+        return required(await self._get(list[dict[str, Any]], "GET", route, application, self.guild))
+
+    async def post(
+        self,
+        channel: int,
+        content: str,
+        nonce: str,
+        *,
+        mentions: Mapping[str, Any] = _OF_ROLES,
+        components: Sequence[Mapping[str, Any]] = (),
+    ) -> bool:
+        """Post a message, once however often it is tried; return False when there is no such channel.
+
+        `mentions` says whom it may notify, `components` are rows of buttons; both in Discord's form.
+        """
         body = {
             "content": content,
             "nonce": nonce[:_LONGEST_NONCE],
             "enforce_nonce": True,
-            "allowed_mentions": {"parse": ["roles"]},
+            "allowed_mentions": mentions,
+            "components": list(components),
         }
         return await self._request(bytes, "POST", "/channels/{}/messages", channel, body=body) is not None

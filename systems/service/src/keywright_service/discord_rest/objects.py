@@ -8,6 +8,7 @@ import msgspec
 
 __all__ = [
     "TEXT_CHANNEL",
+    "Application",
     "Channel",
     "GatewayInfo",
     "Member",
@@ -40,6 +41,16 @@ class GatewayInfo(msgspec.Struct, frozen=True):
     url: str
     shards: int = 1
     session_start_limit: SessionStartLimit = SessionStartLimit()
+
+
+class Application(msgspec.Struct, frozen=True):
+    """The application that the bot belongs to."""
+
+    id: Snowflake
+    verify_key: str = ""
+    """The public key, in hexadecimal digits, with which Discord's requests to the bot are verified."""
+    interactions_endpoint_url: str | None = None
+    """Where Discord sends interactions. None: to the gateway."""
 
 
 class User(msgspec.Struct, frozen=True):
@@ -75,3 +86,5 @@ class Member(msgspec.Struct, frozen=True):
     roles: tuple[Snowflake, ...]
     nick: str | None = None
     user: User | None = None
+    joined_at: str | None = None
+    """When they joined the guild, for the last time."""

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -19,7 +20,15 @@ __all__ = ["DiscordRestSimulator"]
 
 Handler = Callable[[Request], Awaitable[Response]]
 
-UNKNOWN = {"channel": 10003, "guild": 10004, "member": 10007, "role": 10011, "user": 10013}
+UNKNOWN = {
+    "application": 10002,
+    "channel": 10003,
+    "guild": 10004,
+    "member": 10007,
+    "role": 10011,
+    "user": 10013,
+    "webhook": 10015,
+}
 CHANGEABLE = ("name", "topic", "parent_id", "permission_overwrites")
 
 
@@ -52,8 +61,14 @@ class DiscordRestSimulator(FaultyServer):
 
     def _routes(self) -> list[Route]:
         guild = "/api/v10/guilds/{guild:int}"
+        commands = "/api/v10/applications/{application:int}/guilds/{guild:int}/commands"
         table: dict[tuple[str, str], Handler] = {
             ("GET", "/api/v10/gateway/bot"): self._gateway,
+            ("GET", "/api/v10/applications/@me"): self._application,
+            ("PATCH", "/api/v10/applications/@me"): self._change_application,
+            ("GET", commands): self._commands,
+            ("PUT", commands): self._set_commands,
+            ("PATCH", "/api/v10/webhooks/{application:int}/{token}/messages/@original"): self._edit_reply,
             ("GET", "/api/v10/users/@me"): self._me,
             ("GET", "/api/v10/users/{user:int}"): self._user,
             ("GET", f"{guild}/channels"): self._channels,
@@ -69,12 +84,14 @@ class DiscordRestSimulator(FaultyServer):
             ("DELETE", f"{guild}/roles/{{role:int}}"): self._delete_role,
             ("GET", f"{guild}/members/{{user:int}}"): self._member,
             ("PUT", f"{guild}/members/{{user:int}}/roles/{{role:int}}"): self._add_role,
+            ("DELETE", f"{guild}/members/{{user:int}}/roles/{{role:int}}"): self._remove_role,
         }
         return [Route(path, self._checked(each), methods=[method]) for (method, path), each in table.items()]
 
     def _checked(self, handler: Handler) -> Handler:
         """Check the token and all that the path names first, as Discord does."""
         there: dict[str, Callable[[int], bool]] = {
+            "application": lambda application: application == self.guild.bot,
             "guild": lambda guild: guild == self.guild.id,
             "channel": lambda channel: channel in self.guild.channels,
             "role": lambda role: role in self.guild.roles,
@@ -89,6 +106,36 @@ class DiscordRestSimulator(FaultyServer):
             return await handler(request)
 
         return handled
+
+    def accepts_endpoint(self, url: str) -> bool:
+        """Return whether Discord would send interactions here, after a try. This simulator sends none."""
+        return False
+
+    async def _application(self, request: Request) -> Response:
+        return JSONResponse(self.guild.application)
+
+    async def _change_application(self, request: Request) -> Response:
+        url = (await request.json())["interactions_endpoint_url"]
+        if not await run_in_threadpool(self.accepts_endpoint, url):
+            problem = {"_errors": [{"code": "URL_INVALID", "message": "The url could not be verified."}]}
+            errors = {"interactions_endpoint_url": problem}
+            return JSONResponse({"message": "Invalid Form Body", "code": 50035, "errors": errors}, 400)
+        self.guild.application["interactions_endpoint_url"] = url
+        return JSONResponse(self.guild.application)
+
+    async def _commands(self, request: Request) -> Response:
+        return JSONResponse(self.guild.commands)
+
+    async def _set_commands(self, request: Request) -> Response:
+        self.guild.set_commands(await request.json())
+        return JSONResponse(self.guild.commands)
+
+    async def _edit_reply(self, request: Request) -> Response:
+        token = request.path_params["token"]
+        if token not in self.guild.tokens:
+            return _unknown("webhook")
+        self.guild.replies[token] = await request.json()
+        return JSONResponse({"id": str(self.guild.new_id())})
 
     async def _gateway(self, request: Request) -> Response:
         starts = {"total": 1000, "remaining": 999, "reset_after": 14_400_000, "max_concurrency": 1}
@@ -129,7 +176,8 @@ class DiscordRestSimulator(FaultyServer):
     async def _post(self, request: Request) -> Response:
         given = await request.json()
         nonce = given.get("nonce") if given.get("enforce_nonce") else None
-        message = self.guild.post(request.path_params["channel"], given["content"], nonce)
+        channel, components = request.path_params["channel"], given.get("components")
+        message = self.guild.post(channel, given["content"], nonce, components)
         return JSONResponse({"id": str(message), "content": given["content"]})
 
     async def _roles(self, request: Request) -> Response:
@@ -160,7 +208,12 @@ class DiscordRestSimulator(FaultyServer):
             return _unknown("member")
         roles = [str(role) for role in sorted(self.guild.members[user])]
         return JSONResponse(
-            {"user": {"id": str(user), "username": self.guild.names[user]}, "nick": None, "roles": roles}
+            {
+                "user": {"id": str(user), "username": self.guild.names[user]},
+                "nick": None,
+                "roles": roles,
+                "joined_at": self.guild.joined_at.get(user),
+            }
         )
 
     async def _add_role(self, request: Request) -> Response:
@@ -168,6 +221,13 @@ class DiscordRestSimulator(FaultyServer):
         if user not in self.guild.members:
             return _unknown("member")
         self.guild.members[user].add(request.path_params["role"])
+        return Response(status_code=204)
+
+    async def _remove_role(self, request: Request) -> Response:
+        user = request.path_params["user"]
+        if user not in self.guild.members:
+            return _unknown("member")
+        self.guild.members[user].discard(request.path_params["role"])
         return Response(status_code=204)
 
 

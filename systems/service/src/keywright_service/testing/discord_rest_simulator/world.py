@@ -18,14 +18,31 @@ class Guild:
 
     def __init__(self) -> None:
         self._ids = itertools.count(FIRST_ID, 7)
+        self._joins = itertools.count()
         self.id = self.new_id()
         self.bot = self.new_id()
         self.channels: dict[int, Json] = {}
         # A guild's @everyone role has the id of the guild.
         self.roles: dict[int, Json] = {self.id: self._role(self.id, {"name": "@everyone"})}
         self.members: dict[int, set[int]] = {self.bot: set()}
+        self.joined_at: dict[int, str] = {}
         self.names: dict[int, str] = {self.bot: "keywright"}
         self.messages: list[tuple[int, str]] = []
+        self.components: list[list[Json]] = []
+        """The rows of buttons of each message."""
+        self.application: Json = {
+            "id": str(self.bot),
+            "name": "keywright",
+            "verify_key": "",
+            "interactions_endpoint_url": None,
+        }
+        self.commands: list[Json] = []
+        self.permissions: dict[int, int] = {}
+        """The bits of members who may do more than others."""
+        self.replies: dict[str, Json] = {}
+        """What the bot wrote instead of deferred replies, by the token of the interaction."""
+        self.tokens: set[str] = set()
+        """The tokens of interactions that are valid."""
         self._nonces: dict[tuple[int, str], int] = {}
 
     def new_id(self) -> int:
@@ -34,9 +51,17 @@ class Guild:
     def join(self, name: str) -> int:
         """Somebody becomes a member; their id."""
         user = self.new_id()
-        self.members[user] = set()
         self.names[user] = name
+        self.rejoin(user)
         return user
+
+    def leave(self, user: int) -> None:
+        """Somebody leaves the guild, or is kicked: their roles are gone."""
+        del self.members[user]
+
+    def rejoin(self, user: int) -> None:
+        self.members[user] = set()
+        self.joined_at[user] = f"2026-01-01T00:00:00.{next(self._joins):06}+00:00"
 
     def add_channel(self, name: str = "general", kind: int = TEXT_CHANNEL, **given: Any) -> int:
         """Somebody else makes a channel; its id."""
@@ -70,12 +95,31 @@ class Guild:
         for roles in self.members.values():
             roles.discard(role)
 
-    def post(self, channel: int, content: str, nonce: str | None) -> int:
+    def set_commands(self, given: list[Json]) -> None:
+        """Discord adds ids and defaults."""
+        self.commands = [
+            {
+                "id": str(self.new_id()),
+                "application_id": str(self.bot),
+                "guild_id": str(self.id),
+                "version": str(self.new_id()),
+                "default_member_permissions": None,
+                "nsfw": False,
+                "type": 1,
+                **each,
+            }
+            for each in given
+        ]
+
+    def post(
+        self, channel: int, content: str, nonce: str | None, components: list[Json] | None = None
+    ) -> int:
         """A message; one with the same nonce is posted once."""
         if nonce is not None and (channel, nonce) in self._nonces:
             return self._nonces[channel, nonce]
         message = self.new_id()
         self.messages.append((channel, content))
+        self.components.append(components or [])
         if nonce is not None:
             self._nonces[channel, nonce] = message
         return message
