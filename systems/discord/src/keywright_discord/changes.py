@@ -137,13 +137,14 @@ class ReplaceAll(Change):
 class CountMember(Change):
     """Add to the `member_count` of a guild that has one (docs/resolutions.md#a65).
 
-    Only if the cache does not know of the change yet, since Discord repeats these events
-    (docs/resolutions.md#a50); so it precedes the change of the member itself.
+    It precedes the change of the member itself, since a repeated event must not count twice. `joined_at` is
+    that of an added member.
     """
 
     guild: str
     user: str
     by: int
+    joined_at: bytes | None = None
 
 
 class ListGuild(Change):

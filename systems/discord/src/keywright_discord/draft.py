@@ -40,10 +40,11 @@ class Draft:
     """The changes of one or several events, before they are written."""
 
     def __init__(
-        self, known: dict[Place, bytes | None], listed: dict[Set[str], set[str]] | None = None
+        self, known: dict[Place, bytes | None], listed: dict[Set[str], set[str]], now_ms: int
     ) -> None:
+        self.now_ms = now_ms
         self._known = known
-        self._listed = listed or {}
+        self._listed = listed
         # Documents as they will be; those that are None are removed.
         self._strings: dict[Key, bytes | None] = {}
         self._fields: dict[Key, dict[str, bytes | None]] = {}

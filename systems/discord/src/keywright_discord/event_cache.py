@@ -190,18 +190,34 @@ class EventCache(ABC, Generic[D]):
         """Apply one change to the draft."""
 
 
-def count_member(change: CountMember, draft: Draft, guild: Place, member: Place) -> None:
-    """Update the `member_count` of a guild that has one, unless the cache knew of the change."""
-    known = draft.get(member) is not None
+def count_member(
+    change: CountMember, draft: Draft, guild: Place, member: Place, departed: Sequence[Place]
+) -> None:
+    """Update the `member_count` of a guild that has one, unless the event is known to be a repeated one.
+
+    A repeated addition is that of a stored member who joined at the same time. Most members are not stored,
+    so a removal of an unknown one counts too; it is repeated if the user is among those who left last.
+    """
     body = stored_fields(draft.get(guild))
-    if body is None or known == (change.by > 0):
+    counted = None if body is None else body.get("member_count")
+    total = None if absent(counted) else scalar(counted, "guild.member_count")
+    if type(total) is not int:
         return
-    counted = body.get("member_count")
-    if counted is None or absent(counted):
-        return
-    total = scalar(counted, "guild.member_count")
-    if type(total) is int:
+    stored = stored_fields(draft.get(member))
+    left = [place for place in departed if draft.get(place) is not None]
+    if change.by > 0:
+        for place in left:
+            draft.drop(place)
+        repeated = stored is not None and _same(stored.get("joined_at"), change.joined_at)
+    else:
+        repeated = stored is None and bool(left)
+        draft.put(departed[0], b"1", Mode.REPLACE)
+    if not repeated:
         draft.put(guild, {"member_count": written(max(0, total + change.by))}, Mode.PATCH)
+
+
+def _same(stored: msgspec.Raw | None, given: bytes | None) -> bool:
+    return stored is None or given is None or bytes(stored) == given
 
 
 def left_guilds(change: KeepGuilds, known: Iterable[str]) -> list[str]:

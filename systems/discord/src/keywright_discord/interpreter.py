@@ -237,7 +237,8 @@ def _thread_members_update(d: Fields, session: BotSession) -> Changes:
 def _member_add(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBER_ADD")
     changes = list(member(d, where, None, Mode.REPLACE))
-    yield CountMember(where, last_id(changes), 1)
+    joined = d.get("joined_at")
+    yield CountMember(where, last_id(changes), 1, None if joined is None else bytes(joined))
     yield from changes
 
 

@@ -37,6 +37,7 @@ class Reference:
         self.hashes: dict[str, dict[str, Json]] = {}
         self.sets: dict[str, set[str]] = {}
         self.guild_of_thread: dict[str, str] = {}
+        self.departed: set[tuple[str, str]] = set()  # guild, user
 
     def apply(self, event: str, data: Any) -> None:
         handler = getattr(self, f"on_{event.lower()}", None)
@@ -205,6 +206,7 @@ class Reference:
         if d.get("unavailable"):
             return
         self.strings[f"guilds:{d['id']}"] = self.without_children(d)
+        self.departed = {each for each in self.departed if each[0] != d["id"]}
         self.children(d)
 
     def on_guild_update(self, d: Json) -> None:
@@ -250,6 +252,7 @@ class Reference:
 
     def forget_guild(self, guild: str) -> None:
         self.sets.get("guilds", set()).discard(guild)
+        self.departed = {each for each in self.departed if each[0] != guild}
         self.forget_stages(guild)
         for kind in GUILD_HASHES:
             self.hashes.pop(f"{kind}:{guild}", None)
@@ -339,9 +342,11 @@ class Reference:
             known["member_count"] = max(0, known["member_count"] + by)
 
     def on_guild_member_add(self, d: Json) -> None:
-        guild = d["guild_id"]
-        if f"members:{guild}:{d['user']['id']}" not in self.strings:
+        guild, user = d["guild_id"], d["user"]["id"]
+        known = self.strings.get(f"members:{guild}:{user}")
+        if known is None or known["joined_at"] != d["joined_at"]:
             self.count(guild, 1)
+        self.departed.discard((guild, user))
         self.member(guild, d, whole=True)
 
     def on_guild_member_update(self, d: Json) -> None:
@@ -349,8 +354,10 @@ class Reference:
 
     def on_guild_member_remove(self, d: Json) -> None:
         guild, user = d["guild_id"], self.user(d["user"])
-        if f"members:{guild}:{user}" in self.strings:
+        if f"members:{guild}:{user}" in self.strings or (guild, user) not in self.departed:
             self.count(guild, -1)
+        if "member_count" in self.strings.get(f"guilds:{guild}", {}):
+            self.departed.add((guild, user))
         self.forget_member(guild, user)
 
     def on_guild_members_chunk(self, d: Json) -> None:

@@ -89,6 +89,8 @@ def _ids_of_all(documents: Mapping[str, Mapping[str, Any]], *names: str) -> Iter
 INTERACTION_EXPIRY = expires_in(timedelta(minutes=15))
 MESSAGE_EXPIRY = expires_in(timedelta(minutes=10))
 INVITE_EXPIRY = expires_at(_end_of_invite)
+DEPARTED_EXPIRY = expires_in(timedelta(hours=2))
+HOUR_MS = 60 * 60 * 1000
 LONGEST_INVITE = 10 * 365 * 24 * 60 * 60
 
 
@@ -363,6 +365,21 @@ class StageIndex(Set[SnowflakeStr], key="stage-instances:<guild>", space=private
     """The channels of a guild that have a stage instance."""
 
     guild: SnowflakeStr
+
+
+class Departed(Map[SnowflakeStr, int], key="departed:<guild>:<hour>", space=private, expiry=DEPARTED_EXPIRY):
+    """The users whose leaving was counted in one hour: a repeated removal of one is not counted.
+
+    A new `member_count` of the guild removes them."""
+
+    guild: SnowflakeStr
+    hour: int
+
+
+def departed(guild: str, now_ms: int) -> tuple[Departed, Departed]:
+    """Return the keys of those who left a guild in this hour and in the last."""
+    hour = now_ms // HOUR_MS
+    return Departed(guild, hour), Departed(guild, hour - 1)
 
 
 _VERSION = re.compile(r"v(?P<major>[0-9]+)(?P<encoding>[A-Za-z_+-]*)")

@@ -35,7 +35,7 @@ from keywright_discord.changes import (
 from keywright_discord.draft import Draft, Place, others, read
 from keywright_discord.drc import schema
 from keywright_discord.event_cache import EventCache, Refused, count_member, left_guilds, parent_of, unsynced
-from keywright_discord.raw_json import Snowflakes
+from keywright_discord.raw_json import Snowflakes, body_fields
 
 if TYPE_CHECKING:
     from keywright import Context
@@ -83,12 +83,13 @@ class DrcCache(EventCache[Draft]):
         return _must_list(change)
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[Draft]:
-        places = [place for change in changes for place in _needed(change)]
+        now_ms = context.now_ms()
+        places = [place for change in changes for place in _needed(change, now_ms)]
         sets = {key: call for change in changes for key, call in _listed(change)}
         if not places and not sets:
-            return Draft({})
+            return Draft({}, {}, now_ms)
         known, members = yield gather(read(places), gather_list(sets.values()))
-        return Draft(known, dict(zip(sets, members, strict=True)))
+        return Draft(known, dict(zip(sets, members, strict=True)), now_ms)
 
     def _change(self, change: Change, draft: Draft) -> Steps[None]:
         return _APPLY[type(change)](change, draft)
@@ -112,7 +113,7 @@ def _must_list(change: Change) -> bool:
     return isinstance(change, LISTING)
 
 
-def _needed(change: Change) -> list[Place]:
+def _needed(change: Change, now_ms: int) -> list[Place]:
     """Return the documents that a change depends on."""
     if isinstance(change, Put):
         if change.kind is Kind.THREAD_MEMBER:
@@ -122,9 +123,10 @@ def _needed(change: Change) -> list[Place]:
         return [
             place_of(Kind.GUILD, (change.guild,)),
             place_of(Kind.MEMBER, (change.guild, change.user)),
+            *((key, change.user) for key in schema.departed(change.guild, now_ms)),
         ]
     if isinstance(change, SyncThreads):
-        return [place for put in change.puts for place in _needed(put)]
+        return [place for put in change.puts for place in _needed(put, now_ms)]
     return []
 
 
@@ -144,6 +146,9 @@ def _put(change: Put, draft: Draft) -> Steps[None]:
         return
     ids = change.ids
     match change.kind:
+        case Kind.GUILD if "member_count" in body_fields(change.normal):
+            for departed in schema.departed(ids[0], draft.now_ms):
+                draft.erase(departed)
         case Kind.MEMBER:
             draft.add(schema.Members(ids[0]), ids[1])
         case Kind.PRESENCE:
@@ -221,7 +226,8 @@ def _replace_all(change: ReplaceAll, draft: Draft) -> Steps[None]:
 
 def _count_member(change: CountMember, draft: Draft) -> Steps[None]:
     yield from ()
-    count_member(change, draft, *_needed(change))
+    guild, member, *departed = _needed(change, draft.now_ms)
+    count_member(change, draft, guild, member, departed)
 
 
 def _list_guild(change: ListGuild, draft: Draft) -> Steps[None]:
@@ -252,6 +258,7 @@ def _drop_guild(change: DropGuild, draft: Draft) -> Steps[None]:
     gone += [key for thread in threads for key in (schema.Thread(thread), schema.ThreadMembers(thread))]
     gone += [make(guild) for kind, make in MAPS.items() if kind is not Kind.COMMAND]
     gone += [make(guild) for make in OF_ONE_GUILD]
+    gone += schema.departed(guild, draft.now_ms)
     for key in gone:
         draft.erase(key)
     draft.remove(schema.Guilds(), guild)

@@ -18,9 +18,8 @@ class IndexedDraft(Draft):
     def __init__(
         self, known: dict[Place, bytes | None], sets: dict[Set[Any], set[str]], context: Context
     ) -> None:
-        super().__init__(known)
+        super().__init__(known, {}, context.now_ms())
         self._sets = sets
-        self._now_ms = context.now_ms()
         expiry = context.expiry_of(schema.Message)
         self._message_ttl_ms = None if expiry is None else expiry.longest_ms
         self._messages: dict[str, dict[str, bool]] = {}
@@ -57,7 +56,7 @@ class IndexedDraft(Draft):
         return calls
 
     def _index_calls(self, index: schema.MessageIndex, messages: dict[str, bool]) -> list[Call[Any]]:
-        written = {message: self._now_ms for message, present in messages.items() if present}
+        written = {message: self.now_ms for message, present in messages.items() if present}
         gone = [message for message, present in messages.items() if not present]
         calls: list[Call[Any]] = []
         if written:
@@ -66,5 +65,5 @@ class IndexedDraft(Draft):
             calls.append(index.remove(*gone))
         if written and self._message_ttl_ms is not None:
             # Every message renews the index of a busy channel, so expired messages must be removed.
-            calls.append(index.remove_by_score(high=self._now_ms - self._message_ttl_ms))
+            calls.append(index.remove_by_score(high=self.now_ms - self._message_ttl_ms))
         return calls

@@ -30,8 +30,8 @@ def drop_guilds(guilds: Iterable[str], draft: IndexedDraft) -> Steps[None]:
         return
     # Whole keys first: erasing a key discards what the draft holds of it.
     for guild in gone:
-        for make in OF_ONE_GUILD:
-            draft.erase(make(guild))
+        for key in (*(make(guild) for make in OF_ONE_GUILD), *schema.departed(guild, draft.now_ms)):
+            draft.erase(key)
     held = yield gather_list([_held(guild) for guild in gone])
     channels = sorted({channel for each in held for part in each[:2] for channel in part})
     yield from _drop_messages(channels, draft)

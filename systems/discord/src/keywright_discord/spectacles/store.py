@@ -103,7 +103,8 @@ class SpectaclesCache(EventCache[IndexedDraft]):
         return isinstance(change, LISTING)
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[IndexedDraft]:
-        places = [place for change in changes for place in _needed(change)]
+        now_ms = context.now_ms()
+        places = [place for change in changes for place in _needed(change, now_ms)]
         sets = list(dict.fromkeys(key for change in changes for key in _needed_sets(change)))
         known, members = yield gather(read(places), gather_list([key.members() for key in sets]))
         return IndexedDraft(known, dict(zip(sets, members, strict=True)), context)
@@ -154,20 +155,24 @@ def place_of(kind: Kind, ids: Ids) -> Place:
     return PLACES[kind](ids)
 
 
-def _needed(change: Change) -> list[Place]:
+def _needed(change: Change, now_ms: int) -> list[Place]:
     """Return the documents that a change depends on."""
     if isinstance(change, Put | Drop | ReplaceAll) and change.kind in INLINE:
         return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, Put):
         return [] if change.mode is Mode.REPLACE else [place_of(change.kind, change.ids)]
     if isinstance(change, CountMember):
-        return [(schema.Guilds(), change.guild), (schema.Members(change.guild), change.user)]
+        return [
+            (schema.Guilds(), change.guild),
+            (schema.Members(change.guild), change.user),
+            *((key, change.user) for key in schema.departed(change.guild, now_ms)),
+        ]
     if isinstance(change, DropChannel):
         return [(schema.Guilds(), change.guild)]
     if isinstance(change, Drop):
         return [(schema.Guilds(), change.ids[0])] if change.kind is Kind.CHANNEL else []
     if isinstance(change, ReplaceAll | SyncThreads):
-        return [place for put in change.puts for place in _needed(put)]
+        return [place for put in change.puts for place in _needed(put, now_ms)]
     return []
 
 
@@ -192,6 +197,9 @@ def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
     if not draft.put(place, _body(change, place, draft), change.mode):
         return
     match kind:
+        case Kind.GUILD if "member_count" in body_fields(change.data):
+            for departed in schema.departed(ids[0], draft.now_ms):
+                draft.erase(departed)
         case Kind.CHANNEL | Kind.THREAD if change.mode is not Mode.PATCH:
             draft.add(schema.ChannelIds(ids[0]), ids[1])
             parent = parent_of(change) if kind is Kind.THREAD else None
@@ -314,7 +322,8 @@ _OF_A_GUILD: dict[Kind, Callable[[str], Map[str, Any]]] = {
 
 def _count_member(change: CountMember, draft: IndexedDraft) -> Steps[None]:
     yield from ()
-    count_member(change, draft, *_needed(change))
+    guild, member, *departed = _needed(change, draft.now_ms)
+    count_member(change, draft, guild, member, departed)
 
 
 def _list_guild(change: ListGuild, draft: IndexedDraft) -> Steps[None]:

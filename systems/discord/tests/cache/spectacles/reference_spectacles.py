@@ -37,6 +37,7 @@ class SpectaclesReference:
         self.spoken_in: set[tuple[str, str]] = set()  # guild, channel; though its messages may be gone
         self.presences: dict[str, Json] = {}
         self.shown: set[tuple[str, str]] = set()  # guild, user
+        self.departed: set[tuple[str, str]] = set()  # guild, user
 
     def apply(self, event: str, data: Any) -> None:
         handler = getattr(self, f"on_{event.lower()}", None)
@@ -213,6 +214,7 @@ class SpectaclesReference:
         self.known.add(d["id"])
         if not d.get("unavailable"):
             self.guilds[d["id"]] = _without_children(d)
+            self.departed = {each for each in self.departed if each[0] != d["id"]}
             self.children(d["id"], d)
 
     def on_guild_update(self, d: Json) -> None:
@@ -276,6 +278,7 @@ class SpectaclesReference:
     def forget_guild(self, guild: str) -> None:
         self.known.discard(guild)
         self.guilds.pop(guild, None)
+        self.departed = {each for each in self.departed if each[0] != guild}
         for home, channel in list(self.channels):
             if home == guild:
                 self.forget_channel(guild, channel)
@@ -350,8 +353,10 @@ class SpectaclesReference:
             self.guilds[guild] = {**known, "member_count": max(0, known["member_count"] + by)}
 
     def on_guild_member_add(self, d: Json) -> None:
-        if (d["guild_id"], d["user"]["id"]) not in self.members:
+        ids = d["guild_id"], d["user"]["id"]
+        if ids not in self.members or self.members[ids]["joined_at"] != d["joined_at"]:
             self.count(d["guild_id"], 1)
+        self.departed.discard(ids)
         self.member(d["guild_id"], d, whole=True)
 
     def on_guild_member_update(self, d: Json) -> None:
@@ -359,8 +364,10 @@ class SpectaclesReference:
 
     def on_guild_member_remove(self, d: Json) -> None:
         guild, user = d["guild_id"], self.user(d["user"])
-        if (guild, user) in self.members:
+        if (guild, user) in self.members or (guild, user) not in self.departed:
             self.count(guild, -1)
+        if "member_count" in self.guilds.get(guild, {}):
+            self.departed.add((guild, user))
         self.forget_member(guild, user)
 
     def on_guild_members_chunk(self, d: Json) -> None:
