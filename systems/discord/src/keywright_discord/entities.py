@@ -43,6 +43,9 @@ from keywright_discord.raw_json import (
     written,
 )
 
+# The field of a stored message that keeps the author of a webhook message: docs/resolutions.md#a17.
+WEBHOOK_AUTHOR = "webhook_author"
+
 # The parts of a guild that have keys of their own: docs/resolutions.md#a59.
 GUILD_CHILDREN = (
     "channels",
@@ -297,8 +300,9 @@ def _author(nested: Nested, given: Fields, guild: str | None) -> None:
             person = who.ids[0]
             nested.children.append(who)
         else:
-            # A webhook is not a user: docs/resolutions.md#a17.
+            # A webhook is not a user, and its name and avatar are of this message: docs/resolutions.md#a17.
             person = id_of(given["author"], "message.author")
+            normal[WEBHOOK_AUTHOR] = given["author"]
         normal["author"] = written(person)
     if not absent(given.get("member")) and guild is not None and person is not None:
         inner = fields(given["member"], "message.member")

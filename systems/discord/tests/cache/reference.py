@@ -146,6 +146,8 @@ class Reference:
         if given.get("author"):
             author = given["author"]
             given["author"] = author["id"] if given.get("webhook_id") else self.user(author)
+            if given.get("webhook_id"):
+                given["webhook_author"] = author
             if given.get("member") and guild:
                 self.member(guild, given.pop("member"), given["author"])
         if given.get("mentions"):

@@ -40,9 +40,11 @@ FIRE = {"id": None, "name": "🔥"}
 
 
 def test_the_author_of_a_webhook_is_an_id_and_not_a_user(feed: Feed) -> None:
-    """As the reference says, so the name of the webhook is lost (docs/resolutions.md#a17)."""
-    feed("MESSAGE_CREATE", message(webhook_id="77", author={"id": "77", "username": "Hook", "avatar": None}))
+    """As the reference says; the object stays beside it (docs/resolutions.md#a17)."""
+    author = {"id": "77", "username": "Hook", "avatar": None}
+    feed("MESSAGE_CREATE", message(webhook_id="77", author=author))
     assert feed.at(f"messages:{MESSAGE}")["author"] == "77"
+    assert feed.at(f"messages:{MESSAGE}")["webhook_author"] == author
     assert feed.names() == {f"messages:{MESSAGE}"}
 
 
