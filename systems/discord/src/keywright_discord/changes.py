@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from keywright_discord.raw_json import Body
+from keywright_discord.raw_json import Body, Fields
 
 Ids = tuple[str, ...]
 
@@ -63,13 +63,19 @@ class Change(msgspec.Struct, gc=False):
 
 
 class Put(Change):
-    """Write an entity."""
+    """Write an entity. Discord sends the `carried` fields apart: a put without them keeps the stored ones."""
 
     kind: Kind
     ids: Ids
     data: Body
     normal: Body
     mode: Mode = Mode.REPLACE
+    carried: tuple[str, ...] = ()
+
+    @property
+    def needs_stored(self) -> bool:
+        """Whether the result depends on the stored object."""
+        return self.mode is not Mode.REPLACE or bool(self.carried)
 
 
 class PutUsers(Change):
@@ -132,6 +138,24 @@ class ReplaceAll(Change):
     kind: Kind
     guild: str
     puts: list[Put]
+
+
+class PutItem(Change):
+    """Write an element of a list inside a guild's document; without an `item`, remove it."""
+
+    guild: str
+    field: str
+    by: str
+    identity: str
+    item: Fields | None
+
+
+class PutItems(Change):
+    """Replace a list inside a guild's document."""
+
+    guild: str
+    field: str
+    items: msgspec.Raw
 
 
 class CountMember(Change):

@@ -67,10 +67,12 @@ class Draft:
             return body
         return None if key in self._erased else self._known[place]
 
-    def put(self, place: Place, body: Body, mode: Mode) -> bool:
+    def put(self, place: Place, body: Body, mode: Mode, carried: tuple[str, ...] = ()) -> bool:
         """Write a document in its mode. Return whether there is one now."""
         if mode is Mode.REPLACE:
-            self._write(place, body_bytes(body))
+            old = (stored_fields(self.get(place)) or {}) if carried else {}
+            kept = {name: raw for name, raw in old.items() if name in carried}
+            self._write(place, encode({**kept, **body_fields(body)}) if kept else body_bytes(body))
             return True
         old = stored_fields(self.get(place))
         if old is not None:

@@ -27,6 +27,8 @@ from keywright_discord.changes import (
     Kind,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     PutMembers,
     PutPresences,
     PutUsers,
@@ -64,6 +66,8 @@ ALL_KINDS = frozenset(Kind)
 KIND_OF: dict[type[Change], Kind] = {
     CountMember: Kind.GUILD,
     KeepMembers: Kind.MEMBER,
+    PutItem: Kind.GUILD,
+    PutItems: Kind.GUILD,
     PutMembers: Kind.MEMBER,
     PutPresences: Kind.PRESENCE,
     PutUsers: Kind.USER,

@@ -92,6 +92,11 @@ GUILD_ROLE_DELETE                  The role is removed.
 GUILD_SCHEDULED_EVENT_CREATE       The scheduled event.
 GUILD_SCHEDULED_EVENT_UPDATE       The scheduled event.
 GUILD_SCHEDULED_EVENT_DELETE       The scheduled event is removed.
+GUILD_SOUNDBOARD_SOUND_CREATE      The sound, in the guild's `soundboard_sounds`.
+GUILD_SOUNDBOARD_SOUND_UPDATE      The sound, in the guild's `soundboard_sounds`.
+GUILD_SOUNDBOARD_SOUND_DELETE      The sound is removed from the guild's `soundboard_sounds`.
+GUILD_SOUNDBOARD_SOUNDS_UPDATE     The guild's `soundboard_sounds`.
+SOUNDBOARD_SOUNDS                  The guild's `soundboard_sounds`.
 INTEGRATION_CREATE                 The integration. DRC only.
 INTEGRATION_UPDATE                 The integration. DRC only.
 INTEGRATION_DELETE                 The integration is removed. DRC only.
@@ -135,11 +140,6 @@ GUILD_AUDIT_LOG_ENTRY_CREATE       Neither layout has a key for the audit log.
 GUILD_INTEGRATIONS_UPDATE          It names only the guild, not what changed.
 GUILD_SCHEDULED_EVENT_USER_ADD     `user_count` is not counted: a repeated event looks like a second user.
 GUILD_SCHEDULED_EVENT_USER_REMOVE  `user_count` is not counted: a repeated event looks like a second user.
-GUILD_SOUNDBOARD_SOUND_CREATE      Neither layout has a key for soundboard sounds.
-GUILD_SOUNDBOARD_SOUND_UPDATE      Neither layout has a key for soundboard sounds.
-GUILD_SOUNDBOARD_SOUND_DELETE      Neither layout has a key for soundboard sounds.
-GUILD_SOUNDBOARD_SOUNDS_UPDATE     Neither layout has a key for soundboard sounds.
-SOUNDBOARD_SOUNDS                  Neither layout has a key for soundboard sounds.
 SUBSCRIPTION_CREATE                Neither layout has a key for subscriptions.
 SUBSCRIPTION_UPDATE                Neither layout has a key for subscriptions.
 SUBSCRIPTION_DELETE                Neither layout has a key for subscriptions.

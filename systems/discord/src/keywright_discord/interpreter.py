@@ -22,6 +22,8 @@ from keywright_discord.changes import (
     ListGuild,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     React,
     ReplaceAll,
     SyncThreads,
@@ -77,6 +79,10 @@ class BotSession(msgspec.Struct):
 
 
 Interpreter = Callable[[Fields, BotSession], Changes]
+# Fields of a voice channel that its own events lack, and other events have.
+SENT_APART = ("status", "voice_start_time")
+# The list of a guild's soundboard sounds, which no layout keeps apart: docs/resolutions.md#a86.
+SOUNDS = "soundboard_sounds"
 WITH_MEMBERS = ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
 
 
@@ -149,10 +155,17 @@ def _unavailable(d: Fields) -> bool:
     return "unavailable" in d and scalar(d["unavailable"], "unavailable") is True
 
 
-def _channel_write(d: Fields, session: BotSession) -> Changes:
+def _channel_create(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
     if where is not None:  # channels without a guild have no key: docs/resolutions.md#a81
         yield channel(d, where, Mode.REPLACE)
+
+
+def _channel_update(d: Fields, session: BotSession) -> Changes:
+    for put in _channel_create(d, session):
+        assert isinstance(put, Put)
+        put.carried = SENT_APART
+        yield put
 
 
 def _channel_delete(d: Fields, session: BotSession) -> Changes:
@@ -184,7 +197,7 @@ def _voice_channel(d: Fields, session: BotSession) -> Changes:
 
 def _on_voice_channel(where: str, about: Fields) -> Changes:
     """Yield the fields of a voice channel that Discord does not send with the channel itself."""
-    changed = {name: raw for name, raw in about.items() if name in ("status", "voice_start_time")}
+    changed = {name: raw for name, raw in about.items() if name in SENT_APART}
     yield from _on_channel(where, one_id(about, "id", "channel"), changed)
 
 
@@ -317,6 +330,22 @@ def _replaced(kind: Kind, where: str, nested: list[Nested]) -> Changes:
     yield ReplaceAll(kind, where, [each.put for each in nested])
 
 
+def _sound_write(d: Fields, session: BotSession) -> Changes:
+    yield PutItem(one_id(d, "guild_id", "sound"), SOUNDS, "sound_id", one_id(d, "sound_id", "sound"), d)
+
+
+def _sound_delete(d: Fields, session: BotSession) -> Changes:
+    yield PutItem(one_id(d, "guild_id", "sound"), SOUNDS, "sound_id", one_id(d, "sound_id", "sound"), None)
+
+
+def _sounds(d: Fields, session: BotSession) -> Changes:
+    for each in objects(d.get(SOUNDS), SOUNDS):
+        one_id(each, "sound_id", "sound")
+    if absent(d.get(SOUNDS)):
+        raise PayloadError(SOUNDS, "an array of objects", "nothing")
+    yield PutItems(one_id(d, "guild_id", "sounds"), SOUNDS, d[SOUNDS])
+
+
 def _invite_create(d: Fields, session: BotSession) -> Changes:
     yield from invite(d).changes(Mode.REPLACE)
 
@@ -402,8 +431,8 @@ EVENTS: dict[str, Interpreter] = {
     "GUILD_CREATE": _guild_create,
     "GUILD_UPDATE": _guild_update,
     "GUILD_DELETE": _guild_delete,
-    "CHANNEL_CREATE": _channel_write,
-    "CHANNEL_UPDATE": _channel_write,
+    "CHANNEL_CREATE": _channel_create,
+    "CHANNEL_UPDATE": _channel_update,
     "CHANNEL_DELETE": _channel_delete,
     "CHANNEL_PINS_UPDATE": _channel_pins,
     "CHANNEL_INFO": _channel_info,
@@ -426,6 +455,11 @@ EVENTS: dict[str, Interpreter] = {
     "GUILD_ROLE_DELETE": _child_gone(Kind.ROLE, "role_id"),
     "GUILD_EMOJIS_UPDATE": _children(Kind.EMOJI, "emojis"),
     "GUILD_STICKERS_UPDATE": _children(Kind.STICKER, "stickers"),
+    "GUILD_SOUNDBOARD_SOUND_CREATE": _sound_write,
+    "GUILD_SOUNDBOARD_SOUND_UPDATE": _sound_write,
+    "GUILD_SOUNDBOARD_SOUND_DELETE": _sound_delete,
+    "GUILD_SOUNDBOARD_SOUNDS_UPDATE": _sounds,
+    "SOUNDBOARD_SOUNDS": _sounds,
     "INTEGRATION_CREATE": _integration,
     "INTEGRATION_UPDATE": _integration,
     "INTEGRATION_DELETE": _child_gone(Kind.INTEGRATION),

@@ -5,6 +5,7 @@ It decodes everything, searches by going through all keys, and is meant to be ob
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -279,7 +280,10 @@ class Reference:
         if d.get("guild_id"):
             self.child("channels", d["guild_id"], d)
 
-    on_channel_update = on_channel_create
+    def on_channel_update(self, d: Json) -> None:
+        known = self.hashes.get(f"channels:{d['guild_id']}", {}).get(d["id"], {})
+        apart = {name: known[name] for name in ("status", "voice_start_time") if name in known}
+        self.child("channels", d["guild_id"], {**apart, **d})
 
     def on_channel_delete(self, d: Json) -> None:
         self.forget_child("channels", d["guild_id"], d["id"])
@@ -438,6 +442,29 @@ class Reference:
 
     def on_stage_instance_delete(self, d: Json) -> None:
         self.strings.pop(f"stage-instances:{d['channel_id']}", None)
+
+    # Soundboard sounds, inside the guild.
+
+    def sounds(self, guild: str, change: Callable[[dict[str, Json]], object]) -> None:
+        known = self.strings.get(f"guilds:{guild}", {})
+        if "soundboard_sounds" in known:
+            listed = {each["sound_id"]: each for each in known["soundboard_sounds"]}
+            change(listed)
+            known["soundboard_sounds"] = list(listed.values())
+
+    def on_guild_soundboard_sound_create(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.update({d["sound_id"]: d}))
+
+    on_guild_soundboard_sound_update = on_guild_soundboard_sound_create
+
+    def on_guild_soundboard_sound_delete(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.pop(d["sound_id"], None))
+
+    def on_guild_soundboard_sounds_update(self, d: Json) -> None:
+        if f"guilds:{d['guild_id']}" in self.strings:
+            self.strings[f"guilds:{d['guild_id']}"]["soundboard_sounds"] = d["soundboard_sounds"]
+
+    on_soundboard_sounds = on_guild_soundboard_sounds_update
 
     # Messages and what else is said.
 

@@ -24,6 +24,8 @@ from keywright_discord.changes import (
     ListGuild,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     PutMembers,
     PutPresences,
     PutUsers,
@@ -35,6 +37,7 @@ from keywright_discord.changes import (
 from keywright_discord.draft import Draft, Place, others, read
 from keywright_discord.drc import schema
 from keywright_discord.event_cache import EventCache, Refused, count_member, left_guilds, parent_of, unsynced
+from keywright_discord.inline_lists import put_item, put_items
 from keywright_discord.raw_json import Snowflakes, body_fields
 
 if TYPE_CHECKING:
@@ -118,7 +121,9 @@ def _needed(change: Change, now_ms: int) -> list[Place]:
     if isinstance(change, Put):
         if change.kind is Kind.THREAD_MEMBER:
             return [(schema.ThreadIndex(change.ids[0]), change.ids[1])]
-        return [] if change.mode is Mode.REPLACE else [place_of(change.kind, change.ids)]
+        return [place_of(change.kind, change.ids)] if change.needs_stored else []
+    if isinstance(change, PutItem | PutItems):
+        return [place_of(Kind.GUILD, (change.guild,))]
     if isinstance(change, CountMember):
         return [
             place_of(Kind.GUILD, (change.guild,)),
@@ -142,7 +147,7 @@ def _listed(change: Change) -> Iterator[tuple[Set[str], Call[set[str]]]]:
 
 def _put(change: Put, draft: Draft) -> Steps[None]:
     yield from ()
-    if not draft.put(place_of(change.kind, change.ids), change.normal, change.mode):
+    if not draft.put(place_of(change.kind, change.ids), change.normal, change.mode, change.carried):
         return
     ids = change.ids
     match change.kind:
@@ -317,8 +322,20 @@ def _unreact(change: Unreact, draft: Draft) -> Steps[None]:
     draft.remove(schema.Reactions(change.message), change.emoji)
 
 
+def _put_item(change: PutItem, draft: Draft) -> Steps[None]:
+    yield from ()
+    put_item(change, place_of(Kind.GUILD, (change.guild,)), draft)
+
+
+def _put_items(change: PutItems, draft: Draft) -> Steps[None]:
+    yield from ()
+    put_items(change, place_of(Kind.GUILD, (change.guild,)), draft)
+
+
 _APPLY: dict[type[Change], Callable[[Any, Draft], Steps[None]]] = {
     Put: _put,
+    PutItem: _put_item,
+    PutItems: _put_items,
     PutMembers: _put_members,
     PutPresences: _put_presences,
     PutUsers: _put_users,

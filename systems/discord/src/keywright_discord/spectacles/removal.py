@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 
 from keywright import Call, Key, gather, gather_list
 from keywright.operations import Steps
-from keywright_discord.changes import Drop, DropChannel, Kind
+from keywright_discord.changes import DropChannel, Ids, Kind, PutItem
+from keywright_discord.inline_lists import put_item
+from keywright_discord.raw_json import Fields
 from keywright_discord.spectacles import schema
-from keywright_discord.spectacles.inline import drop_inline
 from keywright_discord.spectacles.message_index import IndexedDraft
 
 OF_ONE_GUILD: tuple[Callable[[str], Key], ...] = (
@@ -21,6 +22,19 @@ OF_ONE_GUILD: tuple[Callable[[str], Key], ...] = (
     schema.PresenceIndex,
     schema.MessageChannels,
 )
+
+# The entities that are lists inside a guild: the field, and the id of its elements (docs/resolutions.md#s7).
+INLINE = {
+    Kind.STICKER: ("stickers", "id"),
+    Kind.STAGE_INSTANCE: ("stage_instances", "channel_id"),
+    Kind.SCHEDULED_EVENT: ("guild_scheduled_events", "id"),
+}
+
+
+def in_guild(kind: Kind, ids: Ids, item: Fields | None) -> PutItem:
+    """Return the change of a guild that writes or removes one of its inline entities."""
+    field, by = INLINE[kind]
+    return PutItem(ids[0], field, by, ids[1], item)
 
 
 def drop_guilds(guilds: Iterable[str], draft: IndexedDraft) -> Steps[None]:
@@ -62,7 +76,8 @@ def drop_channel(change: DropChannel, draft: IndexedDraft) -> Steps[None]:
     threads = yield schema.ThreadIndex(change.guild).all()
     inside = [thread for thread, parent in threads.items() if parent == change.channel]
     yield from drop_channels(change.guild, [change.channel, *inside], draft)
-    drop_inline(Drop(Kind.STAGE_INSTANCE, (change.guild, change.channel)), draft)
+    stage = in_guild(Kind.STAGE_INSTANCE, (change.guild, change.channel), None)
+    put_item(stage, (schema.Guilds(), change.guild), draft)
 
 
 def drop_channels(guild: str, channels: Iterable[str], draft: IndexedDraft) -> Steps[None]:

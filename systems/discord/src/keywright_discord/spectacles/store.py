@@ -29,6 +29,8 @@ from keywright_discord.changes import (
     ListGuild,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     PutMembers,
     PutPresences,
     PutUsers,
@@ -46,12 +48,19 @@ from keywright_discord.event_cache import (
     parent_of,
     unsynced,
 )
+from keywright_discord.inline_lists import put_item, put_items, replace
 from keywright_discord.interpreter import BotSession
 from keywright_discord.raw_json import Body, absent, body_fields, fields, maybe_id
 from keywright_discord.spectacles import schema
-from keywright_discord.spectacles.inline import INLINE, drop_inline, put_inline, write_inline
 from keywright_discord.spectacles.message_index import IndexedDraft
-from keywright_discord.spectacles.removal import drop_channel, drop_channels, drop_guilds, drop_member
+from keywright_discord.spectacles.removal import (
+    INLINE,
+    drop_channel,
+    drop_channels,
+    drop_guilds,
+    drop_member,
+    in_guild,
+)
 
 if TYPE_CHECKING:
     from keywright import Context
@@ -160,7 +169,9 @@ def _needed(change: Change, now_ms: int) -> list[Place]:
     if isinstance(change, Put | Drop | ReplaceAll) and change.kind in INLINE:
         return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, Put):
-        return [] if change.mode is Mode.REPLACE else [place_of(change.kind, change.ids)]
+        return [place_of(change.kind, change.ids)] if change.needs_stored else []
+    if isinstance(change, PutItem | PutItems):
+        return [(schema.Guilds(), change.guild)]
     if isinstance(change, CountMember):
         return [
             (schema.Guilds(), change.guild),
@@ -191,10 +202,10 @@ def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
     yield from ()
     kind, ids = change.kind, change.ids
     if kind in INLINE:
-        put_inline(change, draft)
+        put_item(in_guild(kind, ids, body_fields(change.data)), (schema.Guilds(), ids[0]), draft)
         return
     place = place_of(kind, ids)
-    if not draft.put(place, _body(change, place, draft), change.mode):
+    if not draft.put(place, _body(change, place, draft), change.mode, change.carried):
         return
     match kind:
         case Kind.GUILD if "member_count" in body_fields(change.data):
@@ -271,7 +282,7 @@ def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
         case Kind.THREAD:
             yield from drop_channels(ids[0], ids[1:], draft)
         case _ if kind in INLINE:
-            drop_inline(change, draft)
+            put_item(in_guild(kind, ids, None), (schema.Guilds(), ids[0]), draft)
         case _:
             draft.drop(place_of(kind, ids))
             _unindex(kind, ids, draft)
@@ -304,8 +315,8 @@ def _replace_all(change: ReplaceAll, draft: IndexedDraft) -> Steps[None]:
             for emoji in sorted(draft.members(schema.EmojiIds(guild)) - listed.keys()):
                 yield from _drop(Drop(Kind.EMOJI, (guild, emoji)), draft)
         case kind if kind in INLINE:
-            whole = {identity: body_fields(put.data) for identity, put in listed.items()}
-            write_inline(kind, guild, whole, draft)
+            whole = [body_fields(put.data) for put in listed.values()]
+            replace((schema.Guilds(), guild), INLINE[kind][0], whole, draft)
             return
         case kind:
             draft.erase(_OF_A_GUILD[kind](guild))
@@ -347,8 +358,20 @@ def _sync_threads(change: SyncThreads, draft: IndexedDraft) -> Steps[None]:
         yield from _put(put, draft)
 
 
+def _put_item(change: PutItem, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    put_item(change, (schema.Guilds(), change.guild), draft)
+
+
+def _put_items(change: PutItems, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    put_items(change, (schema.Guilds(), change.guild), draft)
+
+
 _APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
     Put: _put,
+    PutItem: _put_item,
+    PutItems: _put_items,
     PutMembers: _put_members,
     PutPresences: _put_presences,
     PutUsers: _put_users,

@@ -6,7 +6,7 @@ meant to be obviously right, not fast. An object that is held is never changed, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Json = dict[str, Any]
@@ -298,7 +298,10 @@ class SpectaclesReference:
         if d.get("guild_id"):
             self.channel(d["guild_id"], d)
 
-    on_channel_update = on_channel_create
+    def on_channel_update(self, d: Json) -> None:
+        known = self.channels.get((d["guild_id"], d["id"]), {})
+        apart = {name: known[name] for name in ("status", "voice_start_time") if name in known}
+        self.channel(d["guild_id"], {**apart, **d})
 
     def on_channel_delete(self, d: Json) -> None:
         guild, channel = d["guild_id"], d["id"]
@@ -442,6 +445,29 @@ class SpectaclesReference:
 
     def on_stage_instance_delete(self, d: Json) -> None:
         self.unlist(d["guild_id"], "stage_instances", "channel_id", d["channel_id"])
+
+    # Soundboard sounds, inside the guild.
+
+    def sounds(self, guild: str, change: Callable[[dict[str, Json]], object]) -> None:
+        known = self.guilds.get(guild, {})
+        if "soundboard_sounds" in known:
+            listed = {each["sound_id"]: each for each in known["soundboard_sounds"]}
+            change(listed)
+            self.inline(guild, "soundboard_sounds", list(listed.values()))
+
+    def on_guild_soundboard_sound_create(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.update({d["sound_id"]: d}))
+
+    on_guild_soundboard_sound_update = on_guild_soundboard_sound_create
+
+    def on_guild_soundboard_sound_delete(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.pop(d["sound_id"], None))
+
+    def on_guild_soundboard_sounds_update(self, d: Json) -> None:
+        if d["guild_id"] in self.guilds:
+            self.inline(d["guild_id"], "soundboard_sounds", d["soundboard_sounds"])
+
+    on_soundboard_sounds = on_guild_soundboard_sounds_update
 
     # Messages and what else is said.
 
