@@ -5,7 +5,8 @@ list keys first is applied alone. On a single server each write is one transacti
 applied whole or not at all. On a cluster it is one transaction per slot: a process that dies in
 between leaves an event half applied, and applying it again, as a resumed session does, completes it.
 A cluster does not count members: guild and member are in different slots, so after such a death the
-cache could not tell whether a member was counted.
+cache could not tell whether a member was counted. So it cannot tell either whether a request of members
+has returned all of them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from keywright_discord.changes import (
     CountMember,
     KeepGuilds,
     KeepMembers,
+    KeepPresences,
     Kind,
     Mode,
     Put,
@@ -33,6 +35,7 @@ from keywright_discord.changes import (
     PutPresences,
     PutUsers,
     React,
+    ReceiveChunk,
     SyncThreads,
     Unreact,
 )
@@ -66,11 +69,13 @@ ALL_KINDS = frozenset(Kind)
 KIND_OF: dict[type[Change], Kind] = {
     CountMember: Kind.GUILD,
     KeepMembers: Kind.MEMBER,
+    KeepPresences: Kind.PRESENCE,
     PutItem: Kind.GUILD,
     PutItems: Kind.GUILD,
     PutMembers: Kind.MEMBER,
     PutPresences: Kind.PRESENCE,
     PutUsers: Kind.USER,
+    ReceiveChunk: Kind.MEMBER,
     SyncThreads: Kind.THREAD,
     React: Kind.REACTION,
     Unreact: Kind.REACTION,
@@ -167,7 +172,7 @@ class EventCache(ABC, Generic[D]):
 
     def _write(self, changes: list[Change], context: Context, mark: Call[Any] | None = None) -> Steps[None]:
         if context.sharded:
-            changes = [change for change in changes if not isinstance(change, CountMember)]
+            changes = [change for change in changes if not isinstance(change, CountMember | ReceiveChunk)]
         if not changes:
             return
         draft = yield from self._begin(changes, context)
@@ -204,7 +209,7 @@ def count_member(
     """
     body = stored_fields(draft.get(guild))
     counted = None if body is None else body.get("member_count")
-    total = None if absent(counted) else scalar(counted, "guild.member_count")
+    total = None if counted is None or absent(counted) else scalar(counted, "guild.member_count")
     if type(total) is not int:
         return
     stored = stored_fields(draft.get(member))
@@ -222,6 +227,17 @@ def count_member(
 
 def _same(stored: msgspec.Raw | None, given: bytes | None) -> bool:
     return stored is None or given is None or bytes(stored) == given
+
+
+def is_complete(guild: bytes | None, members: int) -> bool:
+    """Return whether a stored guild has this number of members."""
+    counted = (stored_fields(guild) or {}).get("member_count")
+    return counted is not None and scalar(counted, "guild.member_count") == members
+
+
+def homes(changes: Iterable[Change]) -> list[str]:
+    """Return the guilds of which the draft must know whether the bot is in them."""
+    return sorted({change.only_in for change in changes if isinstance(change, Put) and change.only_in})
 
 
 def left_guilds(change: KeepGuilds, known: Iterable[str]) -> list[str]:

@@ -67,7 +67,7 @@ GUILD_UPDATE                       The guild; its roles, emojis and stickers rep
 GUILD_DELETE                       The guild is removed with its parts, or marked unavailable.
 CHANNEL_CREATE                     The channel, if it has a guild.
 CHANNEL_UPDATE                     The channel, if it has a guild.
-CHANNEL_DELETE                     The channel is removed with its threads and its stage instance.
+CHANNEL_DELETE                     The channel is removed with its threads, webhooks and invites.
 CHANNEL_INFO                       `status` and `voice_start_time` of voice channels.
 CHANNEL_PINS_UPDATE                `last_pin_timestamp` of a channel or thread.
 VOICE_CHANNEL_STATUS_UPDATE        `status` of a voice channel.
@@ -85,7 +85,7 @@ GUILD_STICKERS_UPDATE              The stickers of a guild replace the stored on
 GUILD_MEMBER_ADD                   The member with its user, and the guild's `member_count`.
 GUILD_MEMBER_UPDATE                The member with its user.
 GUILD_MEMBER_REMOVE                The member is removed with all it has in the guild; `member_count`.
-GUILD_MEMBERS_CHUNK                Members with their users, and presences.
+GUILD_MEMBERS_CHUNK                Members, users, presences; a complete request replaces the members.
 GUILD_ROLE_CREATE                  The role.
 GUILD_ROLE_UPDATE                  The role.
 GUILD_ROLE_DELETE                  The role is removed.

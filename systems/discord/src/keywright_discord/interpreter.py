@@ -8,6 +8,7 @@ known yet, mean no change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from zlib import crc32
 
 import msgspec
 
@@ -18,6 +19,7 @@ from keywright_discord.changes import (
     DropChannel,
     DropGuild,
     KeepGuilds,
+    KeepPresences,
     Kind,
     ListGuild,
     Mode,
@@ -25,8 +27,8 @@ from keywright_discord.changes import (
     PutItem,
     PutItems,
     React,
+    ReceiveChunk,
     ReplaceAll,
-    SyncThreads,
     Unreact,
 )
 from keywright_discord.entities import (
@@ -43,9 +45,11 @@ from keywright_discord.entities import (
     last_id,
     member,
     message,
+    people_of,
     presence,
     presences,
     stage_instance,
+    synced_threads,
     thread,
     thread_member,
     user,
@@ -57,6 +61,7 @@ from keywright_discord.raw_json import (
     Fields,
     PayloadError,
     absent,
+    body_fields,
     check_text,
     fields,
     ids,
@@ -79,6 +84,8 @@ class BotSession(msgspec.Struct):
 
 
 Interpreter = Callable[[Fields, BotSession], Changes]
+# The entities in an interaction that stay until an event of their guild removes them.
+OF_A_GUILD = (Kind.MEMBER, Kind.THREAD, Kind.THREAD_MEMBER)
 # Fields of a voice channel that its own events lack, and other events have.
 SENT_APART = ("status", "voice_start_time")
 # The list of a guild's soundboard sounds, which no layout keeps apart: docs/resolutions.md#a86.
@@ -219,13 +226,8 @@ def _thread_delete(d: Fields, session: BotSession) -> Changes:
 def _thread_list_sync(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "THREAD_LIST_SYNC")
     channels = None if absent(d.get("channel_ids")) else ids(d["channel_ids"], "THREAD_LIST_SYNC.channel_ids")
-    synced = [
-        thread({"guild_id": d["guild_id"], **each}, session.bot, Mode.REPLACE)
-        for each in objects(d.get("threads"), "THREAD_LIST_SYNC.threads")
-    ]
-    yield SyncThreads(where, channels, [each.put for each in synced])
-    for each in synced:
-        yield from each.children
+    listed = objects(d.get("threads"), "THREAD_LIST_SYNC.threads")
+    yield from synced_threads(listed, where, channels, session.bot)
     for each_member in objects(d.get("members"), "THREAD_LIST_SYNC.members"):
         yield from thread_member(each_member, None, session.bot, where)
 
@@ -271,8 +273,17 @@ def _member_remove(d: Fields, session: BotSession) -> Changes:
 
 def _members_chunk(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBERS_CHUNK")
-    yield from whole_members(d, where)
-    yield from presences(elements(d.get("presences"), "GUILD_MEMBERS_CHUNK.presences"), where)
+    members = list(whole_members(d, where))
+    people = people_of(Kind.MEMBER, members)
+    index, count = (scalar(d[name], name) if name in d else None for name in ("chunk_index", "chunk_count"))
+    if type(index) is int and type(count) is int and 0 <= index < count:
+        # A request is known by its nonce, which may be any text, so its checksum is in the name of a key.
+        yield ReceiveChunk(where, crc32(d.get("nonce", b"")), index, count, people)
+    yield from members
+    if "presences" in d:
+        shown = list(presences(elements(d["presences"], "GUILD_MEMBERS_CHUNK.presences"), where))
+        yield KeepPresences(where, people_of(Kind.PRESENCE, shown), people)  # the others are offline
+        yield from shown
 
 
 def _people(*names: str) -> Interpreter:
@@ -383,11 +394,17 @@ def _reaction_add(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "MESSAGE_REACTION_ADD")
     if where is not None and not absent(d.get("member")):
         yield from member(fields(d["member"], "member"), where, None, Mode.MERGE)
-    yield React(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
+    yield React(*_reaction(d))
 
 
 def _reaction_remove(d: Fields, session: BotSession) -> Changes:
-    yield Unreact(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
+    yield Unreact(*_reaction(d))
+
+
+def _reaction(d: Fields) -> tuple[str, str, str, bool]:
+    """Return message, emoji and user of a reaction, and whether it is a super reaction."""
+    burst = "burst" in d and scalar(d["burst"], "reaction.burst") is True
+    return one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"), burst
 
 
 def _reaction_remove_emoji(d: Fields, session: BotSession) -> Changes:
@@ -415,7 +432,16 @@ def _stage_write(d: Fields, session: BotSession) -> Changes:
 
 
 def _interaction_create(d: Fields, session: BotSession) -> Changes:
-    yield from interaction(d, session.bot).changes(Mode.REPLACE)
+    """Yield an interaction. Those of an app that a user installed come from guilds that the bot is not in, of
+    which nothing may stay: no event would ever remove it (docs/resolutions.md#a87)."""
+    where = maybe_id(d, "guild_id", "interaction")
+    for change in interaction(d, session.bot).changes(Mode.REPLACE):
+        if isinstance(change, Put) and change.kind in OF_A_GUILD:
+            change.only_in = change.ids[0]
+        elif isinstance(change, Put) and change.kind is Kind.INTERACTION and where is not None:
+            inline = {name: raw for name, raw in d.items() if name in ("member", "data")}
+            change.only_in, change.elsewhere = where, {**body_fields(change.normal), **inline}
+        yield change
 
 
 def _typing_start(d: Fields, session: BotSession) -> Changes:

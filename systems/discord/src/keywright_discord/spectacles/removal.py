@@ -98,6 +98,22 @@ def _drop_messages(channels: list[str], draft: IndexedDraft) -> Steps[None]:
             draft.unindex_message(channel, message)
 
 
+def drop_members(guild: str, people: Iterable[str], draft: IndexedDraft) -> Steps[None]:
+    gone = sorted(people)
+    shown = yield gather_list([schema.PresenceGuilds(person).members() for person in gone])
+    for person, guilds in zip(gone, shown, strict=True):
+        drop_member(guild, person, guilds, draft)
+
+
+def hide(people: Iterable[str], guild: str, draft: IndexedDraft) -> Steps[None]:
+    """Remove the presences that a guild shows of these users, unless another one shows them too."""
+    gone = sorted(people)
+    shown = yield gather_list([schema.PresenceGuilds(person).members() for person in gone])
+    for person, guilds in zip(gone, shown, strict=True):
+        _hide(person, guilds, {guild}, draft)
+        draft.remove(schema.PresenceIndex(guild), person)
+
+
 def drop_member(guild: str, user: str, shown: set[str], draft: IndexedDraft) -> None:
     """Remove a member with its voice state; `shown` are the guilds that show its presence."""
     draft.drop((schema.Members(guild), user))

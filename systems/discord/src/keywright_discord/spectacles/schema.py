@@ -31,6 +31,7 @@ private = Keyspace(
 
 MESSAGE_TTL = timedelta(minutes=10)
 MESSAGE_EXPIRY = expires_in(MESSAGE_TTL)
+REQUEST_EXPIRY = expires_in(timedelta(minutes=10))
 DEPARTED_EXPIRY = expires_in(timedelta(hours=2))
 HOUR_MS = 60 * 60 * 1000
 
@@ -174,6 +175,15 @@ class PresenceGuilds(Set[SnowflakeStr], key="presence-guilds:<user>", space=priv
     """The guilds that show a user's presence, which is removed with the last of them."""
 
     user: SnowflakeStr
+
+
+class ReceivedMembers(
+    Set[SnowflakeStr], key="received-members:<guild>:<request>", space=private, expiry=REQUEST_EXPIRY
+):
+    """The members that the chunks of one request have returned so far; the last chunk removes it."""
+
+    guild: SnowflakeStr
+    request: int
 
 
 class MessageIndex(

@@ -25,6 +25,7 @@ from keywright_discord.changes import (
     Ids,
     KeepGuilds,
     KeepMembers,
+    KeepPresences,
     Kind,
     ListGuild,
     Mode,
@@ -34,16 +35,19 @@ from keywright_discord.changes import (
     PutMembers,
     PutPresences,
     PutUsers,
+    ReceiveChunk,
     ReplaceAll,
     SyncThreads,
 )
-from keywright_discord.draft import Place, read
+from keywright_discord.draft import Place, among, read
 from keywright_discord.event_cache import (
     ALL_KINDS,
     Event,
     EventCache,
     Refused,
     count_member,
+    homes,
+    is_complete,
     left_guilds,
     parent_of,
     unsynced,
@@ -59,6 +63,8 @@ from keywright_discord.spectacles.removal import (
     drop_channels,
     drop_guilds,
     drop_member,
+    drop_members,
+    hide,
     in_guild,
 )
 
@@ -82,7 +88,7 @@ PLACES: dict[Kind, Callable[[Ids], Place]] = {
 STORED = frozenset(PLACES) | frozenset(INLINE)
 
 NOT_IN_A_GUILD = frozenset(("voice_states", "roles", "emojis", "channels", "members", "presences", "threads"))
-LISTING = (DropGuild, KeepGuilds, KeepMembers, DropChannel, SyncThreads)
+LISTING = (DropGuild, KeepGuilds, KeepMembers, KeepPresences, DropChannel, SyncThreads)
 
 
 class SpectaclesCache(EventCache[IndexedDraft]):
@@ -109,13 +115,17 @@ class SpectaclesCache(EventCache[IndexedDraft]):
             return change.kind in (Kind.GUILD, Kind.CHANNEL, Kind.THREAD)
         if isinstance(change, ReplaceAll):
             return change.kind is Kind.CHANNEL
+        if isinstance(change, ReceiveChunk):
+            return change.is_last
         return isinstance(change, LISTING)
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[IndexedDraft]:
         now_ms = context.now_ms()
         places = [place for change in changes for place in _needed(change, now_ms)]
-        sets = list(dict.fromkeys(key for change in changes for key in _needed_sets(change)))
-        known, members = yield gather(read(places), gather_list([key.members() for key in sets]))
+        sets = {key: key.members() for change in changes for key in _needed_sets(change)}
+        if asked := homes(changes):
+            sets[schema.GuildIndex()] = among(schema.GuildIndex(), asked)
+        known, members = yield gather(read(places), gather_list(sets.values()))
         return IndexedDraft(known, dict(zip(sets, members, strict=True)), context)
 
     def _change(self, change: Change, draft: IndexedDraft) -> Steps[None]:
@@ -134,10 +144,10 @@ def _folded(changes: list[Change]) -> list[Change]:
     inline = any(_is_of(each, Put, Kind.GUILD) for each in changes)
     folded: list[Change] = []
     for change in changes:
+        if isinstance(change, SyncThreads) and isinstance(whole, ReplaceAll):
+            whole.puts += change.puts
+            continue
         if isinstance(change, Put) and change.kind is Kind.THREAD:
-            if isinstance(whole, ReplaceAll):
-                whole.puts.append(change)
-                continue
             before = folded[-1] if folded else None
             if isinstance(before, Put) and before.kind is Kind.CHANNEL and before.data is change.data:
                 continue
@@ -170,7 +180,7 @@ def _needed(change: Change, now_ms: int) -> list[Place]:
         return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, Put):
         return [place_of(change.kind, change.ids)] if change.needs_stored else []
-    if isinstance(change, PutItem | PutItems):
+    if isinstance(change, PutItem | PutItems) or (isinstance(change, ReceiveChunk) and change.is_last):
         return [(schema.Guilds(), change.guild)]
     if isinstance(change, CountMember):
         return [
@@ -195,12 +205,18 @@ def _needed_sets(change: Change) -> list[Set[Any]]:
         return [schema.EmojiIds(change.guild)]
     if isinstance(change, ReplaceAll) and change.kind is Kind.CHANNEL:
         return [schema.ChannelIds(change.guild)]
+    if isinstance(change, KeepPresences):
+        return [schema.PresenceIndex(change.guild)]
+    if isinstance(change, ReceiveChunk) and change.is_last:
+        return [schema.ReceivedMembers(change.guild, change.request)]
     return []
 
 
 def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
     yield from ()
     kind, ids = change.kind, change.ids
+    if change.only_in is not None and not draft.contains(schema.GuildIndex(), change.only_in):
+        return
     if kind in INLINE:
         put_item(in_guild(kind, ids, body_fields(change.data)), (schema.Guilds(), ids[0]), draft)
         return
@@ -264,12 +280,26 @@ def _put_presences(change: PutPresences, draft: IndexedDraft) -> Steps[None]:
 
 
 def _keep_members(change: KeepMembers, draft: IndexedDraft) -> Steps[None]:
-    guild = change.guild
-    known = yield schema.Members(guild).fields()
-    gone = sorted(set(known).difference(change.people))
-    shown = yield gather_list([schema.PresenceGuilds(person).members() for person in gone])
-    for person, guilds in zip(gone, shown, strict=True):
-        drop_member(guild, person, guilds, draft)
+    known = yield schema.Members(change.guild).fields()
+    yield from drop_members(change.guild, set(known).difference(change.people), draft)
+
+
+def _receive_chunk(change: ReceiveChunk, draft: IndexedDraft) -> Steps[None]:
+    received = schema.ReceivedMembers(change.guild, change.request)
+    people = set(change.people)
+    if change.is_last and change.index > 0:
+        people |= draft.listed(received)
+    if change.index == 0 or change.is_last:
+        draft.erase(received)
+    if not change.is_last:
+        draft.add(received, *change.people)
+    elif is_complete(draft.get((schema.Guilds(), change.guild)), len(people)):
+        yield from _keep_members(KeepMembers(change.guild, list(people)), draft)
+
+
+def _keep_presences(change: KeepPresences, draft: IndexedDraft) -> Steps[None]:
+    gone = draft.listed(schema.PresenceIndex(change.guild)).difference(change.people)
+    yield from hide(gone if change.among is None else gone.intersection(change.among), change.guild, draft)
 
 
 def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
@@ -291,7 +321,7 @@ def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
 def _unindex(kind: Kind, ids: Ids, draft: IndexedDraft) -> None:
     match kind:
         case Kind.MEMBER:
-            drop_member(ids[0], ids[1], draft.members(schema.PresenceGuilds(ids[1])), draft)
+            drop_member(ids[0], ids[1], draft.listed(schema.PresenceGuilds(ids[1])), draft)
         case Kind.EMOJI:
             draft.remove(schema.EmojiIds(ids[0]), ids[1])
         case Kind.PRESENCE:
@@ -309,10 +339,10 @@ def _replace_all(change: ReplaceAll, draft: IndexedDraft) -> Steps[None]:
     listed = {put.ids[1]: put for put in change.puts}
     match change.kind:
         case Kind.CHANNEL:
-            known = draft.members(schema.ChannelIds(guild))
+            known = draft.listed(schema.ChannelIds(guild))
             yield from drop_channels(guild, sorted(known - listed.keys()), draft)
         case Kind.EMOJI:
-            for emoji in sorted(draft.members(schema.EmojiIds(guild)) - listed.keys()):
+            for emoji in sorted(draft.listed(schema.EmojiIds(guild)) - listed.keys()):
                 yield from _drop(Drop(Kind.EMOJI, (guild, emoji)), draft)
         case kind if kind in INLINE:
             whole = [body_fields(put.data) for put in listed.values()]
@@ -381,6 +411,8 @@ _APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
     ListGuild: _list_guild,
     KeepGuilds: _keep_guilds,
     KeepMembers: _keep_members,
+    KeepPresences: _keep_presences,
+    ReceiveChunk: _receive_chunk,
     DropGuild: _drop_guild,
     DropChannel: drop_channel,
     SyncThreads: _sync_threads,

@@ -38,6 +38,7 @@ class SpectaclesReference:
         self.presences: dict[str, Json] = {}
         self.shown: set[tuple[str, str]] = set()  # guild, user
         self.departed: set[tuple[str, str]] = set()  # guild, user
+        self.received: dict[tuple[str, str | None], set[str]] = {}  # guild, nonce
 
     def apply(self, event: str, data: Any) -> None:
         handler = getattr(self, f"on_{event.lower()}", None)
@@ -86,6 +87,10 @@ class SpectaclesReference:
 
     def own_user(self, given: Json) -> None:
         self.user({name: value for name, value in given.items() if name != "email"})
+
+    def on_store_webhook(self, d: Json) -> None:
+        """Not an event: a program stores what the REST API returned. The table has no webhooks."""
+        self.user(d["user"])
 
     def member(self, guild: str, given: Json, user: str = "", *, whole: bool = False) -> None:
         body = {name: value for name, value in given.items() if name != "permissions"}
@@ -261,8 +266,13 @@ class SpectaclesReference:
                     self.forget_member(guild, user)
         for each in members:
             self.member(guild, each, whole=True)
-        for each in d.get("presences", []):
-            self.presence(guild, each)
+        if "presences" in d:
+            listed = {each["user"]["id"] for each in d["presences"]}
+            for home, user in list(self.shown):
+                if home == guild and user not in listed:
+                    self.hide(guild, user)
+            for each in d["presences"]:
+                self.presence(guild, each)
 
     def creator(self, given: Json, field: str) -> None:
         if given.get(field):
@@ -374,7 +384,25 @@ class SpectaclesReference:
         self.forget_member(guild, user)
 
     def on_guild_members_chunk(self, d: Json) -> None:
-        self.people(d["guild_id"], {"members": d["members"], "presences": d.get("presences", [])})
+        guild, request = d["guild_id"], (d["guild_id"], d.get("nonce"))
+        people = {each["user"]["id"] for each in d["members"]}
+        received = self.received.setdefault(request, set())
+        if d["chunk_index"] == 0:
+            received.clear()
+        received |= people
+        if d["chunk_index"] == d["chunk_count"] - 1:
+            del self.received[request]
+            if self.counts and len(received) == self.guilds.get(guild, {}).get("member_count"):
+                for home, user in list(self.members):
+                    if home == guild and user not in received:
+                        self.forget_member(guild, user)
+        for each in d["members"]:
+            self.member(guild, each, whole=True)
+        if "presences" in d:
+            for person in people - {each["user"]["id"] for each in d["presences"]}:
+                self.hide(guild, person)
+            for each in d["presences"]:
+                self.presence(guild, each)
 
     def on_guild_ban_add(self, d: Json) -> None:
         self.user(d["user"])
@@ -506,6 +534,7 @@ class SpectaclesReference:
     def on_interaction_create(self, d: Json) -> None:
         guild = d.get("guild_id")
         self.creator(d, "user")
+        before = dict(self.members)
         if guild and d.get("member"):
             self.member(guild, d["member"])
         if d.get("message"):
@@ -516,6 +545,8 @@ class SpectaclesReference:
         for user, each in resolved.get("members", {}).items():
             if guild:
                 self.member(guild, each, user)
+        if guild not in self.known:  # the app is of a user, and the bot is not in the guild
+            self.members = before
 
 
 def _without_children(d: Json) -> Json:
