@@ -29,4 +29,4 @@ def test_every_cited_resolution_is_on_the_page() -> None:
 
 def test_the_page_has_every_resolution_once() -> None:
     anchors = re.findall(r'<a id="(a\d+)">', PAGE.read_text())
-    assert anchors == [f"a{number}" for number in range(1, 86)]
+    assert anchors == [f"a{number}" for number in range(1, 88)]

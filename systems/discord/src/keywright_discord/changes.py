@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from keywright_discord.raw_json import Body
+from keywright_discord.raw_json import Body, Fields
 
 Ids = tuple[str, ...]
 
@@ -63,13 +63,22 @@ class Change(msgspec.Struct, gc=False):
 
 
 class Put(Change):
-    """Write an entity."""
+    """Write an entity. Discord sends the `carried` fields apart: a put without them keeps the stored ones."""
 
     kind: Kind
     ids: Ids
     data: Body
     normal: Body
     mode: Mode = Mode.REPLACE
+    carried: tuple[str, ...] = ()
+    only_in: str | None = None
+    """The guild that the bot must be in; if it is not, `elsewhere` is stored, or nothing."""
+    elsewhere: Body | None = None
+
+    @property
+    def needs_stored(self) -> bool:
+        """Whether the result depends on the stored object."""
+        return self.mode is not Mode.REPLACE or bool(self.carried)
 
 
 class PutUsers(Change):
@@ -119,31 +128,79 @@ class KeepMembers(Change):
     people: list[str]
 
 
+class ReceiveChunk(Change):
+    """Note the members of one chunk of a request; it precedes the members themselves.
+
+    With the last chunk, if the request has returned as many members as the guild has, the others are removed.
+    """
+
+    guild: str
+    request: int
+    index: int
+    count: int
+    people: list[str]
+
+    @property
+    def is_last(self) -> bool:
+        return self.index == self.count - 1
+
+
+class KeepPresences(Change):
+    """Remove the stored presences in a guild that are not in this list: of all users, or `among` some."""
+
+    guild: str
+    people: list[str]
+    among: list[str] | None = None
+
+
 class Drop(Change):
-    """Remove an entity with its parts: the reactions of a message, the members of a thread."""
+    """Remove an entity with its parts: the reactions of a message, the members of a thread; with a member its
+    presence, voice state and thread memberships."""
 
     kind: Kind
     ids: Ids
 
 
 class ReplaceAll(Change):
-    """Make these the only entities of one kind in a guild; each put is in REPLACE mode."""
+    """Make these the only entities of one kind in a guild; each put is in REPLACE mode.
+
+    Channels that are gone take along the webhooks and invites of them.
+    """
 
     kind: Kind
     guild: str
     puts: list[Put]
 
 
+class PutItem(Change):
+    """Write an element of a list inside a guild's document; without an `item`, remove it."""
+
+    guild: str
+    field: str
+    by: str
+    identity: str
+    item: Fields | None
+
+
+class PutItems(Change):
+    """Replace a list inside a guild's document."""
+
+    guild: str
+    field: str
+    items: msgspec.Raw
+
+
 class CountMember(Change):
     """Add to the `member_count` of a guild that has one (docs/resolutions.md#a65).
 
-    Only if the cache does not know of the change yet, since Discord repeats these events
-    (docs/resolutions.md#a50); so it precedes the change of the member itself.
+    It precedes the change of the member itself, since a repeated event must not count twice. `joined_at` is
+    that of an added member.
     """
 
     guild: str
     user: str
     by: int
+    joined_at: bytes | None = None
 
 
 class ListGuild(Change):
@@ -167,14 +224,17 @@ class KeepGuilds(Change):
 
 
 class DropChannel(Change):
-    """Remove a channel with its stage instance and its threads."""
+    """Remove a channel with its stage instance, threads, webhooks and permanent invites."""
 
     guild: str
     channel: str
 
 
 class SyncThreads(Change):
-    """Make these the only threads of some channels, or of the guild when `channels` is None."""
+    """Make these the only threads of some channels, or of the guild when `channels` is None.
+
+    Who else is a member of them may have changed meanwhile, so the known thread members are removed.
+    """
 
     guild: str
     channels: list[str] | None
@@ -182,16 +242,18 @@ class SyncThreads(Change):
 
 
 class React(Change):
-    """Add a user's reaction to a message."""
+    """Add a user's reaction to a message; `burst` is a super reaction."""
 
     message: str
     emoji: str
     user: str
+    burst: bool = False
 
 
 class Unreact(Change):
-    """Remove reactions: one user's, all of an emoji, or all of the message."""
+    """Remove reactions: one of a user, all of an emoji, or all of the message."""
 
     message: str
     emoji: str | None = None
     user: str | None = None
+    burst: bool = False

@@ -8,7 +8,6 @@ first conversion wrote.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import NamedTuple
 
 from keywright import AsyncDatabase, Call, Keyspace, gather, gather_list
 from keywright.operations import Command, Effect, Operation, Steps, procedure
@@ -18,7 +17,6 @@ from keywright_discord.changes import (
     KeepMembers,
     Kind,
     ListGuild,
-    Mode,
     Put,
     PutMembers,
     PutUsers,
@@ -28,7 +26,7 @@ from keywright_discord.changes import (
 from keywright_discord.draft import Place, read
 from keywright_discord.drc import schema as drc
 from keywright_discord.drc.store import DrcCache
-from keywright_discord.entities import guild, message, thread
+from keywright_discord.entities import guild, message
 from keywright_discord.event_cache import ALL_KINDS
 from keywright_discord.raw_json import Fields, encode, fields, scalar, stored_fields, written
 from keywright_discord.spectacles import schema as spectacles
@@ -94,12 +92,7 @@ class SpectaclesToDrc:
         if whole is None:
             yield self._cache.store([ListGuild(identity)])
             return 1
-        threads = [thread(each, None, Mode.REPLACE) for each in whole.threads]
-        changes: list[Change] = [
-            *guild(whole.fields, identity, None),
-            SyncThreads(identity, None, [each.put for each in threads]),
-            *(child for each in threads for child in each.children),
-        ]
+        changes = list(guild(whole, identity, None))
         yield self._cache.store(changes)
         members = yield from self._members(identity)
         presences = yield from self._presences(identity)
@@ -148,14 +141,8 @@ class SpectaclesToDrc:
         return len(puts)
 
 
-class _Whole(NamedTuple):
-    """A guild as Discord sends it, without members and presences; its threads apart."""
-
-    fields: Fields
-    threads: list[Fields]
-
-
-def _guild(identity: str) -> Steps[_Whole | None]:
+def _guild(identity: str) -> Steps[Fields | None]:
+    """Return a guild as Discord sends it, without members and presences."""
     channels, emojis, roles, states, threads = yield gather_list(
         [
             spectacles.ChannelIds(identity).members(),
@@ -180,11 +167,11 @@ def _guild(identity: str) -> Steps[_Whole | None]:
         name: [fields(found[place], name) for place in some if found[place] is not None]
         for name, some in places.items()
     }
-    aside = [each for each in listed["channels"] if _is_thread(each, threads)]
+    listed["threads"] = [each for each in listed["channels"] if _is_thread(each, threads)]
     listed["channels"] = [each for each in listed["channels"] if not _is_thread(each, threads)]
     for state in listed["voice_states"]:
         state.pop("member", None)  # the member is converted from its own key, and newer there
-    return _Whole({**body, **{name: written(some) for name, some in listed.items()}}, aside)
+    return {**body, **{name: written(some) for name, some in listed.items()}}
 
 
 def _is_thread(given: Fields, threads: Iterable[str]) -> bool:

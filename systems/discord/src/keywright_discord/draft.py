@@ -39,11 +39,10 @@ HAS_MEMBERS = Operation("has_many", b"SMISMEMBER", Effect.READ)
 class Draft:
     """The changes of one or several events, before they are written."""
 
-    def __init__(
-        self, known: dict[Place, bytes | None], listed: dict[Set[str], set[str]] | None = None
-    ) -> None:
+    def __init__(self, known: dict[Place, bytes | None], listed: Mapping[Key, Any], now_ms: int) -> None:
+        self.now_ms = now_ms
         self._known = known
-        self._listed = listed or {}
+        self._listed = listed
         # Documents as they will be; those that are None are removed.
         self._strings: dict[Key, bytes | None] = {}
         self._fields: dict[Key, dict[str, bytes | None]] = {}
@@ -52,9 +51,14 @@ class Draft:
         self._added: dict[Set[Any], Snowflakes] = {}
         self._many: list[_Many] = []
 
-    def listed(self, key: Set[str]) -> set[str]:
-        """Return the members that were read of a set when the draft was begun."""
+    def listed(self, key: Key) -> Any:
+        """Return what was read of a set or an index when the draft was begun; sets are as in the draft."""
         return self._listed[key]
+
+    def contains(self, key: Set[Any], member: str) -> bool:
+        """Return whether a member is in a set as it is in the draft; the set must have been read before."""
+        written = self._members.get(key, {}).get(member)
+        return member in self._listed[key] if written is None else written
 
     def get(self, place: Place) -> bytes | None:
         """Return a document as it is in the draft; it must have been read before, or written in it."""
@@ -66,10 +70,12 @@ class Draft:
             return body
         return None if key in self._erased else self._known[place]
 
-    def put(self, place: Place, body: Body, mode: Mode) -> bool:
+    def put(self, place: Place, body: Body, mode: Mode, carried: tuple[str, ...] = ()) -> bool:
         """Write a document in its mode. Return whether there is one now."""
         if mode is Mode.REPLACE:
-            self._write(place, body_bytes(body))
+            known = (stored_fields(self.get(place)) or {}) if carried else {}
+            kept = {name: raw for name, raw in known.items() if name in carried}
+            self._write(place, encode({**kept, **body_fields(body)}) if kept else body_bytes(body))
             return True
         old = stored_fields(self.get(place))
         if old is not None:
@@ -106,9 +112,13 @@ class Draft:
         self._members.pop(key, None)  # type: ignore[call-overload]  # only sets are in it
         self._added.pop(key, None)  # type: ignore[call-overload]
         self._erased[key] = None
+        if isinstance(key, Set) and key in self._listed:
+            self._listed[key].clear()
 
     def add(self, key: Set[Any], *members: str) -> None:
         self._members.setdefault(key, {}).update(dict.fromkeys(members, True))
+        if key in self._listed:
+            self._listed[key].update(members)
 
     def add_many(self, key: Set[Any], members: Snowflakes) -> None:
         """Add thousands of members without a look at each."""
@@ -119,6 +129,8 @@ class Draft:
 
     def remove(self, key: Set[Any], member: str) -> None:
         self._members.setdefault(key, {})[member] = False
+        if key in self._listed:
+            self._listed[key].discard(member)
 
     def calls(self) -> list[Call[Any]]:
         """Return the writes: whole keys removed first, then what takes their place."""
@@ -236,9 +248,22 @@ def read(places: Iterable[Place]) -> Call[dict[Place, bytes | None]]:
     return gather_list(calls).map(known)
 
 
+def among(key: Set[str], members: Iterable[str]) -> Call[set[str]]:
+    """Return those of these ids that are in a set."""
+    asked = Snowflakes(list(dict.fromkeys(members)))
+    return Sliding(
+        HAS_MEMBERS,
+        key,
+        tuple(asked.texts),
+        lambda found: {each for each, present in zip(asked, found, strict=True) if present},
+    )
+
+
 @procedure
 def others(key: Set[str], members: Snowflakes) -> Steps[set[str]]:
     """Return the members of a set beside these. Mostly there are none, which costs half of reading all."""
+    if not members:
+        return (yield key.members())  # type: ignore[no-any-return]  # what a procedure sends back is not typed
     once = tuple(dict.fromkeys(members.texts))
     present: Call[int] = Sliding(HAS_MEMBERS, key, once, sum)
     size, known = yield gather(key.size(), present)

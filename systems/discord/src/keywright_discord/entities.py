@@ -16,6 +16,7 @@ from keywright_discord.changes import (
     Drop,
     Ids,
     KeepMembers,
+    KeepPresences,
     Kind,
     ListGuild,
     Mode,
@@ -24,6 +25,7 @@ from keywright_discord.changes import (
     PutPresences,
     PutUsers,
     ReplaceAll,
+    SyncThreads,
 )
 from keywright_discord.member_splitter import elements, placed_child, split_members, split_presences
 from keywright_discord.raw_json import (
@@ -42,6 +44,9 @@ from keywright_discord.raw_json import (
     scalar,
     written,
 )
+
+# The field of a stored message that keeps the author of a webhook message: docs/resolutions.md#a17.
+WEBHOOK_AUTHOR = "webhook_author"
 
 # The parts of a guild that have keys of their own: docs/resolutions.md#a59.
 GUILD_CHILDREN = (
@@ -297,8 +302,9 @@ def _author(nested: Nested, given: Fields, guild: str | None) -> None:
             person = who.ids[0]
             nested.children.append(who)
         else:
-            # A webhook is not a user: docs/resolutions.md#a17.
+            # A webhook is not a user, and its name and avatar are of this message: docs/resolutions.md#a17.
             person = id_of(given["author"], "message.author")
+            normal[WEBHOOK_AUTHOR] = given["author"]
         normal["author"] = written(person)
     if not absent(given.get("member")) and guild is not None and person is not None:
         inner = fields(given["member"], "message.member")
@@ -409,7 +415,8 @@ def guild(given: Fields, identity: str, bot: str | None, mode: Mode = Mode.REPLA
     """Yield a guild and its parts. Complete lists replace, others add: docs/resolutions.md#a60.
 
     The list of members is complete if it has `member_count` members. Then it replaces too: members who left
-    while the bot was away are removed, and `member_count` and the members agree again.
+    while the bot was away are removed, and `member_count` and the members agree again. Presences, threads and
+    thread members that are not listed are out of date, or out of sight, so they are removed.
     """
     yield ListGuild(identity)
     kept = {name: raw for name, raw in given.items() if name not in GUILD_CHILDREN}
@@ -422,10 +429,12 @@ def guild(given: Fields, identity: str, bot: str | None, mode: Mode = Mode.REPLA
     total = scalar(given["member_count"], "guild.member_count") if "member_count" in given else None
     yield from _guild_children(given, identity)
     yield from whole_members(given, identity, total)
-    yield from presences(elements(given.get("presences"), "guild.presences"), identity)
-    for each in objects(given.get("threads"), "guild.threads"):
-        held = thread({"guild_id": written(identity), **each}, bot, Mode.REPLACE)
-        yield from held.changes(Mode.REPLACE)
+    if "presences" in given:
+        shown = list(presences(elements(given["presences"], "guild.presences"), identity))
+        yield KeepPresences(identity, people_of(Kind.PRESENCE, shown))
+        yield from shown
+    if "threads" in given or "channels" in given:
+        yield from synced_threads(objects(given.get("threads"), "guild.threads"), identity, None, bot)
     if "stage_instances" in given:
         stages = objects(given["stage_instances"], "guild.stage_instances")
         yield ReplaceAll(Kind.STAGE_INSTANCE, identity, [stage_instance(each, identity) for each in stages])
@@ -439,13 +448,34 @@ def whole_members(given: Fields, guild_id: str, total: object = None) -> Iterato
         single += member(fields(body, "guild.members"), guild_id, None, Mode.REPLACE)
     count = len(split.people) + len(others)
     if count and count == total:
-        alone = [put.ids[1] for put in single if isinstance(put, Put) and put.kind is Kind.MEMBER]
+        alone = people_of(Kind.MEMBER, single)
         yield KeepMembers(guild_id, [*split.people, *alone] if alone else split.people)
     if split.people:
         people = Snowflakes.of(split.people)
         yield PutUsers(people, split.users)
         yield PutMembers(guild_id, people, split.users, split.rests)
     yield from single
+
+
+def people_of(kind: Kind, changes: Iterable[Change]) -> list[str]:
+    """Return the users of the members or presences among some changes."""
+    people: list[str] = []
+    for change in changes:
+        if isinstance(change, PutMembers | PutPresences):
+            people += change.people
+        elif isinstance(change, Put) and change.kind is kind:
+            people.append(change.ids[1])
+    return people
+
+
+def synced_threads(
+    given: Iterable[Fields], guild_id: str, channels: list[str] | None, bot: str | None
+) -> Iterator[Change]:
+    """Yield the complete list of active threads of a guild, or of some channels."""
+    held = [thread({"guild_id": written(guild_id), **each}, bot, Mode.REPLACE) for each in given]
+    yield SyncThreads(guild_id, channels, [each.put for each in held])
+    for each in held:
+        yield from each.children
 
 
 def _child(kind: Kind, body: bytes, guild_id: str, people: Iterable[str]) -> Nested:

@@ -5,7 +5,8 @@ list keys first is applied alone. On a single server each write is one transacti
 applied whole or not at all. On a cluster it is one transaction per slot: a process that dies in
 between leaves an event half applied, and applying it again, as a resumed session does, completes it.
 A cluster does not count members: guild and member are in different slots, so after such a death the
-cache could not tell whether a member was counted.
+cache could not tell whether a member was counted. So it cannot tell either whether a request of members
+has returned all of them.
 """
 
 from __future__ import annotations
@@ -24,13 +25,17 @@ from keywright_discord.changes import (
     CountMember,
     KeepGuilds,
     KeepMembers,
+    KeepPresences,
     Kind,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     PutMembers,
     PutPresences,
     PutUsers,
     React,
+    ReceiveChunk,
     SyncThreads,
     Unreact,
 )
@@ -64,9 +69,13 @@ ALL_KINDS = frozenset(Kind)
 KIND_OF: dict[type[Change], Kind] = {
     CountMember: Kind.GUILD,
     KeepMembers: Kind.MEMBER,
+    KeepPresences: Kind.PRESENCE,
+    PutItem: Kind.GUILD,
+    PutItems: Kind.GUILD,
     PutMembers: Kind.MEMBER,
     PutPresences: Kind.PRESENCE,
     PutUsers: Kind.USER,
+    ReceiveChunk: Kind.MEMBER,
     SyncThreads: Kind.THREAD,
     React: Kind.REACTION,
     Unreact: Kind.REACTION,
@@ -163,7 +172,7 @@ class EventCache(ABC, Generic[D]):
 
     def _write(self, changes: list[Change], context: Context, mark: Call[Any] | None = None) -> Steps[None]:
         if context.sharded:
-            changes = [change for change in changes if not isinstance(change, CountMember)]
+            changes = [change for change in changes if not isinstance(change, CountMember | ReceiveChunk)]
         if not changes:
             return
         draft = yield from self._begin(changes, context)
@@ -190,18 +199,45 @@ class EventCache(ABC, Generic[D]):
         """Apply one change to the draft."""
 
 
-def count_member(change: CountMember, draft: Draft, guild: Place, member: Place) -> None:
-    """Update the `member_count` of a guild that has one, unless the cache knew of the change."""
-    known = draft.get(member) is not None
+def count_member(
+    change: CountMember, draft: Draft, guild: Place, member: Place, departed: Sequence[Place]
+) -> None:
+    """Update the `member_count` of a guild that has one, unless the event is known to be a repeated one.
+
+    A repeated addition is that of a stored member who joined at the same time. Most members are not stored,
+    so a removal of an unknown one counts too; it is repeated if the user is among those who left last.
+    """
     body = stored_fields(draft.get(guild))
-    if body is None or known == (change.by > 0):
+    counted = None if body is None else body.get("member_count")
+    total = None if counted is None or absent(counted) else scalar(counted, "guild.member_count")
+    if type(total) is not int:
         return
-    counted = body.get("member_count")
-    if counted is None or absent(counted):
-        return
-    total = scalar(counted, "guild.member_count")
-    if type(total) is int:
+    stored = stored_fields(draft.get(member))
+    left = [place for place in departed if draft.get(place) is not None]
+    if change.by > 0:
+        for place in left:
+            draft.drop(place)
+        repeated = stored is not None and _same(stored.get("joined_at"), change.joined_at)
+    else:
+        repeated = stored is None and bool(left)
+        draft.put(departed[0], b"1", Mode.REPLACE)
+    if not repeated:
         draft.put(guild, {"member_count": written(max(0, total + change.by))}, Mode.PATCH)
+
+
+def _same(stored: msgspec.Raw | None, given: bytes | None) -> bool:
+    return stored is None or given is None or bytes(stored) == given
+
+
+def is_complete(guild: bytes | None, members: int) -> bool:
+    """Return whether a stored guild has this number of members."""
+    counted = (stored_fields(guild) or {}).get("member_count")
+    return counted is not None and scalar(counted, "guild.member_count") == members
+
+
+def homes(changes: Iterable[Change]) -> list[str]:
+    """Return the guilds of which the draft must know whether the bot is in them."""
+    return sorted({change.only_in for change in changes if isinstance(change, Put) and change.only_in})
 
 
 def left_guilds(change: KeepGuilds, known: Iterable[str]) -> list[str]:

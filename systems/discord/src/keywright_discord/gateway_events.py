@@ -67,7 +67,7 @@ GUILD_UPDATE                       The guild; its roles, emojis and stickers rep
 GUILD_DELETE                       The guild is removed with its parts, or marked unavailable.
 CHANNEL_CREATE                     The channel, if it has a guild.
 CHANNEL_UPDATE                     The channel, if it has a guild.
-CHANNEL_DELETE                     The channel is removed with its threads and its stage instance.
+CHANNEL_DELETE                     The channel is removed with its threads, webhooks and invites.
 CHANNEL_INFO                       `status` and `voice_start_time` of voice channels.
 CHANNEL_PINS_UPDATE                `last_pin_timestamp` of a channel or thread.
 VOICE_CHANNEL_STATUS_UPDATE        `status` of a voice channel.
@@ -85,13 +85,18 @@ GUILD_STICKERS_UPDATE              The stickers of a guild replace the stored on
 GUILD_MEMBER_ADD                   The member with its user, and the guild's `member_count`.
 GUILD_MEMBER_UPDATE                The member with its user.
 GUILD_MEMBER_REMOVE                The member is removed with all it has in the guild; `member_count`.
-GUILD_MEMBERS_CHUNK                Members with their users, and presences.
+GUILD_MEMBERS_CHUNK                Members, users, presences; a complete request replaces the members.
 GUILD_ROLE_CREATE                  The role.
 GUILD_ROLE_UPDATE                  The role.
 GUILD_ROLE_DELETE                  The role is removed.
 GUILD_SCHEDULED_EVENT_CREATE       The scheduled event.
 GUILD_SCHEDULED_EVENT_UPDATE       The scheduled event.
 GUILD_SCHEDULED_EVENT_DELETE       The scheduled event is removed.
+GUILD_SOUNDBOARD_SOUND_CREATE      The sound, in the guild's `soundboard_sounds`.
+GUILD_SOUNDBOARD_SOUND_UPDATE      The sound, in the guild's `soundboard_sounds`.
+GUILD_SOUNDBOARD_SOUND_DELETE      The sound is removed from the guild's `soundboard_sounds`.
+GUILD_SOUNDBOARD_SOUNDS_UPDATE     The guild's `soundboard_sounds`.
+SOUNDBOARD_SOUNDS                  The guild's `soundboard_sounds`.
 INTEGRATION_CREATE                 The integration. DRC only.
 INTEGRATION_UPDATE                 The integration. DRC only.
 INTEGRATION_DELETE                 The integration is removed. DRC only.
@@ -135,11 +140,6 @@ GUILD_AUDIT_LOG_ENTRY_CREATE       Neither layout has a key for the audit log.
 GUILD_INTEGRATIONS_UPDATE          It names only the guild, not what changed.
 GUILD_SCHEDULED_EVENT_USER_ADD     `user_count` is not counted: a repeated event looks like a second user.
 GUILD_SCHEDULED_EVENT_USER_REMOVE  `user_count` is not counted: a repeated event looks like a second user.
-GUILD_SOUNDBOARD_SOUND_CREATE      Neither layout has a key for soundboard sounds.
-GUILD_SOUNDBOARD_SOUND_UPDATE      Neither layout has a key for soundboard sounds.
-GUILD_SOUNDBOARD_SOUND_DELETE      Neither layout has a key for soundboard sounds.
-GUILD_SOUNDBOARD_SOUNDS_UPDATE     Neither layout has a key for soundboard sounds.
-SOUNDBOARD_SOUNDS                  Neither layout has a key for soundboard sounds.
 SUBSCRIPTION_CREATE                Neither layout has a key for subscriptions.
 SUBSCRIPTION_UPDATE                Neither layout has a key for subscriptions.
 SUBSCRIPTION_DELETE                Neither layout has a key for subscriptions.

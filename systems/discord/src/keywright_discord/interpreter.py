@@ -8,6 +8,7 @@ known yet, mean no change.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from zlib import crc32
 
 import msgspec
 
@@ -18,13 +19,16 @@ from keywright_discord.changes import (
     DropChannel,
     DropGuild,
     KeepGuilds,
+    KeepPresences,
     Kind,
     ListGuild,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     React,
+    ReceiveChunk,
     ReplaceAll,
-    SyncThreads,
     Unreact,
 )
 from keywright_discord.entities import (
@@ -41,9 +45,11 @@ from keywright_discord.entities import (
     last_id,
     member,
     message,
+    people_of,
     presence,
     presences,
     stage_instance,
+    synced_threads,
     thread,
     thread_member,
     user,
@@ -55,6 +61,7 @@ from keywright_discord.raw_json import (
     Fields,
     PayloadError,
     absent,
+    body_fields,
     check_text,
     fields,
     ids,
@@ -77,6 +84,12 @@ class BotSession(msgspec.Struct):
 
 
 Interpreter = Callable[[Fields, BotSession], Changes]
+# The entities in an interaction that stay until an event of their guild removes them.
+OF_A_GUILD = (Kind.MEMBER, Kind.THREAD, Kind.THREAD_MEMBER)
+# Fields of a voice channel that its own events lack, and other events have.
+SENT_APART = ("status", "voice_start_time")
+# The list of a guild's soundboard sounds, which no layout keeps apart: docs/resolutions.md#a86.
+SOUNDS = "soundboard_sounds"
 WITH_MEMBERS = ("GUILD_CREATE", "GUILD_MEMBERS_CHUNK")
 
 
@@ -149,10 +162,17 @@ def _unavailable(d: Fields) -> bool:
     return "unavailable" in d and scalar(d["unavailable"], "unavailable") is True
 
 
-def _channel_write(d: Fields, session: BotSession) -> Changes:
+def _channel_create(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "channel")
     if where is not None:  # channels without a guild have no key: docs/resolutions.md#a81
         yield channel(d, where, Mode.REPLACE)
+
+
+def _channel_update(d: Fields, session: BotSession) -> Changes:
+    for put in _channel_create(d, session):
+        assert isinstance(put, Put)
+        put.carried = SENT_APART
+        yield put
 
 
 def _channel_delete(d: Fields, session: BotSession) -> Changes:
@@ -184,7 +204,7 @@ def _voice_channel(d: Fields, session: BotSession) -> Changes:
 
 def _on_voice_channel(where: str, about: Fields) -> Changes:
     """Yield the fields of a voice channel that Discord does not send with the channel itself."""
-    changed = {name: raw for name, raw in about.items() if name in ("status", "voice_start_time")}
+    changed = {name: raw for name, raw in about.items() if name in SENT_APART}
     yield from _on_channel(where, one_id(about, "id", "channel"), changed)
 
 
@@ -206,13 +226,8 @@ def _thread_delete(d: Fields, session: BotSession) -> Changes:
 def _thread_list_sync(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "THREAD_LIST_SYNC")
     channels = None if absent(d.get("channel_ids")) else ids(d["channel_ids"], "THREAD_LIST_SYNC.channel_ids")
-    synced = [
-        thread({"guild_id": d["guild_id"], **each}, session.bot, Mode.REPLACE)
-        for each in objects(d.get("threads"), "THREAD_LIST_SYNC.threads")
-    ]
-    yield SyncThreads(where, channels, [each.put for each in synced])
-    for each in synced:
-        yield from each.children
+    listed = objects(d.get("threads"), "THREAD_LIST_SYNC.threads")
+    yield from synced_threads(listed, where, channels, session.bot)
     for each_member in objects(d.get("members"), "THREAD_LIST_SYNC.members"):
         yield from thread_member(each_member, None, session.bot, where)
 
@@ -237,7 +252,8 @@ def _thread_members_update(d: Fields, session: BotSession) -> Changes:
 def _member_add(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBER_ADD")
     changes = list(member(d, where, None, Mode.REPLACE))
-    yield CountMember(where, last_id(changes), 1)
+    joined = d.get("joined_at")
+    yield CountMember(where, last_id(changes), 1, None if joined is None else bytes(joined))
     yield from changes
 
 
@@ -257,8 +273,17 @@ def _member_remove(d: Fields, session: BotSession) -> Changes:
 
 def _members_chunk(d: Fields, session: BotSession) -> Changes:
     where = one_id(d, "guild_id", "GUILD_MEMBERS_CHUNK")
-    yield from whole_members(d, where)
-    yield from presences(elements(d.get("presences"), "GUILD_MEMBERS_CHUNK.presences"), where)
+    members = list(whole_members(d, where))
+    people = people_of(Kind.MEMBER, members)
+    index, count = (scalar(d[name], name) if name in d else None for name in ("chunk_index", "chunk_count"))
+    if type(index) is int and type(count) is int and 0 <= index < count:
+        # A request is known by its nonce, which may be any text, so its checksum is in the name of a key.
+        yield ReceiveChunk(where, crc32(d.get("nonce", b"")), index, count, people)
+    yield from members
+    if "presences" in d:
+        shown = list(presences(elements(d["presences"], "GUILD_MEMBERS_CHUNK.presences"), where))
+        yield KeepPresences(where, people_of(Kind.PRESENCE, shown), people)  # the others are offline
+        yield from shown
 
 
 def _people(*names: str) -> Interpreter:
@@ -316,6 +341,22 @@ def _replaced(kind: Kind, where: str, nested: list[Nested]) -> Changes:
     yield ReplaceAll(kind, where, [each.put for each in nested])
 
 
+def _sound_write(d: Fields, session: BotSession) -> Changes:
+    yield PutItem(one_id(d, "guild_id", "sound"), SOUNDS, "sound_id", one_id(d, "sound_id", "sound"), d)
+
+
+def _sound_delete(d: Fields, session: BotSession) -> Changes:
+    yield PutItem(one_id(d, "guild_id", "sound"), SOUNDS, "sound_id", one_id(d, "sound_id", "sound"), None)
+
+
+def _sounds(d: Fields, session: BotSession) -> Changes:
+    for each in objects(d.get(SOUNDS), SOUNDS):
+        one_id(each, "sound_id", "sound")
+    if absent(d.get(SOUNDS)):
+        raise PayloadError(SOUNDS, "an array of objects", "nothing")
+    yield PutItems(one_id(d, "guild_id", "sounds"), SOUNDS, d[SOUNDS])
+
+
 def _invite_create(d: Fields, session: BotSession) -> Changes:
     yield from invite(d).changes(Mode.REPLACE)
 
@@ -353,11 +394,17 @@ def _reaction_add(d: Fields, session: BotSession) -> Changes:
     where = maybe_id(d, "guild_id", "MESSAGE_REACTION_ADD")
     if where is not None and not absent(d.get("member")):
         yield from member(fields(d["member"], "member"), where, None, Mode.MERGE)
-    yield React(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
+    yield React(*_reaction(d))
 
 
 def _reaction_remove(d: Fields, session: BotSession) -> Changes:
-    yield Unreact(one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"))
+    yield Unreact(*_reaction(d))
+
+
+def _reaction(d: Fields) -> tuple[str, str, str, bool]:
+    """Return message, emoji and user of a reaction, and whether it is a super reaction."""
+    burst = "burst" in d and scalar(d["burst"], "reaction.burst") is True
+    return one_id(d, "message_id", "reaction"), emoji_token(d), one_id(d, "user_id", "reaction"), burst
 
 
 def _reaction_remove_emoji(d: Fields, session: BotSession) -> Changes:
@@ -385,7 +432,16 @@ def _stage_write(d: Fields, session: BotSession) -> Changes:
 
 
 def _interaction_create(d: Fields, session: BotSession) -> Changes:
-    yield from interaction(d, session.bot).changes(Mode.REPLACE)
+    """Yield an interaction. Those of an app that a user installed come from guilds that the bot is not in, of
+    which nothing may stay: no event would ever remove it (docs/resolutions.md#a87)."""
+    where = maybe_id(d, "guild_id", "interaction")
+    for change in interaction(d, session.bot).changes(Mode.REPLACE):
+        if isinstance(change, Put) and change.kind in OF_A_GUILD:
+            change.only_in = change.ids[0]
+        elif isinstance(change, Put) and change.kind is Kind.INTERACTION and where is not None:
+            inline = {name: raw for name, raw in d.items() if name in ("member", "data")}
+            change.only_in, change.elsewhere = where, {**body_fields(change.normal), **inline}
+        yield change
 
 
 def _typing_start(d: Fields, session: BotSession) -> Changes:
@@ -401,8 +457,8 @@ EVENTS: dict[str, Interpreter] = {
     "GUILD_CREATE": _guild_create,
     "GUILD_UPDATE": _guild_update,
     "GUILD_DELETE": _guild_delete,
-    "CHANNEL_CREATE": _channel_write,
-    "CHANNEL_UPDATE": _channel_write,
+    "CHANNEL_CREATE": _channel_create,
+    "CHANNEL_UPDATE": _channel_update,
     "CHANNEL_DELETE": _channel_delete,
     "CHANNEL_PINS_UPDATE": _channel_pins,
     "CHANNEL_INFO": _channel_info,
@@ -425,6 +481,11 @@ EVENTS: dict[str, Interpreter] = {
     "GUILD_ROLE_DELETE": _child_gone(Kind.ROLE, "role_id"),
     "GUILD_EMOJIS_UPDATE": _children(Kind.EMOJI, "emojis"),
     "GUILD_STICKERS_UPDATE": _children(Kind.STICKER, "stickers"),
+    "GUILD_SOUNDBOARD_SOUND_CREATE": _sound_write,
+    "GUILD_SOUNDBOARD_SOUND_UPDATE": _sound_write,
+    "GUILD_SOUNDBOARD_SOUND_DELETE": _sound_delete,
+    "GUILD_SOUNDBOARD_SOUNDS_UPDATE": _sounds,
+    "SOUNDBOARD_SOUNDS": _sounds,
     "INTEGRATION_CREATE": _integration,
     "INTEGRATION_UPDATE": _integration,
     "INTEGRATION_DELETE": _child_gone(Kind.INTEGRATION),

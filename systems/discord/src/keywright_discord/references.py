@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from keywright_discord.document_reads import Hole, Object
 from keywright_discord.draft import Place
+from keywright_discord.entities import WEBHOOK_AUTHOR
 from keywright_discord.raw_json import reference
 
 Holes = Iterator[Hole]
@@ -42,6 +43,8 @@ class References:
     def of_message(self, found: Object, *, deep: bool = True) -> Holes:
         """Yield the holes of a message; with `deep` also those of the message that it answers."""
         guild = reference(found.get("guild_id"))
+        if WEBHOOK_AUTHOR in found:
+            found["author"] = found.pop(WEBHOOK_AUTHOR)
         author = found.get("author")
         yield from self._user(found, "author", known_by_id=True)
         yield from self._member(found, guild, _id_of(author))

@@ -5,6 +5,7 @@ It decodes everything, searches by going through all keys, and is meant to be ob
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
@@ -37,6 +38,9 @@ class Reference:
         self.hashes: dict[str, dict[str, Json]] = {}
         self.sets: dict[str, set[str]] = {}
         self.guild_of_thread: dict[str, str] = {}
+        self.departed: set[tuple[str, str]] = set()  # guild, user
+        self.received: dict[tuple[str, str | None], set[str]] = {}  # guild, nonce
+        self.supers: dict[tuple[str, str], set[tuple[str, bool]]] = {}  # message, emoji: user, super or not
 
     def apply(self, event: str, data: Any) -> None:
         handler = getattr(self, f"on_{event.lower()}", None)
@@ -74,6 +78,13 @@ class Reference:
         self.strings.pop(f"members:{guild}:{user}", None)
         self.strings.pop(f"presence:{guild}:{user}", None)
         self.hashes.get(f"voice-states:{guild}", {}).pop(user, None)
+        for thread, home in self.guild_of_thread.items():
+            if home == guild:
+                self.hashes.get(f"thread-members:{thread}", {}).pop(user, None)
+
+    def keep_members(self, guild: str, listed: set[str]) -> None:
+        for user in self.sets.get(f"members:{guild}", set()) - listed:
+            self.forget_member(guild, user)
 
     def presence(self, guild: str, given: Json) -> None:
         user = given["user"]["id"]
@@ -145,6 +156,8 @@ class Reference:
         if given.get("author"):
             author = given["author"]
             given["author"] = author["id"] if given.get("webhook_id") else self.user(author)
+            if given.get("webhook_id"):
+                given["webhook_author"] = author
             if given.get("member") and guild:
                 self.member(guild, given.pop("member"), given["author"])
         if given.get("mentions"):
@@ -205,6 +218,7 @@ class Reference:
         if d.get("unavailable"):
             return
         self.strings[f"guilds:{d['id']}"] = self.without_children(d)
+        self.departed = {each for each in self.departed if each[0] != d["id"]}
         self.children(d)
 
     def on_guild_update(self, d: Json) -> None:
@@ -228,13 +242,20 @@ class Reference:
             for each in d["voice_states"]:
                 self.voice_state(guild, each)
         if "members" in d and len(d["members"]) == d.get("member_count"):  # the list is whole
-            listed = {each["user"]["id"] for each in d["members"]}
-            for user in self.sets.get(f"members:{guild}", set()) - listed:
-                self.forget_member(guild, user)
+            self.keep_members(guild, {each["user"]["id"] for each in d["members"]})
         for each in d.get("members", []):
             self.member(guild, each, whole=True)
-        for each in d.get("presences", []):
-            self.presence(guild, each)
+        if "presences" in d:
+            for name in list(self.strings):
+                if name.startswith(f"presence:{guild}:"):
+                    del self.strings[name]
+            for each in d["presences"]:
+                self.presence(guild, each)
+        if "channels" in d:
+            self.forget_of_channels(guild, lambda channel: channel not in self.hashes[f"channels:{guild}"])
+            for thread, home in list(self.guild_of_thread.items()):
+                if home == guild:
+                    self.forget_thread(thread)
         for each in d.get("threads", []):
             self.thread(guild, each, whole=True)
         if "stage_instances" in d:
@@ -248,8 +269,24 @@ class Reference:
         elif f"guilds:{d['id']}" in self.strings:
             self.strings[f"guilds:{d['id']}"]["unavailable"] = True
 
+    def forget_of_channels(self, guild: str, is_gone: Callable[[str], bool]) -> None:
+        """Remove webhooks and invites without an end of channels that are gone."""
+        for name, value in list(self.strings.items()):
+            of_channel = name.startswith("webhooks:") or (
+                name.startswith("invites:") and not value["max_age"]
+            )
+            if of_channel and value["guild_id"] == guild and is_gone(value["channel_id"]):
+                del self.strings[name]
+
+    def on_store_webhook(self, d: Json) -> None:
+        """Not an event: a program stores what the REST API returned."""
+        d["user"] = self.user(d["user"])
+        self.strings[f"webhooks:{d['id']}"] = d
+
     def forget_guild(self, guild: str) -> None:
+        self.forget_of_channels(guild, lambda _: True)
         self.sets.get("guilds", set()).discard(guild)
+        self.departed = {each for each in self.departed if each[0] != guild}
         self.forget_stages(guild)
         for kind in GUILD_HASHES:
             self.hashes.pop(f"{kind}:{guild}", None)
@@ -274,11 +311,15 @@ class Reference:
         if d.get("guild_id"):
             self.child("channels", d["guild_id"], d)
 
-    on_channel_update = on_channel_create
+    def on_channel_update(self, d: Json) -> None:
+        known = self.hashes.get(f"channels:{d['guild_id']}", {}).get(d["id"], {})
+        apart: Json = {name: known[name] for name in ("status", "voice_start_time") if name in known}
+        self.child("channels", d["guild_id"], {**apart, **d})
 
     def on_channel_delete(self, d: Json) -> None:
         self.forget_child("channels", d["guild_id"], d["id"])
         self.strings.pop(f"stage-instances:{d['id']}", None)
+        self.forget_of_channels(d["guild_id"], lambda channel: channel == d["id"])
         for thread in list(self.guild_of_thread):
             if self.strings.get(f"threads:{thread}", {}).get("parent_id") == d["id"]:
                 self.forget_thread(thread)
@@ -312,7 +353,7 @@ class Reference:
         listed = {each["id"] for each in d["threads"]}
         for thread, home in list(self.guild_of_thread.items()):
             parent = self.strings.get(f"threads:{thread}", {}).get("parent_id")
-            if home == guild and thread not in listed and (channels is None or parent in channels):
+            if thread in listed or (home == guild and (channels is None or parent in channels)):
                 self.forget_thread(thread)
         for each in d["threads"]:
             self.thread(guild, each, whole=True)
@@ -339,9 +380,11 @@ class Reference:
             known["member_count"] = max(0, known["member_count"] + by)
 
     def on_guild_member_add(self, d: Json) -> None:
-        guild = d["guild_id"]
-        if f"members:{guild}:{d['user']['id']}" not in self.strings:
+        guild, user = d["guild_id"], d["user"]["id"]
+        known = self.strings.get(f"members:{guild}:{user}")
+        if known is None or known["joined_at"] != d["joined_at"]:
             self.count(guild, 1)
+        self.departed.discard((guild, user))
         self.member(guild, d, whole=True)
 
     def on_guild_member_update(self, d: Json) -> None:
@@ -349,15 +392,30 @@ class Reference:
 
     def on_guild_member_remove(self, d: Json) -> None:
         guild, user = d["guild_id"], self.user(d["user"])
-        if f"members:{guild}:{user}" in self.strings:
+        if f"members:{guild}:{user}" in self.strings or (guild, user) not in self.departed:
             self.count(guild, -1)
+        if "member_count" in self.strings.get(f"guilds:{guild}", {}):
+            self.departed.add((guild, user))
         self.forget_member(guild, user)
 
     def on_guild_members_chunk(self, d: Json) -> None:
+        guild, request = d["guild_id"], (d["guild_id"], d.get("nonce"))
+        people = {each["user"]["id"] for each in d["members"]}
+        received = self.received.setdefault(request, set())
+        if d["chunk_index"] == 0:
+            received.clear()
+        received |= people
+        if d["chunk_index"] == d["chunk_count"] - 1:
+            del self.received[request]
+            if self.counts and len(received) == self.strings.get(f"guilds:{guild}", {}).get("member_count"):
+                self.keep_members(guild, received)
         for each in d["members"]:
-            self.member(d["guild_id"], each, whole=True)
-        for each in d.get("presences", []):
-            self.presence(d["guild_id"], each)
+            self.member(guild, each, whole=True)
+        if "presences" in d:
+            for person in people:
+                self.strings.pop(f"presence:{guild}:{person}", None)
+            for each in d["presences"]:
+                self.presence(guild, each)
 
     def on_guild_ban_add(self, d: Json) -> None:
         self.user(d["user"])
@@ -430,6 +488,29 @@ class Reference:
     def on_stage_instance_delete(self, d: Json) -> None:
         self.strings.pop(f"stage-instances:{d['channel_id']}", None)
 
+    # Soundboard sounds, inside the guild.
+
+    def sounds(self, guild: str, change: Callable[[dict[str, Json]], object]) -> None:
+        known = self.strings.get(f"guilds:{guild}", {})
+        if "soundboard_sounds" in known:
+            listed = {each["sound_id"]: each for each in known["soundboard_sounds"]}
+            change(listed)
+            known["soundboard_sounds"] = list(listed.values())
+
+    def on_guild_soundboard_sound_create(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.update({d["sound_id"]: d}))
+
+    on_guild_soundboard_sound_update = on_guild_soundboard_sound_create
+
+    def on_guild_soundboard_sound_delete(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.pop(d["sound_id"], None))
+
+    def on_guild_soundboard_sounds_update(self, d: Json) -> None:
+        if f"guilds:{d['guild_id']}" in self.strings:
+            self.strings[f"guilds:{d['guild_id']}"]["soundboard_sounds"] = d["soundboard_sounds"]
+
+    on_soundboard_sounds = on_guild_soundboard_sounds_update
+
     # Messages and what else is said.
 
     def on_message_create(self, d: Json) -> None:
@@ -453,22 +534,27 @@ class Reference:
         if d.get("guild_id") and d.get("member"):
             self.member(d["guild_id"], d["member"])
         emoji = d["emoji"]["id"] or d["emoji"]["name"]
+        self.supers.setdefault((d["message_id"], emoji), set()).add((d["user_id"], d["burst"]))
         self.sets.setdefault(f"reactions:{d['message_id']}", set()).add(emoji)
         self.sets.setdefault(f"reactions:{d['message_id']}:{emoji}", set()).add(d["user_id"])
 
     def on_message_reaction_remove(self, d: Json) -> None:
         emoji = d["emoji"]["id"] or d["emoji"]["name"]
+        both_ways = self.supers.get((d["message_id"], emoji), set())
+        both_ways.discard((d["user_id"], d["burst"]))
         users = self.sets.get(f"reactions:{d['message_id']}:{emoji}", set())
-        users.discard(d["user_id"])
+        users &= {user for user, _ in both_ways}
         if not users:
             self.on_message_reaction_remove_emoji(d)
 
     def on_message_reaction_remove_emoji(self, d: Json) -> None:
         emoji = d["emoji"]["id"] or d["emoji"]["name"]
+        self.supers.pop((d["message_id"], emoji), None)
         self.sets.pop(f"reactions:{d['message_id']}:{emoji}", None)
         self.sets.get(f"reactions:{d['message_id']}", set()).discard(emoji)
 
     def on_message_reaction_remove_all(self, d: Json) -> None:
+        self.supers = {ids: kept for ids, kept in self.supers.items() if ids[0] != d["message_id"]}
         for name in list(self.sets):
             if name == f"reactions:{d['message_id']}" or name.startswith(f"reactions:{d['message_id']}:"):
                 del self.sets[name]
@@ -484,6 +570,9 @@ class Reference:
 
     def on_interaction_create(self, d: Json) -> None:
         guild = d.get("guild_id")
+        if guild and guild not in self.sets.get("guilds", set()):
+            self.on_interaction_elsewhere(d)
+            return
         if d.get("user"):
             d["user"] = self.user(d["user"])
         if guild and d.get("member"):
@@ -499,3 +588,24 @@ class Reference:
             named = resolved["members"]
             resolved["members"] = [self.member(guild, each, user) for user, each in named.items()]
         self.strings[f"interactions:{d['id']}"] = d
+
+    def on_interaction_elsewhere(self, d: Json) -> None:
+        """Where the bot is not, its people stay in the interaction, which expires."""
+        stored = deepcopy(d)
+        person = d.get("user") or d["member"]["user"]
+        stored["user"] = self.user(person)
+        if d.get("message"):
+            d["message"].setdefault("guild_id", d["guild_id"])
+            stored["message"] = self.message(self.without_members(d["message"]), merge=True)
+        for each in ((d.get("data") or {}).get("resolved") or {}).get("users", {}).values():
+            self.user(each)
+        self.strings[f"interactions:{d['id']}"] = stored
+
+    def without_members(self, given: Json) -> Json:
+        """Return a message without its members, those of mentions and of the interaction that it answers."""
+        given.pop("member", None)
+        for each in given.get("mentions", []):
+            each.pop("member", None)
+        for field in ("interaction", "interaction_metadata"):
+            (given.get(field) or {}).pop("member", None)
+        return given

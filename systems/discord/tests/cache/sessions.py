@@ -11,8 +11,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from keywright import Call
-from keywright_discord.event_cache import EventCache, Refused
+from keywright_discord.drc import rest
+from keywright_discord.event_cache import EventCache
 from keywright_discord.traffic import EVERYDAY, Traffic
+from keywright_discord.traffic.world import Home
 
 MALFORMED = (
     ("MESSAGE_CREATE", b'{"id": "1"}'),
@@ -57,7 +59,17 @@ def _disturbed(
     disturbance: Disturbance, past: list[tuple[str, Any]], traffic: Traffic
 ) -> Iterator[tuple[str, Any]]:
     size = disturbance.size
+    guild = traffic.guilds[size % len(traffic.guilds)] if traffic.guilds else None
+    home = None if guild is None else traffic.world.homes.get(guild)
     match disturbance.what:
+        case "downtime":
+            yield from after_downtime(traffic, size)
+        case "chunks" if home is not None and home.available:
+            yield from chunks(home, size)
+        case "webhook" if home is not None and home.available:
+            yield "STORE_WEBHOOK", _copied(webhook(home, size))
+        case "elsewhere":
+            yield "INTERACTION_CREATE", _copied(interaction_elsewhere(traffic, size))
         case "repeat":
             yield past[-1]
         case "replay":
@@ -73,11 +85,68 @@ def _disturbed(
             yield MALFORMED[size % len(MALFORMED)]
 
 
+def after_downtime(traffic: Traffic, missed: int) -> Iterator[tuple[str, Any]]:
+    """Let the world change unseen, then begin a new session; some guilds list only who speaks."""
+    for _ in traffic.events(missed, members=5):
+        pass
+    yield "READY", _copied(traffic.ready())
+    for home in traffic.world.homes.values():
+        if not home.available:
+            yield "GUILD_CREATE", {"id": home.id, "unavailable": True}
+            continue
+        created = home.created()
+        if int(home.id) % 2:
+            present = {traffic.bot, *home.voice_states.ids}
+            created["members"] = [each for each in created["members"] if each["user"]["id"] in present]
+            created["presences"] = [each for each in created["presences"] if each["user"]["id"] in present]
+        yield "GUILD_CREATE", _copied(created)
+
+
+def chunks(home: Home, size: int) -> Iterator[tuple[str, Any]]:
+    """Yield the chunks of all members of a guild, or of some, with their presences or without."""
+    people = home.members.ids[: None if size % 3 else 2]
+    count = 1 + size % 4
+    for index in range(count):
+        part = people[index::count]
+        chunk: dict[str, Any] = {
+            "guild_id": home.id,
+            "members": [home.whole_member(person) for person in part],
+            "chunk_index": index,
+            "chunk_count": count,
+            "nonce": f"{{{size}}}",
+        }
+        if size % 2:
+            shown = [home.presences.get(person) for person in part]
+            chunk["presences"] = [each for each in shown if each is not None]
+        yield "GUILD_MEMBERS_CHUNK", _copied(chunk)
+
+
+def webhook(home: Home, size: int) -> dict[str, Any]:
+    """Return a webhook as Discord's REST API does."""
+    channel = home.channels.ids[size % len(home.channels)] if len(home.channels) else home.id
+    creator = home.someone().user
+    return {"id": str(size), "guild_id": home.id, "channel_id": channel, "token": "secret", "user": creator}
+
+
+def interaction_elsewhere(traffic: Traffic, size: int) -> dict[str, Any]:
+    """Return an interaction of an app that a user installed, in a guild that the bot is not in."""
+    user = traffic.world.bot
+    member = {"user": user, "roles": [], "permissions": "0"}
+    data = {"name": "ask", "resolved": {"users": {"7": user | {"id": "7"}}, "members": {"7": {"roles": []}}}}
+    place = {"guild_id": str(size << 22), "channel_id": "9"}
+    return {"id": str(size), "type": 2, "token": "t", **place, "member": member, "data": data}
+
+
+def _copied(data: Any) -> Any:
+    return json.loads(json.dumps(data))
+
+
+KINDS_OF_DISTURBANCE = (
+    *("stale", "repeat", "replay", "late", "restart", "malformed"),
+    *("downtime", "chunks", "webhook", "elsewhere"),
+)
 DISTURBANCES = st.builds(
-    Disturbance,
-    st.integers(0, 100),
-    st.sampled_from(["stale", "repeat", "replay", "late", "restart", "malformed"]),
-    st.integers(1, 60),
+    Disturbance, st.integers(0, 100), st.sampled_from(KINDS_OF_DISTURBANCE), st.integers(1, 60)
 )
 SESSIONS = st.builds(
     Session,
@@ -114,7 +183,7 @@ def leaving(events: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
 
 
 def apply(
-    run: Callable[[Call[list[Refused]]], list[Refused]],
+    run: Callable[[Call[Any]], Any],
     cache: EventCache[Any],
     events: list[tuple[str, bytes]],
     windows: tuple[int, ...],
@@ -123,6 +192,14 @@ def apply(
     sizes, start, refused = cycle(windows), 0, 0
     while start < len(events):
         size = next(sizes)
-        refused += len(run(cache.apply(events[start : start + size])))
+        batch: list[tuple[str, bytes]] = []
+        for event, data in events[start : start + size]:
+            if event == "STORE_WEBHOOK":
+                refused += len(run(cache.apply(batch)))
+                run(cache.store(rest.store_webhook(data)))
+                batch = []
+            else:
+                batch.append((event, data))
+        refused += len(run(cache.apply(batch)))
         start += size
     return refused

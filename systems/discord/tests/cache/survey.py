@@ -12,8 +12,11 @@ PRIVATE = "keywright:v1json-private:"
 
 
 def survey(raw: Raw, prefix: str = PREFIX) -> dict[str, Any]:
-    """Return every key below a prefix: documents decoded, hashes as dictionaries, sets as sets."""
-    names = sorted(name.decode() for name in raw.names())
+    """Return every key below a prefix: documents decoded, hashes as dictionaries, sets as sets.
+
+    Those who left last are left out: their key has the hour in its name.
+    """
+    names = sorted(name.decode() for name in raw.names() if b":departed:" not in name)
     return {name[len(prefix) :]: read(raw, name) for name in names if name.startswith(prefix)}
 
 

@@ -36,6 +36,9 @@ UNKNOWN = (
     "thread-members:",
     "applications:",
     "interactions:",
+    "private member-threads:",
+    "private invites:",
+    "private super-reactions:",
 )
 
 

@@ -40,9 +40,11 @@ FIRE = {"id": None, "name": "🔥"}
 
 
 def test_the_author_of_a_webhook_is_an_id_and_not_a_user(feed: Feed) -> None:
-    """As the reference says, so the name of the webhook is lost (docs/resolutions.md#a17)."""
-    feed("MESSAGE_CREATE", message(webhook_id="77", author={"id": "77", "username": "Hook", "avatar": None}))
+    """As the reference says; the object stays beside it (docs/resolutions.md#a17)."""
+    author = {"id": "77", "username": "Hook", "avatar": None}
+    feed("MESSAGE_CREATE", message(webhook_id="77", author=author))
     assert feed.at(f"messages:{MESSAGE}")["author"] == "77"
+    assert feed.at(f"messages:{MESSAGE}")["webhook_author"] == author
     assert feed.names() == {f"messages:{MESSAGE}"}
 
 
@@ -359,11 +361,21 @@ def test_resolved_users_and_members_become_ids(feed: Feed) -> None:
     partial = {"nick": "A", "roles": [], "permissions": "8"}
     resolved = {"users": {ANN: user(ANN)}, "members": {ANN: partial}, **rest_of_it}
     given = {"id": "5", "guild_id": GUILD, "user": user(BEN), "data": {"name": "x", "resolved": resolved}}
+    feed("GUILD_CREATE", guild())
     feed("INTERACTION_CREATE", given)
     held = feed.at("interactions:5")["data"]
     assert held == {"name": "x", "resolved": {"users": [ANN], "members": [ANN], **rest_of_it}}
     assert feed.at(f"members:{GUILD}:{ANN}") == {"nick": "A", "roles": []}
     assert feed.at(f"users:{ANN}") == user(ANN)
+
+
+def test_an_interaction_elsewhere_keeps_its_people_inline(feed: Feed) -> None:
+    """The bot is not in the guild, so they are not stored apart (docs/resolutions.md#a87)."""
+    resolved = {"users": {BEN: user(BEN)}, "members": {BEN: {"nick": "B"}}}
+    given = {"id": "5", "guild_id": GUILD, "member": whole_member(ANN), "data": {"resolved": resolved}}
+    feed("INTERACTION_CREATE", given)
+    assert feed.at("interactions:5") == {**given, "user": ANN}
+    assert feed.names() == {"interactions:5", f"users:{ANN}", f"users:{BEN}"}
 
 
 def test_resolved_members_without_a_guild_stay(feed: Feed) -> None:

@@ -123,7 +123,8 @@ def test_private_indexes_are_outside_the_names_of_the_specification() -> None:
     context = Context(bind("bot"))
     kinds: list[Any] = schema.private.keys
     for kind in kinds:
-        assert context.name(kind("7")).startswith(b"bot:v1json-private:")
+        ids = {variable: 7 if variable in ("hour", "request") else "7" for variable in kind.__annotations__}
+        assert context.name(kind(**ids)).startswith(b"bot:v1json-private:")
 
 
 def test_a_prefix_may_hold_colons() -> None:

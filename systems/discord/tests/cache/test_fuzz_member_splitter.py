@@ -12,11 +12,14 @@ from keywright_discord import entities, interpreter
 from keywright_discord.changes import (
     Change,
     KeepMembers,
+    KeepPresences,
     Put,
     PutMembers,
     PutPresences,
     PutUsers,
+    ReceiveChunk,
     ReplaceAll,
+    SyncThreads,
 )
 from keywright_discord.interpreter import BotSession, interpret
 from keywright_discord.member_splitter import (
@@ -160,8 +163,12 @@ def _rows(change: Change) -> list[Any]:
                 ("member", (change.guild, person), _read(data), _read(normal))
                 for person, data, normal in lists
             ]
-        case KeepMembers():
-            return [("kept", change.guild, sorted(change.people))]
+        case KeepMembers() | KeepPresences():
+            return [("kept", type(change), change.guild, sorted(change.people))]
+        case ReceiveChunk():
+            return [("chunk", change.guild, change.request, change.index, sorted(change.people))]
+        case SyncThreads():
+            return [("synced", change.guild), *(row for put in change.puts for row in _rows(put))]
         case PutPresences():
             return [row for put in change.puts() for row in _rows(put)]
         case ReplaceAll():

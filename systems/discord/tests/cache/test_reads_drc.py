@@ -234,13 +234,18 @@ def test_what_leads_nowhere_stays_an_id_and_an_author_becomes_an_object(run: Run
     assert found["interaction"] == {"id": "500", "user": ANN}
 
 
-def test_the_author_of_a_webhook_message_is_its_id(run: Run) -> None:
-    sent = message(author=WEBHOOK, webhook_id=WEBHOOK)
+def test_a_webhook_message_keeps_name_and_avatar(run: Run) -> None:
+    """Also one that is answered, and one that was edited."""
+    sent = message(webhook_id=WEBHOOK)
     del sent["member"]
-    fill(run, event("MESSAGE_CREATE", sent))
+    sent["author"] = {"id": WEBHOOK, "username": "GitHub", "avatar": "a"}
+    reply = message(ANSWER, referenced_message=sent)
+    fill(run, event("MESSAGE_CREATE", sent), event("MESSAGE_CREATE", reply), event("MESSAGE_UPDATE", sent))
     found = run(hydrated.message(FIRST))
-    assert found is not None
-    assert found["author"] == {"id": WEBHOOK}
+    assert found == sent
+    answer = run(hydrated.message(ANSWER))
+    assert answer is not None
+    assert answer["referenced_message"]["author"] == sent["author"]
 
 
 def test_a_message_outside_a_guild_gets_no_member(run: Run) -> None:
@@ -440,7 +445,7 @@ def test_whatever_traffic_leaves_can_be_read_hydrated_and_viewed(run: Run, seed:
     for found in run(whole.messages(messages)):
         assert found is not None
         assert isinstance(view(views.MessageView, found).author, views.UserView)
-        assert "username" in found["author"] or "webhook_id" in found
+        assert "username" in found["author"]
     for guild, body in run(listings.guilds()).items():
         assert view(views.GuildView, body).id == guild
         for member_id, each in run(whole.members(guild)).items():

@@ -49,7 +49,7 @@ private = Keyspace(
 )
 
 
-def _end_of_invite(invite: Mapping[str, Any] | bytes) -> datetime | None:
+def end_of_invite(invite: Mapping[str, Any] | bytes) -> datetime | None:
     """`max_age` seconds after it was received, if the invite has one; Discord sends no event when it ends."""
     seconds = _max_age(invite)
     if type(seconds) is not int or not 0 < seconds <= LONGEST_INVITE:
@@ -90,7 +90,10 @@ def _ids_of_all(documents: Mapping[str, Mapping[str, Any]], *names: str) -> Iter
 # The reference gives one expiry, that of interactions: docs/resolutions.md#a13.
 INTERACTION_EXPIRY = expires_in(timedelta(minutes=15))
 MESSAGE_EXPIRY = expires_in(timedelta(minutes=10))
-INVITE_EXPIRY = expires_at(_end_of_invite)
+INVITE_EXPIRY = expires_at(end_of_invite)
+REQUEST_EXPIRY = expires_in(timedelta(minutes=10))
+DEPARTED_EXPIRY = expires_in(timedelta(hours=2))
+HOUR_MS = 60 * 60 * 1000
 LONGEST_INVITE = 10 * 365 * 24 * 60 * 60
 
 
@@ -356,10 +359,35 @@ class CacheSession(Value[FilledBy], key="session:<shards>:<shard>", space=privat
     shard: U64
 
 
+class SuperReactions(
+    Map[SnowflakeStr, int], key="super-reactions:<message>:<emoji>", space=private, expiry=MESSAGE_EXPIRY
+):
+    """The users of super reactions with one emoji: 1, or 2 for those who also reacted in the normal way."""
+
+    message: SnowflakeStr
+    emoji: RestOfName
+
+
 class ThreadIndex(Map[SnowflakeStr, SnowflakeStr], key="threads:<guild>", space=private):
     """The threads of a guild, each with its parent channel, so that they can be removed with either."""
 
     guild: SnowflakeStr
+
+
+class MemberThreads(Set[SnowflakeStr], key="member-threads:<guild>:<user>", space=private):
+    """The threads of a guild that a user is a known member of, who leaves them with the guild."""
+
+    guild: SnowflakeStr
+    user: SnowflakeStr
+
+
+refers(
+    MemberThreads,
+    ThreadMembers,
+    lambda key, threads: ((thread, key.user) for thread in threads),
+    name="thread members",
+    required=False,
+)
 
 
 class PresenceIndex(Set[SnowflakeStr], key="presences:<guild>", space=private):
@@ -368,10 +396,64 @@ class PresenceIndex(Set[SnowflakeStr], key="presences:<guild>", space=private):
     guild: SnowflakeStr
 
 
+refers(
+    PresenceIndex,
+    Presence,
+    lambda key, users: ((key.guild, user) for user in users),
+    name="presences",
+    required=False,
+)
+
+
 class StageIndex(Set[SnowflakeStr], key="stage-instances:<guild>", space=private):
     """The channels of a guild that have a stage instance."""
 
     guild: SnowflakeStr
+
+
+refers(StageIndex, StageInstance, lambda _, channels: channels, name="stage instances", required=False)
+
+
+class WebhookIndex(Map[SnowflakeStr, SnowflakeStr], key="webhooks:<guild>", space=private):
+    """The stored webhooks of a guild, each with its channel, so that their tokens go with either."""
+
+    guild: SnowflakeStr
+
+
+refers(WebhookIndex, Webhook, lambda _, webhooks: webhooks, name="webhooks", required=False)
+
+
+class InviteIndex(Map[str, SnowflakeStr], key="invites:<guild>", space=private):
+    """The invites of a guild that have no expiry, each with its channel, so that they go with either."""
+
+    guild: SnowflakeStr
+
+
+refers(InviteIndex, Invite, lambda _, codes: codes, name="invites", required=False)
+
+
+class ReceivedMembers(
+    Set[SnowflakeStr], key="received-members:<guild>:<request>", space=private, expiry=REQUEST_EXPIRY
+):
+    """The members that the chunks of one request have returned so far; the last chunk removes it."""
+
+    guild: SnowflakeStr
+    request: int
+
+
+class Departed(Map[SnowflakeStr, int], key="departed:<guild>:<hour>", space=private, expiry=DEPARTED_EXPIRY):
+    """The users whose leaving was counted in one hour: a repeated removal of one is not counted.
+
+    A new `member_count` of the guild removes them."""
+
+    guild: SnowflakeStr
+    hour: int
+
+
+def departed(guild: str, now_ms: int) -> tuple[Departed, Departed]:
+    """Return the keys of those who left a guild in this hour and in the last."""
+    hour = now_ms // HOUR_MS
+    return Departed(guild, hour), Departed(guild, hour - 1)
 
 
 _VERSION = re.compile(r"v(?P<major>[0-9]+)(?P<encoding>[A-Za-z_+-]*)")

@@ -1,10 +1,10 @@
-"""The draft of a Spectacles cache: it tracks the sets that it was given, and the index of messages."""
+"""The draft of a Spectacles cache: it tracks the index of messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from keywright import Call, Key, Set
+from keywright import Call, Key
 from keywright_discord.draft import Draft, Place
 from keywright_discord.spectacles import schema
 
@@ -15,34 +15,11 @@ if TYPE_CHECKING:
 class IndexedDraft(Draft):
     """The changes of events to a Spectacles cache, before they are written."""
 
-    def __init__(
-        self, known: dict[Place, bytes | None], sets: dict[Set[Any], set[str]], context: Context
-    ) -> None:
-        super().__init__(known)
-        self._sets = sets
-        self._now_ms = context.now_ms()
+    def __init__(self, known: dict[Place, bytes | None], sets: dict[Key, set[str]], context: Context) -> None:
+        super().__init__(known, sets, context.now_ms())
         expiry = context.expiry_of(schema.Message)
         self._message_ttl_ms = None if expiry is None else expiry.longest_ms
         self._messages: dict[str, dict[str, bool]] = {}
-
-    def members(self, key: Set[Any]) -> set[str]:
-        """Return a set as it is in the draft; it must have been read before."""
-        return self._sets[key]
-
-    def add(self, key: Set[Any], *members: str) -> None:
-        super().add(key, *members)
-        if key in self._sets:
-            self._sets[key].update(members)
-
-    def remove(self, key: Set[Any], member: str) -> None:
-        super().remove(key, member)
-        if key in self._sets:
-            self._sets[key].discard(member)
-
-    def erase(self, key: Key) -> None:
-        super().erase(key)
-        if isinstance(key, Set) and key in self._sets:
-            self._sets[key].clear()
 
     def index_message(self, channel: str, message: str) -> None:
         self._messages.setdefault(channel, {})[message] = True
@@ -57,7 +34,7 @@ class IndexedDraft(Draft):
         return calls
 
     def _index_calls(self, index: schema.MessageIndex, messages: dict[str, bool]) -> list[Call[Any]]:
-        written = {message: self._now_ms for message, present in messages.items() if present}
+        written = {message: self.now_ms for message, present in messages.items() if present}
         gone = [message for message, present in messages.items() if not present]
         calls: list[Call[Any]] = []
         if written:
@@ -66,5 +43,5 @@ class IndexedDraft(Draft):
             calls.append(index.remove(*gone))
         if written and self._message_ttl_ms is not None:
             # Every message renews the index of a busy channel, so expired messages must be removed.
-            calls.append(index.remove_by_score(high=self._now_ms - self._message_ttl_ms))
+            calls.append(index.remove_by_score(high=self.now_ms - self._message_ttl_ms))
         return calls

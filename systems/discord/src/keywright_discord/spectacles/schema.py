@@ -32,6 +32,9 @@ private = Keyspace(
 
 MESSAGE_TTL = timedelta(minutes=10)
 MESSAGE_EXPIRY = expires_in(MESSAGE_TTL)
+REQUEST_EXPIRY = expires_in(timedelta(minutes=10))
+DEPARTED_EXPIRY = expires_in(timedelta(hours=2))
+HOUR_MS = 60 * 60 * 1000
 
 
 class Users(Map[SnowflakeStr, Document], key="USERS", space=spectacles):
@@ -182,6 +185,15 @@ class PresenceGuilds(Set[SnowflakeStr], key="presence-guilds:<user>", space=priv
     user: SnowflakeStr
 
 
+class ReceivedMembers(
+    Set[SnowflakeStr], key="received-members:<guild>:<request>", space=private, expiry=REQUEST_EXPIRY
+):
+    """The members that the chunks of one request have returned so far; the last chunk removes it."""
+
+    guild: SnowflakeStr
+    request: int
+
+
 class MessageIndex(
     SortedSet[SnowflakeStr, int], key="messages:<channel>", space=private, expiry=MESSAGE_EXPIRY
 ):
@@ -205,6 +217,21 @@ class MessageChannels(
     """The channels of a guild that have messages, whether the channel itself is stored or not."""
 
     guild: SnowflakeStr
+
+
+class Departed(Map[SnowflakeStr, int], key="departed:<guild>:<hour>", space=private, expiry=DEPARTED_EXPIRY):
+    """The users whose leaving was counted in one hour: a repeated removal of one is not counted.
+
+    A new `member_count` of the guild removes them."""
+
+    guild: SnowflakeStr
+    hour: int
+
+
+def departed(guild: str, now_ms: int) -> tuple[Departed, Departed]:
+    """Return the keys of those who left a guild in this hour and in the last."""
+    hour = now_ms // HOUR_MS
+    return Departed(guild, hour), Departed(guild, hour - 1)
 
 
 def bind(prefix: str | None = None, message_ttl: timedelta | None = MESSAGE_TTL) -> tuple[Binding, Binding]:

@@ -25,33 +25,48 @@ from keywright_discord.changes import (
     Ids,
     KeepGuilds,
     KeepMembers,
+    KeepPresences,
     Kind,
     ListGuild,
     Mode,
     Put,
+    PutItem,
+    PutItems,
     PutMembers,
     PutPresences,
     PutUsers,
+    ReceiveChunk,
     ReplaceAll,
     SyncThreads,
 )
-from keywright_discord.draft import Place, read
+from keywright_discord.draft import Place, among, read
 from keywright_discord.event_cache import (
     ALL_KINDS,
     Event,
     EventCache,
     Refused,
     count_member,
+    homes,
+    is_complete,
     left_guilds,
     parent_of,
     unsynced,
 )
+from keywright_discord.inline_lists import put_item, put_items, replace
 from keywright_discord.interpreter import BotSession
 from keywright_discord.raw_json import Body, absent, body_fields, fields, maybe_id
 from keywright_discord.spectacles import schema
-from keywright_discord.spectacles.inline import INLINE, drop_inline, put_inline, write_inline
 from keywright_discord.spectacles.message_index import IndexedDraft
-from keywright_discord.spectacles.removal import drop_channel, drop_channels, drop_guilds, drop_member
+from keywright_discord.spectacles.removal import (
+    INLINE,
+    drop_channel,
+    drop_channels,
+    drop_guilds,
+    drop_member,
+    drop_members,
+    hide,
+    in_guild,
+)
 
 if TYPE_CHECKING:
     from keywright import Context
@@ -73,7 +88,7 @@ PLACES: dict[Kind, Callable[[Ids], Place]] = {
 STORED = frozenset(PLACES) | frozenset(INLINE)
 
 NOT_IN_A_GUILD = frozenset(("voice_states", "roles", "emojis", "channels", "members", "presences", "threads"))
-LISTING = (DropGuild, KeepGuilds, KeepMembers, DropChannel, SyncThreads)
+LISTING = (DropGuild, KeepGuilds, KeepMembers, KeepPresences, DropChannel, SyncThreads)
 
 
 class SpectaclesCache(EventCache[IndexedDraft]):
@@ -100,12 +115,17 @@ class SpectaclesCache(EventCache[IndexedDraft]):
             return change.kind in (Kind.GUILD, Kind.CHANNEL, Kind.THREAD)
         if isinstance(change, ReplaceAll):
             return change.kind is Kind.CHANNEL
+        if isinstance(change, ReceiveChunk):
+            return change.is_last
         return isinstance(change, LISTING)
 
     def _begin(self, changes: list[Change], context: Context) -> Steps[IndexedDraft]:
-        places = [place for change in changes for place in _needed(change)]
-        sets = list(dict.fromkeys(key for change in changes for key in _needed_sets(change)))
-        known, members = yield gather(read(places), gather_list([key.members() for key in sets]))
+        now_ms = context.now_ms()
+        places = [place for change in changes for place in _needed(change, now_ms)]
+        sets = {key: key.members() for change in changes for key in _needed_sets(change)}
+        if asked := homes(changes):
+            sets[schema.GuildIndex()] = among(schema.GuildIndex(), asked)
+        known, members = yield gather(read(places), gather_list(sets.values()))
         return IndexedDraft(known, dict(zip(sets, members, strict=True)), context)
 
     def _change(self, change: Change, draft: IndexedDraft) -> Steps[None]:
@@ -124,10 +144,10 @@ def _folded(changes: list[Change]) -> list[Change]:
     inline = any(_is_of(each, Put, Kind.GUILD) for each in changes)
     folded: list[Change] = []
     for change in changes:
+        if isinstance(change, SyncThreads) and isinstance(whole, ReplaceAll):
+            whole.puts += change.puts
+            continue
         if isinstance(change, Put) and change.kind is Kind.THREAD:
-            if isinstance(whole, ReplaceAll):
-                whole.puts.append(change)
-                continue
             before = folded[-1] if folded else None
             if isinstance(before, Put) and before.kind is Kind.CHANNEL and before.data is change.data:
                 continue
@@ -154,20 +174,26 @@ def place_of(kind: Kind, ids: Ids) -> Place:
     return PLACES[kind](ids)
 
 
-def _needed(change: Change) -> list[Place]:
+def _needed(change: Change, now_ms: int) -> list[Place]:
     """Return the documents that a change depends on."""
     if isinstance(change, Put | Drop | ReplaceAll) and change.kind in INLINE:
         return [(schema.Guilds(), change.guild if isinstance(change, ReplaceAll) else change.ids[0])]
     if isinstance(change, Put):
-        return [] if change.mode is Mode.REPLACE else [place_of(change.kind, change.ids)]
+        return [place_of(change.kind, change.ids)] if change.needs_stored else []
+    if isinstance(change, PutItem | PutItems) or (isinstance(change, ReceiveChunk) and change.is_last):
+        return [(schema.Guilds(), change.guild)]
     if isinstance(change, CountMember):
-        return [(schema.Guilds(), change.guild), (schema.Members(change.guild), change.user)]
+        return [
+            (schema.Guilds(), change.guild),
+            (schema.Members(change.guild), change.user),
+            *((key, change.user) for key in schema.departed(change.guild, now_ms)),
+        ]
     if isinstance(change, DropChannel):
         return [(schema.Guilds(), change.guild)]
     if isinstance(change, Drop):
         return [(schema.Guilds(), change.ids[0])] if change.kind is Kind.CHANNEL else []
     if isinstance(change, ReplaceAll | SyncThreads):
-        return [place for put in change.puts for place in _needed(put)]
+        return [place for put in change.puts for place in _needed(put, now_ms)]
     return []
 
 
@@ -179,19 +205,28 @@ def _needed_sets(change: Change) -> list[Set[Any]]:
         return [schema.EmojiIds(change.guild)]
     if isinstance(change, ReplaceAll) and change.kind is Kind.CHANNEL:
         return [schema.ChannelIds(change.guild)]
+    if isinstance(change, KeepPresences):
+        return [schema.PresenceIndex(change.guild)]
+    if isinstance(change, ReceiveChunk) and change.is_last:
+        return [schema.ReceivedMembers(change.guild, change.request)]
     return []
 
 
 def _put(change: Put, draft: IndexedDraft) -> Steps[None]:
     yield from ()
     kind, ids = change.kind, change.ids
+    if change.only_in is not None and not draft.contains(schema.GuildIndex(), change.only_in):
+        return
     if kind in INLINE:
-        put_inline(change, draft)
+        put_item(in_guild(kind, ids, body_fields(change.data)), (schema.Guilds(), ids[0]), draft)
         return
     place = place_of(kind, ids)
-    if not draft.put(place, _body(change, place, draft), change.mode):
+    if not draft.put(place, _body(change, place, draft), change.mode, change.carried):
         return
     match kind:
+        case Kind.GUILD if "member_count" in body_fields(change.data):
+            for departed in schema.departed(ids[0], draft.now_ms):
+                draft.erase(departed)
         case Kind.CHANNEL | Kind.THREAD if change.mode is not Mode.PATCH:
             draft.add(schema.ChannelIds(ids[0]), ids[1])
             parent = parent_of(change) if kind is Kind.THREAD else None
@@ -245,12 +280,26 @@ def _put_presences(change: PutPresences, draft: IndexedDraft) -> Steps[None]:
 
 
 def _keep_members(change: KeepMembers, draft: IndexedDraft) -> Steps[None]:
-    guild = change.guild
-    known = yield schema.Members(guild).fields()
-    gone = sorted(set(known).difference(change.people))
-    shown = yield gather_list([schema.PresenceGuilds(person).members() for person in gone])
-    for person, guilds in zip(gone, shown, strict=True):
-        drop_member(guild, person, guilds, draft)
+    known = yield schema.Members(change.guild).fields()
+    yield from drop_members(change.guild, set(known).difference(change.people), draft)
+
+
+def _receive_chunk(change: ReceiveChunk, draft: IndexedDraft) -> Steps[None]:
+    received = schema.ReceivedMembers(change.guild, change.request)
+    people = set(change.people)
+    if change.is_last and change.index > 0:
+        people |= draft.listed(received)
+    if change.index == 0 or change.is_last:
+        draft.erase(received)
+    if not change.is_last:
+        draft.add(received, *change.people)
+    elif is_complete(draft.get((schema.Guilds(), change.guild)), len(people)):
+        yield from _keep_members(KeepMembers(change.guild, list(people)), draft)
+
+
+def _keep_presences(change: KeepPresences, draft: IndexedDraft) -> Steps[None]:
+    gone = draft.listed(schema.PresenceIndex(change.guild)).difference(change.people)
+    yield from hide(gone if change.among is None else gone.intersection(change.among), change.guild, draft)
 
 
 def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
@@ -263,7 +312,7 @@ def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
         case Kind.THREAD:
             yield from drop_channels(ids[0], ids[1:], draft)
         case _ if kind in INLINE:
-            drop_inline(change, draft)
+            put_item(in_guild(kind, ids, None), (schema.Guilds(), ids[0]), draft)
         case _:
             draft.drop(place_of(kind, ids))
             _unindex(kind, ids, draft)
@@ -272,7 +321,7 @@ def _drop(change: Drop, draft: IndexedDraft) -> Steps[None]:
 def _unindex(kind: Kind, ids: Ids, draft: IndexedDraft) -> None:
     match kind:
         case Kind.MEMBER:
-            drop_member(ids[0], ids[1], draft.members(schema.PresenceGuilds(ids[1])), draft)
+            drop_member(ids[0], ids[1], draft.listed(schema.PresenceGuilds(ids[1])), draft)
         case Kind.EMOJI:
             draft.remove(schema.EmojiIds(ids[0]), ids[1])
         case Kind.PRESENCE:
@@ -290,14 +339,14 @@ def _replace_all(change: ReplaceAll, draft: IndexedDraft) -> Steps[None]:
     listed = {put.ids[1]: put for put in change.puts}
     match change.kind:
         case Kind.CHANNEL:
-            known = draft.members(schema.ChannelIds(guild))
+            known = draft.listed(schema.ChannelIds(guild))
             yield from drop_channels(guild, sorted(known - listed.keys()), draft)
         case Kind.EMOJI:
-            for emoji in sorted(draft.members(schema.EmojiIds(guild)) - listed.keys()):
+            for emoji in sorted(draft.listed(schema.EmojiIds(guild)) - listed.keys()):
                 yield from _drop(Drop(Kind.EMOJI, (guild, emoji)), draft)
         case kind if kind in INLINE:
-            whole = {identity: body_fields(put.data) for identity, put in listed.items()}
-            write_inline(kind, guild, whole, draft)
+            whole = [body_fields(put.data) for put in listed.values()]
+            replace((schema.Guilds(), guild), INLINE[kind][0], whole, draft)
             return
         case kind:
             draft.erase(_OF_A_GUILD[kind](guild))
@@ -314,7 +363,8 @@ _OF_A_GUILD: dict[Kind, Callable[[str], Map[str, Any]]] = {
 
 def _count_member(change: CountMember, draft: IndexedDraft) -> Steps[None]:
     yield from ()
-    count_member(change, draft, *_needed(change))
+    guild, member, *departed = _needed(change, draft.now_ms)
+    count_member(change, draft, guild, member, departed)
 
 
 def _list_guild(change: ListGuild, draft: IndexedDraft) -> Steps[None]:
@@ -338,8 +388,20 @@ def _sync_threads(change: SyncThreads, draft: IndexedDraft) -> Steps[None]:
         yield from _put(put, draft)
 
 
+def _put_item(change: PutItem, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    put_item(change, (schema.Guilds(), change.guild), draft)
+
+
+def _put_items(change: PutItems, draft: IndexedDraft) -> Steps[None]:
+    yield from ()
+    put_items(change, (schema.Guilds(), change.guild), draft)
+
+
 _APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
     Put: _put,
+    PutItem: _put_item,
+    PutItems: _put_items,
     PutMembers: _put_members,
     PutPresences: _put_presences,
     PutUsers: _put_users,
@@ -349,6 +411,8 @@ _APPLY: dict[type[Change], Callable[[Any, IndexedDraft], Steps[None]]] = {
     ListGuild: _list_guild,
     KeepGuilds: _keep_guilds,
     KeepMembers: _keep_members,
+    KeepPresences: _keep_presences,
+    ReceiveChunk: _receive_chunk,
     DropGuild: _drop_guild,
     DropChannel: drop_channel,
     SyncThreads: _sync_threads,

@@ -178,6 +178,15 @@ def _stickers_update(home: Home) -> Json:
     return {"guild_id": home.id, "stickers": list(home.stickers.values())}
 
 
+def _sound_create(home: Home) -> Json:
+    return home.add_sound()
+
+
+def _sounds_update(home: Home) -> Json:
+    home.add_sound()
+    return {"guild_id": home.id, "soundboard_sounds": list(home.sounds.values())}
+
+
 def _integration_create(home: Home) -> Json:
     identity = home.source.snowflake()
     return home.integrations.put(identity, objects.integration(home.source, identity, home.id))
@@ -264,6 +273,11 @@ MAKERS: dict[str, Maker] = {
     "GUILD_ROLE_DELETE": _role_delete,
     "GUILD_EMOJIS_UPDATE": _emojis_update,
     "GUILD_STICKERS_UPDATE": _stickers_update,
+    "GUILD_SOUNDBOARD_SOUND_CREATE": _sound_create,
+    "GUILD_SOUNDBOARD_SOUND_UPDATE": _changed(lambda home: home.sounds, "name"),
+    "GUILD_SOUNDBOARD_SOUND_DELETE": _gone(lambda home: home.sounds, "sound_id", "guild_id"),
+    "GUILD_SOUNDBOARD_SOUNDS_UPDATE": _sounds_update,
+    "SOUNDBOARD_SOUNDS": _sounds_update,
     "GUILD_INTEGRATIONS_UPDATE": _only_guild,
     "WEBHOOKS_UPDATE": _webhooks_update,
     "INTEGRATION_CREATE": _integration_create,

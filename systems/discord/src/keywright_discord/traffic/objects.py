@@ -214,6 +214,19 @@ def sticker(source: Source, identity: str, guild: str, creator: Json | None) -> 
     return made | ({"user": creator} if creator is not None else {})
 
 
+def sound(source: Source, identity: str, guild: str, creator: Json) -> Json:
+    return {
+        "name": source.words(1),
+        "sound_id": identity,
+        "volume": 1.0,
+        "emoji_id": None,
+        "emoji_name": source.pick(UNICODE_EMOJIS),
+        "guild_id": guild,
+        "available": True,
+        "user": creator,
+    }
+
+
 def voice_state(source: Source, person: str, where: str) -> Json:
     return {
         "channel_id": where,

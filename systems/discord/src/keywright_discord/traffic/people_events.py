@@ -277,7 +277,6 @@ MAKERS: dict[str, Maker] = {
     "INTERACTION_CREATE": _interaction_create,
     "USER_UPDATE": _user_update,
     "VOICE_SERVER_UPDATE": _unknown,
-    "GUILD_SOUNDBOARD_SOUNDS_UPDATE": _unknown,
     "AUTO_MODERATION_ACTION_EXECUTION": _unknown,
     "GUILD_AUDIT_LOG_ENTRY_CREATE": _unknown,
     "SOMETHING_OF_TOMORROW": _unknown,

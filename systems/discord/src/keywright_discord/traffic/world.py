@@ -42,6 +42,7 @@ class Home:
         self.threads: Bag[Json] = Bag()
         self.emojis: Bag[Json] = Bag()
         self.stickers: Bag[Json] = Bag()
+        self.sounds: Bag[Json] = Bag()
         self.members: Bag[Json] = Bag()
         self.voice_states: Bag[Json] = Bag()
         self.presences: Bag[Json] = Bag()
@@ -159,6 +160,10 @@ class Home:
         creator = self.someone().user if self.source.chance(0.5) else None
         return self.stickers.put(identity, objects.sticker(self.source, identity, self.id, creator))
 
+    def add_sound(self) -> Json:
+        identity = self.source.snowflake()
+        return self.sounds.put(identity, objects.sound(self.source, identity, self.id, self.someone().user))
+
     def add_event(self) -> Json:
         identity = self.source.snowflake()
         made = objects.scheduled_event(self.source, identity, self.id, self.someone().user)
@@ -214,7 +219,7 @@ class Home:
             "guild_hashes": {"version": 1, "roles": {"omitted": False, "hash": "+q2LtT4HV9o"}},
             "application_command_counts": {"1": 3},
             "embedded_activities": [],
-            "soundboard_sounds": [],
+            "soundboard_sounds": list(self.sounds.values()),
             "roles": list(self.roles.values()),
             "emojis": list(self.emojis.values()),
             "stickers": list(self.stickers.values()),

@@ -107,8 +107,9 @@ class World:
         assert self.offer(*events) == []
 
     def all(self) -> dict[str, Any]:
-        """Return every key with its content."""
-        return {name: self.content(name) for name in sorted(map(bytes.decode, self.raw.names()))}
+        """Return every key with its content, except those who left last, whose name has the hour in it."""
+        names = (name for name in self.raw.names() if b":departed:" not in name)
+        return {name: self.content(name) for name in sorted(map(bytes.decode, names))}
 
     def public(self) -> dict[str, Any]:
         """Return the keys of the Spectacles document."""

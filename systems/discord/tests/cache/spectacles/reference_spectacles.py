@@ -6,7 +6,7 @@ meant to be obviously right, not fast. An object that is held is never changed, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Json = dict[str, Any]
@@ -37,6 +37,8 @@ class SpectaclesReference:
         self.spoken_in: set[tuple[str, str]] = set()  # guild, channel; though its messages may be gone
         self.presences: dict[str, Json] = {}
         self.shown: set[tuple[str, str]] = set()  # guild, user
+        self.departed: set[tuple[str, str]] = set()  # guild, user
+        self.received: dict[tuple[str, str | None], set[str]] = {}  # guild, nonce
 
     def apply(self, event: str, data: Any) -> None:
         handler = getattr(self, f"on_{event.lower()}", None)
@@ -85,6 +87,10 @@ class SpectaclesReference:
 
     def own_user(self, given: Json) -> None:
         self.user({name: value for name, value in given.items() if name != "email"})
+
+    def on_store_webhook(self, d: Json) -> None:
+        """Not an event: a program stores what the REST API returned. The table has no webhooks."""
+        self.user(d["user"])
 
     def member(self, guild: str, given: Json, user: str = "", *, whole: bool = False) -> None:
         body = {name: value for name, value in given.items() if name != "permissions"}
@@ -213,6 +219,7 @@ class SpectaclesReference:
         self.known.add(d["id"])
         if not d.get("unavailable"):
             self.guilds[d["id"]] = _without_children(d)
+            self.departed = {each for each in self.departed if each[0] != d["id"]}
             self.children(d["id"], d)
 
     def on_guild_update(self, d: Json) -> None:
@@ -259,8 +266,13 @@ class SpectaclesReference:
                     self.forget_member(guild, user)
         for each in members:
             self.member(guild, each, whole=True)
-        for each in d.get("presences", []):
-            self.presence(guild, each)
+        if "presences" in d:
+            listed = {each["user"]["id"] for each in d["presences"]}
+            for home, user in list(self.shown):
+                if home == guild and user not in listed:
+                    self.hide(guild, user)
+            for each in d["presences"]:
+                self.presence(guild, each)
 
     def creator(self, given: Json, field: str) -> None:
         if given.get(field):
@@ -276,6 +288,7 @@ class SpectaclesReference:
     def forget_guild(self, guild: str) -> None:
         self.known.discard(guild)
         self.guilds.pop(guild, None)
+        self.departed = {each for each in self.departed if each[0] != guild}
         for home, channel in list(self.channels):
             if home == guild:
                 self.forget_channel(guild, channel)
@@ -295,7 +308,10 @@ class SpectaclesReference:
         if d.get("guild_id"):
             self.channel(d["guild_id"], d)
 
-    on_channel_update = on_channel_create
+    def on_channel_update(self, d: Json) -> None:
+        known = self.channels.get((d["guild_id"], d["id"]), {})
+        apart: Json = {name: known[name] for name in ("status", "voice_start_time") if name in known}
+        self.channel(d["guild_id"], {**apart, **d})
 
     def on_channel_delete(self, d: Json) -> None:
         guild, channel = d["guild_id"], d["id"]
@@ -350,8 +366,10 @@ class SpectaclesReference:
             self.guilds[guild] = {**known, "member_count": max(0, known["member_count"] + by)}
 
     def on_guild_member_add(self, d: Json) -> None:
-        if (d["guild_id"], d["user"]["id"]) not in self.members:
+        ids = d["guild_id"], d["user"]["id"]
+        if ids not in self.members or self.members[ids]["joined_at"] != d["joined_at"]:
             self.count(d["guild_id"], 1)
+        self.departed.discard(ids)
         self.member(d["guild_id"], d, whole=True)
 
     def on_guild_member_update(self, d: Json) -> None:
@@ -359,12 +377,32 @@ class SpectaclesReference:
 
     def on_guild_member_remove(self, d: Json) -> None:
         guild, user = d["guild_id"], self.user(d["user"])
-        if (guild, user) in self.members:
+        if (guild, user) in self.members or (guild, user) not in self.departed:
             self.count(guild, -1)
+        if "member_count" in self.guilds.get(guild, {}):
+            self.departed.add((guild, user))
         self.forget_member(guild, user)
 
     def on_guild_members_chunk(self, d: Json) -> None:
-        self.people(d["guild_id"], {"members": d["members"], "presences": d.get("presences", [])})
+        guild, request = d["guild_id"], (d["guild_id"], d.get("nonce"))
+        people = {each["user"]["id"] for each in d["members"]}
+        received = self.received.setdefault(request, set())
+        if d["chunk_index"] == 0:
+            received.clear()
+        received |= people
+        if d["chunk_index"] == d["chunk_count"] - 1:
+            del self.received[request]
+            if self.counts and len(received) == self.guilds.get(guild, {}).get("member_count"):
+                for home, user in list(self.members):
+                    if home == guild and user not in received:
+                        self.forget_member(guild, user)
+        for each in d["members"]:
+            self.member(guild, each, whole=True)
+        if "presences" in d:
+            for person in people - {each["user"]["id"] for each in d["presences"]}:
+                self.hide(guild, person)
+            for each in d["presences"]:
+                self.presence(guild, each)
 
     def on_guild_ban_add(self, d: Json) -> None:
         self.user(d["user"])
@@ -436,6 +474,29 @@ class SpectaclesReference:
     def on_stage_instance_delete(self, d: Json) -> None:
         self.unlist(d["guild_id"], "stage_instances", "channel_id", d["channel_id"])
 
+    # Soundboard sounds, inside the guild.
+
+    def sounds(self, guild: str, change: Callable[[dict[str, Json]], object]) -> None:
+        known = self.guilds.get(guild, {})
+        if "soundboard_sounds" in known:
+            listed = {each["sound_id"]: each for each in known["soundboard_sounds"]}
+            change(listed)
+            self.inline(guild, "soundboard_sounds", list(listed.values()))
+
+    def on_guild_soundboard_sound_create(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.update({d["sound_id"]: d}))
+
+    on_guild_soundboard_sound_update = on_guild_soundboard_sound_create
+
+    def on_guild_soundboard_sound_delete(self, d: Json) -> None:
+        self.sounds(d["guild_id"], lambda listed: listed.pop(d["sound_id"], None))
+
+    def on_guild_soundboard_sounds_update(self, d: Json) -> None:
+        if d["guild_id"] in self.guilds:
+            self.inline(d["guild_id"], "soundboard_sounds", d["soundboard_sounds"])
+
+    on_soundboard_sounds = on_guild_soundboard_sounds_update
+
     # Messages and what else is said.
 
     def on_message_create(self, d: Json) -> None:
@@ -473,6 +534,7 @@ class SpectaclesReference:
     def on_interaction_create(self, d: Json) -> None:
         guild = d.get("guild_id")
         self.creator(d, "user")
+        before = dict(self.members)
         if guild and d.get("member"):
             self.member(guild, d["member"])
         if d.get("message"):
@@ -483,6 +545,8 @@ class SpectaclesReference:
         for user, each in resolved.get("members", {}).items():
             if guild:
                 self.member(guild, each, user)
+        if guild not in self.known:  # the app is of a user, and the bot is not in the guild
+            self.members = before
 
 
 def _without_children(d: Json) -> Json:

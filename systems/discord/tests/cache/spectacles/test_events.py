@@ -347,8 +347,9 @@ def test_a_voice_state_without_channel_is_removed(world: World) -> None:
 
 def test_interaction_create_keeps_user_and_member(world: World) -> None:
     called = {"id": "91", "guild_id": GUILD, "token": "t", "member": member(ANN, "ann", permissions="8")}
-    world.apply(("INTERACTION_CREATE", called))
-    assert world.public() == {f"MEMBERS:{GUILD}": {ANN: member(ANN, "ann")}, "USERS": {ANN: ann}}
+    bot = user(BOT, "bot")
+    world.apply(("READY", {"user": bot, "guilds": [{"id": GUILD}]}), ("INTERACTION_CREATE", called))
+    assert world.public() == {f"MEMBERS:{GUILD}": {ANN: member(ANN, "ann")}, "USERS": {ANN: ann, BOT: bot}}
 
 
 def test_typing_start_keeps_user_and_member(world: World) -> None:
