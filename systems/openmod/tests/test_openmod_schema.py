@@ -150,7 +150,7 @@ TABLES = (
                 "permalink": permalink,
                 "createdAt": str(CREATED_MS),
             },
-            AuditRecord(action, "Mod", thing, permalink, CREATED),  # type: ignore[arg-type]  # the rows are literals
+            AuditRecord(action, "Mod", thing, permalink, str(CREATED_MS)),  # type: ignore[arg-type]  # the rows are literals
         )
         for action, thing, permalink in (
             ("removelink", "t3_1", "/r/cats/comments/1/"),

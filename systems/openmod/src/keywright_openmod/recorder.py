@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
@@ -55,6 +55,7 @@ from keywright_openmod.settings import OpenModSettings
 
 __all__ = ["EventOutcome", "HandledEvent", "Recorder"]
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOLD = timedelta(minutes=5)
 ATTEMPTS = 8
 
@@ -148,7 +149,7 @@ class Recorder:
             case ModAction():
                 return await self._disclose(event, turn)
             case PostSubmit() | CommentSubmit():
-                return await self._observe(event.thing, turn, self._done(turn))
+                return await self._observe(event.thing, turn, mark=True)
             case PostUpdate() | CommentUpdate():
                 return await self._update(event.thing, turn)
             case PostDelete() | CommentDelete():
@@ -156,7 +157,7 @@ class Recorder:
 
     async def _update(self, thing: str, turn: _Turn) -> HandledEvent:
         """Updates leave no marker: two of one submission look alike, and each asks for the present state."""
-        handled = await self._observe(thing, turn, [])
+        handled = await self._observe(thing, turn, mark=False)
         if handled.outcome is EventOutcome.RECORDED:
             await self._extracts.render_again(
                 thing, ExtractUpdateReason.UPDATED, lambda: self._check_turn(turn)
@@ -168,18 +169,21 @@ class Recorder:
         # anything is read: an empty commit on the claim waits for it, or finishes it.
         if not await self._db.run(commit("wait for writers", [turn.held], [])):
             raise _LostTurn
-        done = self._done(turn)
+        # Reddit does not say when a submission was deleted.
+        done = turn.claim.done(self._db.context.now_ms())
         try:
-            if not await self._eraser.erase_submission(event.thing, {event.author.id}, [turn.held], done):
+            if not await self._eraser.erase_submission(event.thing, {event.author.id}, [turn.held], [done]):
                 raise _LostTurn
         except ConflictError:
             return HandledEvent(EventOutcome.BUSY)
         return HandledEvent(EventOutcome.RECORDED)
 
-    async def _observe(self, thing: str, turn: _Turn, also: Sequence[Call[Any]]) -> HandledEvent:
+    async def _observe(self, thing: str, turn: _Turn, *, mark: bool) -> HandledEvent:
         """Cache a submission and its author, track it, and enrol the author, in one commit."""
         for _ in range(ATTEMPTS):
             seen = await self._look_up(thing)
+            at = self._db.context.now() if seen.thing is None else seen.thing.created_at
+            also = [_done(turn, at)] if mark else []
             if seen.thing is None or seen.author is None:
                 await self._commit(turn, [], also)
                 return HandledEvent(EventOutcome.GONE)
@@ -203,7 +207,7 @@ class Recorder:
                 seen = await self._look_up(event.thing)
             post = await self._publish(event, moderator, seen, turn, post)
             checks, writes = await self._record(event, moderator, seen, post)
-            if await self._commit(turn, checks, [*writes, *self._done(turn)]):
+            if await self._commit(turn, checks, [*writes, _done(turn, event.at)]):
                 return HandledEvent(EventOutcome.RECORDED, post=post)
         raise ConflictError(f"recording {event.id}", ATTEMPTS)
 
@@ -305,8 +309,10 @@ class Recorder:
         if not await self._db.run(turn.claim.extend(turn.token, self._hold)):
             raise _LostTurn
 
-    def _done(self, turn: _Turn) -> list[Call[Any]]:
-        return [turn.claim.done(self._db.context.now_ms())]
+
+def _done(turn: _Turn, at: datetime) -> Call[None]:
+    """Return the write of the marker: "the time of the event in ms since the epoch" (the document)."""
+    return turn.claim.done((at - EPOCH) // timedelta(milliseconds=1))
 
 
 def _unchanged(key: CacheHash, cached: AnyCached | None) -> list[Check]:

@@ -19,7 +19,6 @@ from keywright import (
     Claim,
     CodecError,
     DueQueue,
-    EpochMs,
     Flag,
     Keyspace,
     OneOf,
@@ -138,10 +137,10 @@ class AuditRecord(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "c
     """Username of the moderator."""
     thing_id: ThingId
     """The identifier of the moderated thing."""
-    permalink: str
-    """If a comment or post, the permalink; empty for actions on users."""
-    created_at: Annotated[datetime, EpochMs]
-    """Timestamp of audit creation."""
+    permalink: str = ""
+    """If a comment or post, the permalink; empty or absent for actions on users."""
+    created_at: str | None = None
+    """Timestamp of audit creation: upstream writes milliseconds. Text, because nothing depends on it."""
 
     @property
     def action(self) -> ModActionType:
@@ -159,7 +158,9 @@ class EnforcementSet(DueQueue[UserId], key="cdpComplianceUserList", space=openmo
 
 
 class EventMarker(Claim, key="event:<event>", space=openmod, expiry=expires_in(MARKED_FOR)):
-    """The time at which an event was processed, or the claim of the process that is handling it.
+    """The time of an event in ms since the epoch, or the claim of the process that is handling it.
+
+    Any value except a claim means that the event is a duplicate.
 
     The marker `delete:<thing>` also keeps late writers from storing a deleted submission again.
     """
