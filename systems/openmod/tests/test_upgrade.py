@@ -204,7 +204,7 @@ def test_the_sweep_upgrades_everything_and_enrols_everyone(any_room: Newsroom) -
     assert {n: v for n, v in any_room.everything().items() if n.startswith(("user:", "mod-actions:"))} == kept
     assert (done.total, done.seen, done.upgraded, done.left) == (13, 13, 13, ())
     assert done.enrolled == 2
-    assert set(any_room.everything()["cdpComplianceUserList"]) == {"t2_ann", "t2_bob"}
+    assert set(any_room.everything()["cdpComplianceUserList"]) == {"t2_ann", "t2_bob", "t2_mod"}
     assert reports[-1] == done
     assert [step.seen for step in reports] == sorted(step.seen for step in reports)
     asked = [word for word in any_room.reddit.asked if word.startswith("account_named")]

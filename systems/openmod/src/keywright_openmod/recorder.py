@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keywright import AsyncDatabase, Call, ClaimState, new_token
-from keywright.errors import ConflictError, KeywrightError
+from keywright.errors import ConflictError, KeywrightError, StoredDataError
 from keywright.operations import Check, absent, commit, owned, stored_field_equals
 from keywright_openmod.accounts import DELETED, is_special, special_account, special_named
 from keywright_openmod.enforcement import enrol
@@ -39,7 +39,8 @@ from keywright_openmod.events import (
     PostSubmit,
     PostUpdate,
 )
-from keywright_openmod.extracts import PublicExtracts, cached_account, cached_thing
+from keywright_openmod.extracts import PublicExtracts, cached_account, cached_thing, marker_of
+from keywright_openmod.log_index import listing, naming, parent_of
 from keywright_openmod.platform import Account, Platform, Thing
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body, render_title
 from keywright_openmod.schema import (
@@ -47,6 +48,8 @@ from keywright_openmod.schema import (
     CacheHash,
     EventMarker,
     ExtractHash,
+    LogAccount,
+    LogEntry,
     ModActionSet,
     TrackingSet,
     extract_of,
@@ -235,7 +238,7 @@ class Recorder:
             content=None if seen.thing is None else cached_thing(seen.thing),
         )
         reason = ExtractUpdateReason.CONTENT_DELETED if gone else ExtractUpdateReason.NEW
-        marker = f"openmod-{event.id.removeprefix('mod:')}"
+        marker = marker_of(event.id.removeprefix("mod:"))
         body = render_body(disclosure, reason, marker=marker)
         subreddit = self._settings.target_subreddit
         made = post or await self._platform.find_submission(subreddit, marker)
@@ -265,10 +268,33 @@ class Recorder:
             if seen.thing is not None:
                 writes.append(CacheHash(event.thing).put(cached_thing(seen.thing)))
         assert event.known is not None  # otherwise the settings left it out
-        extract = extract_of(event.known, moderator.id, (seen.author or DELETED).id, event.thing)
+        author = seen.author or DELETED
         writes.append(ModActionSet(event.thing).add(post, self._db.context.now()))
-        writes.append(ExtractHash(post).put(extract))
+        writes.append(ExtractHash(post).put(extract_of(event.known, moderator.id, author.id, event.thing)))
+        entry = LogEntry(
+            at=event.at,
+            subreddit=event.subreddit.name,
+            type=event.known.value,
+            actor=moderator.id,
+            target=author.id,
+            thing=event.thing,
+            parent=parent_of(event.thing, seen.thing.permalink) if seen.thing else None,
+            reference=event.id.removeprefix("mod:"),
+        )
+        for more_checks, more_writes in (
+            listing(post, entry),
+            await self._naming(moderator),
+            await self._naming(author),
+        ):
+            checks += more_checks
+            writes += more_writes
         return [*seen.checks, *checks, owned(ModActionSet(event.thing))], writes
+
+    async def _naming(self, account: Account) -> tuple[list[Check], list[Call[Any]]]:
+        known = await self._db.run(LogAccount(account.id).get().attempt())
+        if isinstance(known, KeywrightError) and not isinstance(known, StoredDataError):
+            raise known
+        return naming(account, None if isinstance(known, StoredDataError) else known)
 
     async def _tracking(
         self, author: Account, thing: str, created: datetime
