@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from keywright.cli.logs import StderrHandler
 
 # On a busy machine an example takes longer than the usual 200 ms, which says nothing about the code.
 settings.register_profile("unhurried", settings.default, deadline=None)
@@ -16,6 +20,17 @@ pytest_plugins = [
     "keywright_messaging.testing.plugin",
     "keywright_registry.testing.plugin",
 ]
+
+
+@pytest.fixture(autouse=True)
+def loggers() -> Iterator[None]:
+    """Undo `log_to_stderr` of a command that the test ran, so that the next test sees the usual log."""
+    changed = [logging.getLogger(), logging.getLogger("keywright")]
+    levels = [logger.level for logger in changed]
+    yield
+    changed[0].handlers = [each for each in changed[0].handlers if not isinstance(each, StderrHandler)]
+    for logger, level in zip(changed, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture

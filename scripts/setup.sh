@@ -94,7 +94,7 @@ add_bullmq() {
 # A policy-rc.d that is already there belongs to the machine's owner and stays.
 install_servers() {
     missing=
-    for program in redis-server rabbitmq-server chromium faketime; do
+    for program in redis-server rabbitmq-server docker-registry chromium faketime; do
         # As a plain user /usr/sbin, where Debian keeps rabbitmq-server, may not be on PATH.
         PATH="$PATH:/usr/sbin" command -v "$program" >/dev/null || missing="$missing $program"
     done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import logging
 import os
@@ -10,7 +9,6 @@ import pty
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -98,27 +96,38 @@ def test_rejected_packets_are_harmless(invoke: Invoke, redis_url: str, tmp_path:
     assert is_harmless(invoke("discord", "ingest", str(packets), "--url", redis_url))
 
 
-@pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
-    logger = logging.getLogger("keywright")
-    handlers, level = logger.handlers, logger.level
-    stream = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", stream)
+def test_logs_are_harmless_and_keep_tracebacks(capsys: pytest.CaptureFixture[str]) -> None:
     log_to_stderr()
-    yield stream
-    logger.handlers = handlers
-    logger.setLevel(level)
-
-
-def test_logs_are_harmless_and_keep_tracebacks(log: io.StringIO) -> None:
     try:
         raise ValueError(HOSTILE)
     except ValueError:
         logging.getLogger("keywright.service").exception("failed: %s", HOSTILE)
-    text = log.getvalue()
+    text = capsys.readouterr().err
     assert not CONTROLS.search(text)
     assert r"failed: evil\x1b[31m" in text.splitlines()[0]
     assert "Traceback" in text.splitlines()[1]
+
+
+def test_a_structured_log_has_an_object_on_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr(json=True)
+    try:
+        raise ValueError(HOSTILE)
+    except ValueError:
+        logging.getLogger("keywright.service").exception("failed: %s", HOSTILE)
+    logging.getLogger("keywright.service").debug("not logged")
+    text = capsys.readouterr().err
+    assert not CONTROLS.search(text)
+    (line,) = map(json.loads, text.splitlines())
+    assert datetime.fromisoformat(line.pop("time")).tzinfo == UTC
+    assert line.pop("exception").startswith("Traceback")
+    assert line == {"level": "error", "logger": "keywright.service", "message": f"failed: {HOSTILE}"}
+
+
+def test_warnings_of_other_packages_have_the_time_too(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr()
+    logging.getLogger("psycopg.pool").warning("error connecting")
+    logging.getLogger("psycopg.pool").info("not logged")
+    assert re.fullmatch(r"[-\d]+ [:,\d]+ WARNING error connecting\n", capsys.readouterr().err)
 
 
 @pytest.mark.parametrize("form", ["json", "sarif"])

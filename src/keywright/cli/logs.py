@@ -4,11 +4,26 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Any
+from datetime import UTC, datetime
+from json import dumps
+from typing import TYPE_CHECKING, Any, TextIO
 
 from keywright.tools.terminal import printable
 
-__all__ = ["log_to_stderr"]
+__all__ = ["StderrHandler", "log_to_stderr"]
+
+if TYPE_CHECKING:
+    _StreamHandler = logging.StreamHandler[TextIO]
+else:
+    _StreamHandler = logging.StreamHandler
+
+
+class StderrHandler(_StreamHandler):
+    """Writes to standard error as it is at the time of the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        self.stream = sys.stderr
+        return super().format(record)
 
 
 class _Formatter(logging.Formatter):
@@ -20,11 +35,31 @@ class _Formatter(logging.Formatter):
     def formatException(self, ei: Any) -> str:  # noqa: N802  # the name in logging
         return "\n".join(map(printable, super().formatException(ei).split("\n")))
 
+    def format(self, record: logging.LogRecord) -> str:
+        record.exc_text = None  # another handler's, which may have kept control characters
+        return super().format(record)
 
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """Send the log of Keywright to standard error, with the time."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s"))
-    logger = logging.getLogger("keywright")
-    logger.handlers = [handler]
-    logger.setLevel(level)
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object on each line: time, level, logger, message, and a traceback as `exception`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return dumps(line)  # ASCII, so that nothing in it controls a terminal
+
+
+def log_to_stderr(level: int = logging.INFO, *, json: bool = False) -> None:
+    """Send the log of Keywright to standard error, and warnings of other packages, with the time."""
+    handler = StderrHandler()
+    handler.setFormatter(_JsonFormatter() if json else _Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root, ours = logging.getLogger(), logging.getLogger("keywright")
+    root.handlers = [each for each in root.handlers if not isinstance(each, StderrHandler)] + [handler]
+    root.setLevel(max(level, logging.WARNING))
+    ours.setLevel(level)

@@ -33,6 +33,9 @@ class CountingMetadata:
         await self._answer()
         return found
 
+    async def page(self, after: str, limit: int) -> list[Repository]:
+        raise NotImplementedError("use SQLite")
+
     async def add_counts(self, batch: str, counts: Sequence[Counts]) -> bool:
         await asyncio.sleep(0)
         if batch in self.batches:

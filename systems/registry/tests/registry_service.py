@@ -17,7 +17,8 @@ from typing import Any
 import httpx
 
 from keywright.testing import wait_until
-from keywright_registry.service.process import RegistryService, ServiceSettings
+from keywright_registry.service.configuration import RegistryConfiguration, load
+from keywright_registry.service.process import RegistryService
 
 EVENTS_V1 = "application/vnd.docker.distribution.events.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -68,8 +69,19 @@ async def post(client: httpx.AsyncClient, *events: dict[str, Any]) -> httpx.Resp
     return await client.post("/notifications", content=envelope(*events), headers={"Content-Type": EVENTS_V1})
 
 
+def configuration(redis: str | None = None, **settings: str) -> RegistryConfiguration:
+    """Return a configuration on any free port; `database_url="…"` is the setting database.url."""
+    flags = {name.replace("_", ".", 1): value for name, value in settings.items()}
+    given = (
+        {"http.address": "127.0.0.1:0"}
+        if redis is None
+        else {"http.address": "127.0.0.1:0", "redis.url": redis}
+    )
+    return load(None, {}, {**given, **flags})
+
+
 @asynccontextmanager
-async def serving(settings: ServiceSettings) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(settings: RegistryConfiguration) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a service that runs in this loop on a free port, and is stopped afterwards."""
     service = RegistryService(settings)
     running = asyncio.create_task(service.run())
@@ -96,7 +108,7 @@ class ServingProcess:
     def _url(self) -> str | None:
         if self.child.poll() is not None:
             raise AssertionError(f"the service ended: {self.log.read_text()}")
-        found = re.search(r"listening on (http://\S+)", self.log.read_text())
+        found = re.search(r"listening on (http://[\w.:]+)", self.log.read_text())
         return found[1] if found else None
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import tomllib
 from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -103,6 +104,7 @@ def test_one_object_may_be_spread_over_lines(redis_url: str) -> None:
         ({**WEB, "created_at": None}, "$.created_at"),
         ({**WEB, "created_at": "yesterday"}, "$.created_at"),
         ({**WEB, "deleted_at": "2026-01-02T03:04:05"}, "no time zone"),
+        ({**WEB, "name": "other"}, "not 'other'. Write the last part of the path."),
     ],
 )
 def test_malformed_input_is_refused_and_nothing_is_cached(
@@ -246,7 +248,8 @@ def test_half_sent_requests_do_not_shut_others_out(keywright_server: RedisServer
     ("arguments", "token", "reason"),
     [
         (["--host", "0.0.0.0"], None, "KEYWRIGHT_REGISTRY_TOKEN"),
-        (["--host", "0.0.0.0"], "", "fewer than 16 characters"),
+        (["--host", "0.0.0.0"], "short", "fewer than 16 characters"),
+        (["--host", "0.0.0.0"], "", "KEYWRIGHT_REGISTRY_TOKEN"),
         (["--port", "70000"], None, "65535"),
     ],
 )
@@ -282,3 +285,65 @@ def test_early_and_late_times_survive_put_and_get(invoke: Invoke, redis_url: str
         put(msgspec.json.encode(wanted), "--url", redis_url)
         shown = invoke("registry", "get", "a", "--url", redis_url)
         assert msgspec.json.decode(shown.stdout, type=Repository) == wanted
+
+
+def test_migrating_creates_the_tables_once(invoke: Invoke, redis_url: str, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/counts.db"
+    missing = invoke("registry", "counts", "acme/web", "--url", redis_url, "--database", database)
+    assert (missing.exit_code, "keywright registry migrate" in missing.stderr) == (3, True)
+    assert "Applied v01_repositories" in invoke("registry", "migrate", "--database", database).stdout
+    assert "Nothing to do" in invoke("registry", "migrate", "--database", database).stdout
+    counts = invoke("registry", "counts", "acme/web", "--url", redis_url, "--database", database)
+    assert counts.exit_code == 0
+
+
+def test_migrating_nothing_is_exit_2(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KEYWRIGHT_REGISTRY_DATABASE", raising=False)
+    done = invoke("registry", "migrate")
+    assert (done.exit_code, "no database is given" in done.stderr) == (2, True)
+
+
+def test_show_config_prints_every_setting_and_no_secret(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "registry.toml"
+    file.write_text("token = 'correct horse battery'\n[flush]\nevery = '3s'\n")
+    monkeypatch.setenv("KEYWRIGHT_REGISTRY_DATABASE", "postgresql://me:hunter2@db/counts")
+    arguments = ["--config", str(file), "--port", "9", "--set", "log.level=debug", "--show-config"]
+    done = invoke("registry", "serve", *arguments)
+    assert done.exit_code == 0, done.stderr
+    shown = tomllib.loads(done.stdout)
+    assert shown["token"] == "***"
+    assert shown["database"]["url"] == "postgresql://…@db/counts"
+    assert shown["http"]["address"] == "127.0.0.1:9"
+    assert (shown["flush"]["every"], shown["log"]["level"]) == ("3s", "debug")
+    assert f"# {file}" in done.stdout
+    assert "# KEYWRIGHT_REGISTRY_DATABASE" in done.stdout
+    assert "correct horse" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--set", "http.adress=x"], "http.adress: is not a setting. The nearest is http.address"),
+        (["--set", "correct horse"], "--set needs a name and a value"),
+        (["--set", "flush.every=often"], "is not a duration"),
+        (["--log-format", "xml"], "json"),
+    ],
+)
+def test_a_wrong_flag_is_exit_2(invoke: Invoke, redis_url: str, arguments: list[str], said: str) -> None:
+    done = invoke("registry", "serve", "--url", redis_url, *arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert "correct horse" not in done.stderr
+
+
+def test_a_structured_log_is_json_lines(keywright_server: RedisServer, tmp_path: Path) -> None:
+    flushing = ["--log-format", "json"]
+    with served(tmp_path / "log", keywright_server.url, None, *flushing) as service:
+        assert httpx.get(f"{service.url}/ready", timeout=30).status_code == 200
+        service.child.terminate()
+        assert service.child.wait(30) == 0
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert {"warning", "info"} == {line["level"] for line in lines}
+    assert lines[-1]["message"] == "stopped"

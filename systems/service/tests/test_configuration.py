@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from keywright_service.configuration import (
     names,
     take_secrets,
 )
+from keywright_service.configuration_listing import listed
 
 
 class Schedule(Part, frozen=True, kw_only=True):
@@ -41,7 +43,7 @@ VARIABLES: Variables = {
     "SAMPLE_MINUTES": ("schedule.minutes", int),
     "REDIS_URL": ("redis.url", str),
 }
-READER = SettingsReader(Sample, VARIABLES, "docs/sample.md")
+READER = SettingsReader(Sample, VARIABLES, "docs/sample.md", secrets=("token",), prefix="SAMPLE_")
 
 
 def given(folder: Path, text: str, **environment: str) -> dict[str, Any]:
@@ -55,6 +57,88 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert READER.convert(found, Sample, "the configuration") == Sample(
         groups=["b", "c"], redis=RedisPart(url="redis://here", prefix="p"), schedule=Schedule(minutes=7)
     )
+
+
+def test_a_flag_wins_over_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "sample.toml").write_text("groups = ['a']\n[schedule]\nminutes = 5\n")
+    flags = {"schedule.minutes": "9", "groups": "x,y", "redis.prefix": "p:q", "redis.url": "redis://there"}
+    environment = {"SAMPLE_MINUTES": "7", "REDIS_URL": "redis://here"}
+    found = READER.given(tmp_path / "sample.toml", environment, flags)
+    assert READER.convert(found, Sample, "the configuration") == Sample(
+        groups=["x", "y"],
+        redis=RedisPart(url="redis://there", prefix="p:q"),
+        schedule=Schedule(minutes=9),
+    )
+
+
+@pytest.mark.parametrize(
+    ("flag", "said"),
+    [
+        ("schedule.minuts", "schedule.minuts: is not a setting. The nearest is schedule.minutes;"),
+        ("schedule", "schedule: is a table."),
+        ("tokn", "tokn: is not a setting. The nearest is token;"),
+    ],
+)
+def test_a_flag_for_an_unknown_setting_is_refused(flag: str, said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        READER.given(None, {}, {flag: "1"})
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        (
+            {"SAMPLE_TOKN": "x"},
+            "is not a variable of this service. The nearest is SAMPLE_TOKEN;",
+        ),
+        ({"SAMPLE_COLOUR": "x"}, "SAMPLE_COLOUR: is not a variable of this service."),
+        ({"REDIS_ULR": "x"}, "REDIS_ULR: is not a variable of this service. The nearest is REDIS_URL;"),
+    ],
+)
+def test_a_misspelt_variable_is_refused_with_the_nearest(environment: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        READER.given(None, environment)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"PATH": "/bin", "DISCORD_TOKEN": "x"},
+        {"REDIS_URL": "redis://here", "REDIS_URI": "that of another program"},
+        {"SAMPLE_SERVICE_HOST": "10.0.0.1", "SAMPLE_PORT_80_TCP_ADDR": "10.0.0.1", "SAMPLE_PORT": "tcp://x"},
+    ],
+    ids=["others", "beside the right one", "Kubernetes"],
+)
+def test_variables_of_other_programs_are_ignored(environment: dict[str, str]) -> None:
+    assert "token" not in READER.given(None, environment)
+
+
+def test_the_listing_has_every_setting_and_where_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "sample.toml").write_text("token = 'secret'\ngroups = ['a', 'ü\"']\n")
+    environment = {"REDIS_URL": "redis://user:pass@word@here/1"}
+    settings = READER.settings(tmp_path / "sample.toml", environment, {"schedule.minutes": "9"})
+    text = "\n".join(listed(READER, settings))
+    assert text.splitlines()[1:] == [
+        f'token = "***"  # {tmp_path}/sample.toml',
+        f'groups = ["a", "ü\\""]  # {tmp_path}/sample.toml',
+        "",
+        "[redis]",
+        'url = "redis://…@here/1"  # REDIS_URL',
+        "# prefix is not set",
+        "",
+        "[schedule]",
+        "minutes = 9  # a flag",
+    ]
+    assert tomllib.loads(text)["schedule"] == {"minutes": 9}
+
+
+def test_the_listing_of_nothing_is_the_defaults() -> None:
+    assert list(listed(READER, READER.settings(None, {})))[1:3] == [
+        "# token is not set",
+        "groups = []  # default",
+    ]
 
 
 @pytest.mark.parametrize(

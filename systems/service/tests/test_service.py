@@ -18,7 +18,7 @@ from starlette.routing import Route
 from keywright import Secret
 from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright.tools.http import LOOPBACK, listening
-from keywright_service.health import Health, TasksHealth, Trouble, health_route
+from keywright_service.health import Health, TasksHealth, Trouble, health_route, ready_route
 from keywright_service.http import json_response, refuse
 from keywright_service.metrics import Metrics, metrics_route
 from keywright_service.service import Service
@@ -164,6 +164,79 @@ async def test_metrics_of_two_services_in_one_process_do_not_collide() -> None:
     assert shown.headers["Content-Type"].startswith("text/plain")
     assert "visits_total 3.0" in shown.text
     assert "visits_total 0.0" in others.text
+
+
+async def test_metrics_show_the_process_and_the_runs_of_tasks() -> None:
+    async def failing() -> None:
+        raise EngineError("away")
+
+    async def working() -> None:
+        pass
+
+    tasks = [PeriodicTask("one", failing, None), PeriodicTask("other", working, None)]
+    metrics = Metrics()
+    metrics.watch_tasks(lambda: tasks)
+    for task in (*tasks, tasks[1]):
+        await task.attempt()
+    shown = metrics.exposition().decode()
+    assert 'service_task_runs_total{outcome="failed",task="one"} 1.0' in shown
+    assert 'service_task_runs_total{outcome="succeeded",task="other"} 2.0' in shown
+    assert 'service_task_ok{task="one"} 0.0' in shown
+    assert 'service_task_last_success_seconds{task="other"}' in shown
+    assert 'service_task_last_success_seconds{task="one"}' not in shown
+    assert "process_open_fds" in shown
+
+
+async def test_metrics_with_a_token_require_it() -> None:
+    async with started(metrics_route(Metrics(), token=Secret(TOKEN))) as (_, client):
+        without = await client.get("/metrics")
+        wrong = await client.get("/metrics", headers={"Authorization": "Bearer wrong"})
+        right = await client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert [each.status_code for each in (without, wrong, right)] == [401, 401, 200]
+    assert "process_" not in without.text + wrong.text
+
+
+@pytest.mark.parametrize("path", ["/health", "/ready"])
+async def test_a_report_that_hangs_is_a_503_within_a_second(path: str) -> None:
+    never = asyncio.Event()
+
+    async def hanging() -> Health:
+        await never.wait()
+        return Health(ok=True)
+
+    async with started(health_route(hanging), ready_route(lambda: True, hanging)) as (_, client):
+        answered = await client.get(path, timeout=30)
+    assert (answered.status_code, answered.json()) == (503, {"ok": False})
+
+
+async def test_it_is_ready_between_start_and_stop_while_its_server_answers() -> None:
+    away = False
+
+    async def check() -> None:
+        if away:
+            raise EngineError("10.0.0.7:6379 is away")
+
+    is_started = False
+    async with started(ready_route(lambda: is_started, check)) as (service, client):
+        before = await client.get("/ready")
+        assert service.started
+        is_started = True
+        ready = await client.get("/ready")
+        away = True
+        unready = await client.get("/ready")
+    assert [each.status_code for each in (before, ready, unready)] == [503, 200, 503]
+    assert unready.json() == {"ok": False}
+
+
+async def test_a_health_report_that_fails_is_a_503_without_the_reason() -> None:
+    async def report() -> Health:
+        raise EngineError("10.0.0.7:6379 is away")
+
+    async with started(health_route(report, token=Secret(TOKEN))) as (_, client):
+        public = await client.get("/health")
+        trusted = await client.get("/health", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (public.status_code, public.json()) == (503, {"ok": False})
+    assert trusted.json() == {"ok": False, "trouble": "10.0.0.7:6379 is away"}
 
 
 @pytest.mark.parametrize(

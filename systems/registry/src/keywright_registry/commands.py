@@ -5,25 +5,33 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from datetime import timedelta
 from typing import Annotated
 
 import msgspec
 import typer
 
-from keywright import Database, Secret, aconnect, connect, gather_list
-from keywright.cli import EmbeddedOption, UrlOption, as_json, echo, echo_json, log_to_stderr, server_url
+from keywright import Database, aconnect, connect, gather_list
+from keywright.cli import EmbeddedOption, UrlOption, as_json, echo, echo_json, server_url
 from keywright.errors import UsageError
 from keywright_registry.batches import batched
 from keywright_registry.cache import RepositoryCache, read_all
-from keywright_registry.paths import is_storable
+from keywright_registry.paths import is_storable, name_of
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.schema import CachedRepository
+from keywright_service.commands import (
+    ConfigOption,
+    LogFormatOption,
+    LogLevelOption,
+    ServiceOptions,
+    SetOption,
+    ShowConfigOption,
+    configured,
+    run_service,
+)
 
 __all__ = ["registry"]
 
 DATABASE = "KEYWRIGHT_REGISTRY_DATABASE"
-TOKEN = "KEYWRIGHT_REGISTRY_TOKEN"
 
 registry = typer.Typer(
     help="The container registry: cached repositories, pull and push counts.",
@@ -129,42 +137,79 @@ def counts(
 
 
 @registry.command()
+def migrate(database: DatabaseOption = None) -> None:
+    """Create the tables of the database, or upgrade them; `serve` does so itself.
+
+    Exits with 2 if no database is given, or it has tables of another program; 3 if it is unreachable.
+    """
+    location = _database(database)
+    if location is None:
+        raise UsageError(f"no database is given. Add --database, or set {DATABASE}.")
+    taken = asyncio.run(_migrate(location))
+    echo(f"Applied {', '.join(taken)}." if taken else "Nothing to do: the tables are up to date.")
+
+
+@registry.command()
 def serve(
-    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 is any free one.")] = 8088,
-    url: UrlOption = None,
-    embedded: EmbeddedOption = None,
+    host: Annotated[str | None, typer.Option(help="Where to listen; 127.0.0.1.", show_default=False)] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="8088; 0 is any free one.", show_default=False)
+    ] = None,
     database: DatabaseOption = None,
     flush_every: Annotated[
-        float, typer.Option(min=0.01, help="Seconds between two flushes of counts to the database.")
-    ] = 10.0,
+        float | None,
+        typer.Option(
+            min=0.01, help="Seconds between two flushes of counts to the database; 10.", show_default=False
+        ),
+    ] = None,
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    config: ConfigOption = None,
+    settings: SetOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
+    show_config: ShowConfigOption = False,
 ) -> None:
     """Receive the registry's notifications at /notifications, and count pulls and pushes.
 
-    Counts are moved to the database, whose tables are created or upgraded first. KEYWRIGHT_REGISTRY_TOKEN is
-    the token that the registry must send, as bearer token or as basic password; without it only loopback
-    addresses are allowed. SIGTERM and SIGINT stop it cleanly: acknowledged events are counted and moved.
+    Counts are moved to the database, whose tables are created or upgraded first; a repository that was pushed
+    to is created there. KEYWRIGHT_REGISTRY_TOKEN is the token that the registry must send, as bearer token or
+    as basic password; without it only loopback addresses are allowed. The guide lists all settings
+    (systems/registry/docs/guide.md). SIGTERM and SIGINT stop it cleanly: acknowledged events are counted and
+    moved.
 
-    Exits with 0 after a signal, 2 if no server is given or it cannot listen, 3 if Redis or the database is
-    unreachable at first.
+    Exits with 0 after a signal, 2 if the configuration is wrong or it cannot listen, 3 if Redis or the
+    database is unreachable at first.
     """
-    from keywright_registry.service.process import RegistryService, ServiceSettings
+    from keywright_registry.service.configuration import READER, load
 
-    log_to_stderr()
-    token = os.environ.get(TOKEN)
-    settings = ServiceSettings(
-        host=host,
-        port=port,
-        token=None if token is None else Secret(token),
-        redis=server_url(url, embedded),
-        database=_database(database),
-        flush_every=timedelta(seconds=flush_every),
+    options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
+    flags = {
+        "http.address": _address(host, port),
+        "database.url": database,
+        "flush.every": None if flush_every is None else f"{flush_every:f}s",
+    }
+    configuration = configured(READER, load, options, flags)
+    from keywright_registry.service.process import RegistryService
+
+    run_service(lambda: RegistryService(configuration))
+
+
+def _address(host: str | None, port: int | None) -> str | None:
+    """Return the address of the flags; of one flag, with the default of the other."""
+    return (
+        None if host is None and port is None else f"{host or '127.0.0.1'}:{8088 if port is None else port}"
     )
 
-    async def served() -> None:
-        await RegistryService(settings).run(handle_signals=True)
 
-    asyncio.run(served())
+async def _migrate(location: str) -> list[str]:
+    from keywright_registry.metadata import open_metadata
+
+    metadata = await open_metadata(location)
+    try:
+        return await metadata.migrate()
+    finally:
+        await metadata.close()
 
 
 async def _counts(path: str, url: str, database: str | None) -> Counts:
@@ -193,6 +238,11 @@ def _read(data: bytes) -> list[Repository]:
             f"the input is not a repository: {error}. See `keywright registry put --help`."
         ) from error
     for repository in found:
+        if repository.name != name_of(repository.path):
+            raise UsageError(
+                f"the name of {repository.path!r} is {name_of(repository.path)!r}, not {repository.name!r}. "
+                "Write the last part of the path."
+            )
         for name in ("created_at", "updated_at", "deleted_at", "last_published_at"):
             time = getattr(repository, name)
             if time is not None and time.tzinfo is None:

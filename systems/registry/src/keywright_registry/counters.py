@@ -12,7 +12,7 @@ repository live in one slot, so this holds on a cluster. Counters have no expiry
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
@@ -92,11 +92,22 @@ class Flushed(msgspec.Struct, frozen=True):
 
 
 class CountFlusher:
-    """Moves counts to the database. Several may run at once: they only repeat each other's work."""
+    """Moves counts to the database. Several may run at once: they only repeat each other's work.
 
-    def __init__(self, redis: AsyncDatabase, metadata: Metadata, *, concurrency: int = CONCURRENCY) -> None:
+    `before` is awaited with the counts of each batch before the database adds them, again after a crash.
+    """
+
+    def __init__(
+        self,
+        redis: AsyncDatabase,
+        metadata: Metadata,
+        *,
+        concurrency: int = CONCURRENCY,
+        before: Callable[[Counts], Awaitable[None]] | None = None,
+    ) -> None:
         self._redis = redis
         self._metadata = metadata
+        self._before = before
         self._slots = asyncio.Semaphore(concurrency)
 
     async def flush(self, paths: Iterable[str] | None = None) -> Flushed:
@@ -138,7 +149,10 @@ class CountFlusher:
             batch = await self._redis.run(take(key, new_token(), path))
             if batch is None:
                 return Flushed()
-            new = await self._metadata.add_counts(batch.id, [Counts(batch.path, batch.pulls, batch.pushes)])
+            counts = Counts(batch.path, batch.pulls, batch.pushes)
+            if self._before is not None:
+                await self._before(counts)
+            new = await self._metadata.add_counts(batch.id, [counts])
             await self._redis.run(settle(key, batch))
             return Flushed(1, 0, batch.pulls, batch.pushes) if new else Flushed(1, 1)
         except UNREACHABLE:

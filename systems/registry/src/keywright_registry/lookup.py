@@ -233,5 +233,6 @@ class RepositoryLookup:
         except EngineError:
             self._metrics(CacheEvent.UNREACHABLE)
             return
-        self._metrics(CacheEvent.FILLED, sum(filled))
+        written = zip(found.values(), filled, strict=True)
+        self._metrics(CacheEvent.FILLED, sum(done for repository, done in written if repository is not None))
         self._metrics(CacheEvent.FILL_REFUSED, len(filled) - sum(filled))

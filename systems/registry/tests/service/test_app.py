@@ -6,25 +6,27 @@ import asyncio
 import base64
 import socket
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import httpx
 import msgspec
+import psycopg
 import pytest
 
 from keywright import Secret, connect
 from keywright.errors import UsageError
 from keywright.testing import Raw, RedisServer
 from keywright_registry.cache import RepositoryCache
-from keywright_registry.errors import MetadataUnreachableError
+from keywright_registry.errors import MetadataError, MetadataUnreachableError
 from keywright_registry.repository import Counts, Repository
 from keywright_registry.schema import CachedRepository
-from keywright_registry.service.process import RegistryService, ServiceSettings
+from keywright_registry.service.configuration import load
+from keywright_registry.service.process import RegistryService
 from keywright_registry.testing.postgres import PostgresServer
 
 from ..registry_databases import create, opened
-from ..registry_service import EVENTS_V1, LAYER, envelope, event, post, serving
+from ..registry_service import EVENTS_V1, LAYER, configuration, envelope, event, post, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -34,14 +36,14 @@ TOKEN = "correct horse battery"
 @pytest.fixture
 async def client(redis_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a service without a token."""
-    async with serving(ServiceSettings(port=0, redis=redis_url)) as opened_client:
+    async with serving(configuration(redis_url)) as opened_client:
         yield opened_client
 
 
 @pytest.fixture
 async def guarded(redis_url: str) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a service with a token, which the client does not send yet."""
-    async with serving(ServiceSettings(port=0, redis=redis_url, token=Secret(TOKEN))) as opened_client:
+    async with serving(configuration(redis_url, token=TOKEN)) as opened_client:
         yield opened_client
 
 
@@ -126,7 +128,7 @@ async def test_without_the_token_nothing_is_answered_or_counted(
 
 
 async def test_a_token_may_have_any_characters(redis_url: str) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, token=Secret("streng-geheim-ü-密"))
+    settings = configuration(redis_url, token="streng-geheim-ü-密")
     async with serving(settings) as client:
         for header in ("Bearer streng-geheim-ü-密".encode(), basic("streng-geheim-ü-密").encode()):
             answer = await client.get("/counts/a", headers=[(b"Authorization", header)])
@@ -141,7 +143,7 @@ async def test_odd_paths_are_not_a_server_error(client: httpx.AsyncClient, path:
 
 async def test_a_body_above_the_bound_is_413_even_when_its_length_is_not_declared(redis_url: str) -> None:
     fits = envelope(event())
-    settings = ServiceSettings(port=0, redis=redis_url, largest_body=len(fits))
+    settings = configuration(redis_url, http_largest_body=str(len(fits)))
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -182,7 +184,7 @@ async def test_other_paths_and_methods_are_refused(client: httpx.AsyncClient) ->
 
 
 async def test_a_repository_is_read_through_and_cached(redis_url: str, postgres_url: str) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, database=postgres_url)
+    settings = configuration(redis_url, database_url=postgres_url, cache_repositories="true")
     async with serving(settings) as client:
         assert (await client.get("/repositories/acme/web")).status_code == 404
         async with opened(postgres_url) as metadata:
@@ -237,7 +239,7 @@ async def test_while_redis_is_away_notifications_are_503_and_count_when_they_com
 async def test_an_unreachable_database_makes_it_unhealthy_but_counting_goes_on(
     redis_url: str, postgres_url: str, keywright_postgres: PostgresServer
 ) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, database=postgres_url)
+    settings = configuration(redis_url, database_url=postgres_url)
     async with serving(settings) as client:
         keywright_postgres.kill()
         try:
@@ -265,28 +267,28 @@ async def test_metrics_count_events_by_outcome(client: httpx.AsyncClient) -> Non
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "registry.example"])
 def test_it_does_not_listen_beyond_loopback_without_a_token(host: str) -> None:
     with pytest.raises(UsageError, match="KEYWRIGHT_REGISTRY_TOKEN"):
-        RegistryService(ServiceSettings(host=host))
-    RegistryService(ServiceSettings(host=host, token=Secret(TOKEN)))
+        configuration(http_address=f"{host}:0")
+    assert configuration(http_address=f"{host}:0", token=TOKEN).address == (host, 0)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "::1", "localhost"])
 def test_loopback_needs_no_token(host: str) -> None:
-    RegistryService(ServiceSettings(host=host))
+    assert configuration(http_address=f"{host}:0").token is None
 
 
 def test_settings_do_not_show_passwords() -> None:
-    settings = ServiceSettings(
-        token=Secret("hunter2-a"),
-        redis="redis://:hunter2-b@host",
-        database="postgresql://me:hunter2-c@host/db",
+    settings = configuration(
+        "redis://:hunter2-b@host",
+        token="hunter2-a-long-one",
+        database_url="postgresql://me:hunter2-c@host/db",
     )
     assert "hunter2" not in f"{settings} {settings!r}"
 
 
-@pytest.mark.parametrize("token", ["", "a", "correct horse", "a" * 16])
+@pytest.mark.parametrize("token", ["a", "correct horse", "a" * 16])
 def test_a_token_that_could_be_guessed_is_refused(token: str) -> None:
     with pytest.raises(UsageError, match="Use a long random one"):
-        RegistryService(ServiceSettings(token=Secret(token)))
+        configuration(token=token)
 
 
 @pytest.mark.parametrize("path", ["/counts/acme/web", "/health", "/metrics"])
@@ -329,14 +331,110 @@ async def test_a_long_cookie_is_refused(client: httpx.AsyncClient) -> None:
 
 async def test_a_taken_address_is_a_usage_error(redis_url: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        service = RegistryService(ServiceSettings(port=taken.getsockname()[1], redis=redis_url))
+        service = RegistryService(
+            configuration(redis_url, http_address=f"127.0.0.1:{taken.getsockname()[1]}")
+        )
         with pytest.raises(UsageError, match="cannot be listened on"):
             await service.run()
 
 
 async def test_an_unreachable_database_ends_the_start(redis_url: str, tmp_path: Path) -> None:
-    service = RegistryService(
-        ServiceSettings(port=0, redis=redis_url, database=f"sqlite:///{tmp_path}/none/x.db")
-    )
+    service = RegistryService(configuration(redis_url, database_url=f"sqlite:///{tmp_path}/none/x.db"))
     with pytest.raises(MetadataUnreachableError):
         await service.run()
+
+
+async def test_repositories_are_listed_in_pages(redis_url: str, database_url: str) -> None:
+    async with serving(configuration(redis_url, database_url=database_url)) as client:
+        async with opened(database_url) as metadata:
+            for path in ("zoo", "acme/web", "acme/a_1"):
+                await create(metadata, path)
+        paths, after = [], ""
+        while after is not None:
+            page = (await client.get("/repositories", params={"n": 2, "after": after})).json()
+            paths += [each["path"] for each in page["repositories"]]
+            after = page["next"]
+        assert paths == ["acme", "acme/a_1", "acme/web", "zoo"]
+        for wrong in ("0", "-1", "1001", "x", "٣", "9" * 5000):
+            assert (await client.get("/repositories", params={"n": wrong})).status_code == 400
+        assert (await client.get("/repositories", params={"after": "a\x00"})).json()["repositories"] == []
+
+
+async def test_without_a_database_repositories_cannot_be_listed(client: httpx.AsyncClient) -> None:
+    answer = await client.get("/repositories")
+    assert (answer.status_code, "none is configured" in answer.json()["error"]) == (404, True)
+
+
+async def test_refusals_are_logged_with_the_reason_and_not_without_bound(
+    guarded: httpx.AsyncClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    await post(guarded, event())
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": EVENTS_V1}
+    for _ in range(50):
+        await guarded.post("/notifications", content=b"{", headers=headers)
+    logged = [each for each in caplog.messages if each.startswith("refused")]
+    assert len(logged) < 5
+    assert logged[0].startswith("refused a notification of 127.0.0.1 with 401: ")
+    assert TOKEN not in caplog.text
+
+
+async def test_it_is_ready_while_redis_answers_whatever_the_database_does(
+    redis_url: str, postgres_url: str, keywright_postgres: PostgresServer, keywright_server: RedisServer
+) -> None:
+    async with serving(configuration(redis_url, database_url=postgres_url)) as client:
+        assert (await client.get("/ready")).status_code == 200
+        keywright_postgres.kill()
+        try:
+            assert (await client.get("/health")).status_code == 503
+            assert (await client.get("/ready")).status_code == 200
+        finally:
+            keywright_postgres.start()
+        keywright_server.stop()
+        try:
+            assert (await client.get("/ready")).status_code == 503
+        finally:
+            keywright_server.start()
+
+
+async def test_the_database_of_a_gitlab_registry_is_refused_and_not_changed(
+    redis_url: str, postgres_url: str
+) -> None:
+    tables = (
+        "CREATE TABLE schema_migrations (id text PRIMARY KEY, applied_at timestamptz)",
+        "CREATE TABLE repositories (id bigint, top_level_namespace_id bigint, path text)",
+        "INSERT INTO schema_migrations VALUES ('20210503145024_create_top_level_namespaces_table', now())",
+    )
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        for statement in tables:
+            connection.execute(statement.encode())
+    service = RegistryService(configuration(redis_url, database_url=postgres_url))
+    with pytest.raises(MetadataError, match="give the registry a database of its own"):
+        await service.run()
+    with psycopg.connect(postgres_url) as connection:
+        found = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+    assert sorted(found) == [("repositories",), ("schema_migrations",)]
+
+
+def test_a_file_the_environment_and_flags_configure_it(tmp_path: Path) -> None:
+    file = tmp_path / "registry.toml"
+    database = "[database]\nurl = 'sqlite:///a.db'\n"
+    file.write_text(f"token = '{TOKEN}'\n{database}[http]\naddress = ':1'\n[flush]\nevery = '2m'\n")
+    environment = {"KEYWRIGHT_REGISTRY_DATABASE": "sqlite:///b.db", "KEYWRIGHT_REGISTRY_ADDRESS": ":2"}
+    found = load(file, environment, {"http.address": ":3"})
+    assert (found.address, found.database.url) == (("127.0.0.1", 3), "sqlite:///b.db")
+    assert (found.flush_every, found.token) == (timedelta(minutes=2), Secret(TOKEN))
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"KEYWRIGHT_REGISTRY_TOKN": "x"}, "The nearest is KEYWRIGHT_REGISTRY_TOKEN"),
+        ({"KEYWRIGHT_REGISTRY_FLUSH_EVERY": "often"}, "is not a duration"),
+        ({"KEYWRIGHT_REGISTRY_LARGEST_BODY": "0"}, "http.largest_body: is not positive"),
+        ({"KEYWRIGHT_REGISTRY_CACHE": "perhaps"}, "it must be true or false"),
+    ],
+)
+def test_a_wrong_setting_is_refused(environment: dict[str, str], said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        load(None, environment)
+    assert said in str(refused.value)

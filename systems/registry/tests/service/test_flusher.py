@@ -18,18 +18,18 @@ import pytest
 
 from keywright import RoundTrip, aconnect, connect
 from keywright.testing import RedisServer, wait_until
+from keywright_registry.cache import RepositoryCache
 from keywright_registry.counters import CountFlusher, count, pending
 from keywright_registry.metadata import Metadata
 from keywright_registry.repository import Counts
 from keywright_registry.schema import FlushLease
 from keywright_registry.service.flusher import ScheduledFlusher
 from keywright_registry.service.metrics import RegistryMetrics
-from keywright_registry.service.process import ServiceSettings
 from keywright_registry.service.totals import total
 from keywright_registry.testing.postgres import PostgresServer
 
 from ..registry_databases import opened
-from ..registry_service import EVENTS_V1, envelope, event, post, served, serving
+from ..registry_service import EVENTS_V1, configuration, envelope, event, post, served, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ async def flushed_to(metadata: Metadata, path: str, wanted: Counts) -> None:
 
 
 async def test_counts_reach_the_database_on_schedule(redis_url: str, database_url: str) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, database=database_url, flush_every=SOON)
+    settings = configuration(redis_url, database_url=database_url, flush_every="10ms")
     async with serving(settings) as client, opened(database_url) as metadata:
         await post(client, event("pull"), event("push"), event("push", "other"))
         await flushed_to(metadata, "acme/web", Counts("acme/web", 1, 1))
@@ -60,8 +60,58 @@ async def test_counts_reach_the_database_on_schedule(redis_url: str, database_ur
         assert 'counts_flushed_total{kind="pushes"} 2.0' in (await client.get("/metrics")).text
 
 
+@pytest.mark.parametrize("cached", ["false", "true"], ids=["not cached", "cached"])
+async def test_a_push_creates_the_repository_and_a_pull_does_not(
+    redis_url: str, database_url: str, cached: str
+) -> None:
+    settings = configuration(
+        redis_url, database_url=database_url, flush_every="10ms", cache_repositories=cached
+    )
+    async with serving(settings) as client, opened(database_url) as metadata:
+        assert (await client.get("/repositories/acme/web")).status_code == 404
+        await post(client, event("push", "acme/web", method="PUT"), event("pull", "acme/other"))
+        await flushed_to(metadata, "acme/web", Counts("acme/web", 0, 1))
+        await flushed_to(metadata, "acme/other", Counts("acme/other", 1, 0))
+        found = await client.get("/repositories/acme/web")
+        assert (found.status_code, found.json()["path"], found.json()["name"]) == (200, "acme/web", "web")
+        assert (await client.get("/repositories/acme/other")).status_code == 404
+        listed = await client.get("/repositories")
+        assert [each["path"] for each in listed.json()["repositories"]] == ["acme", "acme/web"]
+        await post(client, event("push", "acme/web", method="PUT"))
+        await flushed_to(metadata, "acme/web", Counts("acme/web", 0, 2))
+        assert (await client.get("/repositories/acme/web")).json()["id"] == found.json()["id"]
+    with connect(redis_url) as db:
+        in_redis = db.run(RepositoryCache().get("acme/web"))
+    assert (in_redis is not None) == (cached == "true"), "a GitLab registry may read these keys"
+
+
+async def test_a_repository_is_created_again_when_the_first_attempt_failed(
+    redis_url: str, database_url: str
+) -> None:
+    class FailingError(Exception):
+        pass
+
+    async with aconnect(redis_url) as redis, opened(database_url) as metadata:
+        failures = [FailingError()]
+
+        async def before(counts: Counts) -> None:
+            if failures:
+                raise failures.pop()
+            async with metadata.transaction() as transaction:
+                await transaction.create_or_find(counts.path)
+
+        await redis.run(count("acme/web", pushes=1))
+        flusher = CountFlusher(redis, metadata, before=before)
+        with pytest.raises(FailingError):
+            await flusher.flush()
+        assert await metadata.counts("acme/web") == Counts("acme/web")
+        await flusher.flush()
+        assert await metadata.counts("acme/web") == Counts("acme/web", 0, 1)
+        assert await metadata.find("acme/web")
+
+
 async def test_a_clean_stop_moves_all_counts(redis_url: str, database_url: str) -> None:
-    settings = ServiceSettings(port=0, redis=redis_url, database=database_url, flush_every=NEVER)
+    settings = configuration(redis_url, database_url=database_url, flush_every="1h")
     async with serving(settings) as client:
         # One after the other: all of them are there before the end, none is flushed on schedule.
         for _ in range(5):

@@ -7,9 +7,11 @@
 `waits`          waits that end early
 `signals`        SIGTERM and SIGINT stop a service
 `http`           answering requests, in JSON
-`health`         `/health`
+`health`         `/health` and `/ready`
 `metrics`        Prometheus metrics and `/metrics`
-`configuration`  a TOML file and environment variables
+`configuration`  flags, environment variables and a TOML file
+`configuration_listing`  every setting and where it was given
+`commands`       the options that every service has
 `http_client`    clients of HTTP APIs, which retry
 `discord_rest`   Discord's REST API with its rate limits
 `errors`         errors of platforms

@@ -1,4 +1,4 @@
-"""Configuration of a service: a TOML file, and environment variables, which win.
+"""Configuration of a service: flags, which win over environment variables, which win over a TOML file.
 
 An unknown name or an invalid value is an error before anything is connected. A service removes its secrets
 from the settings before it converts the rest, so that no error of the conversion can quote one.
@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from difflib import get_close_matches
+from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
@@ -23,7 +24,12 @@ from keywright.errors import UsageError
 from keywright.tools.http import LOOPBACK
 
 __all__ = [
+    "LOG_VARIABLES",
     "ConfigurationError",
+    "GivenSetting",
+    "LogFormat",
+    "LogLevel",
+    "LogPart",
     "Part",
     "RedisPart",
     "ServerPart",
@@ -33,7 +39,9 @@ __all__ = [
     "host_and_port",
     "names",
     "take_secrets",
+    "truth",
     "with_redis",
+    "without_password",
 ]
 
 T = TypeVar("T")
@@ -49,6 +57,12 @@ _PART = r"(\d+(?:\.\d+)?)(ms|s|m|h)"
 _parts = re.compile(_PART).findall
 _whole = re.compile(f"(?:{_PART})+").fullmatch
 _PASSWORD = re.compile(r"://.*@", re.DOTALL)
+# How alike a variable of the environment and one of the service must be for a misspelling.
+_MISSPELT = 0.85
+# Kubernetes sets these for every service of a namespace, of whatever name.
+_is_service_link = re.compile(
+    r"\w+_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)?)"
+).fullmatch
 
 
 class ConfigurationError(UsageError):
@@ -71,7 +85,12 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 def _shown(value: object) -> str:
     # Text is cut before it is quoted: a quote in a password must not end the search for its end.
-    return repr(_PASSWORD.sub("://…@", value)) if isinstance(value, str) else repr(value)
+    return repr(without_password(value)) if isinstance(value, str) else repr(value)
+
+
+def without_password(text: str) -> str:
+    """Return a text with … in place of the user and the password of a URL."""
+    return _PASSWORD.sub("://…@", text)
 
 
 class ServerPart(Part, frozen=True, kw_only=True):
@@ -86,6 +105,37 @@ class RedisPart(ServerPart, frozen=True, kw_only=True):
     prefix: str | None = None
 
 
+class LogLevel(StrEnum):
+    SUPPRESS = "suppress"
+    ERROR = "error"
+    WARN = "warn"
+    INFO = "info"
+    DEBUG = "debug"
+
+
+class LogFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+class LogPart(Part, frozen=True, kw_only=True):
+    """What is logged on standard error. Declare it as `log`, and add LOG_VARIABLES to the variables."""
+
+    level: LogLevel = LogLevel.INFO
+    format: LogFormat = LogFormat.TEXT
+
+
+LOG_VARIABLES: Variables = {"LOG_LEVEL": ("log.level", str), "LOG_FORMAT": ("log.format", str)}
+
+
+class GivenSetting(NamedTuple):
+    """A setting that was given: its place in the shape, its value, and where it was given."""
+
+    place: tuple[str, ...]
+    value: Any
+    source: str
+
+
 @dataclass(frozen=True)
 class SettingsReader:
     """Reads the settings of one service: `shape` names them, its structs are the tables of the file."""
@@ -94,30 +144,74 @@ class SettingsReader:
     variables: Variables
     document: str
     """Where an operator reads about them; named in errors."""
+    secrets: tuple[str, ...] = ()
+    """The settings that no listing shows."""
+    prefix: str = ""
+    """Every variable of the environment that begins with it must be one of the service."""
 
-    def given(self, path: Path | None, environment: Mapping[str, str] | None) -> dict[str, Any]:
+    def given(
+        self,
+        path: Path | None,
+        environment: Mapping[str, str] | None,
+        flags: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
         """Return all that is set, by the names of the shape, not yet converted.
 
-        Without an `environment` it is that of the process. Raise ConfigurationError for an unknown setting.
+        Without an `environment` it is that of the process. Flags have the names of settings. Raise
+        ConfigurationError for an unknown setting or a misspelt variable.
         """
-        given = _from_file(path) if path is not None else {}
-        self._refuse_unknown(given, self.shape, "")
-        for name, (place, read) in self.variables.items():
-            text = (os.environ if environment is None else environment).get(name, "").strip()
-            if not text:
-                continue
-            try:
-                value = read(text)
-            except ValueError as error:
-                raise ConfigurationError(
-                    name, f"cannot be read ({error})", f"See {self.document}."
-                ) from error
-            *tables, setting = place.split(".")
+        given: dict[str, Any] = {}
+        for each in self.settings(path, environment, flags):
+            *tables, name = each.place
             table = given
-            for each in tables:
-                table = table.setdefault(each, {})
-            table[setting] = value
+            for step in tables:
+                table = table.setdefault(step, {})
+            table[name] = each.value
         return given
+
+    def settings(
+        self,
+        path: Path | None,
+        environment: Mapping[str, str] | None,
+        flags: Mapping[str, str] | None = None,
+    ) -> Iterator[GivenSetting]:
+        """Yield what each source gives; the last one for a place wins."""
+        file = _from_file(path) if path is not None else {}
+        self._refuse_unknown(file, self.shape, "")
+        for place, value in _leaves(file):
+            yield GivenSetting(place, value, str(path))
+        set_here = os.environ if environment is None else environment
+        self._refuse_misspelt(set_here)
+        for name, (setting, read) in self.variables.items():
+            if text := set_here.get(name, "").strip():
+                yield GivenSetting(tuple(setting.split(".")), self._read(name, read, text), name)
+        readers = dict(self.variables.values())
+        for setting, text in (flags or {}).items():
+            self._refuse_unknown_place(setting)
+            value = self._read(setting, readers.get(setting, _toml_or_text), text)
+            yield GivenSetting(tuple(setting.split(".")), value, "a flag")
+
+    def _read(self, name: str, read: Callable[[str], Any], text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise ConfigurationError(name, f"cannot be read ({error})", f"See {self.document}.") from error
+
+    def _refuse_misspelt(self, environment: Mapping[str, str]) -> None:
+        for name in environment:
+            if name in self.variables or _is_service_link(name):
+                continue
+            own = bool(self.prefix) and name.startswith(self.prefix)
+            near = get_close_matches(name, self.variables, 1, cutoff=0.0 if own else _MISSPELT)
+            if near and (own or not environment.get(near[0])):
+                remedy = f"The nearest is {near[0]}; see {self.document}."
+                raise ConfigurationError(name, "is not a variable of this service", remedy)
+
+    def _refuse_unknown_place(self, setting: str) -> None:
+        nested: Any = None
+        for name in reversed(setting.split(".")):
+            nested = {name: {} if nested is None else nested}
+        self._refuse_unknown(nested, self.shape, "", leaves=True)
 
     def convert(self, value: Any, shape: type[T], subject: str, *, strict: bool = True) -> T:
         """Return the value as this type, converted by msgspec. Raise ConfigurationError if it is invalid."""
@@ -126,7 +220,9 @@ class SettingsReader:
         except msgspec.ValidationError as error:
             raise ConfigurationError(subject, str(error), f"See {self.document}.") from error
 
-    def _refuse_unknown(self, given: Mapping[str, Any], shape: type[msgspec.Struct], where: str) -> None:
+    def _refuse_unknown(
+        self, given: Mapping[str, Any], shape: type[msgspec.Struct], where: str, *, leaves: bool = False
+    ) -> None:
         hints = get_type_hints(shape)
         for name, value in given.items():
             setting = f"{where}{name}"
@@ -136,9 +232,9 @@ class SettingsReader:
                 raise ConfigurationError(setting, "is not a setting", remedy)
             inner = hints[name]
             if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
-                if not isinstance(value, Mapping):
+                if not isinstance(value, Mapping) or (leaves and not value):
                     raise ConfigurationError(setting, "is a table", f"Write it as [{setting}].")
-                self._refuse_unknown(value, inner, f"{setting}.")
+                self._refuse_unknown(value, inner, f"{setting}.", leaves=leaves)
 
 
 def duration(text: str) -> timedelta:
@@ -156,6 +252,13 @@ def duration(text: str) -> timedelta:
 def names(text: str) -> list[str]:
     """Read a list that is separated by commas."""
     return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def truth(text: str) -> bool:
+    """Read true or false. Raise ValueError for anything else."""
+    if text.lower() not in ("true", "false"):
+        raise ValueError("it must be true or false")
+    return text.lower() == "true"
 
 
 def host_and_port(setting: str, text: str) -> tuple[str, int]:
@@ -199,3 +302,19 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise ConfigurationError(str(path), f"cannot be read: {error.strerror}", "Give a file.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(str(path), f"is not TOML: {error}", "Correct it there.") from error
+
+
+def _leaves(table: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, value in table.items():
+        if isinstance(value, Mapping) and value:
+            yield from (((name, *place), leaf) for place, leaf in _leaves(value))
+        else:
+            yield (name,), value
+
+
+def _toml_or_text(text: str) -> Any:
+    """Read a number, a list or a truth value as in the file; anything else is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -6,13 +6,17 @@ import asyncio
 import logging
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack
 
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
+from keywright import Secret
 from keywright.tools.http import url_of
+from keywright_service.health import Health, health_route, ready_route
 from keywright_service.http import serving
+from keywright_service.metrics import Metrics, metrics_route
 from keywright_service.signals import stop_on_signals
 from keywright_service.tasks import Runnable, running
 
@@ -32,6 +36,8 @@ class Service(ABC):
         self.stopping = asyncio.Event()
         self.address: tuple[str, int] | None = None
         """Host and port, once it listens."""
+        self.started = False
+        """True from the end of the start until the stop."""
 
     def stop(self) -> None:
         """End cleanly: requests are answered and tasks under way finished, or cut off after a while."""
@@ -43,12 +49,30 @@ class Service(ABC):
             if handle_signals:
                 opened.enter_context(stop_on_signals(self.stop))
             await self.start(opened)
+            self.started = True
             await self.stopping.wait()
         log.info("stopped")
 
     @abstractmethod
     async def start(self, opened: AsyncExitStack) -> None:
         """Open and start everything, on this stack."""
+
+    def endpoints(
+        self,
+        metrics: Metrics,
+        *,
+        report: Callable[[], Awaitable[Health]],
+        check: Callable[[], Awaitable[object]],
+        health_token: Secret[str] | None = None,
+        metrics_token: Secret[str] | None = None,
+        metrics_path: str = "/metrics",
+    ) -> list[Route]:
+        """Return `/health`, which answers with `report`; `/ready`, which needs `check`; and the metrics."""
+        return [
+            health_route(report, token=health_token),
+            ready_route(lambda: self.started and not self.stopping.is_set(), check),
+            metrics_route(metrics, metrics_path, token=metrics_token),
+        ]
 
     async def run_tasks(
         self, opened: AsyncExitStack, tasks: Iterable[Runnable], *, grace: float | None = 20.0

@@ -119,6 +119,8 @@ class PeriodicTask:
         self._limit = limit
         self._recovery = recovery
         self._clock = clock
+        self.succeeded = self.failed = 0
+        """The numbers of runs."""
         self._failures = 0
         self._last: datetime | None = None
         self._trouble: str | None = None
@@ -175,6 +177,7 @@ class PeriodicTask:
         else:
             self._plan(when(now) if callable(when) else when)
         self._failures, self._trouble, self._last = 0, None, now
+        self.succeeded += 1
 
     def _note_failure(self, error: Exception) -> None:
         recovery, refused = self._recovery, isinstance(error, PlatformRefusedError)
@@ -182,6 +185,7 @@ class PeriodicTask:
         if not self._failures or refused or recovery.log_every:
             log.warning("%s: %s", self.name, trouble)
         self._failures += 1
+        self.failed += 1
         if isinstance(error, PlatformTroubleError) and error.retry_after is not None:
             seconds = error.retry_after + recovery.backoff.first_seconds * random.random()
         else:

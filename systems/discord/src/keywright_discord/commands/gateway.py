@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated
-
 import typer
 
-from keywright.cli import EmbeddedOption, UrlOption, log_to_stderr, server_url
+from keywright.cli import EmbeddedOption, UrlOption
 from keywright_discord.commands.simulate import simulate
+from keywright_service.commands import (
+    ConfigOption,
+    LogFormatOption,
+    LogLevelOption,
+    ServiceOptions,
+    SetOption,
+    ShowConfigOption,
+    configured,
+    run_service,
+)
 
 __all__ = ["gateway"]
 
@@ -22,34 +26,15 @@ gateway = typer.Typer(
 )
 
 
-class LogLevel(StrEnum):
-    SUPPRESS = "suppress"
-    ERROR = "error"
-    WARN = "warn"
-    INFO = "info"
-    DEBUG = "debug"
-
-
-_LEVELS = {
-    LogLevel.SUPPRESS: logging.CRITICAL + 1,
-    LogLevel.ERROR: logging.ERROR,
-    LogLevel.WARN: logging.WARNING,
-    LogLevel.INFO: logging.INFO,
-    LogLevel.DEBUG: logging.DEBUG,
-}
-
-
 @gateway.command()
 def run(
-    config: Annotated[
-        Path | None,
-        typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
-    ] = None,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
-    log_level: Annotated[
-        LogLevel, typer.Option("--loglevel", help="The least level to log.")
-    ] = LogLevel.INFO,
+    config: ConfigOption = None,
+    settings: SetOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
+    show_config: ShowConfigOption = False,
 ) -> None:
     """Connect a bot's shards to Discord; write the cache, publish events, send workers' packets.
 
@@ -59,18 +44,13 @@ def run(
     Exits with 0 after SIGTERM or SIGINT, 2 when the configuration is wrong or Discord refuses it, 3 when
     Redis, the broker or Discord cannot be reached at the start.
     """
-    from keywright_discord.gateway.configuration import load
+    from keywright_discord.gateway.configuration import READER, load
+
+    options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
+    configuration = configured(READER, load, options)
     from keywright_discord.gateway.gateway import Gateway
-    from keywright_service.configuration import with_redis
 
-    log_to_stderr(_LEVELS[log_level])
-    given = load(config)
-    configuration = with_redis(given, server_url(url, embedded, configured=given.redis.url))
-
-    async def served() -> None:
-        await Gateway(configuration).run(handle_signals=True)
-
-    asyncio.run(served())
+    run_service(lambda: Gateway(configuration))
 
 
 gateway.command()(simulate)

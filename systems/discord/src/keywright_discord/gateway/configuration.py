@@ -16,7 +16,9 @@ from keywright_discord.gateway.intents import UNPRIVILEGED, intents_of
 from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Encoding as BrokerEncoding
 from keywright_service.configuration import (
+    LOG_VARIABLES,
     ConfigurationError,
+    LogPart,
     Part,
     ServerPart,
     SettingsReader,
@@ -28,7 +30,7 @@ from keywright_service.configuration import (
 )
 from keywright_service.discord_rest import bot_token
 
-__all__ = ["Configuration", "ConfigurationError", "load"]
+__all__ = ["READER", "Configuration", "ConfigurationError", "load"]
 
 LARGEST_SHARD_COUNT = 1_000_000
 
@@ -118,6 +120,7 @@ class Configuration(Part, frozen=True, kw_only=True):
     amqp: ServerPart = ServerPart()
     cache: CachePart = CachePart()
     connection: ConnectionPart = ConnectionPart()
+    log: LogPart = LogPart()
 
     @property
     def intent_bits(self) -> int:
@@ -137,16 +140,19 @@ class Configuration(Part, frozen=True, kw_only=True):
         return duration(self.broker.message_timeout)
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
-    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
-    reader = SettingsReader(Configuration, VARIABLES, "systems/discord/docs/gateway.md")
-    given = reader.given(path, environment)
+def load(
+    path: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Read the configuration from flags, the environment and a file. Raise ConfigurationError."""
+    given = READER.given(path, environment, flags)
     token = take_secrets(given, "token").get("token")
     if token is None:
         raise ConfigurationError("token", "is missing", "Set DISCORD_TOKEN, or token in the file.")
     types = get_type_hints(Configuration)
     rest = {
-        name: reader.convert(value, types[name], "the configuration", strict=False)
+        name: READER.convert(value, types[name], "the configuration", strict=False)
         for name, value in given.items()
     }
     configuration = Configuration(token=bot_token("token", token), **rest)
@@ -248,4 +254,6 @@ VARIABLES: Variables = {
     "CACHE_LAYOUT": ("cache.layout", str),
     "CACHE_PREFIX": ("cache.prefix", str),
     "CACHE_WITHOUT": ("cache.without", names),
+    **LOG_VARIABLES,
 }
+READER = SettingsReader(Configuration, VARIABLES, "systems/discord/docs/gateway.md", secrets=("token",))

@@ -24,7 +24,7 @@ from keywright_discord.gateway.limits import IDENTIFY_PAUSE, IdentifyTurns
 from keywright_discord.gateway.metrics import Monitor
 from keywright_discord.gateway.packets import SEND, SETTLE_SECONDS, SendRouter
 from keywright_discord.gateway.protocol import Identity
-from keywright_discord.gateway.schema import gateway
+from keywright_discord.gateway.schema import IdentifyTurn, gateway
 from keywright_discord.gateway.session_starts import OPTIONS, SessionStarts, ask_gateway
 from keywright_discord.gateway.sessions import HOLD, Tenancy
 from keywright_discord.gateway.shard import Shard, ShardEnvironment
@@ -34,8 +34,7 @@ from keywright_discord.layouts import LAYOUTS
 from keywright_messaging import Broker, BrokerSettings, open_broker
 from keywright_service.configuration import ConfigurationError, host_and_port
 from keywright_service.discord_rest import DiscordRest, GatewayInfo
-from keywright_service.health import Health, health_route
-from keywright_service.metrics import metrics_route
+from keywright_service.health import Health
 from keywright_service.service import Service
 from keywright_service.waits import ended, unless
 
@@ -81,7 +80,7 @@ class Gateway(Service):
         environment = self._environment(db, broker, info, starts)
         shards = self._shards(environment)
         await self._declare(broker, environment)
-        await self._serve_endpoints(opened)
+        await self._serve_endpoints(opened, db)
         return shards, SendRouter(broker, environment.shards, self.monitor)
 
     async def _connected(self, opened: AsyncExitStack) -> tuple[AsyncDatabase, Broker]:
@@ -167,7 +166,7 @@ class Gateway(Service):
             for subgroup in (None, *self.configuration.broker.subgroups):
                 await broker.declare(*names, subgroup=subgroup)
 
-    async def _serve_endpoints(self, opened: AsyncExitStack) -> None:
+    async def _serve_endpoints(self, opened: AsyncExitStack, db: AsyncDatabase) -> None:
         chosen = self.configuration.prometheus
         if chosen.address is None:
             return
@@ -175,7 +174,11 @@ class Gateway(Service):
         async def report() -> Health:
             return self.monitor.health()
 
-        app = Starlette(routes=[health_route(report), metrics_route(self.monitor, chosen.endpoint)])
+        async def check() -> None:
+            await db.run(IdentifyTurn(bot_of(self.configuration.token.reveal()), 0).holder())
+
+        routes = self.endpoints(self.monitor, report=report, check=check, metrics_path=chosen.endpoint)
+        app = Starlette(routes=routes)
         host, port = host_and_port("prometheus.address", chosen.address)
         remedy = "Set PROMETHEUS_ADDRESS to another address."
         await self.serve(opened, app, opened.enter_context(listening(host, port, remedy=remedy)))

@@ -11,6 +11,16 @@ import typer
 
 from keywright.cli import EmbeddedOption, UrlOption, echo, log_to_stderr, server_url
 from keywright.errors import TakenError
+from keywright_service.commands import (
+    ConfigOption,
+    LogFormatOption,
+    LogLevelOption,
+    ServiceOptions,
+    SetOption,
+    ShowConfigOption,
+    configured,
+    run_service,
+)
 
 if TYPE_CHECKING:
     from keywright_meetup.service.configuration import Configuration
@@ -20,13 +30,17 @@ __all__ = ["LARGEST_ID", "DiscordArgument", "invite", "serve", "sync"]
 LARGEST_ID = 2**64 - 1
 
 DiscordArgument = Annotated[int, typer.Argument(metavar="DISCORD", min=0, max=LARGEST_ID, show_default=False)]
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(help="A TOML file. Environment variables win over it.", show_default=False),
-]
 
 
-def serve(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
+def serve(
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    config: ConfigOption = None,
+    settings: SetOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
+    show_config: ShowConfigOption = False,
+) -> None:
     """Run the bot: the linking pages, and sync, expiry and token refresh on their schedules.
 
     The guide (systems/meetup/docs/guide.md) lists the settings. SIGTERM and SIGINT end it cleanly. Any number
@@ -35,15 +49,13 @@ def serve(config: ConfigOption = None, url: UrlOption = None, embedded: Embedded
     Exits with 0 when it was stopped, 2 when the configuration is wrong or it cannot listen, 3 when Redis
     cannot be reached at the start.
     """
-    configuration = _configuration(config, url, embedded)
+    from keywright_meetup.service.configuration import READER, load
+
+    options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
+    configuration = configured(READER, load, options)
     from keywright_meetup.service.bot import Bot
 
-    log_to_stderr(logging.INFO)
-
-    async def served() -> None:
-        await Bot(configuration).run(handle_signals=True)
-
-    asyncio.run(served())
+    run_service(lambda: Bot(configuration))
 
 
 def sync(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:

@@ -32,7 +32,8 @@ from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_service.backoff import Backoff
 from keywright_service.discord_rest import DiscordGuild
 from keywright_service.errors import PlatformTroubleError
-from keywright_service.health import Health, TasksHealth, health_route
+from keywright_service.health import Health, TasksHealth
+from keywright_service.metrics import Metrics
 from keywright_service.process_lock import ProcessLock
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, Schedule, Work, daily, next_hour
@@ -151,6 +152,8 @@ class Bot(Service):
         super().__init__()
         self.configuration = configuration
         self.tasks: list[PeriodicTask] = []
+        self.metrics = Metrics()
+        self.metrics.watch_tasks(lambda: self.tasks)
         self._clock = clock
         self._grace = grace
 
@@ -224,16 +227,24 @@ class Bot(Service):
             community=self.configuration.pages.community,
         )
 
+        async def check() -> None:
+            await parts.db.run(TaskLease(SYNC).holder())
+
         async def report() -> Health:
             """Report a failure only if a restart might help: outages of Meetup are shown, and waited out."""
             try:
-                await parts.db.run(TaskLease(SYNC).holder())
+                await check()
                 reachable = True
             except EngineError:
                 reachable = False
             return TasksHealth(reachable, [each.health for each in self.tasks])
 
-        return pages.application(health_route(report, token=self.configuration.health_token))
+        token = self.configuration.health_token
+        monitoring = self.endpoints(
+            self.metrics, report=report, check=check, health_token=token, metrics_token=token
+        )
+        # The pages are public: metrics are not shown without a token.
+        return pages.application(*monitoring[: None if token else 2])
 
 
 def _raise_first(failures: Mapping[Any, Exception]) -> None:

@@ -19,7 +19,9 @@ from keywright_meetup.service.discord_sync import GuildLayout
 from keywright_meetup.service.oauth import Provider
 from keywright_service import discord_rest
 from keywright_service.configuration import (
+    LOG_VARIABLES,
     ConfigurationError,
+    LogPart,
     Part,
     RedisPart,
     SettingsReader,
@@ -29,7 +31,7 @@ from keywright_service.configuration import (
     take_secrets,
 )
 
-__all__ = ["Configuration", "ConfigurationError", "load"]
+__all__ = ["READER", "Configuration", "ConfigurationError", "load"]
 
 
 class DiscordPart(Part, frozen=True, kw_only=True):
@@ -89,6 +91,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     """The bearer token with which /health gives the reasons of failures."""
     redis: RedisPart = RedisPart()
     schedule: SchedulePart = SchedulePart()
+    log: LogPart = LogPart()
 
     @property
     def provider(self) -> Provider:
@@ -139,13 +142,17 @@ PARTS: dict[str, type[msgspec.Struct]] = {
     "pages": PagesPart,
     "redis": RedisPart,
     "schedule": SchedulePart,
+    "log": LogPart,
 }
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
-    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
-    reader = SettingsReader(Configuration, VARIABLES, "systems/meetup/docs/guide.md")
-    given = reader.given(path, environment)
+def load(
+    path: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> Configuration:
+    """Read the configuration from flags, the environment and a file. Raise ConfigurationError."""
+    given = READER.given(path, environment, flags)
     secrets = take_secrets(given, *SECRETS)
     for name, variable in (("discord_token", "DISCORD_TOKEN"), ("client_secret", "MEETUP_CLIENT_SECRET")):
         if name not in secrets:
@@ -153,7 +160,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
     settings: dict[str, Any] = {name: Secret(each.reveal().strip()) for name, each in secrets.items()}
     settings["discord_token"] = discord_rest.bot_token("discord_token", secrets["discord_token"])
     settings |= {
-        name: reader.convert(given.get(name, {}), shape, f"[{name}]", strict=False)
+        name: READER.convert(given.get(name, {}), shape, f"[{name}]", strict=False)
         for name, shape in PARTS.items()
     }
     configuration = Configuration(**settings)
@@ -219,4 +226,8 @@ VARIABLES: Variables = {
     "PAGES_ADDRESS": ("pages.address", str),
     "REDIS_URL": ("redis.url", str),
     "REDIS_PREFIX": ("redis.prefix", str),
+    **LOG_VARIABLES,
 }
+READER = SettingsReader(
+    Configuration, VARIABLES, "systems/meetup/docs/guide.md", secrets=SECRETS, prefix="MEETUP_"
+)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import msgspec
@@ -19,7 +18,6 @@ from keywright.cli import (
     as_json,
     echo,
     echo_json,
-    log_to_stderr,
     open_source,
     server_url,
 )
@@ -27,12 +25,21 @@ from keywright.errors import EngineError, KeywrightError, UsageError
 from keywright_openmod.commands.simulate import simulate_reddit
 from keywright_openmod.events import decode_event
 from keywright_openmod.recorder import EventOutcome, Recorder
-from keywright_openmod.service.configuration import configured_redis, installation, load
+from keywright_openmod.service.configuration import READER, configured_redis, installation, load
 from keywright_openmod.service.local_platform import LocalPlatform
 from keywright_openmod.service.queries import extracts_about, show_extract
 from keywright_openmod.service.schema import bind
 from keywright_openmod.settings import OpenModSettings
-from keywright_service.configuration import with_redis
+from keywright_service.commands import (
+    ConfigOption,
+    LogFormatOption,
+    LogLevelOption,
+    ServiceOptions,
+    SetOption,
+    ShowConfigOption,
+    configured,
+    run_service,
+)
 
 if TYPE_CHECKING:
     from keywright_openmod.service.configuration import OpenModConfiguration
@@ -46,11 +53,6 @@ openmod = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-
-ConfigOption = Annotated[
-    Path | None,
-    typer.Option(help="A TOML file. Environment variables override it.", show_default=False),
-]
 
 
 @openmod.command()
@@ -151,9 +153,13 @@ def show(
 @openmod.command()
 def enforce(
     once: Annotated[bool, typer.Option("--once", help="Check what is due now, and exit.")] = False,
-    config: ConfigOption = None,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
+    config: ConfigOption = None,
+    settings: SetOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
+    show_config: ShowConfigOption = False,
 ) -> None:
     """Erase deleted accounts and submissions from Redis and from the public extracts.
 
@@ -163,8 +169,8 @@ def enforce(
     Exits with 0, with 2 if the configuration is invalid, 3 if a server cannot be reached or Reddit gave no
     certain answer.
     """
-    configuration = _configured(config, url, embedded)
-    log_to_stderr()
+    options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
+    configuration = configured(READER, load, options)
     if not once:
         _serve(configuration, only_enforce=True)
         return
@@ -179,7 +185,15 @@ def enforce(
 
 
 @openmod.command()
-def serve(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
+def serve(
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    config: ConfigOption = None,
+    settings: SetOption = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormatOption = None,
+    show_config: ShowConfigOption = False,
+) -> None:
     """Watch a subreddit: publish extracts of its moderation, and erase deleted data.
 
     Needs the subreddit, the subreddit for extracts, and a Reddit script app; systems/openmod/docs/guide.md
@@ -189,9 +203,8 @@ def serve(config: ConfigOption = None, url: UrlOption = None, embedded: Embedded
     Exits with 0 after a signal, 2 if the configuration is invalid, 3 if Redis cannot be reached or Reddit
     refuses the credentials.
     """
-    configuration = _configured(config, url, embedded)
-    log_to_stderr()
-    _serve(configuration, only_enforce=False)
+    options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
+    _serve(configured(READER, load, options), only_enforce=False)
 
 
 openmod.command("simulate")(simulate_reddit)
@@ -229,15 +242,7 @@ async def _recorded(line: bytes, number: int, platform: LocalPlatform, recorder:
     return handled.outcome.value
 
 
-def _configured(config: Path | None, url: str | None, embedded: str | None) -> OpenModConfiguration:
-    configuration = load(config)
-    return with_redis(configuration, server_url(url, embedded, configured=configuration.redis.url))
-
-
 def _serve(configuration: OpenModConfiguration, *, only_enforce: bool) -> None:
     from keywright_openmod.service.service import OpenModService
 
-    async def served() -> None:
-        await OpenModService(configuration, only_enforce=only_enforce).run(handle_signals=True)
-
-    asyncio.run(served())
+    run_service(lambda: OpenModService(configuration, only_enforce=only_enforce))

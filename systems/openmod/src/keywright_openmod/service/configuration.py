@@ -16,16 +16,19 @@ from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.schema import FEEDS
 from keywright_openmod.settings import OpenModSettings, subreddit_name
 from keywright_service.configuration import (
+    LOG_VARIABLES,
     ConfigurationError,
+    LogPart,
     RedisPart,
     SettingsReader,
     Variables,
     duration,
     names,
     take_secrets,
+    truth,
 )
 
-__all__ = ["ConfigurationError", "OpenModConfiguration", "installation", "load"]
+__all__ = ["READER", "ConfigurationError", "OpenModConfiguration", "installation", "load"]
 
 GUIDE = "systems/openmod/docs/guide.md"
 _SECRETS = ("reddit.client_secret", "reddit.password", "reddit.refresh_token")
@@ -82,6 +85,7 @@ class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
     health_token: Secret[str] | None = None
+    log: LogPart = LogPart()
 
     @property
     def poll(self) -> timedelta:
@@ -114,11 +118,16 @@ class _File(msgspec.Struct, kw_only=True):
     schedule: OpenModSchedulePart = OpenModSchedulePart()
     health: HealthPart = HealthPart()
     settings: dict[str, Any] = {}
+    log: LogPart = LogPart()
 
 
-def load(path: Path | None = None, environment: Mapping[str, str] | None = None) -> OpenModConfiguration:
-    """Read the configuration from a file and the environment. Raise ConfigurationError if it is invalid."""
-    file, secrets = _read(path, environment)
+def load(
+    path: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    flags: Mapping[str, str] | None = None,
+) -> OpenModConfiguration:
+    """Read the configuration from flags, the environment and a file. Raise ConfigurationError."""
+    file, secrets = _read(path, environment, flags)
     if not file.subreddit.strip():
         raise ConfigurationError(
             "subreddit", "is missing", "Set OPENMOD_SUBREDDIT, or subreddit in the file."
@@ -141,6 +150,7 @@ def load(path: Path | None = None, environment: Mapping[str, str] | None = None)
         schedule=file.schedule,
         health=file.health,
         health_token=secrets.get(_HEALTH_TOKEN),
+        log=file.log,
     )
     if configuration.health_token is not None:
         check_token(configuration.health_token, _HEALTH_TOKEN)
@@ -165,11 +175,14 @@ def configured_redis(path: Path | None, environment: Mapping[str, str] | None = 
     return _read(path, environment)[0].redis
 
 
-def _read(path: Path | None, environment: Mapping[str, str] | None) -> tuple[_File, dict[str, Secret[str]]]:
-    reader = SettingsReader(_File, VARIABLES, GUIDE)
-    given = reader.given(path, environment)
+def _read(
+    path: Path | None,
+    environment: Mapping[str, str] | None,
+    flags: Mapping[str, str] | None = None,
+) -> tuple[_File, dict[str, Secret[str]]]:
+    given = READER.given(path, environment, flags)
     secrets = take_secrets(given, *_SECRETS, _HEALTH_TOKEN)
-    file = reader.convert(given, _File, "the configuration")
+    file = READER.convert(given, _File, "the configuration")
     # With a misspelt setting, people who should be excluded would be named in public.
     places = [place.removeprefix("settings.") for place, _ in VARIABLES.values() if "settings." in place]
     known = [*places, "targetSubreddit"]
@@ -205,19 +218,13 @@ def _credentials(reddit: RedditPart, secrets: Mapping[str, Secret[str]]) -> Cred
     )
 
 
-def _flag(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError("it must be true or false")
-    return text.lower() == "true"
-
-
 VARIABLES: Variables = {
     "OPENMOD_SUBREDDIT": ("subreddit", str),
     "OPENMOD_WATCH": ("watch", names),
     "OPENMOD_TARGET_SUBREDDIT": ("settings.targetSubredit", str),
     "OPENMOD_ACTIONS": ("settings.moderationActions", names),
-    "OPENMOD_RECORD_ADMIN_ACTIONS": ("settings.recordAdminActions", _flag),
-    "OPENMOD_RECORD_AUTOMODERATOR_ACTIONS": ("settings.recordAutoModeratorActions", _flag),
+    "OPENMOD_RECORD_ADMIN_ACTIONS": ("settings.recordAdminActions", truth),
+    "OPENMOD_RECORD_AUTOMODERATOR_ACTIONS": ("settings.recordAutoModeratorActions", truth),
     "OPENMOD_EXCLUDED_MODERATORS": ("settings.excludedModerators", str),
     "OPENMOD_EXCLUDED_USERS": ("settings.excludedUsers", str),
     "OPENMOD_POLL": ("schedule.poll", str),
@@ -238,4 +245,6 @@ VARIABLES: Variables = {
     "REDDIT_OAUTH_URL": ("reddit.oauth_url", str),
     "REDDIT_TIMEOUT": ("reddit.timeout", str),
     "REDIS_URL": ("redis.url", str),
+    **LOG_VARIABLES,
 }
+READER = SettingsReader(_File, VARIABLES, GUIDE, secrets=(*_SECRETS, _HEALTH_TOKEN), prefix="OPENMOD_")

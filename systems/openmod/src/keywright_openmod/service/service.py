@@ -27,7 +27,8 @@ from keywright_openmod.upgrade import upgrade_all
 from keywright_service.backoff import Backoff
 from keywright_service.configuration import host_and_port
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
-from keywright_service.health import FailingTasks, Health, Trouble, health_route
+from keywright_service.health import FailingTasks, Health, Trouble
+from keywright_service.metrics import Metrics
 from keywright_service.service import Service
 from keywright_service.tasks import PeriodicTask, Recovery, TaskHealth, Work
 from keywright_service.waits import unless
@@ -108,6 +109,8 @@ class OpenModService(Service):
         super().__init__()
         self.configuration = configuration
         self.jobs: list[PeriodicTask] = []
+        self.metrics = Metrics()
+        self.metrics.watch_tasks(lambda: self.jobs)
         self._only_enforce = only_enforce
         retry = configuration.retry.total_seconds()
         self._recovery = Recovery(
@@ -200,9 +203,12 @@ class OpenModService(Service):
         if address is None:
             return
 
+        async def count_pending() -> int:
+            return await db.run(PendingEvents().size())
+
         async def report() -> Health:
             try:
-                pending = await db.run(PendingEvents().size())
+                pending = await count_pending()
             except EngineError as error:
                 return Trouble(ok=False, trouble=str(error))
             jobs = {job.name: job.health for job in self.jobs}
@@ -211,7 +217,8 @@ class OpenModService(Service):
         host, port = host_and_port("health.address", address)
         remedy = "Set OPENMOD_HEALTH_ADDRESS to another address."
         bound = opened.enter_context(listening(host, port, remedy=remedy))
-        await self.serve(opened, Starlette(routes=[health_route(report, token=token)]), bound)
+        routes = self.endpoints(self.metrics, report=report, check=count_pending, health_token=token)
+        await self.serve(opened, Starlette(routes=routes), bound)
 
 
 def _survey(parts: _Opened, subreddit: str) -> Work:

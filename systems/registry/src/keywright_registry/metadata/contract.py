@@ -48,6 +48,10 @@ class Metadata(Protocol):
         """Return the repositories that exist, by path."""
         ...
 
+    async def page(self, after: str, limit: int) -> list[Repository]:
+        """Return repositories in the order of their paths, from the first after a path on."""
+        ...
+
     def transaction(self) -> AbstractAsyncContextManager[MetadataTransaction]:
         """Commit when the block ends without an error. Raise MetadataError there if an operation failed."""
         ...

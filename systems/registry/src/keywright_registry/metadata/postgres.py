@@ -96,7 +96,7 @@ def _remedy(code: str) -> str:
     if code.startswith("40") or code == "23505":
         return "Another transaction was first: call again."
     if code == "42P01":
-        return "Its tables are missing: run migrate() first."
+        return "Its tables are missing: run `keywright registry migrate`, or migrate()."
     if code == "42703":
         return "Its tables belong to another program: give the registry a database of its own."
     if code == "57014":

@@ -123,6 +123,14 @@ class SqlMetadata:
             found |= {each.path: each for each in map(_repository, rows)}
         return found
 
+    async def page(self, after: str, limit: int) -> list[Repository]:
+        if not is_storable(after):
+            return []
+        rows = await self._connections.read(
+            f"{_LIVING} > %(after)s ORDER BY path LIMIT %(limit)s", {"after": after, "limit": limit}
+        )
+        return [_repository(row) for row in rows]
+
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[SqlTransaction]:
         async with self._connections.transaction() as execute:

@@ -153,7 +153,7 @@ def _remedy(name: str, reason: str) -> str:
     if name.startswith("SQLITE_BUSY") or "CONSTRAINT_UNIQUE" in name:
         return "Another transaction was first: call again."
     if reason.startswith("no such table"):
-        return "Its tables are missing: run migrate() first."
+        return "Its tables are missing: run `keywright registry migrate`, or migrate()."
     if reason.startswith("no such column"):
         return "Its tables belong to another program: give the registry a database of its own."
     return "Look the message up in the SQLite documentation."

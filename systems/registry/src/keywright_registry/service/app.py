@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Iterable
 from collections.abc import Set as AbstractSet
+from time import monotonic
+from typing import Protocol
 
 import msgspec
 from starlette.applications import Starlette
@@ -26,13 +29,14 @@ from keywright_registry.service.notifications import (
     count_all,
     parse,
 )
-from keywright_service.health import Health, health_route
 from keywright_service.http import json_response, refuse
-from keywright_service.metrics import metrics_route
 
-__all__ = ["LARGEST_BODY", "registry_app"]
+__all__ = ["RepositoryQueries", "registry_app"]
 
-LARGEST_BODY = 1 << 20
+log = logging.getLogger("keywright.registry")
+
+LARGEST_PAGE = 1000
+REFUSALS_SECONDS = 10.0
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -45,23 +49,59 @@ class Accepted(msgspec.Struct, frozen=True):
     ignored: int
 
 
+class Page(msgspec.Struct, frozen=True):
+    """Repositories in the order of their paths; `next` is the `after` of the next page."""
+
+    repositories: list[Repository]
+    next: str | None
+
+
+class RepositoryQueries(Protocol):
+    """What the service knows of repositories."""
+
+    async def find(self, path: str) -> Repository | None: ...
+
+    async def totals(self, path: str) -> Counts: ...
+
+    async def page(self, after: str, limit: int) -> list[Repository] | None:
+        """Return the repositories after a path, in order; None if they cannot be listed."""
+        ...
+
+
+class RefusalLog:
+    """Logs the first refusal, and then at most one line in ten seconds, with the number since the last."""
+
+    def __init__(self) -> None:
+        self._quiet_until = 0.0
+        self._unlogged = 0
+
+    def note(self, request: Request, status: int, reason: str) -> None:
+        if monotonic() < self._quiet_until:
+            self._unlogged += 1
+            return
+        sender = request.client.host if request.client else "an unknown address"
+        more = f", and {self._unlogged} more before" if self._unlogged else ""
+        log.warning("refused a notification of %s with %d: %s%s", sender, status, reason, more)
+        self._quiet_until, self._unlogged = monotonic() + REFUSALS_SECONDS, 0
+
+
 def registry_app(
     redis: AsyncDatabase,
+    queries: RepositoryQueries,
     *,
-    find: Callable[[str], Awaitable[Repository | None]],
-    totals: Callable[[str], Awaitable[Counts]],
-    check: Callable[[], Awaitable[None]],
     metrics: RegistryMetrics,
+    monitoring: Iterable[Route],
+    largest_body: int,
     token: Secret[str] | None = None,
     hosts: AbstractSet[str] | None = None,
-    largest_body: int = LARGEST_BODY,
 ) -> Starlette:
-    """Return the application. `find` looks a repository up, `totals` its counts; `check` raises if unhealthy.
+    """Return the application.
 
-    With a token everything but `/health` and `/metrics` requires it. `hosts` are those that requests may be
+    With a token everything but the routes of `monitoring` requires it. `hosts` are those that requests may be
     addressed to; None is any. An envelope is answered with 200 once all of its events are counted, else the
     registry sends it again: 400 malformed, 401, 413, 415, 429, 503.
     """
+    refusals = RefusalLog()
     shared = None if token is None else SharedToken(token)
 
     async def notified(request: Request) -> Response:
@@ -79,17 +119,22 @@ def registry_app(
 
     async def repository(request: Request) -> Response:
         path = request.path_params["path"]
-        found = await find(path)
+        found = await queries.find(path)
         if found is None:
             raise HTTPException(404, f"the repository {path!r} does not exist")
         return json_response(found)
 
-    async def counts(request: Request) -> Response:
-        return json_response(await totals(request.path_params["path"]))
+    async def repositories(request: Request) -> Response:
+        limit = request.query_params.get("n", str(LARGEST_PAGE))
+        if not limit.isascii() or not limit.isdecimal() or not 0 < int(limit[:9]) <= LARGEST_PAGE:
+            raise HTTPException(400, f"n is a number from 1 to {LARGEST_PAGE}")
+        found = await queries.page(request.query_params.get("after", ""), int(limit))
+        if found is None:
+            raise HTTPException(404, "repositories are listed from the database, and none is configured")
+        return json_response(Page(found, found[-1].path if len(found) == int(limit) else None))
 
-    async def report() -> Health:
-        await check()
-        return Health(ok=True)
+    async def counts(request: Request) -> Response:
+        return json_response(await queries.totals(request.path_params["path"]))
 
     def guarded(endpoint: Endpoint) -> Endpoint:
         async def allowed(request: Request) -> Response:
@@ -103,6 +148,8 @@ def registry_app(
         response = await refuse(request, error)
         if request.url.path == "/notifications":
             metrics.refused(response.status_code)
+            reason = error.detail if isinstance(error, HTTPException) else type(error).__name__
+            refusals.note(request, response.status_code, reason)
             # Else the server would read the rest of the body, of any length, to discard it.
             response.headers["Connection"] = "close"
         return response
@@ -110,10 +157,10 @@ def registry_app(
     return Starlette(
         routes=[
             Route("/notifications", guarded(notified), methods=["POST"]),
+            Route("/repositories", guarded(repositories)),
             Route("/repositories/{path:path}", guarded(repository)),
             Route("/counts/{path:path}", guarded(counts)),
-            health_route(report),
-            metrics_route(metrics),
+            *monitoring,
         ],
         middleware=[Middleware(Gate, hosts=hosts)],
         exception_handlers={HTTPException: refused, KeywrightError: refused},
