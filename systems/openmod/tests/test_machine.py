@@ -155,6 +155,7 @@ class Moderation(RuleBasedStateMachine):
         self._check_names(stored)
         self._check_the_deleted(stored)
         self._check_the_living(stored)
+        self._check_the_log(stored)
 
     def _check_names(self, stored: dict[str, Any]) -> None:
         for name, value in stored.items():
@@ -174,6 +175,7 @@ class Moderation(RuleBasedStateMachine):
                 continue
             assert person.id not in str(stored)
             assert person.name not in str(stored) + str(public)
+            assert f"log-name:{person.name.lower()}" not in stored
             for thing, author in self.written.items():
                 assert author != person.id or not any(text in str(stored) for text in self.texts[thing])
 
@@ -191,6 +193,22 @@ class Moderation(RuleBasedStateMachine):
             assert len(posts) == len(expected)
             for post in posts:
                 self._check_extract(stored, thing, post, expected[0].target)
+
+    def _check_the_log(self, stored: dict[str, Any]) -> None:
+        """Check that the log has exactly the extracts that exist, and that every index agrees."""
+        entries = {
+            name.removeprefix("log-entry:"): e for name, e in stored.items() if name.startswith("log-entry:")
+        }
+        assert set(entries) == {name.removeprefix("audit:") for name in stored if name.startswith("audit:")}
+        expected: dict[str, dict[str, int]] = {}
+        for post, entry in entries.items():
+            of = ("subreddit:cats", f"action:{entry['type']}", f"moderator:{entry['actor']}")
+            for log in ("log", *(f"log:{each}" for each in of), f"log:user:{entry['target']}"):
+                expected.setdefault(log, {})[post] = int(entry["at"])
+            name = stored[f"log-account:{entry['target']}"]["username"]
+            assert stored[f"log-name:{name.lower()}"] == entry["target"]
+        logs = {name: posts for name, posts in stored.items() if name == "log" or name.startswith("log:")}
+        assert logs == expected
 
     def _check_extract(self, stored: dict[str, Any], thing: str, post: str, target: str) -> None:
         """Check that an extract is reachable from its user and shows the present text."""

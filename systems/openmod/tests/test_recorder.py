@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import msgspec
 import pytest
 
 from keywright_openmod.recorder import EventOutcome
 from keywright_service.errors import PlatformRefusedError, PlatformTroubleError
 
-from .newsroom import Newsroom, deleted, mod_action, submitted, updated
+from .newsroom import NOON, Newsroom, deleted, mod_action, submitted, updated
 
 DAY_MS = 86_400_000
+
+
+def milliseconds(at: datetime) -> int:
+    return round(at.timestamp() * 1000)
 
 
 def test_a_submission_is_cached_tracked_and_its_author_enrolled(any_room: Newsroom) -> None:
@@ -32,7 +38,7 @@ def test_a_submission_is_cached_tracked_and_its_author_enrolled(any_room: Newsro
             "author": "t2_ann",
         },
         "cdpComplianceUserList": {"t2_ann": now + DAY_MS},
-        f"event:submit:{post.id}": str(now),
+        f"event:submit:{post.id}": str(created),
         "user:t2_ann": {post.id: created},
     }
     assert 27 * DAY_MS < any_room.raw("PTTL", f"cache:{post.id}") <= 28 * DAY_MS
@@ -61,6 +67,37 @@ def test_a_mod_action_writes_tracking_set_action_set_and_extract(any_room: Newsr
     assert made.subreddit == "cats_log"
     assert made.title == "u/Mod removed a comment from r/cats"
     assert "body rude" in made.body
+
+
+def test_the_marker_of_an_event_has_the_time_of_the_event(room: Newsroom) -> None:
+    """The document: "the time of the event in ms since the epoch". It is not the time of its processing."""
+    ann, _ = room.reddit.join("Ann"), room.reddit.join("Mod")
+    post = room.reddit.write_post(ann, "one")
+    acted = NOON - timedelta(hours=3, milliseconds=322)
+    action = mod_action("removelink", "Mod", ann, post.id, at=acted)
+    room.handle(submitted(post.id))
+    room.handle(action)
+    room.handle(submitted("t3_gone"))
+    room.handle(deleted(post.id))
+    now = room.clock.now_ms()
+    stored = room.everything()
+    assert {name: value for name, value in stored.items() if name.startswith("event:")} == {
+        f"event:submit:{post.id}": str(milliseconds(post.created_at)),
+        f"event:{action.id}": str(milliseconds(acted)),
+        "event:submit:t3_gone": str(now),  # Reddit has no time of a submission that does not exist
+        f"event:delete:{post.id}": str(now),  # nor of a deletion
+    }
+
+
+@pytest.mark.parametrize("marker", ["1700000000000", "garbage", "done"])
+def test_any_value_of_another_program_means_duplicate(room: Newsroom, marker: str) -> None:
+    ann = room.reddit.join("Ann")
+    post = room.reddit.write_post(ann, "one")
+    room.raw("SET", f"event:submit:{post.id}", marker)
+    handled = room.handle(submitted(post.id))
+    assert handled is not None
+    assert handled.outcome is EventOutcome.DUPLICATE
+    assert room.everything() == {f"event:submit:{post.id}": marker}
 
 
 def test_a_ban_tracks_the_person(room: Newsroom) -> None:

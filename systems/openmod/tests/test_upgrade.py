@@ -87,6 +87,25 @@ def test_reading_upgrades_every_type(any_room: Newsroom) -> None:
     assert {name: value for name, value in any_room.everything().items() if name not in expected} == others
 
 
+@pytest.mark.parametrize("by", ["reading", "the sweep"])
+@pytest.mark.parametrize("created", [{}, {"createdAt": "2024-01-02T12:00:00Z"}, {"createdAt": ""}], ids=str)
+@pytest.mark.parametrize("action", ["banuser", "unbanuser", "muteuser", "unmuteuser"])
+def test_a_v1_audit_of_a_user_without_a_permalink_or_a_numeric_time_is_upgraded(
+    room: Newsroom, action: str, created: dict[str, str], by: str
+) -> None:
+    """The document: "if a comment or post, the permalink". Actions on users have none."""
+    room.reddit.join("Mod")
+    room.reddit.join("Eve")
+    words = [x for pair in created.items() for x in pair]
+    room.raw("HSET", "audit:t3_a", "type", action, "actor", "Mod", "thingId", "t2_eve", *words)
+    if by == "reading":
+        found = room.wait(read_extract(room.db, room.reddit.session(), "t3_a"))
+        assert (found.type, found.target) == (action, "t2_eve")
+    else:
+        assert room.upgrade().left == ()
+    assert audits(room) == {"audit:t3_a": {"type": action, "actor": "t2_mod", "target": "t2_eve"}}
+
+
 def test_an_audit_whose_ids_are_stored_is_upgraded_without_the_platform(room: Newsroom) -> None:
     store(room, "t3_a", "banuser", "[ redacted ]", "t2_ann", "t2_ann")
     store(room, "t3_b", "removelink", "reddit", "t3_1", "t2_ann")
@@ -185,7 +204,7 @@ def test_the_sweep_upgrades_everything_and_enrols_everyone(any_room: Newsroom) -
     assert {n: v for n, v in any_room.everything().items() if n.startswith(("user:", "mod-actions:"))} == kept
     assert (done.total, done.seen, done.upgraded, done.left) == (13, 13, 13, ())
     assert done.enrolled == 2
-    assert set(any_room.everything()["cdpComplianceUserList"]) == {"t2_ann", "t2_bob"}
+    assert set(any_room.everything()["cdpComplianceUserList"]) == {"t2_ann", "t2_bob", "t2_mod"}
     assert reports[-1] == done
     assert [step.seen for step in reports] == sorted(step.seen for step in reports)
     asked = [word for word in any_room.reddit.asked if word.startswith("account_named")]

@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from keywright_openmod.platform import Account
 
-__all__ = ["DELETED", "UNAVAILABLE", "account_named", "is_special", "special_account", "special_named"]
+__all__ = [
+    "DELETED",
+    "UNAVAILABLE",
+    "account_named",
+    "is_nobody",
+    "is_special",
+    "special_account",
+    "special_named",
+]
 
 _NAMES = {
     "reddit": "t2_reddit",
@@ -43,6 +51,11 @@ def special_named(name: str) -> Account | None:
 def account_named(name: str) -> Account:
     """Return an account of which only the name is known: a special account, or one without an id."""
     return special_named(name) or Account("", name)
+
+
+def is_nobody(user: str) -> bool:
+    """Return whether this id stands for an account that is not known, so that nothing leads to it."""
+    return user in _NOBODY
 
 
 def is_special(user: str) -> bool:

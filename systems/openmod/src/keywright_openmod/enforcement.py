@@ -10,6 +10,7 @@ from keywright import AsyncDatabase, Call, Claimed, gather
 from keywright.errors import ConflictError, KeywrightError, StoredDataError
 from keywright_openmod.accounts import special_account
 from keywright_openmod.erasure import Eraser
+from keywright_openmod.log_index import keep_name
 from keywright_openmod.platform import Account, Platform
 from keywright_openmod.schema import EnforcementSet
 from keywright_service.errors import PlatformError
@@ -103,6 +104,7 @@ class Enforcer:
                 await self._eraser.erase_account(claimed.member)
             else:
                 await self._eraser.prune_tracking_set(claimed.member)
+                await self._db.run(keep_name(answer))
                 now = self._db.context.now()
                 await self._db.run(EnforcementSet().reschedule(claimed, next_check(was_due or now, now)))
         except (PlatformError, ConflictError, StoredDataError) as error:

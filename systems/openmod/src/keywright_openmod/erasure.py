@@ -8,18 +8,34 @@ still be found, and repeating the erasure completes it. Every step is idempotent
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
+
 from keywright import AsyncDatabase, Call, SortedSet, gather, gather_list, new_token
-from keywright.errors import ConflictError, KeywrightError
-from keywright.operations import Check, absent, commit, owned
-from keywright_openmod.accounts import is_special
+from keywright.errors import ConflictError, KeywrightError, StoredDataError
+from keywright.operations import Check, absent, commit, exists, owned
+from keywright_openmod.accounts import DELETED, is_special
 from keywright_openmod.extracts import PAGE, PublicExtracts, render_lock
+from keywright_openmod.log_index import forget_name, unlist
 from keywright_openmod.platform import Platform
 from keywright_openmod.renderer import ExtractUpdateReason
-from keywright_openmod.schema import CacheHash, EnforcementSet, ExtractHash, ModActionSet, TrackingSet
+from keywright_openmod.schema import (
+    AnyExtract,
+    CacheHash,
+    EnforcementSet,
+    ExtractHash,
+    LogAccount,
+    LogHash,
+    ModActionSet,
+    ModeratorLog,
+    TrackingSet,
+    UserLog,
+    extract_of,
+    thing_of,
+)
 from keywright_service.errors import PlatformRefusedError
 
 __all__ = ["Eraser"]
@@ -46,6 +62,7 @@ class Eraser:
         cached = await self._extracts.cached(thing)
         known = authors | {getattr(cached, "author", None) or ""}
         await self._db.run(CacheHash(thing).delete())
+        await self._unlist_all(thing)
         for _ in range(ATTEMPTS):
             known |= await self._redact_all(thing, ExtractUpdateReason.CONTENT_DELETED)
             tracked = [TrackingSet(user).remove(thing) for user in known if user and not is_special(user)]
@@ -62,14 +79,19 @@ class Eraser:
     async def erase_account(self, user: str) -> None:
         """Erase a deleted or suspended account with everything that was tracked of it.
 
-        The last step ends its compliance checks, in one commit with the check that nothing is left. So data
-        that an event recorded meanwhile is erased as well, or the account stays enrolled.
+        Without its name the public log shows nothing of it at once, however long the posts take. The last
+        step ends its compliance checks, in one commit with the check that nothing is left. So data that an
+        event recorded meanwhile is erased as well, or the account stays enrolled.
         """
+        kinds = (TrackingSet, ModActionSet, CacheHash, LogAccount, UserLog, ModeratorLog)
+        nothing_left = [absent(kind(user)) for kind in kinds]
         for _ in range(ATTEMPTS):
+            await self._db.run(forget_name(user))
             await self._each(TrackingSet(user), lambda thing: self._erase_tracked(user, thing))
+            await self._each(UserLog(user), lambda post: self._erase_listed(user, post))
             await self._redact_all(user, ExtractUpdateReason.USER_DELETED)
             await self._db.run(CacheHash(user).delete())
-            nothing_left = [absent(TrackingSet(user)), absent(ModActionSet(user)), absent(CacheHash(user))]
+            await self._each(ModeratorLog(user), lambda post: self._forget_moderator(user, post))
             if await self._db.run(
                 commit("erase", nothing_left, [EnforcementSet().remove(user)], subject=user)
             ):
@@ -107,6 +129,49 @@ class Eraser:
                 return
         raise ConflictError(f"erasing {thing}", ATTEMPTS)
 
+    async def _erase_listed(self, user: str, post: str) -> None:
+        """Erase what an entry of the log concerns, in case that no set of the user leads there."""
+        entry = await self._readable(LogHash(post).get())
+        if entry is not None:
+            await self._erase_tracked(user, entry.thing)
+        await self._db.run(unlist(post))
+        await self._db.run(UserLog(user).remove(post))
+
+    async def _forget_moderator(self, user: str, post: str) -> None:
+        """Remove a deleted moderator from an extract about somebody else, and from the log."""
+        entry = await self._readable(LogHash(post).get())
+        extract: AnyExtract | None = await self._readable(ExtractHash(post).get())
+        if entry is None or extract is None:
+            await self._db.run(unlist(post))
+            await self._db.run(ModeratorLog(user).remove(post))
+            return
+        async with self._rendering(entry.thing) as (hold, check):
+            await self._extracts.render(post, ExtractUpdateReason.MODERATOR_DELETED, hold)
+            writes = [
+                ExtractHash(post).put(
+                    extract_of(extract.type, DELETED.id, extract.target, thing_of(extract))
+                ),
+                LogHash(post).put(msgspec.structs.replace(entry, actor=DELETED.id)),
+                ModeratorLog(user).remove(post),
+            ]
+            await self._db.run(commit("forget", [check, exists(LogHash(post))], writes, subject=post))
+
+    async def _readable(self, read: Call[Any]) -> Any:
+        """Return what is stored, or None if it does not exist or cannot be read."""
+        found = await self._db.run(read.attempt())
+        if isinstance(found, StoredDataError):
+            return None
+        if isinstance(found, KeywrightError):
+            raise found
+        return found
+
+    async def _unlist_all(self, thing: str) -> None:
+        """Remove all extracts about a thing from the public log."""
+        place = 0
+        while page := await self._db.run(ModActionSet(thing).range(place, place + PAGE - 1)):
+            await self._db.run(gather_list(unlist(post) for post, _ in page))
+            place += len(page)
+
     async def _redact_all(self, thing: str, reason: ExtractUpdateReason) -> set[str]:
         """Redact every public extract about a thing, delete its record, and return the users concerned.
 
@@ -115,22 +180,36 @@ class Eraser:
         targets: set[str] = set()
         if not await self._db.run(ModActionSet(thing).exists()):
             return targets
+        async with self._rendering(thing) as (hold, held):
+
+            async def redact(post: str) -> None:
+                await self._db.run(unlist(post))
+                await hold()
+                subject = await self._extracts.redact(post, reason)
+                targets.add(subject.target if subject else "")
+                last = [ExtractHash(post).delete(), ModActionSet(thing).remove(post)]
+                await self._db.run(commit("drop", [held, absent(LogHash(post))], last, subject=post))
+
+            await self._each(ModActionSet(thing), redact)
+        return targets
+
+    @contextlib.asynccontextmanager
+    async def _rendering(self, thing: str) -> AsyncIterator[tuple[Callable[[], Awaitable[None]], Check]]:
+        """Hold the render lock of a thing in the block.
+
+        Yield a function that begins or extends the hold, or raises ConflictError, and the check of it.
+        """
         lock, token = render_lock(thing), new_token()
 
-        async def redact(post: str) -> None:
+        async def hold() -> None:
             if not await self._db.run(lock.begin(token, HOLD)):
-                raise ConflictError(f"redacting the extracts about {thing}", 1)
-            subject = await self._extracts.redact(post, reason)
-            targets.add(subject.target if subject else "")
-            last = [ExtractHash(post).delete(), ModActionSet(thing).remove(post)]
-            await self._db.run(commit("drop", [lock.held_by(token)], last, subject=post))
+                raise ConflictError(f"editing the extracts about {thing}", 1)
 
         try:
-            await self._each(ModActionSet(thing), redact)
+            yield hold, lock.held_by(token)
         finally:
             with contextlib.suppress(KeywrightError):
                 await self._db.run(lock.release(token))
-        return targets
 
     async def _each(self, listed: SortedSet[str, datetime], erase: Callable[[str], Awaitable[None]]) -> None:
         """Erase every member, page by page from the front: an erased member leaves the set.

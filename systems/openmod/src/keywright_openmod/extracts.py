@@ -30,6 +30,8 @@ from keywright_openmod.schema import (
     CacheHash,
     EventMarker,
     ExtractHash,
+    LogEntry,
+    LogHash,
     ModActionSet,
     UnresolvedAuditError,
     audit_of,
@@ -47,6 +49,7 @@ __all__ = [
     "author_of",
     "cached_account",
     "cached_thing",
+    "marker_of",
     "read_extract",
     "read_upgraded",
     "render_lock",
@@ -62,6 +65,11 @@ def render_lock(thing: str) -> EventMarker:
     it was redacted, and no key would lead to that post any more.
     """
     return EventMarker(f"update:{thing}")
+
+
+def marker_of(reference: str) -> str:
+    """Return the text in a public post by which it is found, given the hash of its event."""
+    return f"openmod-{reference}"
 
 
 class Subject(NamedTuple):
@@ -128,6 +136,8 @@ class PublicExtracts:
     ) -> None:
         """Render every public extract about a thing again. `check_turn` may raise before each edit.
 
+        The marker stays, so that the post is found after its record was lost, and no second one is made.
+
         The caller must hold `render_lock(thing)`. If an extract cannot be edited, the others are, and the
         refusal is raised at the end. An extract that cannot be read stays as it is.
         """
@@ -136,7 +146,7 @@ class PublicExtracts:
         while page := await self._db.run(ModActionSet(thing).range(count, count + PAGE - 1)):
             for post, _ in page:
                 try:
-                    await self._render(post, reason, check_turn)
+                    await self.render(post, reason, check_turn)
                 except PlatformRefusedError as error:
                     refusal = refusal or error
                 except StoredDataError:
@@ -145,9 +155,10 @@ class PublicExtracts:
         if refusal is not None:
             raise refusal
 
-    async def _render(
+    async def render(
         self, post: str, reason: ExtractUpdateReason, check_turn: Callable[[], Awaitable[None]]
     ) -> None:
+        """Render one public extract again. The caller must hold the render lock of its thing."""
         extract = await read_extract(self._db, self._platform, post)
         if extract is None:
             return
@@ -158,12 +169,16 @@ class PublicExtracts:
             author=await self._person(extract.target),
             content=None if thing.startswith("t2_") else await self._content(thing),
         )
+        entry = await self._db.run(LogHash(post).get().attempt())
+        reference = entry.reference if isinstance(entry, LogEntry) else None
+        marker = None if reference is None else marker_of(reference)
         await check_turn()
-        await self._platform.edit(post, render_body(disclosure, reason))
+        await self._platform.edit(post, render_body(disclosure, reason, marker=marker))
 
     async def redact(self, post: str, reason: ExtractUpdateReason) -> Subject | None:
         """Remove deleted data from a public extract, and return what is stored about it.
 
+        The marker goes, too: anybody who guesses the target could compute it, and so prove the guess.
         Stores nothing and may be repeated. A post that no longer exists needs no redaction.
         """
         subject = await self._subject(post)

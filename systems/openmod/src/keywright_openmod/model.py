@@ -22,7 +22,7 @@ from keywright_openmod import schema
 from keywright_openmod.service import schema as service_schema
 
 if TYPE_CHECKING:
-    from keywright_openmod.platform import Platform
+    from keywright_openmod.service.reddit import RedditPlatform
     from keywright_openmod.upgrade import UpgradeProgress
 
 __all__ = ["openmod"]
@@ -43,7 +43,10 @@ async def _upgrade_from_v1(
         pace.report(progress.seen, progress.total, progress.upgraded, len(progress.left))
 
     async with _platform(config) as platform:
-        done = await upgrade_all(db, platform, progress=report, per_second=options.max_rate)
+        subreddit = None if platform is None else platform.subreddit
+        done = await upgrade_all(
+            db, platform, subreddit=subreddit, progress=report, per_second=options.max_rate
+        )
     pace.report(done.seen, done.total, done.upgraded, len(done.left), final=True)
     remedy = "it is malformed, or names people whose ids only Reddit knows: give --config to look them up"
     refusals = [Refusal("audit:<post>", f"audit:{post}".encode(), remedy) for post in done.left[:20]]
@@ -52,7 +55,7 @@ async def _upgrade_from_v1(
 
 
 @asynccontextmanager
-async def _platform(config: Path | None) -> AsyncIterator[Platform | None]:
+async def _platform(config: Path | None) -> AsyncIterator[RedditPlatform | None]:
     if config is None:
         yield None
         return
@@ -67,6 +70,11 @@ async def _platform(config: Path | None) -> AsyncIterator[Platform | None]:
 
 openmod = Model(
     "openmod",
-    (schema.openmod, schema.openmod_v1, service_schema.openmod_service, service_schema.openmod_local),
+    (
+        schema.openmod,
+        schema.openmod_v1,
+        service_schema.openmod_service,
+        service_schema.openmod_local,
+    ),
     sweep=_upgrade_from_v1,
 )

@@ -15,13 +15,13 @@ from __future__ import annotations
 import contextlib
 import enum
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import msgspec
 
 from keywright import AsyncDatabase, Call, ClaimState, new_token
-from keywright.errors import ConflictError, KeywrightError
+from keywright.errors import ConflictError, KeywrightError, StoredDataError
 from keywright.operations import Check, absent, commit, owned, stored_field_equals
 from keywright_openmod.accounts import DELETED, is_special, special_account, special_named
 from keywright_openmod.enforcement import enrol
@@ -39,7 +39,8 @@ from keywright_openmod.events import (
     PostSubmit,
     PostUpdate,
 )
-from keywright_openmod.extracts import PublicExtracts, cached_account, cached_thing
+from keywright_openmod.extracts import PublicExtracts, cached_account, cached_thing, marker_of
+from keywright_openmod.log_index import listing, naming, parent_of
 from keywright_openmod.platform import Account, Platform, Thing
 from keywright_openmod.renderer import Disclosure, ExtractUpdateReason, render_body, render_title
 from keywright_openmod.schema import (
@@ -47,6 +48,8 @@ from keywright_openmod.schema import (
     CacheHash,
     EventMarker,
     ExtractHash,
+    LogAccount,
+    LogEntry,
     ModActionSet,
     TrackingSet,
     extract_of,
@@ -55,6 +58,7 @@ from keywright_openmod.settings import OpenModSettings
 
 __all__ = ["EventOutcome", "HandledEvent", "Recorder"]
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 HOLD = timedelta(minutes=5)
 ATTEMPTS = 8
 
@@ -148,7 +152,7 @@ class Recorder:
             case ModAction():
                 return await self._disclose(event, turn)
             case PostSubmit() | CommentSubmit():
-                return await self._observe(event.thing, turn, self._done(turn))
+                return await self._observe(event.thing, turn, mark=True)
             case PostUpdate() | CommentUpdate():
                 return await self._update(event.thing, turn)
             case PostDelete() | CommentDelete():
@@ -156,7 +160,7 @@ class Recorder:
 
     async def _update(self, thing: str, turn: _Turn) -> HandledEvent:
         """Updates leave no marker: two of one submission look alike, and each asks for the present state."""
-        handled = await self._observe(thing, turn, [])
+        handled = await self._observe(thing, turn, mark=False)
         if handled.outcome is EventOutcome.RECORDED:
             await self._extracts.render_again(
                 thing, ExtractUpdateReason.UPDATED, lambda: self._check_turn(turn)
@@ -168,18 +172,21 @@ class Recorder:
         # anything is read: an empty commit on the claim waits for it, or finishes it.
         if not await self._db.run(commit("wait for writers", [turn.held], [])):
             raise _LostTurn
-        done = self._done(turn)
+        # Reddit does not say when a submission was deleted.
+        done = turn.claim.done(self._db.context.now_ms())
         try:
-            if not await self._eraser.erase_submission(event.thing, {event.author.id}, [turn.held], done):
+            if not await self._eraser.erase_submission(event.thing, {event.author.id}, [turn.held], [done]):
                 raise _LostTurn
         except ConflictError:
             return HandledEvent(EventOutcome.BUSY)
         return HandledEvent(EventOutcome.RECORDED)
 
-    async def _observe(self, thing: str, turn: _Turn, also: Sequence[Call[Any]]) -> HandledEvent:
+    async def _observe(self, thing: str, turn: _Turn, *, mark: bool) -> HandledEvent:
         """Cache a submission and its author, track it, and enrol the author, in one commit."""
         for _ in range(ATTEMPTS):
             seen = await self._look_up(thing)
+            at = self._db.context.now() if seen.thing is None else seen.thing.created_at
+            also = [_done(turn, at)] if mark else []
             if seen.thing is None or seen.author is None:
                 await self._commit(turn, [], also)
                 return HandledEvent(EventOutcome.GONE)
@@ -203,7 +210,7 @@ class Recorder:
                 seen = await self._look_up(event.thing)
             post = await self._publish(event, moderator, seen, turn, post)
             checks, writes = await self._record(event, moderator, seen, post)
-            if await self._commit(turn, checks, [*writes, *self._done(turn)]):
+            if await self._commit(turn, checks, [*writes, _done(turn, event.at)]):
                 return HandledEvent(EventOutcome.RECORDED, post=post)
         raise ConflictError(f"recording {event.id}", ATTEMPTS)
 
@@ -231,7 +238,7 @@ class Recorder:
             content=None if seen.thing is None else cached_thing(seen.thing),
         )
         reason = ExtractUpdateReason.CONTENT_DELETED if gone else ExtractUpdateReason.NEW
-        marker = f"openmod-{event.id.removeprefix('mod:')}"
+        marker = marker_of(event.id.removeprefix("mod:"))
         body = render_body(disclosure, reason, marker=marker)
         subreddit = self._settings.target_subreddit
         made = post or await self._platform.find_submission(subreddit, marker)
@@ -261,10 +268,33 @@ class Recorder:
             if seen.thing is not None:
                 writes.append(CacheHash(event.thing).put(cached_thing(seen.thing)))
         assert event.known is not None  # otherwise the settings left it out
-        extract = extract_of(event.known, moderator.id, (seen.author or DELETED).id, event.thing)
+        author = seen.author or DELETED
         writes.append(ModActionSet(event.thing).add(post, self._db.context.now()))
-        writes.append(ExtractHash(post).put(extract))
+        writes.append(ExtractHash(post).put(extract_of(event.known, moderator.id, author.id, event.thing)))
+        entry = LogEntry(
+            at=event.at,
+            subreddit=event.subreddit.name,
+            type=event.known.value,
+            actor=moderator.id,
+            target=author.id,
+            thing=event.thing,
+            parent=parent_of(event.thing, seen.thing.permalink) if seen.thing else None,
+            reference=event.id.removeprefix("mod:"),
+        )
+        for more_checks, more_writes in (
+            listing(post, entry),
+            await self._naming(moderator),
+            await self._naming(author),
+        ):
+            checks += more_checks
+            writes += more_writes
         return [*seen.checks, *checks, owned(ModActionSet(event.thing))], writes
+
+    async def _naming(self, account: Account) -> tuple[list[Check], list[Call[Any]]]:
+        known = await self._db.run(LogAccount(account.id).get().attempt())
+        if isinstance(known, KeywrightError) and not isinstance(known, StoredDataError):
+            raise known
+        return naming(account, None if isinstance(known, StoredDataError) else known)
 
     async def _tracking(
         self, author: Account, thing: str, created: datetime
@@ -305,8 +335,10 @@ class Recorder:
         if not await self._db.run(turn.claim.extend(turn.token, self._hold)):
             raise _LostTurn
 
-    def _done(self, turn: _Turn) -> list[Call[Any]]:
-        return [turn.claim.done(self._db.context.now_ms())]
+
+def _done(turn: _Turn, at: datetime) -> Call[None]:
+    """Return the write of the marker: "the time of the event in ms since the epoch" (the document)."""
+    return turn.claim.done((at - EPOCH) // timedelta(milliseconds=1))
 
 
 def _unchanged(key: CacheHash, cached: AnyCached | None) -> list[Check]:

@@ -34,6 +34,7 @@ class ExtractUpdateReason(enum.StrEnum):
     UPDATED = "updated"
     CONTENT_DELETED = "content-deleted"
     USER_DELETED = "user-deleted"
+    MODERATOR_DELETED = "moderator-deleted"
 
 
 _PAST_SIMPLE: dict[ModActionType, str] = {
@@ -56,6 +57,9 @@ _NOTICES = {
     ),
     ExtractUpdateReason.USER_DELETED: (
         "This user deleted their account or was suspended. Identifying data was removed."
+    ),
+    ExtractUpdateReason.MODERATOR_DELETED: (
+        "The moderator deleted their account or was suspended. Their name was removed."
     ),
 }
 

@@ -16,23 +16,27 @@ import msgspec
 from keywright import (
     Binding,
     Call,
+    Choice,
     Claim,
     CodecError,
     DueQueue,
     EpochMs,
     Flag,
+    FreeText,
     Keyspace,
     OneOf,
     Plain,
     Prefixed,
     Record,
+    Sha256,
     SortedSet,
     Upgrade,
+    Value,
     expires_in,
     refers,
 )
 from keywright.errors import StoredDataError
-from keywright_openmod.accounts import special_named
+from keywright_openmod.accounts import is_nobody, special_named
 from keywright_openmod.actions import (
     ACTIONS,
     BanAction,
@@ -44,6 +48,8 @@ from keywright_openmod.actions import (
 )
 
 __all__ = [
+    "ActionLog",
+    "ActionName",
     "AnyCached",
     "AnyExtract",
     "AuditHash",
@@ -59,13 +65,22 @@ __all__ = [
     "EventMarker",
     "ExtractHash",
     "LinkExtract",
+    "Log",
+    "LogAccount",
+    "LogEntry",
+    "LogHash",
+    "LogName",
+    "LoggedAccount",
     "ModActionSet",
+    "ModeratorLog",
     "MuteExtract",
     "PostId",
+    "SubredditLog",
     "ThingId",
     "TrackingSet",
     "UnresolvedAuditError",
     "UserId",
+    "UserLog",
     "audit_of",
     "bind",
     "extract_of",
@@ -86,6 +101,7 @@ UserId = Annotated[str, Prefixed("t2_")]
 PostId = Annotated[str, Prefixed("t3_")]
 ThingId = Annotated[str, OneOf(Prefixed("t1_"), Prefixed("t2_"), Prefixed("t3_"))]
 EventId = Annotated[str, Plain(":")]
+ActionName = Annotated[str, Choice(*ACTIONS)]
 
 
 def bind(prefix: str | None = None) -> list[Binding]:
@@ -121,27 +137,16 @@ refers(
 class AuditRecord(msgspec.Struct, frozen=True, rename={"thing_id": "thingId", "created_at": "createdAt"}):
     """The v1 record of an extract. Later versions have no `thingId`."""
 
-    type: Literal[
-        "removelink",
-        "spamlink",
-        "approvelink",
-        "removecomment",
-        "spamcomment",
-        "approvecomment",
-        "banuser",
-        "unbanuser",
-        "muteuser",
-        "unmuteuser",
-    ]
+    type: ActionName
     """The mod action taken."""
     actor: str
     """Username of the moderator."""
     thing_id: ThingId
     """The identifier of the moderated thing."""
-    permalink: str
-    """If a comment or post, the permalink; empty for actions on users."""
-    created_at: Annotated[datetime, EpochMs]
-    """Timestamp of audit creation."""
+    permalink: str = ""
+    """If a comment or post, the permalink; empty or absent for actions on users."""
+    created_at: str | None = None
+    """Timestamp of audit creation: upstream writes milliseconds. Text, because nothing depends on it."""
 
     @property
     def action(self) -> ModActionType:
@@ -159,7 +164,9 @@ class EnforcementSet(DueQueue[UserId], key="cdpComplianceUserList", space=openmo
 
 
 class EventMarker(Claim, key="event:<event>", space=openmod, expiry=expires_in(MARKED_FOR)):
-    """The time at which an event was processed, or the claim of the process that is handling it.
+    """The time of an event in ms since the epoch, or the claim of the process that is handling it.
+
+    Any value except a claim means that the event is a duplicate.
 
     The marker `delete:<thing>` also keeps late writers from storing a deleted submission again.
     """
@@ -381,3 +388,119 @@ refers(
     name="moderated thing",
     required=False,
 )
+
+
+# Additions: ours. The index of the public log. No program of Open Mod's document reads or needs it.
+
+
+class LogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the public log. It has ids only, so that forgetting a name changes one place."""
+
+    at: Annotated[datetime, EpochMs]
+    """The time of the action; if an earlier version recorded it, the time of the record."""
+    subreddit: str
+    """The subreddit of the action."""
+    type: ActionName
+    """The mod action taken."""
+    actor: UserId
+    """The `t2` of the moderator."""
+    target: UserId
+    """The `t2` of the content author, or of the user who was banned or muted."""
+    thing: ThingId
+    """The moderated post, comment or user."""
+    parent: PostId | None = None
+    """The post of a moderated comment, if it is known."""
+    reference: Sha256 | None = None
+    """The hash of the event, by which its post is found; unknown if an earlier version recorded it."""
+
+    @property
+    def action(self) -> ModActionType:
+        return ACTIONS[self.type]
+
+
+class LogHash(Record[LogEntry], key="log-entry:<post>", space=openmod):
+    """An extract in the public log; an addition to the document. It goes before its extract is redacted."""
+
+    post: PostId
+
+
+class Log(SortedSet[PostId, datetime], key="log", space=openmod):
+    """The public log: all entries, by time of the action; an addition to the document."""
+
+
+class SubredditLog(SortedSet[PostId, datetime], key="log:subreddit:<subreddit>", space=openmod):
+    """The entries of a subreddit (in lower case), by time of the action; an addition to the document."""
+
+    subreddit: FreeText
+
+
+class ActionLog(SortedSet[PostId, datetime], key="log:action:<action>", space=openmod):
+    """The entries of one moderation action, by time; an addition to the document."""
+
+    action: ActionName
+
+
+class ModeratorLog(SortedSet[PostId, datetime], key="log:moderator:<moderator>", space=openmod):
+    """The entries of a moderator, by time of the action; an addition to the document.
+
+    It leads to all extracts that name a moderator whose account was deleted.
+    """
+
+    moderator: UserId
+
+
+class UserLog(SortedSet[PostId, datetime], key="log:user:<user>", space=openmod):
+    """The entries about a user and their submissions, by time of the action; an addition to the document."""
+
+    user: UserId
+
+
+class LoggedAccount(msgspec.Struct, frozen=True, rename={"is_admin": "isAdmin"}):
+    """The name of an account in the public log."""
+
+    username: str
+    """The username."""
+    is_admin: Annotated[bool, Flag("admin")] = False
+    """`admin` if the user is an admin, otherwise undefined."""
+
+
+class LogAccount(Record[LoggedAccount], key="log-account:<user>", space=openmod):
+    """An account that the public log may name; an addition to the document.
+
+    Entries about users without it are not shown.
+    """
+
+    user: UserId
+
+
+class LogName(Value[UserId], key="log-name:<name>", space=openmod):
+    """The account with a name, in lower case, for searches by name; an addition to the document."""
+
+    name: FreeText
+
+
+for listing in (Log, SubredditLog, ActionLog, ModeratorLog, UserLog):
+    refers(listing, LogHash, lambda _, posts: (post for post, _ in posts), name="entries")
+refers(LogHash, ExtractHash, lambda key, _: [key.post], name="extract")
+refers(LogHash, Log, lambda key, _: [((), key.post)], name="log")
+refers(
+    LogHash,
+    SubredditLog,
+    lambda key, entry: [(entry.subreddit.lower(), key.post)],
+    name="log of the subreddit",
+)
+refers(LogHash, ActionLog, lambda key, entry: [(entry.type, key.post)], name="log of the action")
+refers(
+    LogHash,
+    ModeratorLog,
+    lambda key, entry: [] if is_nobody(entry.actor) else [(entry.actor, key.post)],
+    name="log of the moderator",
+)
+refers(
+    LogHash,
+    UserLog,
+    lambda key, entry: [] if is_nobody(entry.target) else [(entry.target, key.post)],
+    name="log of the user",
+)
+refers(LogAccount, LogName, lambda _, account: [account.username.lower()], name="search by name")
+refers(LogName, LogAccount, lambda _, user: [user], name="account")

@@ -1,8 +1,8 @@
 """The sweep that upgrades a whole database from v1 to v1.1.
 
-Reading upgrades single records; the sweep upgrades the rest, and enrols all tracked users for compliance
-checks, which v1 never did. It stores no state: an upgraded record is v1.1 from then on, so the sweep can be
-stopped anywhere and started again. Other programs may run meanwhile.
+Reading upgrades single records; the sweep upgrades the rest, and enrols everybody with stored data for
+compliance checks, which upstream never does, whatever the version. It stores no state: an upgraded record is
+v1.1 from then on, so the sweep can be stopped anywhere and started again. Other programs may run meanwhile.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ from typing import Any, NamedTuple, TypeVar
 from keywright import AsyncDatabase, Call, gather_list
 from keywright.errors import KeywrightError, StoredDataError
 from keywright_openmod.accounts import is_special, special_named
+from keywright_openmod.backfill import complete
 from keywright_openmod.extracts import actor_of, author_of, read_upgraded
 from keywright_openmod.platform import Platform
 from keywright_openmod.schema import (
     AnyExtract,
     AuditHash,
+    CacheHash,
     EnforcementSet,
     ExtractHash,
+    ModActionSet,
     TrackingSet,
 )
 
@@ -43,18 +46,23 @@ class UpgradeProgress(NamedTuple):
     left: tuple[str, ...]
     """Posts whose record is malformed, or needs a platform and none was given."""
     enrolled: int
-    """Users who were added to the compliance checks."""
+    """Users who were added to the compliance checks for tracked or cached data, or extracts about them."""
+    listed: int = 0
+    """Extracts that the public log lists since then."""
 
 
 async def upgrade_all(
     db: AsyncDatabase,
     platform: Platform | None,
     *,
+    subreddit: str | None = None,
     progress: Callable[[UpgradeProgress], None] | None = None,
     per_second: float | None = None,
     page: int = PAGE,
 ) -> UpgradeProgress:
-    """Upgrade every v1 audit and enrol every tracked user. Cancel it to stop, run it again to resume.
+    """Upgrade every v1 audit and enrol everybody with stored data. Cancel it to stop, run it to resume.
+
+    Extracts that are not in the public log are listed as those of `subreddit`, if it is given.
 
     `progress` is called after every page. `per_second` limits the rate of records. The ids of authors come
     from the tracking sets, those of moderators from the platform, once each. Without a platform only special
@@ -65,6 +73,7 @@ async def upgrade_all(
     await sweep.count()
     async for posts in _pages(db.scan(AuditHash), page):
         await sweep.upgrade([key.post for key in posts])
+        await sweep.complete([key.post for key in posts], subreddit)
         if per_second:
             await asyncio.sleep(len(posts) / per_second)
     return sweep.progress
@@ -87,18 +96,34 @@ class _Sweep:
         self.progress = UpgradeProgress(0, 0, 0, (), 0)
 
     async def enrol_everyone(self) -> None:
-        """Enrol all tracked users, with their first checks spread over a day."""
+        """Enrol all users with stored data, with their first checks spread over a day."""
         seen = 0
-        async for sets in _pages(self._db.scan(TrackingSet), self._page):
+        async for users in _pages(self._users(), self._page):
             now = self._db.context.now()
             times = {
-                each.user: now + DAY * ((seen + place) % 1440 + 1) / 1440
-                for place, each in enumerate(sets)
-                if not is_special(each.user)
+                user: now + DAY * ((seen + place) % 1440 + 1) / 1440
+                for place, user in enumerate(users)
+                if not is_special(user)
             }
-            seen += len(sets)
+            seen += len(users)
             enrolled = await self._db.run(EnforcementSet().add_many(times, when="absent"))
             self._advance(enrolled=self.progress.enrolled + enrolled)
+
+    async def _users(self) -> AsyncIterator[str]:
+        """Yield the users of all keys that name one, some of them several times."""
+        async for tracked in self._db.scan(TrackingSet):
+            yield tracked.user
+        async for disclosed in self._db.scan(ModActionSet):
+            if disclosed.thing.startswith("t2_"):
+                yield disclosed.thing
+        async for cached in self._db.scan(CacheHash):
+            if cached.thing.startswith("t2_"):
+                yield cached.thing
+
+    async def complete(self, posts: list[str], subreddit: str | None) -> None:
+        """Give one page of extracts what new ones have: checks of their people, and a place in the log."""
+        listed = await complete(self._db, self._platform, posts, subreddit)
+        self._advance(listed=self.progress.listed + listed)
 
     async def count(self) -> None:
         total = 0

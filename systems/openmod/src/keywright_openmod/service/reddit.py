@@ -38,7 +38,7 @@ class RedditPlatform:
     def __init__(self, connection: RedditConnection, subreddit: str) -> None:
         self._connection = connection
         self._reddit = connection.reddit
-        self._subreddit = subreddit
+        self.subreddit = subreddit
         self._me: Account | None = None
         self._proof: str | None = None
         self._names = LookupBatcher(self._request_names, batch_size=MOST_IDS)
@@ -155,8 +155,8 @@ class RedditPlatform:
 
     async def _known_subreddit(self) -> str:
         if self._proof is None:
-            async with self._connection.asking(f"r/{self._subreddit}"):
-                found: Any = await self._reddit.subreddit(self._subreddit, fetch=True)
+            async with self._connection.asking(f"r/{self.subreddit}"):
+                found: Any = await self._reddit.subreddit(self.subreddit, fetch=True)
                 self._proof = str(found.fullname)
         return self._proof
 

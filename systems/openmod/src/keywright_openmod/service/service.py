@@ -41,6 +41,7 @@ GRACE_SECONDS = 20.0
 LONGEST_PAUSE_SECONDS = 60.0
 LONGEST_REFUSED_SECONDS = 600.0
 UPGRADES_A_SECOND = 200.0
+MOST_NAMED = 20
 # Fractions of the hold on an event. No request lasts as long as the claim of its event, so that no other
 # process begins to publish an extract that this one may still be publishing.
 CLAIM_FRACTION = 0.6
@@ -145,7 +146,7 @@ class OpenModService(Service):
         if parts.db.context.sharded:
             work["journal"] = self._journal(parts)
         if not self._only_enforce:
-            work |= {"survey": _survey(parts), **self._events(parts)}
+            work |= {"survey": _survey(parts, self.configuration.subreddit), **self._events(parts)}
         return [PeriodicTask(name, each, None, recovery=self._recovery) for name, each in work.items()]
 
     def _events(self, parts: _Opened) -> dict[str, Work]:
@@ -223,12 +224,25 @@ class OpenModService(Service):
         await self.serve(opened, Starlette(routes=routes), bound)
 
 
-def _survey(parts: _Opened) -> Work:
+def _survey(parts: _Opened, subreddit: str) -> Work:
     async def step() -> None:
-        """Upgrade v1 data, and schedule stored submissions that have no check."""
-        progress = await upgrade_all(parts.db, parts.platform, per_second=UPGRADES_A_SECOND)
-        if progress.upgraded or progress.left:
-            log.info("upgraded %d extracts, left %d", progress.upgraded, len(progress.left))
+        """Upgrade v1 data, enrol and list what earlier versions did not, and schedule missing checks."""
+        done = await upgrade_all(parts.db, parts.platform, subreddit=subreddit, per_second=UPGRADES_A_SECOND)
+        if done.upgraded or done.enrolled or done.listed:
+            log.info(
+                "survey: upgraded %d extracts, enrolled %d accounts for checks, listed %d in the log",
+                done.upgraded,
+                done.enrolled,
+                done.listed,
+            )
+        if done.left:
+            more = f" and {len(done.left) - MOST_NAMED} more" if len(done.left) > MOST_NAMED else ""
+            log.warning(
+                "survey: the records of these extracts cannot be read: %s%s. "
+                "Look at each with `keywright openmod show`, and correct or delete its audit.",
+                ", ".join(done.left[:MOST_NAMED]),
+                more,
+            )
         await schedule_missing_checks(parts.db)
 
     return step
