@@ -281,7 +281,7 @@ def test_an_erased_extract_is_not_listed_again_by_a_slow_survey(room: Newsroom) 
             assert room.meanwhile(deleted(thing))
             return found
 
-    done = room.wait(upgrade_all(room.db, Slow(), subreddit="cats"))  # type: ignore[arg-type]  # by __getattr__
+    done = room.wait(upgrade_all(room.db, Slow(), subreddit="cats"))
     assert done.listed == 0
     assert "log-entry:t3_x1" not in room.everything()
 
