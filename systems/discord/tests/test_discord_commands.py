@@ -199,7 +199,7 @@ def stored(raw: Raw, name: bytes) -> Any:
         (("get", "guildd", "1"), "there is no 'guildd' in this layout"),
         (("get", "member", "1"), "member takes GUILD USER, but 1 ids were given"),
         (("get", "message", "1", "2"), "message takes MESSAGE, but 2 ids were given"),
-        (("get", "message", "one"), "must be a snowflake"),
+        (("get", "message", "one"), "message must be a Discord id"),
         (("get", "message", "1", "--prefix", ""), "a DRC prefix must not be empty"),
         (("get", "message"), "Missing argument"),
         (("purge", "--layout", "drc"), "Missing option '--prefix'"),
@@ -277,9 +277,17 @@ def test_packets_that_went_into_a_folder_are_read_from_it_by_the_next_command(
 
 
 def test_what_is_not_there_exits_with_1(invoke: Invoke, redis_url: str) -> None:
+    with connect(redis_url, *bind()) as db:
+        db.run(DrcCache().apply([event("GUILD_CREATE", {"id": GUILD})]))
     done = invoke("discord", "get", "member", GUILD, ANN, "--url", redis_url)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "member 100 11 is not in the cache.\n"
+
+
+def test_a_prefix_without_a_cache_is_pointed_out(invoke: Invoke, redis_url: str) -> None:
+    done = invoke("discord", "get", "guild", GUILD, "--prefix", "other", "--url", redis_url)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "The cache has no guild at all. Is --prefix that of its gateway" in done.stderr
 
 
 def test_tokens_are_not_printed(invoke: Invoke, redis_url: str) -> None:
