@@ -140,26 +140,21 @@ def _elements(body: bytes) -> list[bytes]:
     return [bytes(each) for each in msgspec.json.decode(body, type=list[msgspec.Raw])]
 
 
-def _each(store: Callable[[bytes], list[Change]]) -> _Changes:
+def _all_of(store: Callable[[str, list[bytes]], list[Change]]) -> _Changes:
     def made(guild: str, body: bytes) -> tuple[list[Change], int]:
         objects = _elements(body)
-        return [change for each in objects for change in store(each)], len(objects)
+        return store(guild, objects), len(objects)
 
     return made
 
 
-def _templates(guild: str, body: bytes) -> tuple[list[Change], int]:
-    objects = _elements(body)
-    return rest.store_templates(guild, objects), len(objects)
-
-
 _OF_A_GUILD: Mapping[RestResource, tuple[str, _Changes]] = {
     RestResource.WIDGETS: ("widget.json", lambda guild, body: (rest.store_widget(guild, body), 1)),
-    RestResource.TEMPLATES: ("templates", _templates),
-    RestResource.WEBHOOKS: ("webhooks", _each(rest.store_webhook)),
+    RestResource.TEMPLATES: ("templates", _all_of(rest.store_templates)),
+    RestResource.WEBHOOKS: ("webhooks", _all_of(rest.store_webhooks)),
     RestResource.WELCOME_SCREENS: (
         "welcome-screen",
         lambda guild, body: (rest.store_welcome_screen(guild, body), 1),
     ),
-    RestResource.INVITES: ("invites", _each(rest.store_invite)),
+    RestResource.INVITES: ("invites", _all_of(rest.store_invites)),
 }

@@ -64,9 +64,9 @@ def store_template(payload: Payload) -> list[Change]:
 
 def store_templates(guild: str, payloads: Iterable[Payload]) -> list[Change]:
     """Replace all templates of a guild."""
-    nested = [_template(_id(guild), _given(each, "template")) for each in payloads]
-    children = [child for each in nested for child in each.children]
-    return [*children, ReplaceAll(Kind.TEMPLATE, _id(guild), [each.put for each in nested])]
+    return _all_of(
+        Kind.TEMPLATE, guild, [_template(_id(guild), _given(each, "template")) for each in payloads]
+    )
 
 
 def drop_template(guild: str, code: str) -> list[Change]:
@@ -75,9 +75,12 @@ def drop_template(guild: str, code: str) -> list[Change]:
 
 def store_webhook(payload: Payload) -> list[Change]:
     """Store a webhook; its user becomes an id. Its `token` is a secret, and stored as received."""
-    given = _given(payload, "webhook")
-    nested = entities.entity(Kind.WEBHOOK, (one_id(given, "id", "webhook"),), given, ("user",))
-    return list(nested.changes(Mode.REPLACE))
+    return list(_webhook(payload).changes(Mode.REPLACE))
+
+
+def store_webhooks(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace all webhooks of a guild."""
+    return _all_of(Kind.WEBHOOK, guild, [_webhook(each) for each in payloads])
 
 
 def drop_webhook(webhook: str) -> list[Change]:
@@ -98,6 +101,12 @@ def store_invite(payload: Payload) -> list[Change]:
     return list(entities.invite(_given(payload, "invite")).changes(Mode.REPLACE))
 
 
+def store_invites(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace the invites of a guild; of those that are gone, the ones with a `max_age` expire."""
+    invites = [entities.invite(_given(each, "invite")) for each in payloads]
+    return _all_of(Kind.INVITE, guild, invites)
+
+
 def drop_invite(code: str) -> list[Change]:
     return [Drop(Kind.INVITE, (_code(code, "invite.code"),))]
 
@@ -105,6 +114,16 @@ def drop_invite(code: str) -> list[Change]:
 def _command(application: str, payload: Payload) -> Put:
     given = _given(payload, "command")
     return Put(Kind.COMMAND, (_id(application), one_id(given, "id", "command")), given, given)
+
+
+def _webhook(payload: Payload) -> Nested:
+    given = _given(payload, "webhook")
+    return entities.entity(Kind.WEBHOOK, (one_id(given, "id", "webhook"),), given, ("user",))
+
+
+def _all_of(kind: Kind, guild: str, nested: list[Nested]) -> list[Change]:
+    children = [child for each in nested for child in each.children]
+    return [*children, ReplaceAll(kind, _id(guild), [each.put for each in nested])]
 
 
 def _template(guild: str, given: Fields) -> Nested:
