@@ -70,6 +70,22 @@ def test_a_webhook_has_its_user_as_an_id_and_keeps_its_token(run: Run) -> None:
     assert run(stored.webhook("400")) is None
 
 
+def test_rules_and_integrations_of_a_guild_are_replaced(run: Run) -> None:
+    old, new = {"id": "1", "name": "old"}, {"id": "2", "name": "new"}
+    for each in ([old], [new]):
+        store(run, rest.store_automod_rules(GUILD, each))
+        store(run, rest.store_integrations(GUILD, [{**each[0], "user": user(ANN)}]))
+    assert run(stored.automod_rules(GUILD)) == {"2": new}
+    assert run(stored.integrations(GUILD)) == {"2": {**new, "user": ANN}}
+    assert run(reader.integration(GUILD, "2")) == {**new, "user": user(ANN)}
+
+
+def test_a_list_of_integrations_that_may_be_cut_off_removes_none(run: Run) -> None:
+    store(run, rest.store_integrations(GUILD, [{"id": "1"}]))
+    store(run, rest.store_integrations(GUILD, [{"id": str(each)} for each in range(2, 52)]))
+    assert len(run(stored.integrations(GUILD))) == 51
+
+
 def test_an_application_has_its_people_as_ids(run: Run) -> None:
     team = {
         "id": "901",

@@ -1,7 +1,9 @@
 """Fetches the resources that only Discord's REST API returns, and stores them in a DRC cache.
 
 A resource of a guild that the bot may not read, for lack of a permission, is skipped; a widget that is
-switched off is removed. What Discord does not answer for now is an error: the next run fetches it.
+switched off is removed. What Discord does not answer for now is an error: the next run fetches it. The list
+of a guild replaces the stored one. An event that arrives between the answer and the write, which are two
+round trips, may be overwritten until the next run.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class RestResource(StrEnum):
     WEBHOOKS = "webhooks"
     WELCOME_SCREENS = "welcome-screens"
     INVITES = "invites"
+    AUTOMOD_RULES = "automod-rules"
+    INTEGRATIONS = "integrations"
 
 
 OF_THE_APPLICATION = frozenset({RestResource.APPLICATION, RestResource.COMMANDS})
@@ -157,4 +161,6 @@ _OF_A_GUILD: Mapping[RestResource, tuple[str, _Changes]] = {
         lambda guild, body: (rest.store_welcome_screen(guild, body), 1),
     ),
     RestResource.INVITES: ("invites", _all_of(rest.store_invites)),
+    RestResource.AUTOMOD_RULES: ("auto-moderation/rules", _all_of(rest.store_automod_rules)),
+    RestResource.INTEGRATIONS: ("integrations", _all_of(rest.store_integrations)),
 }

@@ -1,7 +1,8 @@
 """Resources that only Discord's REST API returns, as changes for `DrcCache.store` (docs/resolutions.md#a85).
 
-Payloads are response bodies, as bytes or decoded. No gateway event stores or removes these resources: the
-program that fetches one stores it, and drops it when it is gone.
+Payloads are response bodies, as bytes or decoded. Of most of these resources no gateway event stores or
+removes one: the program that fetches it stores it, and drops it when it is gone. The functions that replace
+all of a guild take a complete list.
 
     db.run(cache.store(rest.store_webhook(response.content)))
 """
@@ -18,6 +19,8 @@ from keywright_discord.raw_json import Fields, PayloadError, encode, fields, ide
 
 Payload: TypeAlias = bytes | Mapping[str, Any]
 """A response body: its JSON, or the decoded object."""
+
+LISTED_INTEGRATIONS = 50
 
 
 def store_command(application: str, payload: Payload) -> list[Change]:
@@ -85,6 +88,26 @@ def store_webhooks(guild: str, payloads: Iterable[Payload]) -> list[Change]:
 
 def drop_webhook(webhook: str) -> list[Change]:
     return [Drop(Kind.WEBHOOK, (_id(webhook),))]
+
+
+def store_automod_rules(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace all auto moderation rules of a guild, of which no event has the list."""
+    given = [_given(each, "auto moderation rule") for each in payloads]
+    kind = Kind.AUTOMOD_RULE
+    rules = [entities.entity(kind, (_id(guild), one_id(each, "id", kind.value)), each, ()) for each in given]
+    return _all_of(kind, guild, rules)
+
+
+def store_integrations(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace all integrations of a guild, of which no event has the list.
+
+    Discord lists 50 at most, so a list of as many removes none.
+    """
+    given = [_given(each, "integration") for each in payloads]
+    nested = [entities.integration(each, _id(guild)) for each in given]
+    if len(nested) >= LISTED_INTEGRATIONS:
+        return [change for each in nested for change in each.changes(Mode.REPLACE)]
+    return _all_of(Kind.INTEGRATION, guild, nested)
 
 
 def store_application(payload: Payload) -> list[Change]:
