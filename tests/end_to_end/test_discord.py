@@ -283,11 +283,8 @@ def test_a_spectacles_cache_is_filled_again_after_gateway_redis_and_discord_were
         session = wait_filled(by_other_than="")
 
         gateway.signal(signal.SIGKILL)
-        raw.flushall()
-        gateway = start_gateway()
-        session = wait_filled(by_other_than=session)
-
         _restart_empty(server)
+        gateway = start_gateway()
         session = wait_filled(by_other_than=session)
 
         discord.signal(signal.SIGKILL)
