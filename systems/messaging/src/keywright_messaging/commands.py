@@ -221,7 +221,8 @@ def drop(
     if yes:
         echo(f"{_letters(number)} removed.", err=True)
     else:
-        echo(f"{number:,} dead letters would be removed. Give --yes to remove them.", err=True)
+        letters = "1 dead letter" if number == 1 else f"{number:,} dead letters"
+        echo(f"{letters} would be removed. Give --yes to remove them.", err=True)
 
 
 def _settings(group: str, prefix: str, connect_timeout: float, **more: Any) -> BrokerSettings:

@@ -88,7 +88,7 @@ class SimulatedWorld:
         plain = {name: value for name, value in made.items() if name not in rarities}
         author = home.someone()
         said: Json = {"author": author.user, "member": author.member, "mentions": [], "type": 0}
-        where = next(each["id"] for each in home.channels.values() if each["type"] == TEXT)
+        where = next((each["id"] for each in home.channels.values() if each["type"] == TEXT), home.id)
         return plain | said | {"content": content, "channel_id": where}
 
     def members(self, guild: str) -> dict[str, Json]:
