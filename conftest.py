@@ -48,6 +48,7 @@ LONG = (
     "test_relation_machine",
     "test_enforcement",
     "test_planted_faults",
+    "test_discord",
 )
 
 

@@ -130,7 +130,11 @@ def _restart_empty(server: RedisServer) -> None:
     """Kill Redis and start it without its data."""
     folder = server.socket.parent
     server.kill()
-    shutil.rmtree(folder / "appendonlydir")
+    for log in folder.glob("appendonly*"):
+        if log.is_dir():  # since Redis 7
+            shutil.rmtree(log)
+        else:
+            log.unlink()
     server.start()
 
 
