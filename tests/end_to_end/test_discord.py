@@ -243,7 +243,7 @@ def test_the_cache_is_right_and_no_event_is_lost_after_every_part_was_killed(
         installed.run("audit", "drc", "--prefix", "bot", "--url", server.tcp_url)
 
 
-def test_a_spectacles_cache_is_filled_again_after_gateway_redis_and_discord_were_killed(
+def test_a_spectacles_cache_is_filled_again_after_redis_and_discord_were_killed(
     installed: Installation, tmp_path: Path
 ) -> None:
     port, api_port, health_port = free_port(), free_port(), free_port()
@@ -257,20 +257,6 @@ def test_a_spectacles_cache_is_filled_again_after_gateway_redis_and_discord_were
             log = tmp_path / "discord.log"
             return running.enter_context(installed.service("gateway", "simulate", *place, *shape, log=log))
 
-        def start_gateway() -> ServiceProcess:
-            variables = {
-                "DISCORD_TOKEN": "example",
-                "DISCORD_API_PROTOCOL": "http",
-                "DISCORD_API_HOST": f"127.0.0.1:{api_port}",
-                "DISCORD_INTENTS": "GUILDS,GUILD_MEMBERS,GUILD_PRESENCES",
-                "REDIS_URL": server.tcp_url,
-                "CACHE_LAYOUT": "spectacles",
-                "CACHE_PREFIX": "bot",
-                "PROMETHEUS_ADDRESS": f"127.0.0.1:{health_port}",
-            }
-            log = tmp_path / "gateway.log"
-            return running.enter_context(installed.service("gateway", "run", variables=variables, log=log))
-
         def wait_filled(*, by_other_than: str) -> str:
             """Wait until another session has filled the cache. Return its id."""
 
@@ -283,12 +269,23 @@ def test_a_spectacles_cache_is_filled_again_after_gateway_redis_and_discord_were
             wait_ready(f"http://127.0.0.1:{health_port}/health")
             return session
 
-        discord, gateway = start_discord(), start_gateway()
+        variables = {
+            "DISCORD_TOKEN": "example",
+            "DISCORD_API_PROTOCOL": "http",
+            "DISCORD_API_HOST": f"127.0.0.1:{api_port}",
+            "DISCORD_INTENTS": "GUILDS,GUILD_MEMBERS,GUILD_PRESENCES",
+            "REDIS_URL": server.tcp_url,
+            "CACHE_LAYOUT": "spectacles",
+            "CACHE_PREFIX": "bot",
+            "PROMETHEUS_ADDRESS": f"127.0.0.1:{health_port}",
+        }
+        discord = start_discord()
+        wait_ready(f"http://127.0.0.1:{api_port}/api/v10/gateway")
+        log = tmp_path / "gateway.log"
+        gateway = running.enter_context(installed.service("gateway", "run", variables=variables, log=log))
         session = wait_filled(by_other_than="")
 
-        gateway.signal(signal.SIGKILL)
         _restart_empty(server)
-        gateway = start_gateway()
         session = wait_filled(by_other_than=session)
 
         discord.signal(signal.SIGKILL)
