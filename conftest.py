@@ -53,6 +53,7 @@ LONG = (
     "test_relation_machine",
     "test_enforcement",
     "test_planted_faults",
+    "test_discord",
 )
 
 

@@ -23,6 +23,8 @@ from keywright_service.signals import stop_on_signals
 
 CONFIGURATION = Path(__file__).with_name("gateway.toml")
 COMMANDS = [{"name": "members", "description": "Who is a member of this server?"}]
+USED_COMMAND = 2
+"""The type of an interaction that is the use of a command."""
 MESSAGE = 4
 """The type of an answer that is a message in the channel."""
 REQUEST_MEMBERS = 8
@@ -37,13 +39,16 @@ class Guild(msgspec.Struct):
 
 
 class Command(msgspec.Struct):
-    name: str
+    """The data of an interaction. That of a button has no name."""
+
+    name: str | None = None
 
 
 class Interaction(msgspec.Struct):
     """The fields of an interaction that this worker reads. A command in a direct message has no guild."""
 
     id: str
+    type: int
     token: str
     data: Command
     guild_id: str | None = None
@@ -59,8 +64,8 @@ def make_worker(db: AsyncDatabase, api: DiscordRest) -> Worker:
 
     @worker.on("INTERACTION_CREATE", concurrency=20)
     async def answer(interaction: Interaction) -> None:
-        if interaction.data.name != "members":
-            raise Discard(f"no such command: {interaction.data.name}")
+        if (interaction.type, interaction.data.name) != (USED_COMMAND, "members"):
+            return  # a button, or a command of another worker
         text = (
             "Use it in a server." if interaction.guild_id is None else await members(db, interaction.guild_id)
         )
@@ -105,4 +110,7 @@ async def main(configuration: Configuration) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
+    logging.getLogger("httpx").setLevel(
+        logging.WARNING
+    )  # it logs addresses, which have the tokens of interactions
     asyncio.run(main(load(CONFIGURATION)))

@@ -72,6 +72,13 @@ async def test_the_example_bot_answers_a_command_and_logs_messages(
             assert response["data"]["content"].startswith(f"{name}: ")
             assert response["data"]["content"].endswith(" and 3 more")
 
+            assert used.token not in logs["commands"].read_text()
+
+            button = used.data | {"type": 3, "data": {"custom_id": "again"}}
+            await discord.dispatch("INTERACTION_CREATE", button)
+            after_it = await discord.use_command("members", guild=guild)
+            await eventually(lambda: after_it.response, "the command after a button is answered")
+
             said = await discord.say("hello from the test", guild=guild)
             author = said["member"].get("nick") or said["author"]["username"]
             await eventually(

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from invoking import invoke_keywright
 from keywright.cli import app
+from keywright.testing import Raw
 
 from .broker_bench import EVENT, Bench, dead_letters_of, has_nothing, next_one, receive
 
@@ -309,13 +310,34 @@ def test_a_wrong_invocation_exits_with_2(
     arguments: tuple[str, ...],
     message: str,
 ) -> None:
-    monkeypatch.delenv("BROKER_URL", raising=False)
-    monkeypatch.delenv("BROKER_GROUP", raising=False)
+    for name in ("BROKER_URL", "AMQP_URL", "REDIS_URL", "BROKER_GROUP"):
+        monkeypatch.delenv(name, raising=False)
     done = CliRunner().invoke(
         app, ["broker", *command.split(), *arguments], input=b"1", prog_name="keywright"
     )
     assert done.exit_code == 2, done.output
     assert message in " ".join(done.stderr.split())
+
+
+def test_the_broker_prefix_and_group_of_a_gateway_are_those_of_its_variables(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("BROKER_URL", "AMQP_URL"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"REDIS_URL": redis_url, "BROKER_PREFIX": "bot", "BROKER_GROUP": "own"}.items():
+        monkeypatch.setenv(name, value)
+    arguments = ["broker", "publish", EVENT]
+    done = CliRunner().invoke(app, arguments, input=b"{}", prog_name="keywright")
+    assert done.exit_code == 0, done.output
+    assert raw("KEYS", "*") == [f"bot:{EVENT}".encode()]
+
+
+def test_the_queue_of_an_amqp_gateway_is_preferred_to_its_redis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BROKER_URL", raising=False)
+    monkeypatch.setenv("AMQP_URL", "kafka://x")
+    monkeypatch.setenv("REDIS_URL", "redis://localhost")
+    done = CliRunner().invoke(app, ["broker", "dead", "list", EVENT], prog_name="keywright")
+    assert "'kafka' is not the scheme of a broker" in done.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -77,6 +77,27 @@ async def test_a_process_that_lost_the_shard_does_not_write_over_its_successor(r
             assert not task.done()
 
 
+async def test_a_process_whose_write_failed_does_not_write_if_redis_lost_its_lease_meanwhile(
+    redis_url: str, keywright_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    try:
+        async with opened(redis_url) as db:
+            holder = Tenancy(db, "bot", 0, 1, hold=timedelta(hours=1))
+            await holder.begin()
+            keywright_server.call("ACL", "SETUSER", "default", "resetkeys", "~gateway*")
+            async with writing(db, holder, dispatch(2, "GUILD_UPDATE", id=GUILD, name="old")) as task:
+                await eventually(lambda: "write the cache for shard 0" in caplog.text, "a write failed")
+                keywright_server.call("FLUSHALL")
+                successor = Tenancy(db, "bot", 0, 1)
+                await successor.begin()
+                keywright_server.call("ACL", "SETUSER", "default", "allkeys")
+                await eventually(lambda: holder.elsewhere or task.done(), "it looks before it writes")
+                assert not task.done()
+                assert await _name(db) is None
+    finally:
+        keywright_server.call("ACL", "SETUSER", "default", "allkeys")
+
+
 async def test_an_expired_lease_is_acquired_again_before_writing(redis_url: str) -> None:
     async with opened(redis_url) as db:
         tenancy = Tenancy(db, "bot", 0, 1, hold=timedelta(milliseconds=50))

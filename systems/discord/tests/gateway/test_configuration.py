@@ -116,6 +116,25 @@ def test_a_kind_that_is_misspelt_is_answered_with_the_nearest(tmp_path: Path) ->
         load(written(tmp_path, '[cache]\nwithout = ["presences"]'), TOKEN)
 
 
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("DISCORD_EVNTS", "DISCORD_EVENTS"),
+        ("BROKER_GROPU", "BROKER_GROUP"),
+        ("CACHE_MESSAGE_TTL", "CACHE_"),
+        ("BROKER_QUORUM", "BROKER_"),
+    ],
+)
+def test_a_variable_that_does_not_exist_is_refused(variable: str, near: str) -> None:
+    message = rf"{variable}: is not a variable of this service\. The nearest is {near}"
+    with pytest.raises(ConfigurationError, match=message):
+        load(environment=TOKEN | {variable: "1h"})
+
+
+def test_variables_of_a_bot_beside_the_gateway_are_ignored() -> None:
+    load(environment=TOKEN | {"DISCORD_CLIENT_ID": "1", "DISCORD_PUBLIC_KEY": "00"})
+
+
 def test_raw_intents_win_over_names() -> None:
     assert load(environment=TOKEN | {"DISCORD_RAW_INTENTS": "513"}).intent_bits == 513
 

@@ -73,6 +73,13 @@ async def test_the_gateway_runs_on_the_simulator_with_the_variables_of_the_page(
             await ready(gateway)
 
 
+def test_the_policy_of_the_page_limits_the_queues_of_events_only() -> None:
+    [pattern] = re.findall(r"set_policy bounded '([^']+)'", PAGE)
+    limited = ["gateway:log:MESSAGE_CREATE", "gateway:stats:GUILD_CREATE"]
+    others = ["gateway:SEND", "gateway:0", "gateway:log:MESSAGE_CREATE::dead", "other:log:MESSAGE_CREATE"]
+    assert [name for name in limited + others if re.search(pattern, name)] == limited
+
+
 def test_the_page_links_the_events_and_names_the_commands() -> None:
     assert "(events.md)" in PAGE
     for command in ("keywright gateway reset", "keywright broker dead list", "keywright gateway simulate"):

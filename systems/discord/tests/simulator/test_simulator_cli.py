@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import signal
 import socket
@@ -10,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import httpx
 import pytest
 from websockets.asyncio.client import connect
 
@@ -54,6 +56,27 @@ async def test_it_prints_its_addresses_serves_and_stops(ending: signal.Signals) 
         assert set(seen) - {"READY", "GUILD_CREATE"}, "traffic came too"
         process.send_signal(ending)
         assert process.wait(timeout=20) == 0
+
+
+async def test_it_uses_the_commands_of_the_bot_and_prints_the_answers() -> None:
+    with _simulating("--rate", "0", "--token", "mine", "--use-commands") as (process, printed):
+        async with (
+            httpx.AsyncClient(base_url=printed["api"], headers={"Authorization": "Bot mine"}) as api,
+            connect(f"{printed['gateway']}/?v=10&encoding=json", compression=None, max_size=None) as gateway,
+        ):
+            login = {"token": "mine", "intents": 0, "properties": {}}
+            await gateway.send(json.dumps({"op": 2, "d": login}))
+            me = (await api.get("/applications/@me")).json()["id"]
+            await api.put(f"/applications/{me}/commands", json=[{"name": "ping"}])
+            async with asyncio.timeout(30):
+                while (packet := json.loads(await gateway.recv()))["t"] != "INTERACTION_CREATE":
+                    pass
+            used = packet["d"]
+            await api.post(f"/interactions/{used['id']}/{used['token']}/callback", json={"type": 1})
+        assert process.stdout is not None
+        process.stdout.readline()  # how to stop it
+        said = await asyncio.to_thread(process.stdout.readline)
+        assert said == f'/ping in guild {used["guild_id"]}: {{"type":1}}\n'
 
 
 def test_a_port_that_is_taken_is_reported() -> None:

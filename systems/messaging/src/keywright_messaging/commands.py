@@ -50,7 +50,7 @@ UrlOption = Annotated[
     typer.Option(
         "--broker",
         metavar="URL",
-        envvar="BROKER_URL",
+        envvar=["BROKER_URL", "AMQP_URL", "REDIS_URL"],
         help="The broker, as amqp://localhost or redis://localhost.",
         show_default=False,
     ),
@@ -60,7 +60,9 @@ GroupOption = Annotated[
 ]
 SubgroupOption = Annotated[str | None, typer.Option(help="The subgroup whose copy of the messages to read.")]
 EncodingOption = Annotated[Encoding, typer.Option(help="The encoding of the bodies.")]
-PrefixOption = Annotated[str, typer.Option(help="Redis: the prefix of the stream names.")]
+PrefixOption = Annotated[
+    str, typer.Option(envvar="BROKER_PREFIX", help="Redis: the prefix of the stream names.")
+]
 ConnectOption = Annotated[
     float, typer.Option(min=0.1, metavar="SECONDS", help="The timeout of the connection.")
 ]
@@ -219,7 +221,8 @@ def drop(
     if yes:
         echo(f"{_letters(number)} removed.", err=True)
     else:
-        echo(f"{number:,} dead letters would be removed. Give --yes to remove them.", err=True)
+        letters = "1 dead letter" if number == 1 else f"{number:,} dead letters"
+        echo(f"{letters} would be removed. Give --yes to remove them.", err=True)
 
 
 def _settings(group: str, prefix: str, connect_timeout: float, **more: Any) -> BrokerSettings:

@@ -146,8 +146,8 @@ class SettingsReader:
     """Where an operator reads about them; named in errors."""
     secrets: tuple[str, ...] = ()
     """The settings that no listing shows."""
-    prefix: str = ""
-    """Every variable of the environment that begins with it must be one of the service."""
+    prefix: str | tuple[str, ...] = ()
+    """Every variable of the environment that begins with it (with one of them) must be one of the service."""
 
     def given(
         self,
@@ -201,8 +201,10 @@ class SettingsReader:
         for name in environment:
             if name in self.variables or _is_service_link(name):
                 continue
-            own = bool(self.prefix) and name.startswith(self.prefix)
-            near = get_close_matches(name, self.variables, 1, cutoff=0.0 if own else _MISSPELT)
+            own = name.startswith(self.prefix)
+            head = name.partition("_")[0] if own else ""
+            known = [each for each in self.variables if each.startswith(head)] or list(self.variables)
+            near = get_close_matches(name, known, 1, cutoff=0.0 if own else _MISSPELT)
             if near and (own or not environment.get(near[0])):
                 remedy = f"The nearest is {near[0]}; see {self.document}."
                 raise ConfigurationError(name, "is not a variable of this service", remedy)

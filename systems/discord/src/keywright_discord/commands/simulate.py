@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from keywright.cli import echo
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from keywright_discord.simulator import DiscordSimulator, SimulatorSettings
 
 __all__ = ["simulate"]
+
+USED_EVERY = 2.0
+ANSWER_SECONDS = 3.0  # Discord waits as long
 
 
 def simulate(
@@ -29,6 +33,10 @@ def simulate(
     shards: Annotated[int, typer.Option(help="How many shards /gateway/bot recommends.", min=1)] = 1,
     max_concurrency: Annotated[int, typer.Option(help="How many shards may identify at once.", min=1)] = 1,
     seed: Annotated[int, typer.Option(help="The same seed makes the same guilds and events.")] = 0,
+    use_commands: Annotated[
+        bool,
+        typer.Option("--use-commands", help="Use the bot's commands every few seconds; print the answers."),
+    ] = False,
 ) -> None:
     """Run a local Discord until Ctrl-C.
 
@@ -48,10 +56,10 @@ def simulate(
         max_concurrency=max_concurrency,
         seed=seed,
     )
-    asyncio.run(_run(settings, rate))
+    asyncio.run(_run(settings, rate, use_commands=use_commands))
 
 
-async def _run(settings: SimulatorSettings, rate: float) -> None:
+async def _run(settings: SimulatorSettings, rate: float, *, use_commands: bool) -> None:
     from keywright_discord.simulator import DiscordSimulator
 
     stopped = asyncio.Event()
@@ -60,9 +68,23 @@ async def _run(settings: SimulatorSettings, rate: float) -> None:
             _print_addresses(discord)
             waiting: list[asyncio.Task[object]] = [asyncio.create_task(stopped.wait())]
             waiting += [discord.start_traffic(rate=rate)] if rate else []
+            waiting += [asyncio.create_task(_use_commands(discord))] if use_commands else []
             done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in waiting:
+                task.cancel()
             for task in done:
                 task.result()
+
+
+async def _use_commands(discord: DiscordSimulator) -> None:
+    while True:
+        await asyncio.sleep(USED_EVERY)
+        guild = next((each for each in discord.world.guilds if discord.world.guild_create(each)), None)
+        for name in discord.commands if guild else ():
+            used = await discord.use_command(name, guild=str(guild))
+            await asyncio.sleep(ANSWER_SECONDS)
+            answer = "no answer" if used.response is None else msgspec.json.encode(used.response).decode()
+            echo(f"/{name} in guild {guild}: {answer}")
 
 
 def _print_addresses(discord: DiscordSimulator) -> None:

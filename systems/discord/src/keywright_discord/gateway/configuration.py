@@ -374,4 +374,11 @@ VARIABLES: Variables = {
     "CACHE_WITHOUT": ("cache.without", names),
     **LOG_VARIABLES,
 }
-READER = SettingsReader(Configuration, VARIABLES, "systems/discord/docs/gateway.md", secrets=("token",))
+READER = SettingsReader(
+    Configuration,
+    VARIABLES,
+    "systems/discord/docs/gateway.md",
+    secrets=("token",),
+    # Not DISCORD_: a bot has variables of its own, such as DISCORD_CLIENT_ID.
+    prefix=("BROKER_", "CACHE_", "SHARD_STORE_"),
+)

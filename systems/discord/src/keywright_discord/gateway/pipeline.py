@@ -180,6 +180,7 @@ class Pipeline:
             )
         except EngineError:
             self._applied = None  # some of them may have been applied
+            self._tenancy.doubt()
             raise
         for each in refused:
             self._monitor.refused(self._shard)

@@ -89,6 +89,10 @@ class Tenancy:
         if monotonic() >= self._ours_until and not await self._renewed():
             await asyncio.Event().wait()
 
+    def doubt(self) -> None:
+        """Let the next `assured` ask Redis: it failed, and may have lost the lease with its other data."""
+        self._ours_until = 0.0
+
     async def end(self) -> None:
         """Release the lease, so that another process can take over at once."""
         await self._db.run(self._owner.release(self._token))

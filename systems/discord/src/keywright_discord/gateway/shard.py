@@ -209,7 +209,11 @@ class _Tenure:
                 continue  # an outage, which the renewal of the lease reports
             if self._watch.trouble and not known_trouble:
                 log.error("shard %d: the cache is not reliable: %s", self.shard, self._watch.trouble)
-            if reason and session == self.pipeline.filling and await self._connection.begin_again(reason):
+            if not reason:
+                continue
+            self._tenancy.doubt()  # the lease may be lost with the cache, and another process may fill it
+            await self._tenancy.assured()
+            if session == self.pipeline.filling and await self._connection.begin_again(reason):
                 self.pipeline.filling = None
                 self._watch.refill(reason)
                 log.warning("shard %d: %s; a new session fills the cache", self.shard, reason)

@@ -165,6 +165,11 @@ class DiscordSimulator:
         await self.dispatch("MESSAGE_CREATE", made)
         return made
 
+    @property
+    def commands(self) -> list[str]:
+        """The names of the commands that the bot has registered."""
+        return [each["name"] for each in chain.from_iterable(self._gateway.commands.values())]
+
     async def use_command(
         self, name: str, *, guild: str, options: Iterable[dict[str, Any]] = ()
     ) -> SimulatedInteraction:
@@ -174,7 +179,10 @@ class DiscordSimulator:
         if used is None:
             raise UsageError(f"the bot has no command {name!r}. Register it first: PUT …/commands.")
         made = interaction(self.world, used, guild, list(options))
-        self._gateway.interactions[made.id] = made
+        known_uses = self._gateway.interactions
+        known_uses[made.id] = made
+        if len(known_uses) > self.settings.remembered:
+            del known_uses[next(iter(known_uses))]
         await self.dispatch("INTERACTION_CREATE", made.data)
         return made
 

@@ -88,7 +88,7 @@ class SimulatedWorld:
         plain = {name: value for name, value in made.items() if name not in rarities}
         author = home.someone()
         said: Json = {"author": author.user, "member": author.member, "mentions": [], "type": 0}
-        where = next(each["id"] for each in home.channels.values() if each["type"] == TEXT)
+        where = next((each["id"] for each in home.channels.values() if each["type"] == TEXT), home.id)
         return plain | said | {"content": content, "channel_id": where}
 
     def members(self, guild: str) -> dict[str, Json]:
@@ -139,11 +139,43 @@ class SimulatedWorld:
 
     def _completed(self, event: str, data: Any) -> Any:
         """Return complete objects where Discord sends them today; the generator also makes partial ones."""
-        if event == "MESSAGE_UPDATE" and "author" not in data:
-            return {**(self._home(data["guild_id"]).messages.get(data["id"]) or {}), **data}
+        if event in ("MESSAGE_CREATE", "MESSAGE_UPDATE") and "guild_id" in data:
+            home = self._home(data["guild_id"])
+            known = {} if "author" in data else home.messages.get(data["id"]) or {}
+            return self._current_message(home, {**known, **data})
         if event == "PRESENCE_UPDATE" and len(data["user"]) > 1:
             return {**data, "user": self._traffic.world.users[data["user"]["id"]]}
         return data
+
+    def _current_message(self, home: Home, message: Json) -> Json:
+        """Return a message with its people, thread and answered message as they are now, without those that
+        have gone."""
+        current: Json = self._with_current_people(home, message)
+        if answered := message.get("referenced_message"):
+            found = home.messages.get(answered["id"])
+            kept = {} if found is None else {name: found[name] for name in answered if name in found}
+            current["referenced_message"] = self._with_current_people(home, kept) or None
+        if "thread" in message:
+            thread = home.threads.get(message["thread"]["id"])
+            current = {name: value for name, value in current.items() if name != "thread"}
+            current |= {} if thread is None else {"thread": thread}
+        return current
+
+    def _with_current_people(self, home: Home, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._with_current_people(home, each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        found = {name: self._with_current_people(home, each) for name, each in value.items()}
+        is_user = "username" in found
+        if is_user:
+            found |= self._traffic.world.users.get(found["id"], {})
+        if "member" in found:
+            person = found if is_user else found.get("author") or found["user"]
+            member = home.members.get(person["id"])
+            found = {name: each for name, each in found.items() if name != "member"}
+            found |= {} if member is None else {"member": member}
+        return found
 
     def _home(self, guild: str) -> Home:
         home = self._traffic.world.homes.get(guild)
