@@ -97,6 +97,7 @@ async def test_work_that_takes_longer_is_deferred_and_replied_to_later(around: S
             body = around.discord.interaction(COMMAND, around.discord.guild.join("Gino"))
             token = json.loads(body)["token"]
             around.discord.guild.tokens.add(token)
+            await endpoint.application()
             deferred = await discord.post(PATH, content=body, headers=around.discord.signature(body))
             assert deferred.json() == {"type": 5, "data": {"flags": 64}}
             assert around.discord.guild.replies == {}
@@ -104,6 +105,31 @@ async def test_work_that_takes_longer_is_deferred_and_replied_to_later(around: S
             await endpoint.close(60)
     reply = {"content": "It is done.", "components": [], "allowed_mentions": {"parse": []}}
     assert around.discord.guild.replies == {token: reply}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seconds", [10.0, 0.0], ids=["at once", "deferred"])
+async def test_a_defect_of_the_bot_is_logged_and_replied_to(
+    around: Surroundings, caplog: pytest.LogCaptureFixture, seconds: float
+) -> None:
+    async def answer(interaction: Interaction) -> Reply:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    user = around.discord.guild.join("Gino")
+    async with around.opened() as opened:
+        endpoint = InteractionsEndpoint(opened.discord, answer, around.clock, reply_seconds=seconds)
+        transport = httpx.ASGITransport(Starlette(routes=[endpoint.route()]))
+        async with httpx.AsyncClient(transport=transport, base_url="https://bot.example") as discord:
+            body = around.discord.interaction(COMMAND, user)
+            token = json.loads(body)["token"]
+            around.discord.guild.tokens.add(token)
+            await endpoint.application()
+            reply = (await discord.post(PATH, content=body, headers=around.discord.signature(body))).json()
+            await endpoint.close(60)
+    data = around.discord.guild.replies[token] if reply["type"] == 5 else reply["data"]
+    assert "Something went wrong on our side" in data["content"]
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_an_interaction_while_redis_is_away_gets_a_reply_and_works_again_later(

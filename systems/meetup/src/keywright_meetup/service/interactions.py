@@ -140,9 +140,10 @@ class InteractionsEndpoint:
                 task.cancel()
 
     async def _handle(self, request: Request) -> Response:
+        deadline = asyncio.get_running_loop().time() + self._reply_seconds
         body = await body_of(request, LARGEST_BODY)
         try:
-            async with asyncio.timeout(REPLY_SECONDS):
+            async with asyncio.timeout_at(deadline):
                 application = await self.application()
         except (PlatformError, TimeoutError) as error:
             log.warning("an interaction cannot be verified: %s", str(error) or "Discord does not answer")
@@ -159,11 +160,12 @@ class InteractionsEndpoint:
         ours = interaction.application_id == application.id
         if not ours or interaction.guild_id != str(self._api.guild) or interaction.member is None:
             return Reply(FOREIGN).as_answer()
-        return await self._answered(interaction)
+        return await self._answered(interaction, deadline)
 
-    async def _answered(self, interaction: Interaction) -> Response:
+    async def _answered(self, interaction: Interaction, deadline: float) -> Response:
         work = asyncio.create_task(self._reply(interaction))
-        done, _ = await asyncio.wait({work}, timeout=self._reply_seconds)
+        left = max(deadline - asyncio.get_running_loop().time(), 0.0)
+        done, _ = await asyncio.wait({work}, timeout=left)
         if done:
             return work.result().as_answer()
         late = asyncio.create_task(self._write_late(interaction, work))
@@ -177,7 +179,9 @@ class InteractionsEndpoint:
                 return await self._answer(interaction)
         except (KeywrightError, TimeoutError) as error:
             log.warning("interaction %s: %s", interaction.id, str(error) or "it took too long")
-            return Reply(TROUBLE)
+        except Exception:  # the person waits for a reply
+            log.exception("interaction %s", interaction.id)
+        return Reply(TROUBLE)
 
     async def _write_late(self, interaction: Interaction, work: asyncio.Task[Reply]) -> None:
         reply = await work
