@@ -27,8 +27,15 @@ Json = dict[str, Any]
 class SimulatedDiscord(DiscordRestSimulator):
     """Discord with interactions: `discord.command(user, "link")` returns the reply that the user sees."""
 
-    def __init__(self, guild: Guild | None = None, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(guild)
+    def __init__(
+        self,
+        guild: Guild | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        super().__init__(guild, host=host, port=port)
         self._key = Ed25519PrivateKey.generate()
         self._clock = clock
         self.guild.application["verify_key"] = self._key.public_key().public_bytes_raw().hex()

@@ -131,9 +131,9 @@ class FaultyApp:
 class FaultyServer:
     """An application behind faults, on its own port; `with` it."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.faults = FaultyApp(app)
-        self._server = HttpServer(self.faults)
+        self._server = HttpServer(self.faults, host=host, port=port)
 
     def __enter__(self) -> Self:
         self._server.__enter__()

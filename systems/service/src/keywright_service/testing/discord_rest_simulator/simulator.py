@@ -35,12 +35,19 @@ CHANGEABLE = ("name", "topic", "parent_id", "permission_overwrites")
 class DiscordRestSimulator(FaultyServer):
     """`with DiscordRestSimulator() as discord:`; `discord.api_url` is what a client is given."""
 
-    def __init__(self, guild: Guild | None = None, *, token: str = "simulated-bot-token") -> None:
+    def __init__(
+        self,
+        guild: Guild | None = None,
+        *,
+        token: str = "simulated-bot-token",
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
         self.guild = guild or Guild()
         self.token = token
         self.limits = Limits()
-        self._app = Starlette(routes=self._routes())
-        super().__init__(self._limited)
+        self._app = Starlette(routes=self.routes())
+        super().__init__(self._limited, host=host, port=port)
 
     @property
     def api_url(self) -> str:
@@ -59,7 +66,7 @@ class DiscordRestSimulator(FaultyServer):
 
         await self._app(scope, receive, send_limited)
 
-    def _routes(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         guild = "/api/v10/guilds/{guild:int}"
         commands = "/api/v10/applications/{application:int}/guilds/{guild:int}/commands"
         table: dict[tuple[str, str], Handler] = {

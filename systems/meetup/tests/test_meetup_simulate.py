@@ -1,0 +1,109 @@
+"""`keywright meetup simulate`: a bot works with the simulated town, and people use it from a shell."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from keywright.errors import UsageError
+from keywright.testing import Raw, free_port, wait_until
+from keywright_meetup.commands.meetup import meetup
+from service_processes import ServiceProcess, launched
+
+
+@dataclass
+class Running:
+    """The simulators in a process, and what they printed."""
+
+    process: ServiceProcess
+    variables: dict[str, str]
+    controls: str
+
+    def use(self, **form: str) -> httpx.Response:
+        return httpx.post(self.controls, data=form, timeout=30)
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> Iterator[Running]:
+    printed, pages = tmp_path / "town.env", f"127.0.0.1:{free_port()}"
+    with launched("meetup", "simulate", "--pages", pages, variables={}, log=printed) as process:
+        wait_until(lambda: "# see the guild" in printed.read_text(), "addresses that are printed")
+        text = printed.read_text()
+        variables = dict(re.findall(r"^export (\w+)=(.*)$", text, re.MULTILINE))
+        found = re.search(r"# see the guild: curl (\S+)", text)
+        assert found is not None
+        yield Running(process, variables, found[1])
+
+
+def test_a_bot_with_the_printed_variables_syncs_and_answers_commands(
+    simulated: Running, redis_url: str, raw: Raw, tmp_path: Path
+) -> None:
+    assert "Run keywright meetup register" in simulated.use(**{"as": "Ada", "command": "link"}).text
+    with ExitStack() as running:
+        variables = {**simulated.variables, "REDIS_URL": redis_url}
+        bot = running.enter_context(
+            launched("meetup", "serve", variables=variables, log=tmp_path / "bot.log")
+        )
+        pages = simulated.variables["PAGES_URL"]
+        wait_until(lambda: _answers(f"{pages}/ready"), "a bot that is ready")
+        assert CliRunner().invoke(meetup, ["register"], env=variables).exit_code == 0
+
+        reply = simulated.use(**{"as": "Ada", "command": "link"})
+        (link,) = re.findall(r"^Link my accounts: (\S+)$", reply.text, re.MULTILINE)
+        _link_as(link, "Ada")
+        assert "Meetup member" in simulated.use(**{"as": "Ada", "command": "whoami"}).text
+
+        def channels() -> list[str]:
+            return [each["name"] for each in httpx.get(simulated.controls).json()["channels"]]
+
+        wait_until(lambda: "dragon-hunt" in channels(), "the channel of a series")
+        unknown = simulated.use(**{"as": "Nobody", "command": "link"})
+        assert unknown.status_code == 400
+        assert "There is no member 'Nobody'. There are: " in unknown.text
+        refused = simulated.use(**{"as": "Bela", "command": "end", "channel": "dragon-hunt"})
+        assert "You are not a host of" in refused.text
+        managed = {"as": "Ada", "command": "extend", "channel": "dragon-hunt", "days": "90"}
+        assert "is kept until" in simulated.use(**managed).text
+        assert bot.stop() == 0
+    assert len(raw("SMEMBERS", "meetup_events")) == 5
+
+
+def test_sigterm_ends_it(simulated: Running) -> None:
+    assert simulated.process.stop() == 0
+
+
+def test_a_port_that_is_taken_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        done = CliRunner().invoke(meetup, ["simulate", "--port", str(taken.getsockname()[1])])
+    assert isinstance(done.exception, UsageError)
+    assert "Choose another port" in str(done.exception)
+
+
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(url).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _link_as(link: str, name: str) -> None:
+    """Open the link, consent at Meetup as a member, and confirm, as a browser does."""
+    with httpx.Client(follow_redirects=True, timeout=30) as browser:
+        start = browser.get(link)
+        consent = browser.post(start.url, data=_hidden(start))
+        (member,) = re.findall(rf'<option value="(\d+)">{name}</option>', consent.text)
+        last = browser.post(consent.url, data={"answer": "allow", "member": member})
+        done = browser.post(f"{start.url}/confirm", data=_hidden(last) | {"answer": "yes"})
+    assert "Your accounts are linked" in done.text
+
+
+def _hidden(page: httpx.Response) -> dict[str, str]:
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', page.text))
