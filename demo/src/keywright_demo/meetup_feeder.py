@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import sys
 
 import httpx
@@ -15,6 +14,7 @@ from keywright_demo import names
 from keywright_meetup.account_links import begin_linking
 from keywright_meetup.schema import meetup as space
 from keywright_meetup.simulator import MeetupSimulator, town
+from keywright_meetup.simulator.browser import link_accounts
 from keywright_meetup.simulator.town import Person
 from keywright_service.backoff import Backoff, retry
 from keywright_service.testing.discord_rest_simulator import DiscordRestSimulator
@@ -30,13 +30,8 @@ class Town(town.Town):
     async def link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
         """Link a user's accounts: open the page of the bot, consent at Meetup, and confirm both accounts."""
         linking = await db.run(begin_linking(person.discord))
-        self.meetup.oauth.signed_in = person.meetup
-        async with httpx.AsyncClient(follow_redirects=True, timeout=10) as browser:
-            start = await browser.get(f"{pages}/link/{linking}")
-            consent = await browser.post(start.url, data=_hidden(start) | {"scope": "rsvp"})
-            last = await browser.post(consent.url, data={"answer": "allow"})
-            done = await browser.post(f"{start.url}/confirm", data=_hidden(last) | {"answer": "yes"})
-            done.raise_for_status()
+        page = await asyncio.to_thread(link_accounts, f"{pages}/link/{linking}", person.meetup, scope="rsvp")
+        page.raise_for_status()
 
     async def _try_to_link(self, person: Person, db: AsyncDatabase, pages: str) -> None:
         """Link a user. The bot may be down, or a real server may have the link from an earlier run."""
@@ -61,11 +56,6 @@ class Town(town.Town):
                 if (person := next(unlinked, None)) is not None:
                     await self._try_to_link(person, db, pages)
                 await asyncio.sleep(PAUSE_SECONDS)
-
-
-def _hidden(page: httpx.Response) -> dict[str, str]:
-    """Return the hidden fields of the form of a page, as a browser sends them."""
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', page.text))
 
 
 def main(pages: str) -> None:

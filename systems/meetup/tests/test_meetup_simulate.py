@@ -16,7 +16,15 @@ from typer.testing import CliRunner
 from keywright.errors import UsageError
 from keywright.testing import Raw, free_port, wait_until
 from keywright_meetup.commands.meetup import meetup
+from keywright_meetup.simulator.browser import link_accounts
 from service_processes import ServiceProcess, launched
+
+AUTHORIZATION = {
+    "client_id": "simulated-client",
+    "response_type": "code",
+    "code_challenge_method": "S256",
+    "code_challenge": "x",
+}
 
 
 @dataclass
@@ -58,7 +66,9 @@ def test_a_bot_with_the_printed_variables_syncs_and_answers_commands(
 
         reply = simulated.use(**{"as": "Ada", "command": "link"})
         (link,) = re.findall(r"^Link my accounts: (\S+)$", reply.text, re.MULTILINE)
-        _link_as(link, "Ada")
+        consent = httpx.get(simulated.variables["MEETUP_AUTHORIZE_URL"], params=AUTHORIZATION)
+        (member,) = re.findall(r'<option value="(\d+)">Ada</option>', consent.text)
+        assert "Your accounts are linked" in link_accounts(link, int(member)).text
         assert "Meetup member" in simulated.use(**{"as": "Ada", "command": "whoami"}).text
 
         def channels() -> list[str]:
@@ -92,18 +102,3 @@ def _answers(url: str) -> bool:
         return httpx.get(url).status_code == 200
     except httpx.TransportError:
         return False
-
-
-def _link_as(link: str, name: str) -> None:
-    """Open the link, consent at Meetup as a member, and confirm, as a browser does."""
-    with httpx.Client(follow_redirects=True, timeout=30) as browser:
-        start = browser.get(link)
-        consent = browser.post(start.url, data=_hidden(start))
-        (member,) = re.findall(rf'<option value="(\d+)">{name}</option>', consent.text)
-        last = browser.post(consent.url, data={"answer": "allow", "member": member})
-        done = browser.post(f"{start.url}/confirm", data=_hidden(last) | {"answer": "yes"})
-    assert "Your accounts are linked" in done.text
-
-
-def _hidden(page: httpx.Response) -> dict[str, str]:
-    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', page.text))
