@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from keywright_meetup.commands.meetup import meetup
 from keywright_meetup.simulator.browser import link_accounts
 from service_processes import ServiceProcess, launched
 
+PAGE = (Path(__file__).parents[1] / "docs" / "guide.md").read_text()
 AUTHORIZATION = {
     "client_id": "simulated-client",
     "response_type": "code",
@@ -39,10 +41,21 @@ class Running:
         return httpx.post(self.controls, data=form, timeout=30)
 
 
+def pasted(program: str) -> list[list[str]]:
+    """Return the arguments of the lines of the guide that run a program."""
+    section = PAGE.split("### Try it without accounts\n")[1].split("\n### ")[0]
+    lines = re.findall(rf"^{program} ([^|\n]*)", section, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
 @pytest.fixture
 def simulated(tmp_path: Path) -> Iterator[Running]:
     printed, pages = tmp_path / "town.env", f"127.0.0.1:{free_port()}"
-    with launched("meetup", "simulate", "--pages", pages, variables={}, log=printed) as process:
+    command = pasted("keywright")[0]
+    assert command == ["meetup", "simulate", "--port", "8100"]
+    # The ports of the page may be taken on this machine.
+    command[-1] = str(free_port())
+    with launched(*command, "--pages", pages, variables={}, log=printed) as process:
         wait_until(lambda: "# see the guild" in printed.read_text(), "addresses that are printed")
         text = printed.read_text()
         variables = dict(re.findall(r"^export (\w+)=(.*)$", text, re.MULTILINE))
@@ -62,6 +75,10 @@ def test_a_bot_with_the_printed_variables_syncs_and_answers_commands(
         )
         pages = simulated.variables["PAGES_URL"]
         wait_until(lambda: _answers(f"{pages}/ready"), "a bot that is ready")
+        assert pasted("keywright")[1:] == [
+            ["meetup", "serve", "--embedded", "./town-data"],
+            ["meetup", "register"],
+        ]
         assert CliRunner().invoke(meetup, ["register"], env=variables).exit_code == 0
 
         reply = simulated.use(**{"as": "Ada", "command": "link"})
@@ -80,8 +97,13 @@ def test_a_bot_with_the_printed_variables_syncs_and_answers_commands(
         assert "There is no member 'Nobody'. There are: " in unknown.text
         refused = simulated.use(**{"as": "Bela", "command": "end", "channel": "dragon-hunt"})
         assert "You are not a host of" in refused.text
-        managed = {"as": "Ada", "command": "extend", "channel": "dragon-hunt", "days": "90"}
-        assert "is kept until" in simulated.use(**managed).text
+        replies = []
+        for *arguments, url in pasted("curl"):
+            assert url == "http://127.0.0.1:8100/simulated"
+            form = dict(each.split("=") for each in arguments if each != "-d")
+            replies += [simulated.use(**form).text] if form else []
+        assert "You are linked to" in replies[0]
+        assert "is kept until" in replies[1]
         assert bot.stop() == 0
     assert len(raw("SMEMBERS", "meetup_events")) == 5
 
