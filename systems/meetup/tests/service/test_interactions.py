@@ -22,7 +22,7 @@ from keywright_meetup.service.interactions import (
 )
 from keywright_meetup.service.slash_commands import COMMANDS
 from keywright_meetup.simulator.discord import COMMAND, PING
-from keywright_service.errors import HttpRefusedError
+from keywright_service.errors import HttpRefusedError, PlatformRefusedError
 
 from ..meetup_bots import RunningBot, Surroundings
 
@@ -190,5 +190,9 @@ def test_the_command_register_tells_discord_the_commands_and_the_endpoint(around
 
 def test_discord_refuses_an_endpoint_that_nobody_answers(around: Surroundings) -> None:
     refused = CliRunner().invoke(meetup, ["register"], env=around.environment(PAGES_URL="http://127.0.0.1:1"))
-    assert isinstance(refused.exception, HttpRefusedError)
+    assert isinstance(refused.exception, PlatformRefusedError)
+    said = str(refused.exception)
+    assert "Discord refused http://127.0.0.1:1/discord/interactions: status 400 Invalid Form Body: " in said
+    assert "The url could not be verified. It does not answer" in said
+    assert "Start the bot, and let its proxy pass requests to this address on to it" in said
     assert around.discord.guild.application["interactions_endpoint_url"] is None

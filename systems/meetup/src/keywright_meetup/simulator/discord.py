@@ -40,17 +40,20 @@ class SimulatedDiscord(DiscordRestSimulator):
         self._clock = clock
         self.guild.application["verify_key"] = self._key.public_key().public_bytes_raw().hex()
 
-    def accepts_endpoint(self, url: str) -> bool:
+    def endpoint_problem(self, url: str) -> str | None:
         """Try an endpoint as Discord does: it must answer a ping, and refuse one with a wrong signature."""
         ping = self.interaction(PING)
         forged = {**self.signature(ping), "X-Signature-Ed25519": "00" * 64}
         try:
-            answers = [
-                httpx.post(url, content=ping, headers=headers) for headers in (self.signature(ping), forged)
-            ]
-        except httpx.HTTPError:
-            return False
-        return [each.status_code for each in answers] == [200, 401] and answers[0].json() == {"type": PING}
+            right, wrong = (
+                httpx.post(url, content=ping, headers=headers, timeout=REPLY_SECONDS)
+                for headers in (self.signature(ping), forged)
+            )
+        except httpx.HTTPError as error:
+            return f"It does not answer: {error!r}."
+        if (right.status_code, wrong.status_code, right.text) == (200, 401, '{"type":1}'):
+            return None
+        return f"It answers {right.status_code} {right.text}, and to a wrong signature {wrong.status_code}."
 
     def command(self, user: int, name: str, channel: int | None = None, /, **options: object) -> Json:
         """Use a slash command as a member, in a channel. Return the reply."""

@@ -114,18 +114,19 @@ class DiscordRestSimulator(FaultyServer):
 
         return handled
 
-    def accepts_endpoint(self, url: str) -> bool:
-        """Return whether Discord would send interactions here, after a try. This simulator sends none."""
-        return False
+    def endpoint_problem(self, url: str) -> str | None:
+        """Return why Discord would not send interactions here, after a try. This simulator sends none."""
+        return f"{url} was not tried."
 
     async def _application(self, request: Request) -> Response:
         return JSONResponse(self.guild.application)
 
     async def _change_application(self, request: Request) -> Response:
         url = (await request.json())["interactions_endpoint_url"]
-        if not await run_in_threadpool(self.accepts_endpoint, url):
-            problem = {"_errors": [{"code": "URL_INVALID", "message": "The url could not be verified."}]}
-            errors = {"interactions_endpoint_url": problem}
+        found = await run_in_threadpool(self.endpoint_problem, url)
+        if found is not None:
+            problem = {"code": "URL_INVALID", "message": f"The url could not be verified. {found}"}
+            errors = {"interactions_endpoint_url": {"_errors": [problem]}}
             return JSONResponse({"message": "Invalid Form Body", "code": 50035, "errors": errors}, 400)
         self.guild.application["interactions_endpoint_url"] = url
         return JSONResponse(self.guild.application)
