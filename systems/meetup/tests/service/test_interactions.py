@@ -194,5 +194,5 @@ def test_discord_refuses_an_endpoint_that_nobody_answers(around: Surroundings) -
     said = str(refused.exception)
     assert "Discord refused http://127.0.0.1:1/discord/interactions: status 400 Invalid Form Body: " in said
     assert "The url could not be verified. It does not answer" in said
-    assert "Start the bot, and let its proxy pass requests to this address on to it" in said
+    assert "Start the bot, and let its proxy pass requests to this address on" in said
     assert around.discord.guild.application["interactions_endpoint_url"] is None
