@@ -106,6 +106,7 @@ async def test_a_bot_that_dies_at_any_step_of_a_command_leaves_nothing_that_repe
         body = await prepare(opened)
         await said(opened, body)
         undisturbed = outcome()
+        step = 0
         for step in itertools.count():
             body = await prepare(opened)
             died = await die_at(opened, step, lambda mortal: said(mortal, body))  # noqa: B023  # awaited here
