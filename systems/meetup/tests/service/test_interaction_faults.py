@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
 import msgspec
 import pytest
 
@@ -134,7 +133,7 @@ async def test_a_sync_between_a_death_and_the_repetition_does_not_let_a_removed_
         assert club.people()["guest"] == set()
 
 
-def test_two_copies_that_get_one_request_at_once_do_it_once(around: Surroundings, raw: Raw) -> None:
+def test_two_copies_that_are_asked_the_same_at_once_do_it_once(around: Surroundings, raw: Raw) -> None:
     guest = around.person("Gino")
     for command in (
         ("SET", f"meetup_user:{guest.meetup}:discord_user", guest.discord),
@@ -143,15 +142,14 @@ def test_two_copies_that_get_one_request_at_once_do_it_once(around: Surroundings
         ("SADD", "discord_users", guest.discord),
     ):
         raw(*command)
-    body = body_of(around, guest.discord, "unlink", around.discord.guild.id)
     with RunningBot(around) as one, RunningBot(around) as other, ThreadPoolExecutor() as threads:
 
-        def send(bot: RunningBot) -> str:
-            answer = httpx.post(f"{bot.url}{PATH}", content=body, headers=around.discord.signature(body))
-            text: str = answer.json()["data"]["content"]
+        def use(bot: RunningBot) -> str:
+            body = body_of(around, guest.discord, "unlink", around.discord.guild.id)
+            text: str = around.discord.reply_to(body, url=f"{bot.url}{PATH}")["content"]
             return text
 
-        replies = sorted(threads.map(send, (one, other) * 4))
+        replies = sorted(threads.map(use, (one, other) * 4))
     assert sum("not linked any more" in each for each in replies) == 1
     assert sum("You are not linked" in each for each in replies) == 7
     assert not [key for key in everything(raw) if str(guest.discord) in key]

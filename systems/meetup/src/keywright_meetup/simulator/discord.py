@@ -97,18 +97,23 @@ class SimulatedDiscord(DiscordRestSimulator):
         signed = self._key.sign(timestamp.encode() + body).hex()
         return {"X-Signature-Ed25519": signed, "X-Signature-Timestamp": timestamp}
 
-    def send(self, body: bytes, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """Send an interaction to the endpoint that is registered."""
-        url = self.guild.application["interactions_endpoint_url"]
+    def send(
+        self, body: bytes, headers: Mapping[str, str] | None = None, *, url: str | None = None
+    ) -> httpx.Response:
+        """Send an interaction to the endpoint that is registered, or to another."""
+        url = url or self.guild.application["interactions_endpoint_url"]
         assert url is not None, "no endpoint is registered: run keywright meetup register"
         given = {"Content-Type": "application/json", **(headers or self.signature(body))}
         return httpx.post(url, content=body, headers=given, timeout=REPLY_SECONDS)
 
     def _asked(self, kind: int, user: int, channel: int | None, data: Json) -> Json:
-        body = self.interaction(kind, user, channel, data)
+        return self.reply_to(self.interaction(kind, user, channel, data))
+
+    def reply_to(self, body: bytes, *, url: str | None = None) -> Json:
+        """Send an interaction, and return the reply that the user sees in the end."""
         token = json.loads(body)["token"]
         self.guild.tokens.add(token)
-        answer = self.send(body)
+        answer = self.send(body, url=url)
         answer.raise_for_status()
         reply: Json = answer.json()
         if reply["type"] == DEFERRED:
