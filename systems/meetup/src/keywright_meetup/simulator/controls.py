@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 from urllib.parse import parse_qs
 
 import httpx
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from keywright.tools.http import body_of
@@ -48,7 +49,8 @@ class DiscordWithControls(SimulatedDiscord):
             if user != guild.bot
         ]
         commands = [each["name"] for each in guild.commands]
-        return JSONResponse({"members": members, "channels": channels, "commands": commands})
+        shown = {"members": members, "channels": channels, "commands": commands}
+        return Response(json.dumps(shown, indent=2) + "\n", media_type="application/json")
 
     async def _use(self, request: Request) -> Response:
         given = parse_qs((await body_of(request, LARGEST_FORM)).decode(errors="replace"))
