@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 from typer.testing import CliRunner
 
-from keywright.testing import RedisServer, wait_until
+from keywright.testing import Raw, RedisServer, wait_until
 from keywright_meetup.commands.meetup import meetup
 from keywright_meetup.service.interactions import (
     LARGEST_BODY,
@@ -70,6 +70,17 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_verified(
     assert around.discord.send(b" " * (LARGEST_BODY + 1)).status_code == 413
     assert around.discord.send(b" " * LARGEST_BODY).status_code == 400
     assert around.discord.send(b"{}").status_code == 400
+    assert around.discord.send(b'{"id": "\xff"}').status_code == 400
+
+
+@pytest.mark.parametrize("kind", [0, 4, 5, 99])
+def test_an_interaction_of_another_kind_does_not_run_the_command_that_it_names(
+    around: Surroundings, bot: RunningBot, kind: int, raw: Raw
+) -> None:
+    someone = around.discord.guild.join("Gino")
+    answer = around.discord.send(around.discord.interaction(kind, someone, data={"name": "link"}))
+    assert answer.status_code == 400
+    assert not [name for name in raw.names() if name.startswith(b"meetup_linking:")]
 
 
 @pytest.mark.parametrize("where", ["guild_id", "application_id"])

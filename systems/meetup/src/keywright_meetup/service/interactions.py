@@ -152,11 +152,16 @@ class InteractionsEndpoint:
             return json_response({"error": "invalid request signature"}, HTTPStatus.UNAUTHORIZED)
         try:
             interaction = msgspec.json.decode(body, type=Interaction)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             log.warning("an interaction cannot be read: %s", error)
             return json_response({"error": "not an interaction"}, HTTPStatus.BAD_REQUEST)
         if interaction.type == PING:
             return json_response({"type": PONG})
+        if interaction.type not in (
+            COMMAND,
+            COMPONENT,
+        ):  # such as a question for completions, which does nothing
+            return json_response({"error": "not a command or a button"}, HTTPStatus.BAD_REQUEST)
         ours = interaction.application_id == application.id
         if not ours or interaction.guild_id != str(self._api.guild) or interaction.member is None:
             return Reply(FOREIGN).as_answer()

@@ -80,6 +80,8 @@ class DiscordWithControls(SimulatedDiscord):
         if name == "user":
             return str(self._member_named(value))
         if name == "days":
+            if not value.isdecimal():
+                raise ValueError(f"days must be a number, got {value!r}.")
             return int(value)
         return value == "true" if name == "only_as_host" else value
 
