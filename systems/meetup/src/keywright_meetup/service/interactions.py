@@ -29,6 +29,7 @@ from keywright_service.discord_rest import Application, DiscordGuild, User
 from keywright_service.discord_rest.objects import Bits, Snowflake
 from keywright_service.errors import PlatformError
 from keywright_service.http import json_response
+from keywright_service.http_client import MALFORMED
 
 __all__ = ["PATH", "Interaction", "InteractionsEndpoint", "Reply", "endpoint_of"]
 
@@ -152,15 +153,13 @@ class InteractionsEndpoint:
             return json_response({"error": "invalid request signature"}, HTTPStatus.UNAUTHORIZED)
         try:
             interaction = msgspec.json.decode(body, type=Interaction)
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except MALFORMED as error:
             log.warning("an interaction cannot be read: %s", error)
             return json_response({"error": "not an interaction"}, HTTPStatus.BAD_REQUEST)
         if interaction.type == PING:
             return json_response({"type": PONG})
-        if interaction.type not in (
-            COMMAND,
-            COMPONENT,
-        ):  # such as a question for completions, which does nothing
+        # Such as a question for completions, which must not do anything.
+        if interaction.type not in (COMMAND, COMPONENT):
             return json_response({"error": "not a command or a button"}, HTTPStatus.BAD_REQUEST)
         ours = interaction.application_id == application.id
         if not ours or interaction.guild_id != str(self._api.guild) or interaction.member is None:

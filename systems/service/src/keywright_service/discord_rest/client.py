@@ -22,6 +22,7 @@ from keywright_service.discord_rest.rate_limits import RateLimits, Route
 from keywright_service.errors import HttpRefusedError, PlatformTroubleError
 from keywright_service.http_client import (
     DEFAULTS,
+    MALFORMED,
     Again,
     ClientOptions,
     HttpClient,
@@ -193,7 +194,7 @@ class DiscordRest(HttpClient):
                 return None
             try:
                 return decode(answer.content)
-            except msgspec.MsgspecError as error:
+            except MALFORMED as error:
                 return Again(f"its answer: {error}", maybe_done=True)
 
         return await self._ask(asked, attempt, repeatable=repeatable)
@@ -230,7 +231,7 @@ def _of_fields(errors: Any) -> Iterator[str]:
 def _refusal(answer: httpx.Response) -> _Refusal:
     try:
         return msgspec.json.decode(answer.content, type=_Refusal)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return _Refusal()
 
 

@@ -42,7 +42,7 @@ class Fault:
     """Whether the request is carried out, and only its answer is lost."""
     seconds: float = 0.0
     """How long the answer takes."""
-    body: str = "<html><body>the servers are busy</body></html>"
+    body: str | bytes = "<html><body>the servers are busy</body></html>"
     """As the servers in front of an API answer: not in JSON."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
