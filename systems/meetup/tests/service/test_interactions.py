@@ -71,6 +71,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_verified(
     assert around.discord.send(b" " * LARGEST_BODY).status_code == 400
     assert around.discord.send(b"{}").status_code == 400
     assert around.discord.send(b'{"id": "\xff"}').status_code == 400
+    assert around.discord.send(b'{"other": ' + b"[" * 100_000).status_code == 400
 
 
 @pytest.mark.parametrize("kind", [0, 4, 5, 99])

@@ -34,8 +34,8 @@ log = logging.getLogger("keywright.service")
 
 # A rate limit that lasts longer ends the call: the next run of the task comes soon enough.
 LONGEST_WAIT_SECONDS = 60.0
-# What msgspec raises for an answer that is not as expected; the second for text that is not UTF-8.
-MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError)
+# What msgspec raises for an answer that is not as expected, not UTF-8, or nested too deep.
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ClientOptions(NamedTuple):
