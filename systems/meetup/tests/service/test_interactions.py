@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -152,6 +153,18 @@ def test_an_interaction_while_redis_is_away_gets_a_reply_and_works_again_later(
     assert "Something went wrong on our side" in around.discord.command(someone, "link")["content"]
     keywright_server.start()
     assert "works once, for ten minutes" in around.discord.command(someone, "link")["content"]
+
+
+def test_interactions_are_counted_by_their_outcome(around: Surroundings) -> None:
+    someone, token = around.discord.guild.join("Gino"), "a token for monitoring"
+    with RunningBot(around, MEETUP_HEALTH_TOKEN=token) as bot:
+        bot.listen()
+        around.discord.send(b"{}", {"X-Signature-Ed25519": "00"})
+        around.discord.command(someone, "whoami")
+        page = httpx.get(f"{bot.url}/metrics", headers={"Authorization": f"Bearer {token}"}).text
+    # Deferred, if this machine is busy.
+    assert len(re.findall(r'meetup_interactions_total{outcome="(?:replied|deferred)"} 1.0', page)) == 1
+    assert 'meetup_interactions_total{outcome="refused"} 2.0' in page  # one by the trial of the endpoint
 
 
 def test_an_interaction_before_discord_said_what_our_key_is_is_refused_for_a_while(

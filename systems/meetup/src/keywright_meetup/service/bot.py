@@ -230,7 +230,9 @@ class Bot(Service):
         self._refresher = _refresher(self.configuration, parts, self._clock)
         public_url = self.configuration.pages.public_url
         commands = SlashCommands(parts.db, parts.discord, self._clock, public_url)
-        self._interactions = InteractionsEndpoint(parts.discord, commands.answer, self._clock)
+        self._interactions = InteractionsEndpoint(
+            parts.discord, commands.answer, self._clock, count=self.metrics.interaction
+        )
         opened.push_async_callback(self._interactions.close, self._grace)
         await self._check_token()
         self.tasks = self._tasks(parts)
