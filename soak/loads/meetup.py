@@ -16,10 +16,10 @@ from pathlib import Path
 
 from keywright import aconnect
 from keywright.errors import KeywrightError
-from keywright_demo.meetup_feeder import Town
 from keywright_meetup import account_links
 from keywright_meetup import meetup as space
 from keywright_meetup.simulator import MeetupSimulator
+from keywright_meetup.simulator.town import Town
 from keywright_service.signals import stop_on_signals
 from keywright_service.testing.discord_rest_simulator import DiscordRestSimulator
 from soak.judge.meetup import FIRST_STRANGER, PREFIX

@@ -24,6 +24,8 @@ WITHOUT_SERVER = {
     "diff",
     "docs",
     "gateway simulate",
+    "meetup register",
+    "meetup simulate",
     "openmod simulate",
     "registry migrate",  # its database is not Redis
     "tour",  # a private server, removed afterwards
@@ -48,6 +50,7 @@ NEEDING = {
     "gateway run": [],
     "get": ["registry", "name"],
     "meetup attach": ["series", "1"],
+    "meetup authorize": [],
     "meetup end": ["1"],
     "meetup invite": ["1"],
     "meetup link": ["1", "2"],

@@ -118,7 +118,13 @@ def test_an_impermissible_intent_is_set_aside_and_does_not_stop_others(
 
 
 @pytest.mark.parametrize(
-    "stored", [b"", b"C", b"Cgarbage", b"\xff\x00", b"C" + msgspec.msgpack.encode([1]), b"X"], ids=repr
+    "stored",
+    [
+        *(b"", b"C", b"Cgarbage", b"\xff\x00", b"C" + msgspec.msgpack.encode([1]), b"X"),
+        b"C\x93\x01\xc4\x01s\x91\x95\xa2\xff\xff\xa0\x90\x90\x90",  # the name of the space is not UTF-8
+        b"C\x94\x01\xc4\x01s\x90" + b"\x91" * 100_000 + b"\x90",
+    ],
+    ids=lambda stored: repr(stored[:30]),
 )
 def test_an_unreadable_intent_is_set_aside(stored: bytes, database: Database, raw_cluster: Raw) -> None:
     _store(raw_cluster, Intent(b"b" * 40, Journal("town", "").shards()[11]), stored)

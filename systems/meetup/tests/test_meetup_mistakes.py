@@ -61,6 +61,17 @@ def test_3_an_unlink_that_is_overtaken_leaves_the_new_partner_alone(rounds: int,
     assert stored["meetup_user:1:oauth2_tokens"]["access_token"] == "access-new"
 
 
+@pytest.mark.parametrize("rounds", range(3))
+def test_3_of_two_that_unlink_at_once_one_did_it(rounds: int, place: Place) -> None:
+    place.db.run(account_links.link(1, 101, tokens()))
+    slow = Mortal(place.db, account_links.unlink_discord(101))
+    for _ in range(rounds):
+        slow.step()
+    assert place.db.run(account_links.unlink(1))
+    assert not slow.finish()
+    assert everything(place.raw) == {}
+
+
 def test_3_an_unlink_leaves_neither_index_entries_nor_tokens(place: Place) -> None:
     place.db.run(account_links.link(1, 101, tokens()))
     place.db.run(account_links.unlink_discord(101))

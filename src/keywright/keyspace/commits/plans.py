@@ -181,7 +181,7 @@ def read_plan(intent: Intent, stored: bytes, context: Context) -> CommitPlan:
     fault, plan = None, None
     try:
         plan = _decode(stored[1:])
-    except msgspec.DecodeError:  # also what is well-formed and of another type
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # the first also for another type
         fault = "bytes that are not a plan"
     if plan is not None:
         fault = _fault(plan, intent, stored, context)

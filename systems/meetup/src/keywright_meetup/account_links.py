@@ -145,7 +145,7 @@ def unlink_discord(discord_user: DiscordId) -> Call[bool]:
 
 
 def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:
-    """End the link between the two; half a link that names a third user stays."""
+    """End the link between the two; half a link that names a third user stays. None if it ended meanwhile."""
     held = yield gather(
         DiscordUserOfMeetupUser(meetup_user).get(), MeetupUserOfDiscordUser(discord_user).get()
     )
@@ -157,7 +157,7 @@ def _end(meetup_user: MeetupId, discord_user: DiscordId) -> Steps[bool | None]:
         writes += [*forget, MeetupUsers().remove(meetup_user)]
     if ours_to_meetup == meetup_user:
         writes += [MeetupUserOfDiscordUser(discord_user).delete(), DiscordUsers().remove(discord_user)]
-    return True if (yield commit("unlink", checks, writes)) else None
+    return True if writes and (yield commit("unlink", checks, writes)) else None
 
 
 def discord_users_of(users: Iterable[MeetupId]) -> Call[dict[MeetupId, DiscordId]]:

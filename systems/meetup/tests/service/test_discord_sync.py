@@ -231,11 +231,12 @@ async def test_a_channel_that_an_event_names_is_used(around: Surroundings) -> No
     assert (int(channel["id"]), channel["name"]) == (existing, "tavern")
 
 
-async def test_nonsense_from_discord_is_trouble_and_ends_nothing(around: Surroundings) -> None:
+@pytest.mark.parametrize("body", [b'{"id": "not a number"}', b'{"id": "\xff"}'], ids=["text", "not UTF-8"])
+async def test_nonsense_from_discord_is_trouble_and_ends_nothing(around: Surroundings, body: bytes) -> None:
     around.announce()
     async with around.opened() as opened:
         await opened.sync_meetup()
-        around.discord.faults.fail("/channels", 201, method="POST", body='{"id": "not a number"}')
+        around.discord.faults.fail("/channels", 201, method="POST", body=body)
         done = await opened.sync_discord()
         (failure,) = done.failures.values()
         assert isinstance(failure, PlatformTroubleError)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 
 import httpx
@@ -11,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 from typer.testing import CliRunner
 
-from keywright.testing import RedisServer, wait_until
+from keywright.testing import Raw, RedisServer, wait_until
 from keywright_meetup.commands.meetup import meetup
 from keywright_meetup.service.interactions import (
     LARGEST_BODY,
@@ -22,7 +23,7 @@ from keywright_meetup.service.interactions import (
 )
 from keywright_meetup.service.slash_commands import COMMANDS
 from keywright_meetup.simulator.discord import COMMAND, PING
-from keywright_service.errors import HttpRefusedError
+from keywright_service.errors import HttpRefusedError, PlatformRefusedError
 
 from ..meetup_bots import RunningBot, Surroundings
 
@@ -70,6 +71,18 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_verified(
     assert around.discord.send(b" " * (LARGEST_BODY + 1)).status_code == 413
     assert around.discord.send(b" " * LARGEST_BODY).status_code == 400
     assert around.discord.send(b"{}").status_code == 400
+    assert around.discord.send(b'{"id": "\xff"}').status_code == 400
+    assert around.discord.send(b'{"other": ' + b"[" * 100_000).status_code == 400
+
+
+@pytest.mark.parametrize("kind", [0, 4, 5, 99])
+def test_an_interaction_of_another_kind_does_not_run_the_command_that_it_names(
+    around: Surroundings, bot: RunningBot, kind: int, raw: Raw
+) -> None:
+    someone = around.discord.guild.join("Gino")
+    answer = around.discord.send(around.discord.interaction(kind, someone, data={"name": "link"}))
+    assert answer.status_code == 400
+    assert not [name for name in raw.names() if name.startswith(b"meetup_linking:")]
 
 
 @pytest.mark.parametrize("where", ["guild_id", "application_id"])
@@ -97,6 +110,7 @@ async def test_work_that_takes_longer_is_deferred_and_replied_to_later(around: S
             body = around.discord.interaction(COMMAND, around.discord.guild.join("Gino"))
             token = json.loads(body)["token"]
             around.discord.guild.tokens.add(token)
+            await endpoint.application()
             deferred = await discord.post(PATH, content=body, headers=around.discord.signature(body))
             assert deferred.json() == {"type": 5, "data": {"flags": 64}}
             assert around.discord.guild.replies == {}
@@ -104,6 +118,31 @@ async def test_work_that_takes_longer_is_deferred_and_replied_to_later(around: S
             await endpoint.close(60)
     reply = {"content": "It is done.", "components": [], "allowed_mentions": {"parse": []}}
     assert around.discord.guild.replies == {token: reply}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seconds", [10.0, 0.0], ids=["at once", "deferred"])
+async def test_a_defect_of_the_bot_is_logged_and_replied_to(
+    around: Surroundings, caplog: pytest.LogCaptureFixture, seconds: float
+) -> None:
+    async def answer(interaction: Interaction) -> Reply:
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+    user = around.discord.guild.join("Gino")
+    async with around.opened() as opened:
+        endpoint = InteractionsEndpoint(opened.discord, answer, around.clock, reply_seconds=seconds)
+        transport = httpx.ASGITransport(Starlette(routes=[endpoint.route()]))
+        async with httpx.AsyncClient(transport=transport, base_url="https://bot.example") as discord:
+            body = around.discord.interaction(COMMAND, user)
+            token = json.loads(body)["token"]
+            around.discord.guild.tokens.add(token)
+            await endpoint.application()
+            reply = (await discord.post(PATH, content=body, headers=around.discord.signature(body))).json()
+            await endpoint.close(60)
+    data = around.discord.guild.replies[token] if reply["type"] == 5 else reply["data"]
+    assert "Something went wrong on our side" in data["content"]
+    assert "ZeroDivisionError" in caplog.text
 
 
 def test_an_interaction_while_redis_is_away_gets_a_reply_and_works_again_later(
@@ -114,6 +153,18 @@ def test_an_interaction_while_redis_is_away_gets_a_reply_and_works_again_later(
     assert "Something went wrong on our side" in around.discord.command(someone, "link")["content"]
     keywright_server.start()
     assert "works once, for ten minutes" in around.discord.command(someone, "link")["content"]
+
+
+def test_interactions_are_counted_by_their_outcome(around: Surroundings) -> None:
+    someone, token = around.discord.guild.join("Gino"), "a token for monitoring"
+    with RunningBot(around, MEETUP_HEALTH_TOKEN=token) as bot:
+        bot.listen()
+        around.discord.send(b"{}", {"X-Signature-Ed25519": "00"})
+        around.discord.command(someone, "whoami")
+        page = httpx.get(f"{bot.url}/metrics", headers={"Authorization": f"Bearer {token}"}).text
+    # Deferred, if this machine is busy.
+    assert len(re.findall(r'meetup_interactions_total{outcome="(?:replied|deferred)"} 1.0', page)) == 1
+    assert 'meetup_interactions_total{outcome="refused"} 2.0' in page  # one by the trial of the endpoint
 
 
 def test_an_interaction_before_discord_said_what_our_key_is_is_refused_for_a_while(
@@ -164,5 +215,9 @@ def test_the_command_register_tells_discord_the_commands_and_the_endpoint(around
 
 def test_discord_refuses_an_endpoint_that_nobody_answers(around: Surroundings) -> None:
     refused = CliRunner().invoke(meetup, ["register"], env=around.environment(PAGES_URL="http://127.0.0.1:1"))
-    assert isinstance(refused.exception, HttpRefusedError)
+    assert isinstance(refused.exception, PlatformRefusedError)
+    said = str(refused.exception)
+    assert "Discord refused http://127.0.0.1:1/discord/interactions: status 400 Invalid Form Body: " in said
+    assert "The url could not be verified. It does not answer" in said
+    assert "Start the bot, and let its proxy pass requests to this address on" in said
     assert around.discord.guild.application["interactions_endpoint_url"] is None

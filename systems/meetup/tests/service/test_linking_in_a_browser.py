@@ -335,6 +335,8 @@ def test_text_contrasts_with_its_background_in_light_and_dark(
         await page.get_by_role("button", name="Allow").click()
         await page.get_by_role("heading", name="Link these two accounts?").wait_for()
         await check(page, (".handle", "main"), (".notice", ".notice"), ("button.quiet", "main"))
+        await page.goto(f"{offering_bot.url}/link/outcome/declined")
+        await check(page, (".sign", "main"), (".remedy", "main"), ("code", "code"))
 
     for dark in (False, True):
         chromium.visit(work, dark=dark)

@@ -195,6 +195,15 @@ async def test_a_time_that_is_none_is_trouble(around: Surroundings, time: str) -
             await opened.sync_meetup()
 
 
+async def test_text_that_is_not_utf_8_is_trouble(around: Surroundings) -> None:
+    """It raised an error of Python, which ended the bot."""
+    page = page_of(around.announce()).encode().replace(b'"T"', b'"\xff"')
+    around.meetup.faults.fail("/gql-ext", 200, body=page)
+    async with around.opened() as opened:
+        with pytest.raises(PlatformTroubleError, match="its answer"):
+            await opened.sync_meetup()
+
+
 ENDLESS = {"hasNextPage": True, "endCursor": None}
 
 

@@ -239,7 +239,7 @@ def test_a_linking_id_that_expired_at_meetup_is_reported_and_links_nothing(
         db.run(MeetupLinking(link.rpartition("/")[2]).delete())
     answer = browser.get(back)
     assert answer.status_code == 410
-    assert "use /link for a new one" in answer.text
+    assert "use <code>/link</code> for a new one" in answer.text
     assert partner_of(around, someone) is None
 
 

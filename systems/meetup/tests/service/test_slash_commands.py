@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+import keywright_meetup
 from keywright.testing import Raw, wait_until
+from keywright_meetup.commands.meetup import meetup
 from keywright_meetup.service.expiry import check_expiry
 from keywright_meetup.service.slash_commands import COMMANDS
 from keywright_service.testing.discord_rest_simulator import Guild
@@ -105,6 +109,23 @@ def test_a_guest_may_not_decide_about_the_channel(town: Town, name: str) -> None
     for user in (town.guest.discord, town.stranger):
         assert "You are not a host of" in town.says(user, name, **HOSTS_ONLY[name])
     assert everything(town.raw) == before
+
+
+@pytest.mark.parametrize("name", HOSTS_ONLY)
+def test_a_host_may_not_decide_about_the_channel_of_others(town: Town, name: str) -> None:
+    town.raw("SADD", "discord_channels", 77)
+    before = everything(town.raw)
+    reply = town.says(town.host.discord, name, **HOSTS_ONLY[name], channel="77")
+    assert "You are not a host of <#77>" in reply
+    assert everything(town.raw) == before
+
+
+def test_a_member_removes_themselves_and_nobody_else(town: Town) -> None:
+    guest, host = town.guest.discord, town.host.discord
+    assert "You are not a host of" in town.says(guest, "remove", user=str(host))
+    assert "is not added again" in town.says(guest, "remove", user=str(guest))
+    assert (town.guild.roles_of(guest), town.removed("removed_users")) == (set(), {str(guest)})
+    assert "You are not a host of" in town.says(guest, "readmit", user=str(guest))
 
 
 @pytest.mark.parametrize("name", HOSTS_ONLY)
@@ -205,6 +226,20 @@ def test_the_buttons_of_a_reminder_do_what_they_say(town: Town, label: str, says
     assert "You are not a host of" in refused["content"]
     reply = town.around.discord.press(town.host.discord, button["custom_id"], town.channel)
     assert says in reply["content"]
+
+
+SOURCES = Path(keywright_meetup.__file__).parent
+
+
+def test_every_command_that_a_text_names_exists() -> None:
+    texts = "\n".join(path.read_text() for path in SOURCES.rglob("*") if path.suffix in (".py", ".html"))
+    slash = set(re.findall(r"(?:`| use )/([a-z]+)\b", texts))
+    assert slash == {"link", "unlink", "end", "extend", "invite", "readmit"}
+    assert slash <= {each["name"] for each in COMMANDS}
+    shell = set(re.findall(r"keywright meetup ([a-z]+)", texts))
+    assert {"authorize", "register"} <= shell
+    names = {each.name or each.callback.__name__ for each in meetup.registered_commands if each.callback}
+    assert shell - {"bot"} <= names
 
 
 def test_an_unknown_command_or_button_gets_a_reply(town: Town) -> None:

@@ -70,6 +70,16 @@ async def test_a_refresh_that_fails_is_due_again_in_an_hour(
         assert await opened.refresher.refresh_when_due() > around.clock() + tokens.RETRY_AFTER
 
 
+async def test_tokens_that_are_not_text_are_trouble(around: Surroundings) -> None:
+    async with around.opened() as opened:
+        around.meetup.faults.fail("/oauth2/access", 200, body=b'{"access_token": "\xff"}')
+        with pytest.raises(PlatformTroubleError, match="has no tokens"):
+            await opened.refresher.refresh_now()
+        around.meetup.faults.fail("/oauth2/access", 400, body=b'{"error": "\xff"}')
+        with pytest.raises(PlatformRefusedError, match="status 400"):
+            await opened.refresher.refresh_now()
+
+
 async def test_no_error_shows_a_token(around: Surroundings) -> None:
     async with around.opened() as opened:
         kept = (await opened.db.run(tokens.organizer())).refresh_token

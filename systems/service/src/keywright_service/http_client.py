@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 import httpx
+import msgspec
 
 from keywright_service.backoff import Backoff, Sleep
 from keywright_service.errors import PlatformTroubleError
@@ -19,6 +20,7 @@ from keywright_service.errors import PlatformTroubleError
 __all__ = [
     "DEFAULTS",
     "LONGEST_WAIT_SECONDS",
+    "MALFORMED",
     "Again",
     "ClientOptions",
     "HttpClient",
@@ -32,6 +34,8 @@ log = logging.getLogger("keywright.service")
 
 # A rate limit that lasts longer ends the call: the next run of the task comes soon enough.
 LONGEST_WAIT_SECONDS = 60.0
+# What msgspec raises for an answer that is not as expected, not UTF-8, or nested too deep.
+MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ClientOptions(NamedTuple):

@@ -152,7 +152,7 @@ def authorize(
     echo(asyncio.run(finished(sys.stdin.readline().strip()) if finish else begun()))
 
 
-def register(config: ConfigOption = None, url: UrlOption = None, embedded: EmbeddedOption = None) -> None:
+def register(config: ConfigOption = None) -> None:
     """Register the bot's commands at Discord, and the address to which Discord sends interactions.
 
     Discord tries the address at once, so the bot must be running and reachable at pages.public_url, over
@@ -160,10 +160,10 @@ def register(config: ConfigOption = None, url: UrlOption = None, embedded: Embed
 
     Exits with 2 when the configuration is wrong, 3 when Discord refuses or cannot be reached.
     """
-    configuration = _configuration(config, url, embedded)
     from keywright_meetup.service.bot import registered
+    from keywright_meetup.service.configuration import load
 
-    new, endpoint = asyncio.run(registered(configuration))
+    new, endpoint = asyncio.run(registered(load(config)))
     echo("The commands are registered." if new else "The commands were registered already.")
     echo(f"Discord sends interactions to {endpoint}.")
 

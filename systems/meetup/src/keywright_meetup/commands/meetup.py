@@ -25,6 +25,7 @@ from keywright_meetup.commands.bot import (
     serve,
     sync,
 )
+from keywright_meetup.commands.simulate import simulate
 from keywright_meetup.schema import meetup as space
 from keywright_meetup.tokens import store_organizer
 
@@ -231,7 +232,7 @@ def tokens(
     echo("Replaced.")
 
 
-for command in (sync, serve, invite, authorize, register):
+for command in (sync, serve, invite, authorize, register, simulate):
     meetup.command()(command)
 
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from starlette.applications import Starlette
@@ -35,7 +36,7 @@ from keywright_meetup.service.slash_commands import SlashCommands, register
 from keywright_meetup.service.token_refresh import TokenRefresher
 from keywright_service.backoff import Backoff
 from keywright_service.discord_rest import DiscordGuild
-from keywright_service.errors import PlatformTroubleError
+from keywright_service.errors import HttpRefusedError, PlatformRefusedError, PlatformTroubleError
 from keywright_service.health import FailingTasks, Health, TasksHealth
 from keywright_service.process_lock import ProcessLock
 from keywright_service.service import Service
@@ -180,7 +181,15 @@ async def registered(configuration: Configuration) -> tuple[bool, str]:
         application = await api.application()
         new = await register(api, int(application.id))
         if application.interactions_endpoint_url != endpoint:
-            await api.set_interactions_endpoint(endpoint)
+            try:
+                await api.set_interactions_endpoint(endpoint)
+            except HttpRefusedError as error:
+                if error.status != HTTPStatus.BAD_REQUEST:
+                    raise
+                remedy = (
+                    "Start the bot, and let its proxy pass requests to this address on to it, over https."
+                )
+                raise PlatformRefusedError("Discord", endpoint, error.reason, remedy) from error
     return new, endpoint
 
 
@@ -221,7 +230,9 @@ class Bot(Service):
         self._refresher = _refresher(self.configuration, parts, self._clock)
         public_url = self.configuration.pages.public_url
         commands = SlashCommands(parts.db, parts.discord, self._clock, public_url)
-        self._interactions = InteractionsEndpoint(parts.discord, commands.answer, self._clock)
+        self._interactions = InteractionsEndpoint(
+            parts.discord, commands.answer, self._clock, count=self.metrics.interaction
+        )
         opened.push_async_callback(self._interactions.close, self._grace)
         await self._check_token()
         self.tasks = self._tasks(parts)

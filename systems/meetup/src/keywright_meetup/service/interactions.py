@@ -29,6 +29,7 @@ from keywright_service.discord_rest import Application, DiscordGuild, User
 from keywright_service.discord_rest.objects import Bits, Snowflake
 from keywright_service.errors import PlatformError
 from keywright_service.http import json_response
+from keywright_service.http_client import MALFORMED
 
 __all__ = ["PATH", "Interaction", "InteractionsEndpoint", "Reply", "endpoint_of"]
 
@@ -106,7 +107,11 @@ def endpoint_of(public_url: str) -> str:
 
 
 class InteractionsEndpoint:
-    """`answer` does the work of an interaction. Call `close` at the end, which waits for late replies."""
+    """`answer` does the work of an interaction. Call `close` at the end, which waits for late replies.
+
+    `count` is called with the outcome of every request: refused, replied, deferred; and with failed, if the
+    reply is that something went wrong.
+    """
 
     def __init__(
         self,
@@ -114,8 +119,10 @@ class InteractionsEndpoint:
         answer: Callable[[Interaction], Awaitable[Reply]],
         clock: Callable[[], datetime],
         *,
+        count: Callable[[str], None] = lambda _: None,
         reply_seconds: float = REPLY_SECONDS,
     ) -> None:
+        self._count = count
         self._api = api
         self._reply_seconds = reply_seconds
         self._answer = answer
@@ -140,30 +147,41 @@ class InteractionsEndpoint:
                 task.cancel()
 
     async def _handle(self, request: Request) -> Response:
+        deadline = asyncio.get_running_loop().time() + self._reply_seconds
         body = await body_of(request, LARGEST_BODY)
         try:
-            async with asyncio.timeout(REPLY_SECONDS):
+            async with asyncio.timeout_at(deadline):
                 application = await self.application()
         except (PlatformError, TimeoutError) as error:
             log.warning("an interaction cannot be verified: %s", str(error) or "Discord does not answer")
-            return json_response({"error": "try again later"}, HTTPStatus.SERVICE_UNAVAILABLE)
+            return self._refusal("try again later", HTTPStatus.SERVICE_UNAVAILABLE)
         if not is_signed(body, request.headers, application.verify_key, self._clock()):
-            return json_response({"error": "invalid request signature"}, HTTPStatus.UNAUTHORIZED)
+            return self._refusal("invalid request signature", HTTPStatus.UNAUTHORIZED)
         try:
             interaction = msgspec.json.decode(body, type=Interaction)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             log.warning("an interaction cannot be read: %s", error)
-            return json_response({"error": "not an interaction"}, HTTPStatus.BAD_REQUEST)
+            return self._refusal("not an interaction", HTTPStatus.BAD_REQUEST)
         if interaction.type == PING:
             return json_response({"type": PONG})
+        # Such as a question for completions, which must not do anything.
+        if interaction.type not in (COMMAND, COMPONENT):
+            return self._refusal("not a command or a button", HTTPStatus.BAD_REQUEST)
         ours = interaction.application_id == application.id
         if not ours or interaction.guild_id != str(self._api.guild) or interaction.member is None:
+            self._count("refused")
             return Reply(FOREIGN).as_answer()
-        return await self._answered(interaction)
+        return await self._answered(interaction, deadline)
 
-    async def _answered(self, interaction: Interaction) -> Response:
+    def _refusal(self, error: str, status: HTTPStatus) -> Response:
+        self._count("refused")
+        return json_response({"error": error}, status)
+
+    async def _answered(self, interaction: Interaction, deadline: float) -> Response:
         work = asyncio.create_task(self._reply(interaction))
-        done, _ = await asyncio.wait({work}, timeout=self._reply_seconds)
+        left = max(deadline - asyncio.get_running_loop().time(), 0.0)
+        done, _ = await asyncio.wait({work}, timeout=left)
+        self._count("replied" if done else "deferred")
         if done:
             return work.result().as_answer()
         late = asyncio.create_task(self._write_late(interaction, work))
@@ -177,7 +195,10 @@ class InteractionsEndpoint:
                 return await self._answer(interaction)
         except (KeywrightError, TimeoutError) as error:
             log.warning("interaction %s: %s", interaction.id, str(error) or "it took too long")
-            return Reply(TROUBLE)
+        except Exception:  # the person waits for a reply
+            log.exception("interaction %s", interaction.id)
+        self._count("failed")
+        return Reply(TROUBLE)
 
     async def _write_late(self, interaction: Interaction, work: asyncio.Task[Reply]) -> None:
         reply = await work

@@ -16,6 +16,7 @@ from keywright_service.errors import HttpRefusedError, PlatformRefusedError, Pla
 from keywright_service.http_client import (
     DEFAULTS,
     LONGEST_WAIT_SECONDS,
+    MALFORMED,
     Again,
     ClientOptions,
     HttpClient,
@@ -242,7 +243,7 @@ class MeetupApi(HttpClient):
             raise PlatformTroubleError("Meetup", field, "its answer lacks it")
         try:
             return msgspec.json.decode(found, type=kind | None)
-        except msgspec.MsgspecError as error:
+        except MALFORMED as error:
             raise PlatformTroubleError("Meetup", field, f"its answer: {error}") from error
 
     async def _answered(self, token: Secret[str], field: str, asked: dict[str, Any]) -> _Body:
@@ -271,7 +272,7 @@ def _body(answer: httpx.Response, field: str) -> _Body:
         raise HttpRefusedError("Meetup", field, answer.status_code, "", remedy)
     try:
         return msgspec.json.decode(answer.content, type=_Body)
-    except msgspec.MsgspecError as error:
+    except MALFORMED as error:
         raise PlatformTroubleError("Meetup", field, f"its answer: {error}") from error
 
 

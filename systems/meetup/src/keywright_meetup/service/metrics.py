@@ -32,6 +32,16 @@ class BotMetrics(Metrics):
             "meetup_sync_failures", "Events and series that a sync left.", registry=self.registry
         )
 
+        self._interactions = Counter(
+            "meetup_interactions",
+            "Interactions on Discord: refused, replied or deferred; failed is counted besides.",
+            ["outcome"],
+            registry=self.registry,
+        )
+
+    def interaction(self, outcome: str) -> None:
+        self._interactions.labels(outcome).inc()
+
     def synced(self, meetup: Synced, discord: DiscordSynced) -> None:
         for change, events in (
             ("added", meetup.added),

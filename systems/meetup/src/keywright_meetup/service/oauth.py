@@ -21,7 +21,14 @@ import msgspec
 
 from keywright import Secret
 from keywright_service.errors import HttpRefusedError, PlatformTroubleError
-from keywright_service.http_client import DEFAULTS, Again, ClientOptions, HttpClient, is_worth_repeating
+from keywright_service.http_client import (
+    DEFAULTS,
+    MALFORMED,
+    Again,
+    ClientOptions,
+    HttpClient,
+    is_worth_repeating,
+)
 
 __all__ = ["Flow", "Granted", "OAuthClient", "Provider", "Purpose"]
 
@@ -148,7 +155,7 @@ class OAuthClient(HttpClient):
 def _granted(answer: httpx.Response, what: str) -> Granted:
     try:
         tokens = msgspec.json.decode(answer.content, type=_Answer)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         # The error of decoding would quote tokens.
         raise PlatformTroubleError("Meetup", f"{what} for tokens", "its answer has no tokens") from None
     refresh = Secret(tokens.refresh_token) if tokens.refresh_token else None
@@ -158,7 +165,7 @@ def _granted(answer: httpx.Response, what: str) -> Granted:
 def _refused(answer: httpx.Response, what: str) -> HttpRefusedError:
     try:
         code = msgspec.json.decode(answer.content, type=_Error).error
-    except msgspec.MsgspecError:
+    except MALFORMED:
         code = ""
     remedy = "Authorize again; if that does not help, check the client's id and secret."
     return HttpRefusedError("Meetup", f"{what} for tokens", answer.status_code, code, remedy)

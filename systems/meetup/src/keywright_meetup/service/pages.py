@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -48,6 +50,7 @@ COOKIE = "csrf_user_id"
 LARGEST_FORM = 16 * 1024
 NAME_SECONDS = 2.0
 HERE = Path(__file__).parent
+_COMMAND = re.compile(r"(?<!\S)(/[a-z]+|keywright meetup [a-z]+)")
 
 FindUser = Callable[[DiscordId], Awaitable[User | None]]
 
@@ -84,6 +87,7 @@ class LinkingPages:
         self._templates = Environment(
             loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined
         )
+        self._templates.filters["commands"] = _with_commands
         self._templates.globals.update(community=community, offer_rsvp=oauth.provider.offer_rsvp)
 
     def application(self, *routes: Route) -> Starlette:
@@ -315,6 +319,11 @@ class LinkingPages:
             "X-Content-Type-Options": "nosniff",
         }
         return headers | ({"Strict-Transport-Security": "max-age=31536000"} if self._secure else {})
+
+
+def _with_commands(text: str) -> Markup:
+    """Return a text in which commands, such as /link, are set apart."""
+    return Markup(_COMMAND.sub(r"<code>\1</code>", str(escape(text))))
 
 
 def _bound(flow: Flow, browser: str) -> Secret[str]:

@@ -1,13 +1,14 @@
 """The slash commands and buttons of the bot: who may use each, and what it does.
 
-Everybody may link and unlink themselves. The hosts of a channel decide about it, and so do members who may
-manage the server. Hosts have the host role of the channel, or host an event of its series on Meetup, and were
-not removed from the hosts. Only the person who asked sees the reply.
+Everybody may link and unlink themselves, and remove themselves from a channel. The hosts of a channel decide
+about it, and so do members who may manage the server. Hosts have the host role of the channel, or host an
+event of its series on Meetup, and were not removed from the hosts. Only the person who asked sees the reply.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from operator import itemgetter
@@ -43,6 +44,7 @@ PRIMARY, SECONDARY, DANGER, LINK = 1, 2, 4, 5
 TEXT_CHANNEL = 0
 MOST_DAYS = 180
 WEEK = 7
+_CHANNEL_NUMBER = re.compile(r"channel ([0-9]+)")
 
 Json = Mapping[str, Any]
 
@@ -122,7 +124,20 @@ class Asked(NamedTuple):
     @property
     def other(self) -> DiscordId:
         """The member whom it is about."""
-        return int(self.options["user"])
+        return _number(self.options, "user")
+
+    @property
+    def days(self) -> int:
+        return min(max(_number(self.options, "days"), 1), MOST_DAYS)
+
+
+def _number(options: Mapping[str, Any], name: str) -> int:
+    """Return an option that is an id or a number. Raise RefusedChangeError if it is not one."""
+    given = str(options.get(name))
+    if not re.fullmatch(r"[0-9]{1,20}", given):
+        remedy = "Type the command again, and choose from what Discord offers."
+        raise RefusedChangeError(f"the option `{name}`", "is missing or not valid", remedy)
+    return int(given)
 
 
 def _asked(interaction: Interaction) -> tuple[str, Asked]:
@@ -138,7 +153,7 @@ def _asked(interaction: Interaction) -> tuple[str, Asked]:
         int(interaction.member.user.id),
         frozenset(map(int, interaction.member.roles)),
         bool(permissions & (ADMINISTRATOR | MANAGE_GUILD)),
-        int(options.get("channel") or interaction.channel_id or 0),
+        _number({"channel": interaction.channel_id or 0, **options}, "channel"),
         options,
     )
     return name, asked
@@ -169,24 +184,27 @@ class SlashCommands:
 
     async def answer(self, interaction: Interaction) -> Reply:
         """Do what somebody asks. A refusal is a reply too; other errors are raised."""
-        name, asked = _asked(interaction)
-        if name in self._of_everybody:
-            return await self._of_everybody[name](asked)
-        if name not in self._of_hosts:
-            return Reply("The bot does not know this any more. Look at its commands: type / to see them.")
         try:
-            await self._require_host(asked)
+            name, asked = _asked(interaction)
+            if name in self._of_everybody:
+                return await self._of_everybody[name](asked)
+            if name not in self._of_hosts:
+                return Reply("The bot does not know this any more. Look at its commands: type / to see them.")
+            await self._require_host(name, asked)
             return await self._of_hosts[name](asked)
         except RefusedChangeError as error:
-            subject = error.subject.replace(f"channel {asked.channel}", f"<#{asked.channel}>")
-            return Reply(f"{subject} {error.reason}. {error.remedy}")
+            subject = _CHANNEL_NUMBER.sub(r"<#\1>", error.subject)
+            return Reply(f"{subject[:1].upper()}{subject[1:]} {error.reason}. {error.remedy}")
 
-    async def _require_host(self, asked: Asked) -> None:
-        """Raise RefusedChangeError unless the person may decide about the channel."""
+    async def _require_host(self, name: str, asked: Asked) -> None:
+        """Raise RefusedChangeError unless the person may decide about the channel, or removes themselves."""
         known: ChannelHosts | None = await self._db.run(hosts_of_channel(asked.channel))
         if known is None:
             remedy = "Use the command in the channel of a series, or name that."
             raise RefusedChangeError(f"channel {asked.channel}", "is not a channel of the bot", remedy)
+        # A host who steps down is removed before the role is gone, and can repeat a command that failed.
+        if name == "remove" and asked.other == asked.user:
+            return
         is_host = known.role in asked.roles or asked.user in known.users
         if not asked.is_admin and (not is_host or asked.user in known.removed):
             remedy = "Ask one of its hosts, or somebody who manages this server."
@@ -237,7 +255,7 @@ class SlashCommands:
         return Reply(f"<#{asked.channel}> is deleted {_time(moment)}. {again}")
 
     async def _extend(self, asked: Asked) -> Reply:
-        until = self._clock() + timedelta(days=min(int(asked.options["days"]), MOST_DAYS))
+        until = self._clock() + timedelta(days=asked.days)
         if not await self._db.run(channel_times.extend(asked.channel, until)):
             return Reply(f"<#{asked.channel}> is kept for longer already.")
         return Reply(f"<#{asked.channel}> is kept until {_time(until)}.")

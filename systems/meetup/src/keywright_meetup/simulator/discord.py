@@ -27,23 +27,33 @@ Json = dict[str, Any]
 class SimulatedDiscord(DiscordRestSimulator):
     """Discord with interactions: `discord.command(user, "link")` returns the reply that the user sees."""
 
-    def __init__(self, guild: Guild | None = None, *, clock: Callable[[], float] = time.time) -> None:
-        super().__init__(guild)
+    def __init__(
+        self,
+        guild: Guild | None = None,
+        *,
+        clock: Callable[[], float] = time.time,
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        super().__init__(guild, host=host, port=port)
         self._key = Ed25519PrivateKey.generate()
         self._clock = clock
         self.guild.application["verify_key"] = self._key.public_key().public_bytes_raw().hex()
 
-    def accepts_endpoint(self, url: str) -> bool:
+    def endpoint_problem(self, url: str) -> str | None:
         """Try an endpoint as Discord does: it must answer a ping, and refuse one with a wrong signature."""
         ping = self.interaction(PING)
         forged = {**self.signature(ping), "X-Signature-Ed25519": "00" * 64}
         try:
-            answers = [
-                httpx.post(url, content=ping, headers=headers) for headers in (self.signature(ping), forged)
-            ]
-        except httpx.HTTPError:
-            return False
-        return [each.status_code for each in answers] == [200, 401] and answers[0].json() == {"type": PING}
+            right, wrong = (
+                httpx.post(url, content=ping, headers=headers, timeout=REPLY_SECONDS)
+                for headers in (self.signature(ping), forged)
+            )
+        except httpx.HTTPError as error:
+            return f"It does not answer: {error!r}."
+        if (right.status_code, wrong.status_code, right.text) == (200, 401, '{"type":1}'):
+            return None
+        return f"It answers {right.status_code} {right.text}, and to a wrong signature {wrong.status_code}."
 
     def command(self, user: int, name: str, channel: int | None = None, /, **options: object) -> Json:
         """Use a slash command as a member, in a channel. Return the reply."""
@@ -87,18 +97,23 @@ class SimulatedDiscord(DiscordRestSimulator):
         signed = self._key.sign(timestamp.encode() + body).hex()
         return {"X-Signature-Ed25519": signed, "X-Signature-Timestamp": timestamp}
 
-    def send(self, body: bytes, headers: Mapping[str, str] | None = None) -> httpx.Response:
-        """Send an interaction to the endpoint that is registered."""
-        url = self.guild.application["interactions_endpoint_url"]
+    def send(
+        self, body: bytes, headers: Mapping[str, str] | None = None, *, url: str | None = None
+    ) -> httpx.Response:
+        """Send an interaction to the endpoint that is registered, or to another."""
+        url = url or self.guild.application["interactions_endpoint_url"]
         assert url is not None, "no endpoint is registered: run keywright meetup register"
         given = {"Content-Type": "application/json", **(headers or self.signature(body))}
         return httpx.post(url, content=body, headers=given, timeout=REPLY_SECONDS)
 
     def _asked(self, kind: int, user: int, channel: int | None, data: Json) -> Json:
-        body = self.interaction(kind, user, channel, data)
+        return self.reply_to(self.interaction(kind, user, channel, data))
+
+    def reply_to(self, body: bytes, *, url: str | None = None) -> Json:
+        """Send an interaction, and return the reply that the user sees in the end."""
         token = json.loads(body)["token"]
         self.guild.tokens.add(token)
-        answer = self.send(body)
+        answer = self.send(body, url=url)
         answer.raise_for_status()
         reply: Json = answer.json()
         if reply["type"] == DEFERRED:

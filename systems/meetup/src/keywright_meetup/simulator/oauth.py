@@ -19,8 +19,8 @@ __all__ = ["OAuthProvider"]
 CLIENT_ID, CLIENT_SECRET = "simulated-client", "simulated-client-secret"
 
 _PAGE = """<!doctype html><html lang="en"><title>Simulated Meetup</title>
-<link rel="icon" href="data:,"><h1>Let Keywright see who you are?</h1><p>You are {name}.</p>
-<form method="post"><button name="answer" value="allow">Allow</button>
+<link rel="icon" href="data:,"><h1>Let Keywright see who you are?</h1>
+<form method="post"><p>You are {who}.</p><button name="answer" value="allow">Allow</button>
 <button name="answer" value="deny">Deny</button></form></html>"""
 
 
@@ -33,7 +33,7 @@ class _Grant:
 
 
 class OAuthProvider:
-    """The provider. The member who is `signed_in` answers on the consent page."""
+    """The provider. The member who is `signed_in` answers on the consent page; None: the page asks who."""
 
     def __init__(self, world: MeetupWorld) -> None:
         self._world = world
@@ -76,15 +76,15 @@ class OAuthProvider:
             return HTMLResponse("<h1>Unknown client</h1>", 400)
         if asked.get("code_challenge_method") != "S256" or not asked.get("code_challenge"):
             return HTMLResponse("<h1>PKCE is required</h1>", 400)
-        member = self.signed_in
-        if member is None:
-            return HTMLResponse("<h1>Sign in first</h1>", 401)
         if request.method == "GET":
             self.scopes.append(asked.get("scope", ""))
-            return HTMLResponse(_PAGE.format(name=html.escape(self._world.members[member])))
-        answer = parse_qs((await request.body()).decode()).get("answer", ["deny"])[0]
+            return HTMLResponse(_PAGE.format(who=self._who()))
+        form = parse_qs((await request.body()).decode())
+        member = self.signed_in or int(form.get("member", ["0"])[0])
+        if member not in self._world.members:
+            return HTMLResponse("<h1>Sign in first</h1>", 401)
         answered = {"state": asked["state"]}
-        if answer == "allow":
+        if form.get("answer") == ["allow"]:
             code = secrets.token_urlsafe(12)
             challenge, scope = asked["code_challenge"], asked.get("scope", "")
             self._codes[code] = _Grant(member, asked["redirect_uri"], challenge, scope)
@@ -92,6 +92,16 @@ class OAuthProvider:
         else:
             answered["error"] = "access_denied"
         return RedirectResponse(f"{asked['redirect_uri']}?{urlencode(answered)}", 303)
+
+    def _who(self) -> str:
+        """Return the name of the member who is signed in, or a choice of all."""
+        if self.signed_in is not None:
+            return html.escape(self._world.members[self.signed_in])
+        options = "".join(
+            f'<option value="{member}">{html.escape(name)}</option>'
+            for member, name in self._world.members.items()
+        )
+        return f'<select name="member" aria-label="Member">{options}</select>'
 
     async def token(self, request: Request) -> Response:
         given = {name: values[0] for name, values in parse_qs((await request.body()).decode()).items()}

@@ -19,7 +19,7 @@ class MeetupSimulator(FaultyServer):
     client_id = CLIENT_ID
     client_secret = CLIENT_SECRET
 
-    def __init__(self, world: MeetupWorld | None = None) -> None:
+    def __init__(self, world: MeetupWorld | None = None, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.world = world or MeetupWorld()
         self.oauth = OAuthProvider(self.world)
         self.graphql = GraphQl(self.world, self.oauth)
@@ -28,7 +28,7 @@ class MeetupSimulator(FaultyServer):
             Route("/oauth2/authorize", self.oauth.authorize, methods=["GET", "POST"]),
             Route("/oauth2/access", self.oauth.token, methods=["POST"]),
         ]
-        super().__init__(Starlette(routes=routes))
+        super().__init__(Starlette(routes=routes), host=host, port=port)
 
     @property
     def api_url(self) -> str:

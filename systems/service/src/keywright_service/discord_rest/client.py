@@ -6,8 +6,9 @@ another 404, such as one of a proxy or of an unknown guild, is an error, because
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -21,6 +22,7 @@ from keywright_service.discord_rest.rate_limits import RateLimits, Route
 from keywright_service.errors import HttpRefusedError, PlatformTroubleError
 from keywright_service.http_client import (
     DEFAULTS,
+    MALFORMED,
     Again,
     ClientOptions,
     HttpClient,
@@ -33,6 +35,7 @@ __all__ = ["API_URL", "DiscordRest", "bot_token", "required"]
 API_URL = "https://discord.com/api/v10"
 # channel, member, message, role, user, webhook, interaction
 _UNKNOWN = {10003, 10007, 10008, 10011, 10013, 10015, 10062}
+_LONGEST_REASON = 300
 _ANSWERED = "already been acknowledged"
 _WITH_BUCKETS = ("/channels/{}", "/guilds/{}")  # each of these has its own
 
@@ -44,6 +47,8 @@ class _Refusal(msgspec.Struct, frozen=True):
 
     message: str = ""
     code: int = 0
+    errors: Any = None
+    """What is wrong with each field: objects by their names, down to lists of `_errors`."""
     retry_after: float | None = None
     everything: bool = msgspec.field(default=False, name="global")
 
@@ -189,7 +194,7 @@ class DiscordRest(HttpClient):
                 return None
             try:
                 return decode(answer.content)
-            except msgspec.MsgspecError as error:
+            except MALFORMED as error:
                 return Again(f"its answer: {error}", maybe_done=True)
 
         return await self._ask(asked, attempt, repeatable=repeatable)
@@ -210,13 +215,23 @@ def _require_absence(answer: httpx.Response, asked: str) -> None:
     if answer.status_code == HTTPStatus.NOT_FOUND and refusal.code in _UNKNOWN:
         return
     remedy = _REMEDIES.get(answer.status_code, "Check the configuration of the guild and the API's address.")
-    raise HttpRefusedError("Discord", asked, answer.status_code, refusal.message, remedy)
+    reason = ": ".join([refusal.message, *islice(_of_fields(refusal.errors), 1)])
+    raise HttpRefusedError("Discord", asked, answer.status_code, reason, remedy)
+
+
+def _of_fields(errors: Any) -> Iterator[str]:
+    """Yield the texts about single fields, without the dot at their ends."""
+    for name, found in errors.items() if isinstance(errors, dict) else ():
+        if name != "_errors":
+            yield from _of_fields(found)
+        elif isinstance(found, list) and found and isinstance(found[0], dict):
+            yield str(found[0].get("message", "")).rstrip(".")[:_LONGEST_REASON]
 
 
 def _refusal(answer: httpx.Response) -> _Refusal:
     try:
         return msgspec.json.decode(answer.content, type=_Refusal)
-    except msgspec.MsgspecError:
+    except MALFORMED:
         return _Refusal()
 
 

@@ -42,7 +42,7 @@ class Fault:
     """Whether the request is carried out, and only its answer is lost."""
     seconds: float = 0.0
     """How long the answer takes."""
-    body: str = "<html><body>the servers are busy</body></html>"
+    body: str | bytes = "<html><body>the servers are busy</body></html>"
     """As the servers in front of an API answer: not in JSON."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
@@ -131,9 +131,9 @@ class FaultyApp:
 class FaultyServer:
     """An application behind faults, on its own port; `with` it."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.faults = FaultyApp(app)
-        self._server = HttpServer(self.faults)
+        self._server = HttpServer(self.faults, host=host, port=port)
 
     def __enter__(self) -> Self:
         self._server.__enter__()

@@ -35,12 +35,19 @@ CHANGEABLE = ("name", "topic", "parent_id", "permission_overwrites")
 class DiscordRestSimulator(FaultyServer):
     """`with DiscordRestSimulator() as discord:`; `discord.api_url` is what a client is given."""
 
-    def __init__(self, guild: Guild | None = None, *, token: str = "simulated-bot-token") -> None:
+    def __init__(
+        self,
+        guild: Guild | None = None,
+        *,
+        token: str = "simulated-bot-token",
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
         self.guild = guild or Guild()
         self.token = token
         self.limits = Limits()
-        self._app = Starlette(routes=self._routes())
-        super().__init__(self._limited)
+        self._app = Starlette(routes=self.routes())
+        super().__init__(self._limited, host=host, port=port)
 
     @property
     def api_url(self) -> str:
@@ -59,7 +66,7 @@ class DiscordRestSimulator(FaultyServer):
 
         await self._app(scope, receive, send_limited)
 
-    def _routes(self) -> list[Route]:
+    def routes(self) -> list[Route]:
         guild = "/api/v10/guilds/{guild:int}"
         commands = "/api/v10/applications/{application:int}/guilds/{guild:int}/commands"
         table: dict[tuple[str, str], Handler] = {
@@ -107,18 +114,19 @@ class DiscordRestSimulator(FaultyServer):
 
         return handled
 
-    def accepts_endpoint(self, url: str) -> bool:
-        """Return whether Discord would send interactions here, after a try. This simulator sends none."""
-        return False
+    def endpoint_problem(self, url: str) -> str | None:
+        """Return why Discord would not send interactions here, after a try. This simulator sends none."""
+        return f"{url} was not tried."
 
     async def _application(self, request: Request) -> Response:
         return JSONResponse(self.guild.application)
 
     async def _change_application(self, request: Request) -> Response:
         url = (await request.json())["interactions_endpoint_url"]
-        if not await run_in_threadpool(self.accepts_endpoint, url):
-            problem = {"_errors": [{"code": "URL_INVALID", "message": "The url could not be verified."}]}
-            errors = {"interactions_endpoint_url": problem}
+        found = await run_in_threadpool(self.endpoint_problem, url)
+        if found is not None:
+            problem = {"code": "URL_INVALID", "message": f"The url could not be verified. {found}"}
+            errors = {"interactions_endpoint_url": {"_errors": [problem]}}
             return JSONResponse({"message": "Invalid Form Body", "code": 50035, "errors": errors}, 400)
         self.guild.application["interactions_endpoint_url"] = url
         return JSONResponse(self.guild.application)
