@@ -36,16 +36,18 @@ class LogServer:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
 
     def get(self, path: str, **parameters: str) -> httpx.Response:
-        return httpx.get(f"{self.url}{path}", params=parameters or None, timeout=30)
+        return self.client.get(path, params=parameters or None)
 
     def __enter__(self) -> Self:
         self._thread.start()
         assert self._started.wait(30)
+        self.client = httpx.Client(base_url=self.url, timeout=30, verify=False)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.client.close()
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(30)
 

@@ -6,13 +6,14 @@ shown again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -25,10 +26,11 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from keywright import AsyncDatabase
+from keywright import AsyncDatabase, Call
 from keywright.errors import KeywrightError, UsageError, VariableError
 from keywright.tools.http import Gate
 from keywright_openmod.public_log import LogPage, read_action, read_log
+from keywright_openmod.renderer import without_invisible
 from keywright_openmod.service.log_answers import LABELS, LONGEST_TEXT, ActionList, ShownAction, shown
 from keywright_openmod.service.log_filters import FILTERS, address_of, query_of, refuse_unknown
 from keywright_openmod.settings import OpenModSettings
@@ -36,9 +38,12 @@ from keywright_service.http import json_response, refuse
 
 __all__ = ["LogPages"]
 
+T = TypeVar("T")
+
 log = logging.getLogger("keywright.openmod")
 
 HERE = Path(__file__).parent
+LONGEST_SECONDS = 2.0
 RETRY_SECONDS = "5"
 FEED_TYPE = "application/atom+xml"
 
@@ -105,11 +110,11 @@ class LogPages:
     async def _list(self, request: Request) -> Response:
         parameters = request.query_params
         found = await self._read(parameters)
-        filters = [(name, parameters[name].strip()) for name in FILTERS if parameters.get(name, "").strip()]
+        given = {name: without_invisible(parameters.get(name, "")).strip() for name in FILTERS}
         return self._page(
             "log_list.html",
-            given={name: parameters.get(name, "") for name in FILTERS},
-            active=[(name, value, _without(parameters, name)) for name, value in filters],
+            given=given,
+            active=[(name, value, _without(parameters, name)) for name, value in given.items() if value],
             days=_by_day(found),
             next=None if found.next is None else address_of("/", parameters, found.next),
             newest=address_of("/", parameters) if parameters.get("before") else None,
@@ -144,12 +149,20 @@ class LogPages:
         return json_response(await self._one(request), headers=HEADERS)
 
     async def _read(self, parameters: QueryParams) -> LogPage:
-        return await self._db.run(read_log(query_of(parameters), self._settings))
+        return await self._run(read_log(query_of(parameters), self._settings))
+
+    async def _run(self, call: Call[T]) -> T:
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                return await self._db.run(call)
+        except TimeoutError as error:
+            log.warning("the public log cannot be read: no answer within %g s", LONGEST_SECONDS)
+            raise HTTPException(503, "the log cannot be read now; try again later") from error
 
     async def _one(self, request: Request) -> ShownAction:
         post = request.path_params["post"]
         try:
-            found = await self._db.run(read_action(post, self._settings)) if _is_post(post) else None
+            found = await self._run(read_action(post, self._settings)) if _is_post(post) else None
         except VariableError:
             found = None
         if found is None:
