@@ -127,7 +127,7 @@ def test_a_deleted_submission_is_gone_after_reload_and_after_back(room: Newsroom
     room.handle(mod_action("removecomment", "Mod", ann, comment.id))
 
     async def work(page: Page) -> None:
-        await page.goto(site.url)
+        await page.goto(server.url)
         await page.get_by_text("body secret").wait_for()
         await page.get_by_role("link", name="Details", exact=True).click()
         await page.wait_for_url("**/entry/t3_x1")
@@ -142,7 +142,7 @@ def test_a_deleted_submission_is_gone_after_reload_and_after_back(room: Newsroom
         del room.reddit.things[comment.id]
         assert room.meanwhile(deleted(comment.id))
 
-    with LogServer(room.url) as site:
+    with LogServer(room.url) as server:
         chromium.visit(work)
 
 
@@ -152,7 +152,7 @@ def test_pages_of_the_log_are_walked_by_their_links(room: Newsroom, chromium: Ch
 
     async def work(page: Page) -> None:
         seen: list[str] = []
-        await page.goto(site.url)
+        await page.goto(server.url)
         while True:
             whens = page.locator("a.when")
             seen += [str(await whens.nth(n).get_attribute("href")) for n in range(await whens.count())]
@@ -164,5 +164,5 @@ def test_pages_of_the_log_are_walked_by_their_links(room: Newsroom, chromium: Ch
         await page.get_by_role("link", name="Newest entries").click()
         assert await page.locator("a.when").first.get_attribute("href") == "/entry/t3_000"
 
-    with LogServer(room.url) as site:
+    with LogServer(room.url) as server:
         chromium.visit(work)

@@ -136,10 +136,16 @@ class OpenModService(Service):
             await self.run_tasks(opened, self.jobs, grace=GRACE_SECONDS)
 
     async def _introduce(self, platform: RedditPlatform) -> None:
-        """Wait until Reddit accepts the credentials. A refusal is raised, as no task could do anything."""
+        """Wait until Reddit accepts the credentials and has the subreddits.
+
+        A refusal is raised, as no task could do anything.
+        """
 
         async def introduced() -> None:
             log.info("acting as u/%s", (await platform.me()).name)
+            await platform.check_subreddit(self.configuration.subreddit, "OPENMOD_SUBREDDIT")
+            target = self.configuration.installation.target_subreddit
+            await platform.check_subreddit(target, "OPENMOD_TARGET_SUBREDDIT")
 
         survives = (PlatformTroubleError, StoredDataError, EngineError)
         start = PeriodicTask("start", introduced, None, recovery=self._recovery._replace(survives=survives))
