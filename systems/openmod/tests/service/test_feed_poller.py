@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from keywright import AsyncDatabase, aconnect
-from keywright.testing import ManualClock
+from keywright.testing import ManualClock, Raw
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.feed_poller import FeedPoller
 from keywright_openmod.service.feeds import reddit_feeds
@@ -36,11 +36,13 @@ class WatchedSubreddit(NamedTuple):
         post = self.reddit.world.post(author, "mysub", "title")
         self.reddit.world.moderate(self.reddit.moderator, "removelink", post, "mysub")
 
-    async def poll(self) -> int:
-        """Poll the log as a new process, and return the number of pending events, which are removed."""
+    def poller(self, backfill: timedelta = timedelta(minutes=1)) -> FeedPoller:
         log = reddit_feeds(self.connection, "mysub")[0]
-        every = timedelta(seconds=1)
-        await FeedPoller(self.db, log, "mysub", backfill=timedelta(minutes=1), every=every).poll()
+        return FeedPoller(self.db, log, "mysub", backfill=backfill, every=timedelta(seconds=1))
+
+    async def poll(self, poller: FeedPoller | None = None) -> int:
+        """Poll the log, as a new process unless one is given. Remove and count the pending events."""
+        await (poller or self.poller()).poll()
         pending = await self.db.run(PendingEvents().members())
         for event in pending:
             await self.db.run(PendingEvents().remove(event))
@@ -79,3 +81,42 @@ async def test_entries_whose_markers_may_have_expired_are_not_read_again(
     assert await watched.poll() == 0
     watched.moderate()
     assert await watched.poll() == 1
+
+
+async def test_a_process_that_runs_reads_entries_again_after_redis_was_emptied(
+    watched: WatchedSubreddit, raw: Raw
+) -> None:
+    running = watched.poller(backfill=timedelta(hours=2))
+    watched.moderate()
+    watched.clock.advance(hours=1)
+    watched.moderate()
+    assert [await watched.poll(running), await watched.poll(running)] == [2, 0]
+    raw("FLUSHALL")
+    assert [await watched.poll(running), await watched.poll(running)] == [2, 0]
+
+
+async def test_a_process_that_runs_reads_entries_again_after_redis_was_restored_from_a_backup(
+    watched: WatchedSubreddit, raw: Raw
+) -> None:
+    running = watched.poller()
+    watched.moderate()
+    assert await watched.poll(running) == 1
+    backup = raw("DUMP", "feed:mysub:log")
+    watched.clock.advance(hours=1)
+    watched.moderate()
+    assert await watched.poll(running) == 1
+    raw("RESTORE", "feed:mysub:log", 0, backup, "REPLACE")
+    assert await watched.poll(running) == 2
+
+
+async def test_a_second_process_that_never_saw_the_empty_redis_reads_on(
+    watched: WatchedSubreddit, raw: Raw
+) -> None:
+    """The first one dies after it has written the position, and before it has read anything."""
+    running = watched.poller()
+    watched.moderate()
+    assert await watched.poll(running) == 1
+    raw("FLUSHALL")
+    at = (watched.clock.now() - timedelta(minutes=1)).timestamp()
+    raw("HSET", "feed:mysub:log", "at", round(at * 1000), "id", "")
+    assert await watched.poll(running) == 1

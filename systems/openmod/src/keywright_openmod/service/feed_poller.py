@@ -2,7 +2,8 @@
 
 Events are pending before the position moves, so a process that dies in between reads some of them again after
 a restart, and loses none. The markers of the model recognise events that are handled twice. A poll starts a
-little before the position, because an entry may become visible after a newer one.
+little before the position, because an entry may become visible after a newer one. Positions only move on: if
+one is missing or moved back, Redis was emptied or restored, and entries that were read before are read again.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class FeedPoller:
         self._backfill = backfill
         self._every = every
         self._seen: dict[str, datetime] = {}
+        self._last: Position | None = None
 
     async def poll(self) -> timedelta:
         """Make all new entries pending, move the position, and return the pause until the next poll."""
@@ -56,15 +58,22 @@ class FeedPoller:
         if newest is not None and newest.at >= position.at:
             position = Position(newest.at, newest.id)
             await self._db.run(self._key.put(position))
+        self._last = position
         self._seen |= {each.id: each.at for each in fresh}
         self._seen = {name: at for name, at in self._seen.items() if at >= position.at - OVERLAP}
         return self._every
 
     async def _position(self) -> Position:
         found = await self._db.run(self._key.get())
+        stored = found is not None
         if found is None:
             found = Position(self._db.context.now() - self._backfill, "")
             await self._db.run(self._key.put(found))
+        if self._last is not None and (not stored or found.at < self._last.at):
+            log.warning(
+                "%s: Redis was emptied or restored; reading again since %s", self._feed.name, found.at
+            )
+            self._seen.clear()
         return found
 
     def _horizon(self, position: Position) -> datetime:
