@@ -126,7 +126,10 @@ class Copies:
         log = self.config.with_suffix(f".{number}.log")
         service = self.installed.service("openmod", "serve", *arguments, *more, log=log)
         self.processes[number] = self.running.enter_context(service)
-        wait_ready(f"http://127.0.0.1:{self.health[number]}/ready")
+
+    def wait_ready(self) -> None:
+        for port in self.health:
+            wait_ready(f"http://127.0.0.1:{port}/ready")
 
     def wait_health(self, status: int) -> None:
         for port in self.health:
@@ -271,11 +274,13 @@ def test_every_action_has_one_extract_after_every_part_was_killed(
         judge = Judge(reddit, server)
         for number in (0, 1):
             copies.start(number)
+        copies.wait_ready()
         copies.wait_log(3)
 
         copies.processes[0].end()
-        copies.wait_log(3)
         copies.start(0)
+        copies.wait_log(3)
+        copies.wait_ready()
 
         server.kill()
         copies.wait_health(503)
