@@ -54,6 +54,15 @@ def test_the_guide_lists_every_field_of_every_event(event: type[msgspec.Struct])
         assert any(re.search(rf"`{field.encode_name}(\.\w+)?`", row) for row in rows), field.encode_name
 
 
+def test_the_events_of_the_guide_can_be_ingested(tmp_path: Path, redis_url: str) -> None:
+    (lines,) = re.findall(r"```json\n(.*?)```", (DOCS / "guide.md").read_text(), re.DOTALL)
+    file = tmp_path / "events.jsonl"
+    file.write_text(lines)
+    done = invoke_keywright("openmod", "ingest", str(file), "--url", redis_url)
+    assert done.exit_code == 0, done.stderr
+    assert "3 events: 3 recorded." in done.stderr
+
+
 def test_a_malformed_event_refers_to_the_guide() -> None:
     with pytest.raises(MalformedEventError, match=r"`source`.*systems/openmod/docs/guide\.md#events"):
         decode_event({"type": "PostDelete", "postId": "t3_1"})
