@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -144,12 +145,17 @@ class Copies:
         entries: list[dict[str, Any]] = []
         path = "/api/actions?limit=100"
         while path:
-            status, page = answer(f"http://127.0.0.1:{self.pages[number]}{path}")
-            if status != 200:
-                return []
+            url = f"http://127.0.0.1:{self.pages[number]}{path}"
+            wait_ready(url)
+            page = answer(url)[1]
             entries += page["actions"]
             path = page["next"]
         return entries
+
+    def page(self, path: str) -> str:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.pages[0]}{path}", timeout=5) as response:
+            text: str = response.read().decode()
+        return text
 
     def wait_log(self, number: int) -> None:
         """Wait for this many more entries."""
@@ -299,7 +305,11 @@ def test_every_action_has_one_extract_after_every_part_was_killed(
         reddit.change(lambda world: ban(world, banned["id"]))
         stored = judge.wait("every action is recorded once")
         judge.check(stored, copies.public_log(0))
-        assert any(each["action"] == "banuser" for each in copies.public_log(1))
+        assert [each["user"]["name"] for each in copies.public_log(1) if each["action"] == "banuser"] == [
+            banned["name"]
+        ]
+        assert "User banned" in copies.page("/?action=banuser&user=person_1")
+        assert "color-scheme" in copies.page("/static/log.css")
 
         server.kill()
         shutil.rmtree(server.socket.parent / "appendonlydir")

@@ -203,6 +203,24 @@ def test_an_empty_log_and_an_empty_search_say_so(room: Newsroom, site: LogServer
     assert "No entry matches this search" in site.get("/?user=nobody").text
 
 
+@pytest.mark.parametrize("host", ["[", "a b", "<script>", "log.example.org:99999999", ""])
+def test_a_hostile_host_is_neither_an_error_nor_reflected(room: Newsroom, site: LogServer, host: str) -> None:
+    plant(room, "t3_a")
+    for path in (*EVERYWHERE, "/entry/t3_none", "/api/actions/t3_none"):
+        answer = site.client.get(path, headers={"Host": host})
+        assert answer.status_code in (200, 400, 404), path
+        assert "<script" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "name", ["a:b", "{a}", "*", "[ unavailable ]", "%00", "%ff%fe", "%ED%A0%80", "😀", "a b"]
+)
+def test_any_name_can_be_searched_for(site: LogServer, name: str) -> None:
+    for filtered in ("user", "moderator", "subreddit"):
+        assert site.get(f"/?{filtered}={name}").status_code == 200
+        assert site.get(f"/api/actions?{filtered}={name}").json() == {"actions": [], "next": None}
+
+
 def test_only_reads_are_answered(site: LogServer) -> None:
     for path in ("/", "/api/actions", "/entry/t3_a"):
         assert site.client.post(path).status_code == 405

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
@@ -28,7 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from keywright import AsyncDatabase, Call
 from keywright.errors import KeywrightError, UsageError, VariableError
-from keywright.tools.http import Gate
+from keywright.tools.http import Gate, host_of
 from keywright_openmod.public_log import LogPage, read_action, read_log
 from keywright_openmod.renderer import without_invisible
 from keywright_openmod.service.log_answers import LABELS, LONGEST_TEXT, ActionList, ShownAction, shown
@@ -59,9 +59,12 @@ HEADERS = {
     "X-Robots-Tag": "noindex, nofollow, noarchive",
 }
 PROBLEMS = {
-    400: "This search is not possible",
-    404: "This entry does not exist",
-    503: "The log cannot be read now",
+    400: ("This search is not possible", ""),
+    404: (
+        "This entry does not exist",
+        "Perhaps its owner deleted the submission or the account, or a part of the address is missing.",
+    ),
+    503: ("The log cannot be read now", "Try again in a minute."),
 }
 _is_post = re.compile(r"t3_[0-9a-z]{1,32}").fullmatch
 
@@ -128,9 +131,11 @@ class LogPages:
     async def _feed(self, request: Request) -> Response:
         """Neither users nor content are in the feed: its readers keep copies."""
         found = await self._read(request.query_params)
-        parts = urlsplit(str(request.base_url))
+        host = request.headers.get("Host", "")
+        if self._public_url is None and host_of(host) is None:
+            raise HTTPException(400)
         text = self._templates.get_template("log_feed.xml").render(
-            origin=self._public_url or f"{parts.scheme}://{parts.netloc}",
+            origin=self._public_url or f"{request.scope['scheme']}://{host}",
             query=address_of("", request.query_params),
             actions=[shown(each) for each in found.actions],
             updated=max((each.entry.at for each in found.actions), default=datetime.now(UTC)),
@@ -173,7 +178,7 @@ class LogPages:
         if _is_for_programs(request):
             return _with_headers(await refuse(request, error))
         status = error.status_code if isinstance(error, HTTPException) else 500
-        return self._problem(status, "")
+        return self._problem(status)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
         if _is_for_programs(request):
@@ -181,13 +186,11 @@ class LogPages:
         if isinstance(error, UsageError):
             return self._problem(400, str(error))
         log.warning("the public log cannot be read: %s", error)
-        return self._problem(503, "")
+        return self._problem(503)
 
-    def _problem(self, status: int, reason: str) -> Response:
-        title = PROBLEMS.get(status, "This is not possible")
-        response = self._page(
-            "log_problem.html", status, title=title, reason=reason, is_missing=status == 404
-        )
+    def _problem(self, status: int, reason: str = "") -> Response:
+        title, hint = PROBLEMS.get(status, ("This is not possible", ""))
+        response = self._page("log_problem.html", status, title=title, reason=reason or hint)
         if status == 503:
             response.headers["Retry-After"] = RETRY_SECONDS
         return response
@@ -211,7 +214,8 @@ def _without(parameters: QueryParams, name: str) -> str:
 
 
 def _is_for_programs(request: Request) -> bool:
-    return request.url.path.startswith("/api/")
+    # Not by request.url, which includes the Host header, whatever it has.
+    return str(request.scope["path"]).startswith("/api/")
 
 
 def _with_headers(response: Response) -> Response:
