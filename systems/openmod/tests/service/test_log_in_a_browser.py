@@ -76,6 +76,7 @@ def test_a_visitor_reads_searches_and_opens_an_entry(
         await page.get_by_text("Search", exact=True).first.click()
         await page.get_by_label("User", exact=True).fill("bob")
         await page.get_by_label("Action").select_option(label="User banned")
+        await assert_fits(page)
         await shoot(page, f"log-search-{name}")
         await page.get_by_role("button", name="Search").click()
         await page.wait_for_url("**action=banuser**")
