@@ -12,7 +12,7 @@ from keywright import AsyncDatabase, aconnect
 from keywright.testing import ManualClock, Raw
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.feed_poller import FeedPoller
-from keywright_openmod.service.feeds import reddit_feeds
+from keywright_openmod.service.feeds import FeedEntry, reddit_feeds
 from keywright_openmod.service.schema import PendingEvents, bind
 from keywright_openmod.simulator import RedditSimulator, RedditWorld
 
@@ -120,3 +120,30 @@ async def test_a_second_process_that_never_saw_the_empty_redis_reads_on(
     at = (watched.clock.now() - timedelta(minutes=1)).timestamp()
     raw("HSET", "feed:mysub:log", "at", round(at * 1000), "id", "")
     assert await watched.poll(running) == 1
+
+
+async def test_a_slow_process_does_not_move_the_position_back(
+    watched: WatchedSubreddit, raw: Raw, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Another one has moved it on while this one was reading the feed."""
+    fast, slow = watched.poller(), watched.poller()
+    watched.moderate()
+    assert await watched.poll(fast) == 1
+    before = raw("HGET", "feed:mysub:log", "at")
+    watched.clock.advance(seconds=5)
+    watched.moderate()
+    read = slow._since
+
+    async def meanwhile(horizon: datetime) -> list[FeedEntry]:
+        entries = await read(horizon)
+        watched.clock.advance(seconds=5)
+        watched.moderate()
+        assert await watched.poll(fast) == 2
+        return entries
+
+    slow._since = meanwhile  # type: ignore[method-assign]  # a step of another process in between
+    assert await watched.poll(slow) == 2, "an event twice is recognised by its marker"
+    assert int(raw("HGET", "feed:mysub:log", "at")) == int(before) + 10_000
+    slow._since = read  # type: ignore[method-assign]  # as above
+    assert [await watched.poll(fast), await watched.poll(slow), await watched.poll(fast)] == [0, 1, 0]
+    assert "restored" not in caplog.text
