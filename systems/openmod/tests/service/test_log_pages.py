@@ -172,7 +172,9 @@ def test_hostile_text_is_text(room: Newsroom, site: LogServer, text: str) -> Non
 
 
 def test_huge_text_is_cut(room: Newsroom, site: LogServer) -> None:
-    plant(room, "t3_a", action="removelink", thing="t3_p1", content=hostile_post("x" * 2_000_000))
+    huge = "x" * 1_000_000
+    plant(room, "t3_a", action="removelink", thing="t3_p1", subreddit=huge, content=hostile_post(huge))
+    room.raw("HSET", "log-account:t2_ann", "username", huge)
     assert len(site.get("/").content) < 20_000
     assert len(site.get("/entry/t3_a").content) < 60_000
     assert len(site.get("/api/actions").content) < 5_000

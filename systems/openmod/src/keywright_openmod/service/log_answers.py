@@ -25,6 +25,7 @@ from keywright_openmod.public_log import LoggedAction
 from keywright_openmod.renderer import phrase_of, without_invisible
 from keywright_openmod.schema import CachedComment
 from keywright_openmod.service.local_platform import LOCAL
+from keywright_openmod.service.log_filters import LONGEST_NAME
 
 __all__ = ["LABELS", "LONGEST_TEXT", "ActionList", "ShownAction", "ShownPerson", "ShownText", "shown"]
 
@@ -131,8 +132,8 @@ def shown(action: LoggedAction, longest: int = LONGEST_EXCERPT) -> ShownAction:
 
 def _person(account: Account) -> ShownPerson:
     name = _cut(account.name, LONGEST_EXCERPT)
-    if is_nobody(account.id):
-        return ShownPerson(name)
+    if is_nobody(account.id) or len(account.name) > LONGEST_NAME:
+        return ShownPerson(name, account.is_admin)
     return ShownPerson(name, account.is_admin, account.id if is_special(account.id) else account.name)
 
 

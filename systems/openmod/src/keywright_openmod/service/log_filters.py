@@ -11,7 +11,7 @@ from keywright.errors import UsageError
 from keywright_openmod.actions import ACTIONS
 from keywright_openmod.public_log import LARGEST_PAGE, LogPosition, LogQuery
 
-__all__ = ["FILTERS", "address_of", "query_of", "refuse_unknown"]
+__all__ = ["FILTERS", "LONGEST_NAME", "address_of", "query_of", "refuse_unknown"]
 
 FILTERS = ("subreddit", "moderator", "action", "user", "since", "until")
 PARAMETERS = (*FILTERS, "before", "limit")
