@@ -10,6 +10,7 @@ import os
 import shutil
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
@@ -21,6 +22,9 @@ T = TypeVar("T")
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 PATIENCE_MS = 15_000
+# Width, and whether it is dark.
+SCREENS = [(390, False), (390, True), (1280, False), (1280, True)]
+SCREEN_NAMES = ["phone", "phone dark", "desktop", "desktop dark"]
 
 
 class Chromium:
@@ -71,6 +75,20 @@ class Chromium:
     async def _stop(self) -> None:
         await self._browser.close()
         await self._playwright.stop()
+
+
+async def shoot(page: Page, name: str) -> None:
+    """Keep a picture for people to look at, where KEYWRIGHT_SCREENSHOTS names a folder."""
+    if folder := os.environ.get("KEYWRIGHT_SCREENSHOTS"):
+        await page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+async def assert_fits(page: Page) -> None:
+    """Assert that nothing is wider than the page."""
+    excess = await page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+    assert excess == 0
 
 
 @pytest.fixture(scope="session")

@@ -57,6 +57,8 @@ def test_the_models_of_one_server_share_no_name() -> None:
 def test_every_model_has_live_data_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     with running_up(tmp_path, "--port", "0") as up:
         address = up.printed(r"Keywright is up: (http://\S+)")[1]
+        log = up.printed(r"Moderation log of Open Mod: (http://\S+)")[1]
+        assert "Moderation log of <bdi>r/mysub</bdi>" in opened(log)
         folder = up.folder()
         up.printed(r"[1-9][\d,]* handled · [\d,]+ keys · [\d.]+ MB · 12 processes up\n")
         assert_every_model_has_data(f"unix://{folder / 'redis.sock'}")
@@ -66,7 +68,7 @@ def test_every_model_has_live_data_and_ctrl_c_leaves_nothing_behind(tmp_path: Pa
         assert up.ended() == 0, up.output
         assert "DOWN" not in up.output
         assert up.left_nothing(folder)
-        assert len(up.output.split("http://")) == 2, "one address"
+        assert len(up.output.split("http://")) == 3, "two addresses"
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(tmp_path: Path) -> None:

@@ -87,6 +87,13 @@ def test_the_probe_and_the_published_port_are_those_that_it_listens_on(service: 
     assert all(address.startswith("0.0.0.0:") for address in addresses), "in a container loopback is its own"
 
 
+def test_of_open_mod_only_the_public_log_is_published() -> None:
+    given = tomllib.loads((DEPLOY / "config" / "openmod.toml").read_text())
+    pages, health = (given[part]["address"].rpartition(":")[2] for part in ("public_log", "health"))
+    assert COMPOSE["services"]["openmod"]["ports"] == [f"127.0.0.1:{pages}:{pages}"]
+    assert pages != health
+
+
 @EVERY
 def test_what_a_service_mounts_and_waits_for_exists(service: str) -> None:
     described = COMPOSE["services"][service]

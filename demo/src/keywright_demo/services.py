@@ -84,7 +84,8 @@ async def _registry(group: ProcessGroup) -> None:
 
 
 async def _openmod(group: ProcessGroup) -> None:
-    """Start the Reddit simulator, and Open Mod, which watches it."""
+    """Start the Reddit simulator, and Open Mod, which watches it and serves its log."""
+    pages = f"{LOOPBACK}:{free_port()}"
     started = await group.start(
         "reddit simulator",
         CLI,
@@ -103,9 +104,11 @@ async def _openmod(group: ProcessGroup) -> None:
             "OPENMOD_PREFIX": names.OPENMOD,
             "OPENMOD_POLL": "2s",
             "OPENMOD_ENFORCE": "10s",
+            "OPENMOD_LOG_ADDRESS": pages,
         },
         ready=r"watching r/",
     )
+    group.addresses["moderation log"] = f"http://{pages}"
 
 
 async def _meetup(group: ProcessGroup) -> None:
@@ -138,7 +141,7 @@ SERVICES = {
     ),
     "spectacles": DemoService("keywright-discord", (), _spectacles),
     "registry": DemoService("keywright-registry", ("prometheus_client", *_WEB), _registry),
-    "openmod": DemoService("keywright-openmod", ("asyncpraw", *_WEB), _openmod),
+    "openmod": DemoService("keywright-openmod", ("asyncpraw", "jinja2", *_WEB), _openmod),
     "meetup": DemoService("keywright-meetup", ("httpx", "jinja2", *_WEB), _meetup),
 }
 

@@ -148,6 +148,8 @@ class Supervisor:
         except ProcessFailedError as error:
             self._report(error)
             return
+        if address := group.addresses.get("moderation log"):
+            self.console.print(f"Moderation log of Open Mod: {address}")
         if address := group.addresses.get("explorer"):
             self.console.print(f"Keywright is up: {address}", "bold green")
             self.console.print(f"Ctrl-C stops everything; {self._leftovers}.")

@@ -6,13 +6,16 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
+import msgspec
 import pytest
 
 from invoking import invoke_keywright
 from keywright.tools import load_model
 from keywright_openmod.actions import LinkAction
+from keywright_openmod.errors import MalformedEventError
+from keywright_openmod.events import Event, decode_event
 
 DOCS = Path(__file__).parents[1] / "docs"
 SOURCE_DOCUMENTS = Path(__file__).parents[4] / "shared" / "seeds"
@@ -39,6 +42,30 @@ def test_the_code_of_the_guide_runs_as_pasted(tmp_path: Path, monkeypatch: pytes
 def test_the_generated_document_is_current() -> None:
     done = invoke_keywright("docs", "openmod", "--check", str(DOCS / "model.md"))
     assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize("event", get_args(Event), ids=lambda event: event.__name__)
+def test_the_guide_lists_every_field_of_every_event(event: type[msgspec.Struct]) -> None:
+    """A MalformedEventError refers to this section."""
+    section = (DOCS / "guide.md").read_text().partition("\n## Events\n")[2].partition("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    assert any(f"`{event.__name__}`" in row for row in rows)
+    for field in msgspec.structs.fields(event):
+        assert any(re.search(rf"`{field.encode_name}(\.\w+)?`", row) for row in rows), field.encode_name
+
+
+def test_the_events_of_the_guide_can_be_ingested(tmp_path: Path, redis_url: str) -> None:
+    (lines,) = re.findall(r"```json\n(.*?)```", (DOCS / "guide.md").read_text(), re.DOTALL)
+    file = tmp_path / "events.jsonl"
+    file.write_text(lines)
+    done = invoke_keywright("openmod", "ingest", str(file), "--url", redis_url)
+    assert done.exit_code == 0, done.stderr
+    assert "3 events: 3 recorded." in done.stderr
+
+
+def test_a_malformed_event_refers_to_the_guide() -> None:
+    with pytest.raises(MalformedEventError, match=r"`source`.*systems/openmod/docs/guide\.md#events"):
+        decode_event({"type": "PostDelete", "postId": "t3_1"})
 
 
 def test_every_cited_resolution_exists() -> None:

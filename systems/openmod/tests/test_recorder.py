@@ -100,14 +100,15 @@ def test_any_value_of_another_program_means_duplicate(room: Newsroom, marker: st
     assert room.everything() == {f"event:submit:{post.id}": marker}
 
 
-def test_a_ban_tracks_the_person(room: Newsroom) -> None:
+@pytest.mark.parametrize("action", ["banuser", "unbanuser", "muteuser", "unmuteuser"])
+def test_a_ban_tracks_the_person(room: Newsroom, action: str) -> None:
     """Upstream does not, and cannot find the extract later: docs/resolutions.md#mistake-13."""
     ann, mod = room.reddit.join("Ann"), room.reddit.join("Mod")
-    room.handle(mod_action("banuser", "Mod", ann))
+    room.handle(mod_action(action, "Mod", ann))
     stored = room.everything()
     assert stored["user:t2_ann"] == {"t2_ann": room.clock.now_ms()}
     assert stored["mod-actions:t2_ann"] == {"t3_x1": room.clock.now_ms()}
-    assert stored["audit:t3_x1"] == {"type": "banuser", "actor": mod.id, "target": ann.id}
+    assert stored["audit:t3_x1"] == {"type": action, "actor": mod.id, "target": ann.id}
 
 
 @pytest.mark.parametrize("event", ["submit", "delete", "action"])
@@ -317,6 +318,8 @@ def test_posts_are_cached_as_posts_and_extracts_published_to_the_configured_subr
     assert room.everything()[f"cache:{post.id}"]["type"] == "post"
     room.handle(mod_action("spamlink", "Mod", ann, post.id))
     assert {made.subreddit for made in room.reddit.public.values()} == {"cats_log"}
+    members = {"type": "spamlink", "actor": "t2_mod", "target": "t2_ann", "link": post.id}
+    assert room.everything()["audit:t3_x1"] == members
 
 
 @pytest.mark.parametrize("event", ["submit", "update", "action"])

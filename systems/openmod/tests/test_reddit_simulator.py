@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,14 @@ from asyncpraw import Reddit
 from asyncprawcore.exceptions import Forbidden, NotFound, OAuthException, ServerError, TooManyRequests
 
 from keywright.errors import UsageError
-from keywright_openmod.simulator import RedditSimulator, RedditSimulatorSettings
+from keywright_openmod.simulator import (
+    RedditSimulator,
+    RedditSimulatorSettings,
+    read_world,
+    write_world,
+)
 
-from .reddit_service import ASYNCPRAW_WARNS
+from .reddit_service import ASYNCPRAW_WARNS, platform_of
 
 pytestmark = [ASYNCPRAW_WARNS, pytest.mark.anyio]
 
@@ -163,3 +169,35 @@ async def test_a_port_in_use_is_an_error_that_names_it(reddit: RedditSimulator) 
     with pytest.raises(UsageError, match=str(reddit.port)):
         async with RedditSimulator(RedditSimulatorSettings(port=reddit.port)):
             pass
+
+
+async def test_a_world_in_a_file_is_the_same_after_a_kill(tmp_path: Path) -> None:
+    file = tmp_path / "world.json"
+
+    async with RedditSimulator(on_change=lambda world: write_world(world, file)) as reddit:
+        author = reddit.world.join("jane_doe")
+        post = reddit.world.post(author, "mysub", "a title", "a text")
+        comment = reddit.world.comment(author, post, "a remark")
+        reddit.world.edit(comment, "another remark")
+        reddit.world.moderate(reddit.moderator, "removelink", post, "mysub")
+        reddit.world.moderate(reddit.moderator, "banuser", author, "mysub")
+        reddit.world.delete(post)
+        async with platform_of(reddit) as platform:
+            made = await platform.submit("mysub_log", "an extract", "its body")
+            await platform.edit(made, "its new body")
+        before = reddit.world
+    again = read_world(file)
+    assert again is not None
+    assert vars(again) == {**vars(before), "_clock": again._clock}
+    assert again.post(again.users[author.id], "mysub", "more").id not in before.submissions
+    async with RedditSimulator(world=read_world(file)) as reddit:
+        assert reddit.bodies == ["its new body"]
+        assert reddit.app.id == next(iter(before.users))
+
+
+def test_a_file_that_is_not_a_world_is_an_error_that_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "world.json"
+    assert read_world(file) is None
+    file.write_text("{}")
+    with pytest.raises(UsageError, match=r"world\.json is not the world"):
+        read_world(file)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +11,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import HTMLResponse
 from starlette.routing import Route
 
-from browsing import Chromium
+from browsing import SCREEN_NAMES, SCREENS, Chromium, assert_fits, shoot
 from keywright import connect
 from keywright_meetup.schema import DiscordUserOfMeetupUser, MeetupLinking, UserTokens
 from keywright_service.testing.http_server import HttpServer
@@ -22,9 +20,6 @@ from ..meetup_bots import Person, RunningBot, Surroundings
 
 if TYPE_CHECKING:
     from playwright.async_api import Page, Request
-
-SCREENS = [(390, False), (390, True), (1280, False), (1280, True)]
-SCREEN_NAMES = ["phone", "phone dark", "desktop", "desktop dark"]
 
 
 @pytest.fixture
@@ -52,23 +47,9 @@ def partner_of(around: Surroundings, person: Person) -> int | None:
         return db.run(DiscordUserOfMeetupUser(person.meetup).get())
 
 
-async def shoot(page: Page, name: str) -> None:
-    """Keep a picture for people to look at, where KEYWRIGHT_SCREENSHOTS names a folder."""
-    if folder := os.environ.get("KEYWRIGHT_SCREENSHOTS"):
-        await page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
-
 def _failure(request: Request) -> list[str]:
     """Return the requests that failed, without those that the browser gave up when it left a page."""
     return [] if request.failure == "net::ERR_ABORTED" else [f"{request.url}: {request.failure}"]
-
-
-async def assert_fits(page: Page) -> None:
-    """Assert that nothing is wider than the page."""
-    excess = await page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-    assert excess == 0
 
 
 @pytest.mark.parametrize(("width", "dark"), SCREENS, ids=SCREEN_NAMES)

@@ -21,5 +21,6 @@ class MalformedEventError(PlatformError):
         self.reason = reason
         super().__init__(
             f"{event} is not as the platform documents it: {reason}. "
-            f"Compare it with the list of events in the Open Mod guide; delivering it again changes nothing."
+            "Compare it with the fields of events in systems/openmod/docs/guide.md#events; "
+            "delivering it again changes nothing."
         )

@@ -17,7 +17,15 @@ from keywright_openmod.actions import BanAction, CommentAction, LinkAction, ModA
 from keywright_openmod.platform import Account
 from keywright_openmod.schema import CachedComment, CachedPost
 
-__all__ = ["Disclosure", "ExtractUpdateReason", "as_text", "render_body", "render_title"]
+__all__ = [
+    "Disclosure",
+    "ExtractUpdateReason",
+    "as_text",
+    "phrase_of",
+    "render_body",
+    "render_title",
+    "without_invisible",
+]
 
 SITE = "https://reddit.com"
 LONGEST_TITLE = 300
@@ -74,10 +82,15 @@ class Disclosure(msgspec.Struct, frozen=True, kw_only=True):
     content: CachedPost | CachedComment | None = None
 
 
+def phrase_of(action: ModActionType) -> str:
+    """Return what a moderator did, before the name of the subreddit, as in `removed a post from`."""
+    return _PAST_SIMPLE[action]
+
+
 def render_title(action: ModActionType, moderator: Account, subreddit: str) -> str:
     """Return the title. Reddit cannot change it later, so it names nobody but the moderator."""
     name = moderator.name if is_special(moderator.id) else f"u/{moderator.name}"
-    return f"{name} {_PAST_SIMPLE[action]} r/{subreddit}"[:LONGEST_TITLE]
+    return f"{name} {phrase_of(action)} r/{subreddit}"[:LONGEST_TITLE]
 
 
 def render_body(
@@ -153,9 +166,18 @@ def _line(line: str) -> str:
 
 
 _ESCAPED = re.compile(r"([\\`*_{}\[\]()#+\-.!|&<>/^~:@])")
-_UNSEEN = re.compile(r"[\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# Control characters, marks and overrides of the writing direction, zero widths, tags, and what XML refuses.
+_UNSEEN = re.compile(
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ufffe\uffff"
+    r"\U000e0000-\U000e0fff]"
+)
+
+
+def without_invisible(text: str) -> str:
+    """Return a text without characters that nobody sees; line breaks stay."""
+    return _UNSEEN.sub("", text)
 
 
 def as_text(text: str) -> str:
     """Return a line of Markdown that shows exactly this text, without invisible characters."""
-    return _ESCAPED.sub(r"\\\1", _UNSEEN.sub("", text))
+    return _ESCAPED.sub(r"\\\1", without_invisible(text).replace("\n", ""))

@@ -105,6 +105,10 @@ class OpenModSettings(msgspec.Struct, frozen=True, kw_only=True):
             return "actions of AutoModerator are not recorded"
         return "this moderator is excluded" if name in self.excluded_moderators else None
 
+    def excludes(self, moderator: str, user: str) -> bool:
+        """Return whether one of these people is on a list of people not to be named."""
+        return moderator.lower() in self.excluded_moderators or user.lower() in self.excluded_users
+
 
 def subreddit_name(setting: str, stored: object) -> str:
     """Return the name of a subreddit without `r/`. Raise UsageError if it is invalid."""

@@ -96,6 +96,28 @@ def test_an_invalid_configuration_is_refused(tmp_path: Path, line: str, said: st
         load(path, given | {"OPENMOD_TARGET_SUBREDDIT": "mysub_log"})
 
 
+def test_the_public_log_is_off_unless_its_address_is_set() -> None:
+    assert load(None, ENOUGH).public_log.address is None
+    assert load(None, ENOUGH, {"public_log.address": ":8091"}).public_log.address == ":8091"
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"OPENMOD_LOG_ADDRESS": "log.example.org"}, "public_log.address: cannot be 'log.example.org'"),
+        (
+            {"OPENMOD_LOG_ADDRESS": ":8091", "OPENMOD_HEALTH_ADDRESS": "0.0.0.0:8091"},
+            "has the port of health",
+        ),
+        ({"OPENMOD_LOG_URL": "log.example.org"}, "public_log.url: is not an origin"),
+        ({"OPENMOD_LOG_URL": "https://example.org/log"}, "public_log.url: is not an origin"),
+    ],
+)
+def test_an_invalid_address_of_the_public_log_is_refused(variables: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        load(None, ENOUGH | variables)
+
+
 def test_a_missing_file_is_an_error_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"none\.toml"):
         load(tmp_path / "none.toml", ENOUGH)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -354,6 +355,61 @@ async def test_health_lists_every_task_and_the_number_of_pending_events(
         metrics = (await client.get(url.replace("/health", "/metrics"))).text
     assert 'service_task_ok{task="events"} 1.0' in metrics
     assert "openmod_extracts_published_total 0.0" in metrics
+
+
+async def test_the_public_log_has_a_listener_of_its_own(
+    redis_url: str, reddit: RedditSimulator, db: AsyncDatabase
+) -> None:
+    """A deletion on Reddit, once it is noticed, is gone from the log with the next request."""
+    configuration = configured(reddit, redis_url, OPENMOD_HEALTH_ADDRESS=":0", OPENMOD_LOG_ADDRESS=":0")
+    async with serving(configuration) as service, httpx.AsyncClient() as client:
+        await eventually(lambda: service.log_address, "the log listens")
+        assert service.address is not None
+        assert service.log_address is not None
+        health, pages = (f"http://{host}:{port}" for host, port in (service.address, service.log_address))
+        for path in ("/health", "/ready", "/metrics"):
+            assert (await client.get(f"{pages}{path}")).status_code == 404
+        assert (await client.get(f"{health}/api/actions")).status_code == 404
+        post = removed(reddit, reddit.world.join("jane_doe"), "a title of hers")
+
+        async def listed() -> bool:
+            return "a title of hers" in (await client.get(pages)).text
+
+        await eventually_true(listed, "the action is in the log")
+        (extract,) = await extracts_of(db, post.id)
+        (action,) = (await client.get(f"{pages}/api/actions?user=jane_doe")).json()["actions"]
+        assert (action["id"], action["thing"]) == (extract, post.id)
+        reddit.world.delete(post)
+        await db.run(ThingChecks().schedule(post.id, LONG_AGO))
+
+        async def missing() -> bool:
+            return (await client.get(f"{pages}/entry/{extract}")).status_code == 404
+
+        await eventually_true(missing, "the entry is gone")
+        assert not await listed()
+        assert (await client.get(f"{pages}/api/actions")).json() == {"actions": [], "next": None}
+
+
+async def test_without_an_address_the_log_is_not_served_nor_by_a_process_that_only_enforces(
+    redis_url: str, reddit: RedditSimulator
+) -> None:
+    async with serving(configured(reddit, redis_url)) as service:
+        await eventually(lambda: service.started, "it runs")
+        assert service.log_address is None
+    enforcing = OpenModService(configured(reddit, redis_url, OPENMOD_LOG_ADDRESS=":0"), only_enforce=True)
+    async with AsyncExitStack() as opened:
+        await enforcing.start(opened)
+        assert enforcing.log_address is None
+        enforcing.stop()
+
+
+@pytest.mark.parametrize("setting", ["OPENMOD_SUBREDDIT", "OPENMOD_TARGET_SUBREDDIT"])
+async def test_a_subreddit_that_does_not_exist_ends_the_service_at_the_start(
+    redis_url: str, reddit: RedditSimulator, setting: str
+) -> None:
+    service = OpenModService(configured(reddit, redis_url, **{setting: "misspelt"}))
+    with pytest.raises(PlatformRefusedError, match=rf"r/misspelt.*does not exist.*Correct {setting}"):
+        await service.run()
 
 
 async def test_metrics_count_events_by_outcome_and_published_extracts(

@@ -35,7 +35,7 @@ class Service(ABC):
     def __init__(self) -> None:
         self.stopping = asyncio.Event()
         self.address: tuple[str, int] | None = None
-        """Host and port, once it listens."""
+        """Host and port, once it listens; of the first listener, if there are several."""
         self.started = False
         """True from the end of the start until the stop."""
 
@@ -85,5 +85,5 @@ class Service(ABC):
         answering = await opened.enter_async_context(serving(app, bound))
         answering.add_done_callback(lambda _: self.stop())
         host, port = bound.getsockname()[:2]
-        self.address = host, port
+        self.address = self.address or (host, port)
         log.info("listening on %s", url_of(bound))

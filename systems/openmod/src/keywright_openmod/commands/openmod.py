@@ -189,12 +189,18 @@ def serve(
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     config: ConfigOption = None,
+    log_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Serve the public log there; :PORT is on loopback.", show_default=False
+        ),
+    ] = None,
     settings: SetOption = None,
     log_level: LogLevelOption = None,
     log_format: LogFormatOption = None,
     show_config: ShowConfigOption = False,
 ) -> None:
-    """Watch a subreddit: publish extracts of its moderation, and erase deleted data.
+    """Watch a subreddit: publish extracts of its moderation, serve the public log, erase deleted data.
 
     Needs the subreddit, the subreddit for extracts, and a Reddit script app; systems/openmod/docs/guide.md
     lists all settings. SIGTERM and SIGINT stop it cleanly. After a stop or a crash the next process continues
@@ -204,7 +210,8 @@ def serve(
     refuses the credentials.
     """
     options = ServiceOptions(config, settings, url, embedded, log_level, log_format, show_config)
-    _serve(configured(READER, load, options), only_enforce=False)
+    flags = {"public_log.address": log_address}
+    _serve(configured(READER, load, options, flags), only_enforce=False)
 
 
 openmod.command("simulate")(simulate_reddit)

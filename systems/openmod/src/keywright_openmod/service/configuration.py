@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from keywright import Secret
-from keywright.tools.http import check_token
+from keywright.errors import UsageError
+from keywright.tools.http import check_token, origin_of
 from keywright_openmod.service.credentials import Credentials
 from keywright_openmod.service.schema import FEEDS
 from keywright_openmod.settings import OpenModSettings, subreddit_name
@@ -23,6 +24,7 @@ from keywright_service.configuration import (
     SettingsReader,
     Variables,
     duration,
+    host_and_port,
     names,
     take_secrets,
     truth,
@@ -74,6 +76,15 @@ class HealthPart(msgspec.Struct, frozen=True, kw_only=True):
     """The bearer token for the reasons of failures. Taken out before the conversion, as all secrets."""
 
 
+class PublicLogPart(msgspec.Struct, frozen=True, kw_only=True):
+    """The public log over HTTP, with a listener of its own."""
+
+    address: str | None = None
+    """host:port of its pages, or :port on loopback. None disables them."""
+    url: str | None = None
+    """Its address as visitors see it, as in https://log.example.org; for links in the feed."""
+
+
 class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     """All settings of the service. Credentials are Secret."""
 
@@ -83,6 +94,7 @@ class OpenModConfiguration(msgspec.Struct, frozen=True, kw_only=True):
     watch: tuple[str, ...] = FEEDS
     redis: RedisPart = RedisPart()
     schedule: OpenModSchedulePart = OpenModSchedulePart()
+    public_log: PublicLogPart = PublicLogPart()
     health: HealthPart = HealthPart()
     health_token: Secret[str] | None = None
     log: LogPart = LogPart()
@@ -116,6 +128,7 @@ class _File(msgspec.Struct, kw_only=True):
     reddit: RedditPart = RedditPart()
     redis: RedisPart = RedisPart()
     schedule: OpenModSchedulePart = OpenModSchedulePart()
+    public_log: PublicLogPart = PublicLogPart()
     health: HealthPart = HealthPart()
     settings: dict[str, Any] = {}
     log: LogPart = LogPart()
@@ -148,10 +161,12 @@ def load(
         watch=file.watch,
         redis=file.redis,
         schedule=file.schedule,
+        public_log=file.public_log,
         health=file.health,
         health_token=secrets.get(_HEALTH_TOKEN),
         log=file.log,
     )
+    _check_addresses(configuration)
     if configuration.health_token is not None:
         check_token(configuration.health_token, _HEALTH_TOKEN)
     _ = (  # so that an invalid duration is an error here
@@ -162,6 +177,21 @@ def load(
         configuration.backfill,
     )
     return configuration
+
+
+def _check_addresses(configuration: OpenModConfiguration) -> None:
+    pages, health = configuration.public_log, configuration.health
+    if pages.url is not None:
+        try:
+            origin_of(pages.url)
+        except UsageError as error:
+            raise ConfigurationError("public_log.url", "is not an origin", str(error)) from error
+    if pages.address is None:
+        return
+    _, port = host_and_port("public_log.address", pages.address)
+    if port and health.address is not None and host_and_port("health.address", health.address)[1] == port:
+        remedy = "Choose another port: anybody may see the log, but not health and metrics."
+        raise ConfigurationError("public_log.address", "has the port of health.address", remedy)
 
 
 def installation(path: Path | None, environment: Mapping[str, str] | None = None) -> OpenModSettings | None:
@@ -233,6 +263,8 @@ VARIABLES: Variables = {
     "OPENMOD_HOLD": ("schedule.hold", str),
     "OPENMOD_BACKFILL": ("schedule.backfill", str),
     "OPENMOD_PREFIX": ("redis.prefix", str),
+    "OPENMOD_LOG_ADDRESS": ("public_log.address", str),
+    "OPENMOD_LOG_URL": ("public_log.url", str),
     "OPENMOD_HEALTH_ADDRESS": ("health.address", str),
     "OPENMOD_HEALTH_TOKEN": ("health.token", str),
     "REDDIT_CLIENT_ID": ("reddit.client_id", str),

@@ -2,7 +2,8 @@
 
 Events are pending before the position moves, so a process that dies in between reads some of them again after
 a restart, and loses none. The markers of the model recognise events that are handled twice. A poll starts a
-little before the position, because an entry may become visible after a newer one.
+little before the position, because an entry may become visible after a newer one. Positions only move on: if
+one is missing or moved back, Redis was emptied or restored, and entries that were read before are read again.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from keywright import AsyncDatabase
+from keywright.operations import absent, commit, record_equals
 from keywright_openmod.errors import MalformedEventError
 from keywright_openmod.events import decode_event
 from keywright_openmod.schema import MARKED_FOR
@@ -45,6 +47,7 @@ class FeedPoller:
         self._backfill = backfill
         self._every = every
         self._seen: dict[str, datetime] = {}
+        self._last: Position | None = None
 
     async def poll(self) -> timedelta:
         """Make all new entries pending, move the position, and return the pause until the next poll."""
@@ -54,17 +57,26 @@ class FeedPoller:
         await self._make_pending(fresh)
         newest = max(fresh, key=lambda each: each.at, default=None)
         if newest is not None and newest.at >= position.at:
-            position = Position(newest.at, newest.id)
-            await self._db.run(self._key.put(position))
+            # Another process may have moved it on meanwhile: it must not move back.
+            moved = Position(newest.at, newest.id)
+            unmoved = record_equals(self._key, position)
+            if await self._db.run(commit("move", [unmoved], [self._key.put(moved)])):
+                self._last = moved
+            position = moved
         self._seen |= {each.id: each.at for each in fresh}
         self._seen = {name: at for name, at in self._seen.items() if at >= position.at - OVERLAP}
         return self._every
 
     async def _position(self) -> Position:
         found = await self._db.run(self._key.get())
+        # Stored times are whole milliseconds.
+        if self._last is not None and (found is None or self._last.at - found.at >= MILLISECOND):
+            log.warning("%s: Redis was emptied or restored; entries are read again", self._feed.name)
+            self._seen.clear()
         if found is None:
             found = Position(self._db.context.now() - self._backfill, "")
-            await self._db.run(self._key.put(found))
+            await self._db.run(commit("begin", [absent(self._key)], [self._key.put(found)]))
+        self._last = found
         return found
 
     def _horizon(self, position: Position) -> datetime:

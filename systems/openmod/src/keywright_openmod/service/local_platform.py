@@ -19,9 +19,10 @@ from keywright_openmod.schema import CachedComment, CachedPost, CacheHash, Track
 from keywright_openmod.service.schema import LocalMarker, LocalPost, LocalPostCount, PublishedPost
 from keywright_service.errors import PlatformRefusedError
 
-__all__ = ["LocalPlatform"]
+__all__ = ["LOCAL", "LocalPlatform"]
 
 HERE = "this machine"
+LOCAL = "t3_local"
 _LAST_MS = 253_402_300_800_000  # the year 10000
 _marker = re.compile(r"openmod-([0-9a-f]{64})")
 
@@ -78,7 +79,7 @@ class LocalPlatform:
         return None if match is None else await self._db.run(LocalMarker(match[1]).get())
 
     async def submit(self, subreddit: str, title: str, body: str) -> str:
-        post = f"t3_local{base36(await self._db.run(LocalPostCount().add()))}"
+        post = f"{LOCAL}{base36(await self._db.run(LocalPostCount().add()))}"
         # The last marker is that of the model: text by users comes before it.
         marked = [LocalMarker(marker).set(post) for marker in _marker.findall(body)[-1:]]
         kept = LocalPost(post).put(PublishedPost(subreddit, title, body))

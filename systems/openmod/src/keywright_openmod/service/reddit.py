@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from asyncpraw import models
-from asyncprawcore.exceptions import Forbidden, NotFound
+from asyncprawcore.exceptions import Forbidden, NotFound, Redirect
 
 from keywright_openmod.platform import Account, Comment, Post, Thing
 from keywright_openmod.service.batcher import LookupBatcher
@@ -51,6 +51,16 @@ class RedditPlatform:
             found: Any = await self._reddit.user.me(use_cache=False)
             self._me = Account(f"t2_{found.id}", found.name, is_app=True)
             return self._me
+
+    async def check_subreddit(self, name: str, setting: str) -> None:
+        """Raise PlatformRefusedError, which names the setting, if a subreddit does not exist."""
+        async with self._connection.asking(f"r/{name}"):
+            try:
+                await self._reddit.subreddit(name, fetch=True)
+            except (NotFound, Redirect) as error:  # Reddit redirects to a search
+                raise PlatformRefusedError(
+                    REDDIT, f"r/{name}", "this subreddit does not exist", f"Correct {setting}."
+                ) from error
 
     async def account(self, user: str) -> Account | None:
         name = await self._names.get(user)

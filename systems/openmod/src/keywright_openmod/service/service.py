@@ -12,14 +12,16 @@ from starlette.applications import Starlette
 
 from keywright import AsyncDatabase, aconnect, recover
 from keywright.errors import EngineError, KeywrightError, StoredDataError
-from keywright.tools.http import listening
+from keywright.tools.http import listening, origin_of
 from keywright_openmod.enforcement import Enforcer
+from keywright_openmod.public_log import bind_to_read
 from keywright_openmod.recorder import Recorder
 from keywright_openmod.service.configuration import OpenModConfiguration
 from keywright_openmod.service.connection import RedditConnection
 from keywright_openmod.service.deletions import DeletionChecker, schedule_missing_checks
 from keywright_openmod.service.feed_poller import FeedPoller
 from keywright_openmod.service.feeds import reddit_feeds
+from keywright_openmod.service.log_pages import LogPages
 from keywright_openmod.service.metrics import OpenModMetrics
 from keywright_openmod.service.processor import EventProcessor
 from keywright_openmod.service.reddit import RedditPlatform
@@ -111,6 +113,8 @@ class OpenModService(Service):
         self.jobs: list[PeriodicTask] = []
         self.metrics = OpenModMetrics()
         self.metrics.watch_tasks(lambda: self.jobs)
+        self.log_address: tuple[str, int] | None = None
+        """Host and port of the public log, once it listens."""
         self._only_enforce = only_enforce
         retry = configuration.retry.total_seconds()
         self._recovery = Recovery(
@@ -123,6 +127,7 @@ class OpenModService(Service):
     async def start(self, opened: AsyncExitStack) -> None:
         parts = await opened.enter_async_context(_opened(self.configuration))
         await self._serve_health(opened, parts.db)
+        await self._serve_log(opened)
         await unless(self.stopping, self._introduce(parts.platform))
         if not self.stopping.is_set():
             self.jobs = self._jobs(parts)
@@ -131,10 +136,16 @@ class OpenModService(Service):
             await self.run_tasks(opened, self.jobs, grace=GRACE_SECONDS)
 
     async def _introduce(self, platform: RedditPlatform) -> None:
-        """Wait until Reddit accepts the credentials. A refusal is raised, as no task could do anything."""
+        """Wait until Reddit accepts the credentials and has the subreddits.
+
+        A refusal is raised, as no task could do anything.
+        """
 
         async def introduced() -> None:
             log.info("acting as u/%s", (await platform.me()).name)
+            await platform.check_subreddit(self.configuration.subreddit, "OPENMOD_SUBREDDIT")
+            target = self.configuration.installation.target_subreddit
+            await platform.check_subreddit(target, "OPENMOD_TARGET_SUBREDDIT")
 
         survives = (PlatformTroubleError, StoredDataError, EngineError)
         start = PeriodicTask("start", introduced, None, recovery=self._recovery._replace(survives=survives))
@@ -222,6 +233,25 @@ class OpenModService(Service):
         bound = opened.enter_context(listening(host, port, remedy=remedy))
         routes = self.endpoints(self.metrics, report=report, check=count_pending, health_token=token)
         await self.serve(opened, Starlette(routes=routes), bound)
+
+    async def _serve_log(self, opened: AsyncExitStack) -> None:
+        chosen = self.configuration.public_log
+        if chosen.address is None or self._only_enforce:
+            return
+        host, port = host_and_port("public_log.address", chosen.address)
+        remedy = "Set OPENMOD_LOG_ADDRESS to another address."
+        bound = opened.enter_context(listening(host, port, remedy=remedy))
+        # A connection of its own: visitors neither renew expiries nor hold up the events.
+        redis = self.configuration.redis
+        db = await opened.enter_async_context(aconnect(redis.url, bind_to_read(redis.prefix)))
+        pages = LogPages(
+            db,
+            subreddit=self.configuration.subreddit,
+            settings=self.configuration.installation,
+            public_url=None if chosen.url is None else origin_of(chosen.url),
+        )
+        await self.serve(opened, pages.application(), bound)
+        self.log_address = bound.getsockname()[:2]
 
 
 def _survey(parts: _Opened, subreddit: str) -> Work:

@@ -3,6 +3,7 @@
 from keywright_openmod.simulator.faults import RedditFaults
 from keywright_openmod.simulator.simulator import RedditSimulator, RedditSimulatorSettings
 from keywright_openmod.simulator.world import LogEntry, RedditWorld, SimulatedSubmission, SimulatedUser
+from keywright_openmod.simulator.world_file import read_world, write_world
 
 __all__ = [
     "LogEntry",
@@ -12,4 +13,6 @@ __all__ = [
     "RedditWorld",
     "SimulatedSubmission",
     "SimulatedUser",
+    "read_world",
+    "write_world",
 ]

@@ -39,8 +39,11 @@ class AppCredentials:
 class RedditApi:
     """An ASGI application. Requests with a token act as the account of the app."""
 
-    def __init__(self, world: RedditWorld, credentials: AppCredentials) -> None:
+    def __init__(
+        self, world: RedditWorld, credentials: AppCredentials, on_change: Callable[[], None]
+    ) -> None:
         self.world = world
+        self._on_change = on_change
         self._credentials = credentials
         self._tokens: set[str] = set()
         self._app = Starlette(routes=[*self._reading(), *self._writing()])
@@ -178,6 +181,7 @@ class RedditApi:
         if here.closed:
             return _errors("SUBREDDIT_NOTALLOWED", "you aren't allowed to post there.", "sr")
         made = self.world.post(user, here.name, form["title"], form.get("text", ""))
+        self._on_change()
         url = f"{payloads.SITE}{made.permalink}"
         return _done({"url": url, "drafts_count": 0, "id": made.id.removeprefix("t3_"), "name": made.id})
 
@@ -187,6 +191,7 @@ class RedditApi:
         if found is None or found.deleted or found.author is not user:
             return _refusal(403)
         self.world.edit(found, form["text"])
+        self._on_change()
         return _done({"things": [payloads.submission(found)]})
 
 

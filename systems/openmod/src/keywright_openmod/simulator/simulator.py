@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -39,21 +40,28 @@ class RedditSimulator:
     """
 
     def __init__(
-        self, settings: RedditSimulatorSettings | None = None, *, world: RedditWorld | None = None
+        self,
+        settings: RedditSimulatorSettings | None = None,
+        *,
+        world: RedditWorld | None = None,
+        on_change: Callable[[RedditWorld], None] | None = None,
     ) -> None:
+        """`on_change` is called before a change by a request is answered, and after one by the traffic."""
         self.settings = settings or RedditSimulatorSettings()
         self.world = world or RedditWorld()
-        self.app = self.world.join(self.settings.username)
-        self.moderator = self.world.join("some_mod")
-        self.world.found(self.settings.subreddit, self.app, self.moderator)
-        self.world.found(self.settings.target, self.app)
+        self.app = self._person(self.settings.username)
+        self.moderator = self._person("some_mod")
+        if self.settings.subreddit not in self.world.subreddits:
+            self.world.found(self.settings.subreddit, self.app, self.moderator)
+            self.world.found(self.settings.target, self.app)
+        self._on_change = on_change
         credentials = AppCredentials(
             self.settings.client_id,
             self.settings.client_secret,
             self.settings.username,
             self.settings.password,
         )
-        self._api = RedditApi(self.world, credentials)
+        self._api = RedditApi(self.world, credentials, self._changed)
         self.faults = RedditFaults(self._api)
         self._traffic: list[asyncio.Task[None]] = []
         self.port = self.settings.port
@@ -119,11 +127,20 @@ class RedditSimulator:
         """Perform random actions in the background, at this rate per second, until the simulator stops."""
         if not any(each.id not in (self.app.id, self.moderator.id) for each in self.world.users.values()):
             self.populate()
+            self._changed()
         chance = random.Random(seed)
 
         async def happen() -> None:
             while True:
                 self.world.everyday(chance, self.settings.subreddit)
+                self._changed()
                 await asyncio.sleep(1 / rate)
 
         self._traffic.append(asyncio.create_task(happen()))
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change(self.world)
+
+    def _person(self, name: str) -> SimulatedUser:
+        return self.world.user_named(name) or self.world.join(name)

@@ -80,7 +80,8 @@ class RedditWorld:
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
-        self._number = _FIRST_NUMBER
+        self.number = _FIRST_NUMBER
+        """The number of the newest id."""
         self.users: dict[str, SimulatedUser] = {}
         self.subreddits: dict[str, SimulatedSubreddit] = {}
         self.submissions: dict[str, SimulatedSubmission] = {}
@@ -177,7 +178,7 @@ class RedditWorld:
         alive = [each for each in self.submissions.values() if each.subreddit is here and not each.deleted]
         step = chance.random()
         if step < 0.5 or not alive:
-            self.post(chance.choice(people), subreddit, f"Thought {self._number}", "What do you think?")
+            self.post(chance.choice(people), subreddit, f"Thought {self.number}", "What do you think?")
         elif step < 0.7:
             self.comment(chance.choice(people), chance.choice(alive), "I disagree.")
         elif step < 0.8:
@@ -190,5 +191,5 @@ class RedditWorld:
             self.delete(chance.choice(alive))
 
     def _fullname(self, kind: str) -> str:
-        self._number += 1
-        return f"{kind}_{base36(self._number)}"
+        self.number += 1
+        return f"{kind}_{base36(self.number)}"

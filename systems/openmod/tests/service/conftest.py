@@ -1,0 +1,3 @@
+from browsing import chromium
+
+__all__ = ["chromium"]
