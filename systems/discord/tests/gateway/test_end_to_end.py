@@ -52,7 +52,8 @@ async def test_cache_and_workers_have_all_events_in_spite_of_cuts(redis_url: str
 async def _disturb(discord: DiscordSimulator, gateway: Gateway) -> None:
     for code in (None, CloseCode.UNKNOWN_ERROR):
         await asyncio.sleep(0.2)
-        await ready(gateway)
+        # A busy gateway may not have noticed the last end yet, and be ready.
+        await discord.until(lambda: any(each.shard for each in discord.connections), "it is connected")
         await (discord.cut(0) if code is None else discord.close(0, code))
     await ready(gateway)
 

@@ -28,6 +28,8 @@ MARKS = {
     "drc": "bot:v1json-private:session:1:0",
     "spectacles": "bot:spectacles-private:session:1:0",
 }
+FOREIGN = b'{"bot":"175928847299117063","session":"abc"}'
+"""The mark of another bot."""
 Ask = Callable[..., Any]
 """Sends one command to Redis."""
 LAYOUTS = pytest.mark.parametrize("layout", GUILDS)
@@ -100,15 +102,15 @@ async def test_a_cache_that_another_bot_has_filled_is_filled_again_once(
     redis_url: str, raw: Raw, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with DiscordSimulator(QUICK) as discord, filled(discord, redis_url, raw) as gateway:
-        foreign = b'{"bot":"175928847299117063","session":"abc"}'
-        raw("SET", MARKS["drc"], foreign)
+        raw("SET", MARKS["drc"], FOREIGN)
         raw("SADD", GUILDS["drc"], "175928847299117064")
         await refilled(discord, gateway, raw)
         [shard] = gateway.monitor.health().shards
         assert shard.refill_reason == "bot 175928847299117063 has filled the cache"
 
         # The other bot is alive: sessions would replace each other until none is left for the day.
-        raw("SET", MARKS["drc"], foreign)
+        await eventually(lambda: raw("GET", MARKS["drc"]) != FOREIGN, "the cache is marked again")
+        raw("SET", MARKS["drc"], FOREIGN)
         await eventually(lambda: not gateway.monitor.health().ok, "it is reported")
         [shard] = gateway.monitor.health().shards
         assert shard.trouble.startswith("bot 175928847299117063 writes to the same cache")
@@ -121,14 +123,13 @@ async def test_another_bot_is_answered_again_after_an_hour(
 ) -> None:
     monkeypatch.setattr(cache_watch, "FOREIGN_PAUSE_SECONDS", 0.0)
     async with DiscordSimulator(QUICK) as discord, filled(discord, redis_url, raw):
-        foreign = b'{"bot":"175928847299117063","session":"abc"}'
         for identified in (2, 3):
-            raw("SET", MARKS["drc"], foreign)
+            raw("SET", MARKS["drc"], FOREIGN)
             await discord.until(
                 lambda wanted=identified: len(discord.received(Op.IDENTIFY)) == wanted,  # type: ignore[misc]
                 "it identifies again",
             )
-            await eventually(lambda: raw("GET", MARKS["drc"]) != foreign, "the new session marks the cache")
+            await eventually(lambda: raw("GET", MARKS["drc"]) != FOREIGN, "the cache is marked again")
 
 
 async def test_a_cache_that_is_in_order_is_resumed(redis_url: str, raw: Raw) -> None:
@@ -168,6 +169,7 @@ async def test_a_reset_gives_a_running_gateway_a_new_session(
         await ready(gateway)
         assert gateway.monitor.health().shards[0].refill_reason == "a reset was requested"
         await eventually(lambda: raw("KEYS", "*:reset") == [], "the request is fulfilled")
+        assert len(discord.received(Op.IDENTIFY)) == 2
 
 
 async def test_a_reset_of_a_stopped_gateway_makes_its_next_start_identify(
