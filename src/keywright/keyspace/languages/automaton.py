@@ -17,7 +17,9 @@ from functools import cached_property, lru_cache, reduce
 from typing import NamedTuple, TypeVar
 
 from keywright.keyspace.languages.language import (
+    AnyByte,
     Chain,
+    Difference,
     Either,
     Language,
     OneByte,
@@ -39,6 +41,7 @@ __all__ = [
     "bytes_used",
     "characters",
     "concatenation",
+    "is_empty",
     "literal",
     "one_of",
     "shortest_common",
@@ -46,6 +49,7 @@ __all__ = [
 ]
 
 WIDEST_SPREAD = 128
+MOST_STATES = 20_000
 
 State = TypeVar("State", bound=Hashable)
 Split = tuple[bytes, ...]
@@ -97,6 +101,16 @@ def split(segments: Sequence[Language], word: bytes) -> Split | None:
 def bytes_used(language: Language) -> int:
     """Return the mask of every byte that occurs in some word of the language."""
     return reduce(int.__or__, _compiled((language,)).masks)
+
+
+def is_empty(language: Language) -> bool:
+    """Return whether the language has no word."""
+    automaton = _compiled((language,))
+
+    def moves(state: int) -> Iterator[tuple[int, int]]:
+        return ((automaton.masks[after], after) for after in automaton.follow[state])
+
+    return _shortest_path(0, moves, automaton.final.__getitem__) is None
 
 
 def shortest_common(a: Language, b: Language) -> bytes | None:
@@ -252,7 +266,7 @@ class _Builder:
                 return reduce(self.chain, (self._position(1 << byte) for byte in word), _NOTHING)
             case OneByte(mask):
                 return self._position(mask)
-            case OneCharacter():
+            case OneCharacter() | AnyByte():
                 return self.build(language.as_bytes())
             case Chain(parts):
                 return reduce(self.chain, map(self.build, parts), _NOTHING)
@@ -260,6 +274,8 @@ class _Builder:
                 return self._either([self.build(option) for option in options])
             case Repeated(body, least, most):
                 return self._repeat(body, least, most)
+            case Difference(base, excluded):
+                return self._difference(_compiled((base,)), _compiled((excluded,)))
         raise TypeError(f"{language!r} is not a language expression")
 
     def chain(self, a: _Fragment, b: _Fragment) -> _Fragment:
@@ -299,3 +315,58 @@ class _Builder:
 
     def _run(self, body: Language, times: int) -> _Fragment:
         return reduce(self.chain, (self.build(body) for _ in range(times)), _NOTHING)
+
+    def _difference(self, base: _Automaton, excluded: _Automaton) -> _Fragment:
+        """Run both automata side by side, the excluded one as all the states that it may be in.
+
+        The excluded states that a byte leads to depend on those before it, so a state of the result is one
+        of the base, a set of excluded ones, and the bytes that lead there.
+        """
+        made: dict[tuple[int, int, int], int] = {}
+        ends: list[int] = []
+        _, entered = excluded.steps
+        final = sum(1 << state for state, is_final in enumerate(excluded.final) if is_final)
+        after_of = [sum(1 << after for after in following) for following in excluded.follow]
+
+        def moves(state: int, others: int) -> tuple[int, ...]:
+            reachable = reduce(int.__or__, (after_of[each] for each in _bits(others)), 0)
+            return tuple(
+                place(after, others_after, mask)
+                for after in base.follow[state]
+                for others_after, mask in _by_others(base.masks[after], reachable, entered).items()
+            )
+
+        def place(state: int, others: int, mask: int) -> int:
+            known = made.get((state, others, mask))
+            if known is not None:
+                return known
+            if len(made) == MOST_STATES:
+                raise ValueError(f"what is left is too intricate to reason about: over {MOST_STATES} states")
+            ((number,), _, _) = self._position(mask)
+            made[state, others, mask] = number
+            if base.final[state] and not others & final:
+                ends.append(number)
+            waiting.append((number, state, others))
+            return number
+
+        waiting: list[tuple[int, int, int]] = []
+        first = moves(0, 1)
+        while waiting:
+            number, state, others = waiting.pop()
+            self.follow[number].extend(moves(state, others))
+        return _Fragment(first, tuple(ends), nullable=base.final[0] and not excluded.final[0])
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        yield mask.bit_length() - 1
+        mask ^= 1 << mask.bit_length() - 1
+
+
+def _by_others(mask: int, reachable: int, entered: list[int]) -> dict[int, int]:
+    """Return the bytes of a mask by the excluded states that each leads to."""
+    found: dict[int, int] = {}
+    for byte in _bits(mask):
+        others = reachable & entered[byte]
+        found[others] = found.get(others, 0) | 1 << byte
+    return found
