@@ -11,6 +11,7 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from itertools import groupby
 from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
 
 from keywright.errors import DeclarationError, VariableError
@@ -23,7 +24,7 @@ from keywright.keyspace.misuse import explained
 from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import storage_of
-from keywright.keyspace.template import Template
+from keywright.keyspace.template import Part, Template, encoded
 from keywright.keyspace.wires import Effect, Operation
 
 EXISTS = Operation("exists", b"EXISTS", Effect.READ)
@@ -86,6 +87,7 @@ class Key:
             raise DeclarationError(cls.__name__, "belongs to no keyspace", "Add space=your_keyspace.")
         alphabets = _variables(cls)
         cls._template = Template(key, {name: alphabet for name, (alphabet, _) in alphabets.items()})
+        _check_optional(cls)
         cls._derived = {name: derived for name, (_, derived) in alphabets.items() if derived}
         cls._space = space
         cls._expiry = _fitting(cls, expiry)
@@ -154,7 +156,7 @@ class Key:
         The values of `last` are checked together. `tails` are their texts, if the caller has them already.
         """
         variable = _arguments(cls)[-1]
-        if last and cls._template.marked_parts[-1] == (variable, True):
+        if last and cls._template.marked_parts[-1] == Part(variable, is_variable=True):
             try:
                 tails = tails or cls._template.alphabets[variable].render_all(last)
             except ValueError:
@@ -267,7 +269,8 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
         ) from error
     variables = {}
     for name in own:
-        if typing.get_origin(hints[name]) is ClassVar:
+        hint = hints[name]
+        if typing.get_origin(hint) is ClassVar:
             continue
         if name.startswith("_"):
             raise DeclarationError(
@@ -280,11 +283,33 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
                 "Give the variable another name.",
             )
         try:
-            variables[name] = alphabet_of(hints[name])
+            variables[name] = alphabet_of(_without_none(hint))
         except TypeError as error:
             reason = f"variable <{name}>: {str(error).rstrip('.')}"
             raise DeclarationError(cls.__name__, reason, "Use a typed id.") from error
     return variables
+
+
+def _without_none(hint: object) -> object:
+    """Return X for `X | None`, the type of a variable in an optional segment."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint
+    others = [each for each in typing.get_args(hint) if each is not types.NoneType]
+    return others[0] if len(others) == 1 else hint
+
+
+def _check_optional(cls: type[Key]) -> None:
+    """Require of the variables in optional segments, and of no others, that they may be None."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for name in cls._template.variables:
+        may_be_none = types.NoneType in typing.get_args(hints[name])
+        if may_be_none and name not in cls._template.optional:
+            remedy = f"Write […] around <{name}> and what comes with it, or drop the None."
+            raise DeclarationError(cls.__name__, f"<{name}> may be None, but is not optional", remedy)
+        if name in cls._template.optional and not may_be_none:
+            raise DeclarationError(
+                cls.__name__, f"<{name}> is optional, but cannot be None", f"Declare {name}: … | None."
+            )
 
 
 def _former(cls: type[Key], templates: Iterable[str]) -> Iterable[type[Key]]:
@@ -333,7 +358,7 @@ def _arguments(cls: type[Key]) -> list[str]:
 
 def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
-    scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_cls": cls}
+    scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_encoded": encoded, "_cls": cls}
     places = [f"_v{index}" for index in range(len(names))]
     for index, name in enumerate(names):
         scope[f"_alphabet{index}"] = alphabets[name]
@@ -345,8 +370,8 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
         checks, text = "", f"_render({', '.join(names)})"
     values = "".join(f"{name}, " for name in names)
     source = (
-        f"def _render({', '.join(places)}):\n{render_checks}    return {rendered}\n"
-        f"def __init__({', '.join(['_self', *names])}):\n{checks}"
+        f"def _render({_parameters(cls, names, places)}):\n{render_checks}    return {rendered}\n"
+        f"def __init__(_self, {_parameters(cls, names, names)}):\n{checks}"
         f"    _self._name = {text}\n    _self._values = ({values})\n"
     )
     exec(source, scope)
@@ -357,6 +382,14 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
     init = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = init  # type: ignore[method-assign]  # the generated constructor
+
+
+def _parameters(cls: type[Key], names: list[str], places: list[str]) -> str:
+    """Return the parameters, with a default for optional ones that only optional ones follow."""
+    needed = max(
+        (index for index, name in enumerate(names) if name not in cls._template.optional), default=-1
+    )
+    return ", ".join(place if index <= needed else f"{place}=None" for index, place in enumerate(places))
 
 
 def _variable(index: int) -> property:
@@ -372,22 +405,40 @@ def _checked_text(
     cls: type[Key], alphabets: dict[str, Alphabet[Any]], variables: dict[str, str]
 ) -> tuple[str, str]:
     """Return source that checks the variables, and source of the expression for the name."""
+    template = cls._template
     checks, shown = [], {}
     for index, (name, variable) in enumerate(variables.items()):
         condition = alphabets[name].inline(variable, f"_match{index}")
+        optional = f"{variable} is None or " if name in template.optional else ""
         if condition is None:
-            checks.append(f"    _text{index} = _rendered(_cls, _alphabet{index}, {name!r}, {variable})\n")
+            absent = f"None if {variable} is None else " if optional else ""
+            rendered = f"_rendered(_cls, _alphabet{index}, {name!r}, {variable})"
+            checks.append(f"    _text{index} = {absent}{rendered}\n")
             shown[name] = f"{{_text{index}}}"
         else:
             checks.append(
-                f"    if not ({condition}): _refuse(_cls, {name!r}, _alphabet{index}, {variable})\n"
+                f"    if not ({optional}{condition}): _refuse(_cls, {name!r}, _alphabet{index}, {variable})\n"
             )
             shown[name] = f"{{{variable}}}"
-    literal = "".join(
-        shown[part] if is_variable else part.replace("{", "{{").replace("}", "}}")
-        for part, is_variable in cls._template.marked_parts
-    )
-    return "".join(checks), f"f{literal!r}.encode()"
+    literal = ""
+    for group, together in groupby(template.marked_parts, key=lambda part: part.group):
+        inside = list(together)
+        text = "".join(
+            shown[part.text] if part.is_variable else part.text.replace("{", "{{").replace("}", "}}")
+            for part in inside
+        )
+        if not group:
+            literal += text
+            continue
+        first, *others = (part.text for part in inside if part.is_variable)
+        checks += [
+            f"    if ({variables[first]} is None) is not ({variables[other]} is None): "
+            f"raise _cls._template.incomplete({other!r}, {variables[other]})\n"
+            for other in others
+        ]
+        checks.append(f"    _group{group} = '' if {variables[first]} is None else f{text!r}\n")
+        literal += f"{{_group{group}}}"
+    return "".join(checks), f"f{literal!r}.encode()" if template.is_text else f"_encoded(f{literal!r})"
 
 
 def _refuse(kind: type[Key], name: str, alphabet: Alphabet[Any], value: object) -> typing.NoReturn:

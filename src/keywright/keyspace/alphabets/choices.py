@@ -165,6 +165,10 @@ class Except(Alphabet[T]):
         return self.base.python_type
 
     @property
+    def is_text(self) -> bool:
+        return self.base.is_text
+
+    @property
     def pattern_decides(self) -> bool:
         return False
 

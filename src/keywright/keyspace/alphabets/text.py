@@ -107,6 +107,10 @@ class Bytes(Alphabet[bytes]):
         return bytes
 
     @property
+    def is_text(self) -> bool:
+        return False
+
+    @property
     def language(self) -> Language:
         return any_byte(self.but).repeat(1)
 

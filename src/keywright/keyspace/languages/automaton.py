@@ -14,7 +14,7 @@ import string
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from keywright.keyspace.languages.language import (
     AnyByte,
@@ -35,6 +35,7 @@ from keywright.keyspace.languages.language import (
 
 __all__ = [
     "Language",
+    "Segment",
     "accepts",
     "alternation",
     "ambiguity",
@@ -53,6 +54,8 @@ MOST_STATES = 20_000
 
 State = TypeVar("State", bound=Hashable)
 Split = tuple[bytes, ...]
+Segment: TypeAlias = "Language | tuple[Language, ...]"
+"""A part of every word; a tuple of parts is in a word as a whole, or not at all."""
 
 
 def accepts(language: Language, word: bytes) -> bool:
@@ -69,7 +72,7 @@ def accepts(language: Language, word: bytes) -> bool:
     return any(automaton.final[state] for state in states)
 
 
-def split(segments: Sequence[Language], word: bytes) -> Split | None:
+def split(segments: Sequence[Segment], word: bytes) -> Split | None:
     """Return the parts of a word, one for each segment, the earlier ones as long as possible, or None.
 
     The time is linear in the length of the word, where a regular expression may try every split.
@@ -95,7 +98,7 @@ def split(segments: Sequence[Language], word: bytes) -> Split | None:
             key=automaton.segment.__getitem__,
         )
         owners.append(automaton.segment[state])
-    return _split(word, owners, len(segments))
+    return _split(word, owners, _count(segments))
 
 
 def bytes_used(language: Language) -> int:
@@ -129,7 +132,7 @@ def shortest_common(a: Language, b: Language) -> bytes | None:
     return None if path is None else bytes(_readable(mask) for mask, _ in path)
 
 
-def ambiguity(segments: Sequence[Language]) -> tuple[bytes, Split, Split] | None:
+def ambiguity(segments: Sequence[Segment]) -> tuple[bytes, Split, Split] | None:
     """Return a shortest word with two splits over the segments, and both splits; None proves there is none.
 
     A split is settled by the segment each byte falls in, so two runs of the automaton are two splits exactly
@@ -153,9 +156,13 @@ def ambiguity(segments: Sequence[Language]) -> tuple[bytes, Split, Split] | None
     if path is None:
         return None
     word = bytes(_readable(mask) for mask, _ in path)
-    first = _split(word, [segment[p] for _, (p, _, _) in path], len(segments))
-    second = _split(word, [segment[q] for _, (_, q, _) in path], len(segments))
+    first = _split(word, [segment[p] for _, (p, _, _) in path], _count(segments))
+    second = _split(word, [segment[q] for _, (_, q, _) in path], _count(segments))
     return word, first, second
+
+
+def _count(segments: Sequence[Segment]) -> int:
+    return sum(len(each) if isinstance(each, tuple) else 1 for each in segments)
 
 
 def _split(word: bytes, owners: Sequence[int], count: int) -> Split:
@@ -229,13 +236,18 @@ class _Automaton:
 
 
 @lru_cache(maxsize=2048)
-def _compiled(segments: tuple[Language, ...]) -> _Automaton:
+def _compiled(segments: tuple[Segment, ...]) -> _Automaton:
     builder = _Builder()
     owners = [-1]
     whole = _NOTHING
-    for number, language in enumerate(segments):
-        whole = builder.chain(whole, builder.build(language))
-        owners += [number] * (len(builder.masks) - len(owners))
+    number = 0
+    for segment in segments:
+        inner = _NOTHING
+        for language in segment if isinstance(segment, tuple) else (segment,):
+            inner = builder.chain(inner, builder.build(language))
+            owners += [number] * (len(builder.masks) - len(owners))
+            number += 1
+        whole = builder.chain(whole, inner._replace(nullable=inner.nullable or isinstance(segment, tuple)))
     last = set(whole.last) | ({0} if whole.nullable else set())
     builder.follow[0] = list(whole.first)
     return _Automaton(

@@ -16,7 +16,7 @@ from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeT
 from keywright.keyspace.commits.plans import journals
 from keywright.keyspace.key import Key
 from keywright.keyspace.recognition import FormerPlace
-from keywright.keyspace.template import Template
+from keywright.keyspace.template import encoded
 
 __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 
@@ -31,25 +31,27 @@ class Known:
         self.lead = lead
         self.ours = ours
         template = self.template = kind.declaration.template
-        whole = _pattern(lead, template, capturing=True)
+        start = re.escape(lead.decode())
+        whole = start + template.pattern()
         self._match = re.compile(whole).fullmatch
         self._doubtful = template.doubtful
         # Variables that need no second look are not captured, which saves a third of the time.
-        lines = f"({whole})" if self._doubtful else _pattern(lead, template, capturing=False)
+        lines = f"({whole})" if self._doubtful else start + template.pattern(capturing=False)
         self._find = re.compile(f"^{lines}$", re.MULTILINE).findall
         # A pattern that decides needs no second opinion: most names are then matched in one call.
         self._readers = [(number, alphabet.read) for number, alphabet in self._doubtful]
 
     def matches(self, text: str) -> bool:
         if self.template.backtracks:
-            name = text.encode()
+            name = encoded(text)
             return name.startswith(self.lead) and self.key(name) is not None
         found = self._match(text)
         if found is None:
             return False
         try:
             for number, read in self._readers:
-                read(found[number])
+                if found[number] is not None:
+                    read(found[number])
         except ValueError:
             return False
         return True
@@ -64,7 +66,8 @@ class Known:
         found = self._find(lines)
         try:
             for number, alphabet in self._doubtful:
-                texts = [groups[number] for groups in found]
+                # Variables of an optional segment that is not there are empty.
+                texts = [groups[number] for groups in found if groups[number]]
                 if not _surely_in_range(alphabet, texts):
                     alphabet.read_all([text.encode() for text in texts])
         except ValueError:
@@ -124,10 +127,7 @@ class Matcher:
 
     def match(self, name: bytes) -> Known | None:
         """Return the template of a name, or None."""
-        try:
-            text = name.decode()
-        except UnicodeDecodeError:
-            return None
+        text = name.decode("utf-8", "surrogateescape")
         for lead in self._leads:
             if name.startswith(lead):
                 end = name.find(b":", len(lead))
@@ -225,16 +225,6 @@ class Matcher:
         space = known.kind.declaration.space
         binding = self.context.bindings.get(space)
         return space.version if binding is None else binding.version
-
-
-def _pattern(lead: bytes, template: Template, *, capturing: bool) -> str:
-    """Return the regular expression of the names of a template."""
-    group = "({})" if capturing else "(?:{})"
-    body = "".join(
-        group.format(template.alphabets[part.text].pattern) if part.is_variable else re.escape(part.text)
-        for part in template.marked_parts
-    )
-    return re.escape(lead.decode()) + body
 
 
 def _surely_in_range(alphabet: Any, texts: list[str]) -> bool:

@@ -258,7 +258,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         sealed=kind.declaration.sealed,
         optional_seal=kind.declaration.optional_seal,
         guarantees=key_guarantees(kind),
-        patterns=globs_of(template.marked_parts, template.alphabets),
+        patterns=globs_of(template.forms, template.alphabets),
     )
 
 
@@ -350,7 +350,7 @@ def _slot(kind: type[Key], space: Keyspace, lead: str) -> SlotDescription:
             for other in space
             if other is not kind and _beside(template, other.declaration.template, lead)
         ),
-        patterns=globs_of(template.marked_tag or template.marked_parts, template.alphabets),
+        patterns=globs_of(template.hashed_forms, template.alphabets),
     )
 
 
