@@ -76,6 +76,8 @@ def test_no_two_keys_of_an_accepted_keyspace_share_a_name(data: st.DataObject) -
 def test_every_type_of_variable_refuses_what_is_not_of_it(hint: Any) -> None:
     made = key_class(Keyspace("s", "d"), "k:<v>", {"v": hint})
     for wrong in (None, b"a", 1.5, True, ["a"], ""):
+        if type(wrong) is hint:
+            continue
         with pytest.raises(VariableError, match="<v> of 'k:<v>' must be"):
             made(wrong)
 

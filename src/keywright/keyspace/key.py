@@ -12,9 +12,9 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, ClassVar, Self, TypeAlias, TypedDict, TypeVar, Unpack, dataclass_transform
 
-from keywright.errors import DeclarationError, VariableError
+from keywright.errors import DeclarationError, UsageError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
 from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.codecs import Codec
@@ -44,6 +44,25 @@ Unbound: TypeAlias = Any
 K = TypeVar("K")
 
 
+class KeyOptions(TypedDict, total=False):
+    """What a class declares beside its kind and variables: ``class Order(…, key="order:<id>", …)``."""
+
+    key: str
+    """The template of its names."""
+    space: Keyspace
+    expiry: Expiry | None
+    part_of: type[Key]
+    """The class whose keys this one is part of: `erase` deletes both."""
+    moved_from: str | Sequence[str]
+    """Former templates; reads move keys from there."""
+    yields_to: type[Key] | Sequence[type[Key]]
+    """The classes that own the names which this one could make as well."""
+    fallback: bool
+    """Whether it has the names that no other class of the keyspace makes."""
+    open: bool
+    """Whether values may have members that are not declared."""
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=False)
 class Key:
     """Any declared key. Subclass one of its kinds: Value, Record, Set, …"""
@@ -58,6 +77,8 @@ class Key:
     _codecs: ClassVar[tuple[Codec[Any], ...]] = ()
     _derived: ClassVar[dict[str, Derived]] = {}
     _part_of: ClassVar[type[Key] | None] = None
+    _yields_to: ClassVar[tuple[type[Key], ...]] = ()
+    _fallback: ClassVar[bool] = False
     _former: ClassVar[tuple[type[Key], ...]] = ()
     hides: ClassVar[tuple[str, ...]] = ()
     """Fields of its objects, at any depth, that no tool shows: credentials in a document kept as it came."""
@@ -70,17 +91,9 @@ class Key:
     _name: ClassVar[bytes]
     _values: ClassVar[tuple[Any, ...]]
 
-    def __init_subclass__(
-        cls,
-        *,
-        key: str | None = None,
-        space: Keyspace | None = None,
-        expiry: Expiry | None = None,
-        part_of: type[Key] | None = None,
-        moved_from: str | Sequence[str] = (),
-        open: bool = False,  # noqa: A002  # as users write it
-    ) -> None:
+    def __init_subclass__(cls, **options: Unpack[KeyOptions]) -> None:
         super().__init_subclass__()
+        key, space = options.get("key"), options.get("space")
         if key is None:
             return
         if space is None:
@@ -90,15 +103,19 @@ class Key:
         _check_optional(cls)
         cls._derived = {name: derived for name, (_, derived) in alphabets.items() if derived}
         cls._space = space
-        cls._expiry = _fitting(cls, expiry)
-        cls._part_of = part_of
-        cls._open = open
+        cls._expiry = _fitting(cls, options.get("expiry"))
+        cls._part_of = options.get("part_of")
+        yields_to = options.get("yields_to", ())
+        cls._yields_to = (yields_to,) if isinstance(yields_to, type) else tuple(yields_to)
+        cls._fallback = options.get("fallback", False)
+        cls._open = options.get("open", False)
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
         cls._secret = any(codec.secret for codec in cls._codecs)
         _generate(cls, list(alphabets), {name: alphabet for name, (alphabet, _) in alphabets.items()})
         cls.declaration = Declaration(cls)
         space.keys.append(cls)
+        moved_from = options.get("moved_from", ())
         cls._former = tuple(_former(cls, (moved_from,) if isinstance(moved_from, str) else moved_from))
         if cls._former:
             move_first(cls)
@@ -112,10 +129,25 @@ class Key:
     def parse(cls, name: bytes) -> Self | None:
         """Return the key of this name, given without the bound prefix, or None."""
         values = cls._template.parse(name)
-        if values is None:
+        if values is None or cls.owner_of(name) is not cls:
             return None
         # The template may name its variables in another order than the class does.
         return cls(**dict(zip(cls._template.variables, values, strict=True)))
+
+    @classmethod
+    def superiors(cls) -> Iterable[type[Key]]:
+        """Return the classes to which this one yields names that both could make."""
+        if cls._fallback:
+            return [kind for kind in cls._space if not kind._fallback]
+        return cls._yields_to
+
+    @classmethod
+    def owner_of(cls, name: bytes) -> type[Key]:
+        """Return the class of a name that this template makes: itself, or one to which it yields."""
+        for kind in cls.superiors():
+            if kind._template.parse(name) is not None:
+                return kind
+        return cls
 
     @classmethod
     def of(cls, source: str) -> Self:
@@ -156,7 +188,8 @@ class Key:
         The values of `last` are checked together. `tails` are their texts, if the caller has them already.
         """
         variable = _arguments(cls)[-1]
-        if last and cls._template.marked_parts[-1] == Part(variable, is_variable=True):
+        yields = cls._fallback or cls._yields_to
+        if last and not yields and cls._template.marked_parts[-1] == Part(variable, is_variable=True):
             try:
                 tails = tails or cls._template.alphabets[variable].render_all(last)
             except ValueError:
@@ -359,6 +392,8 @@ def _arguments(cls: type[Key]) -> list[str]:
 def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
     scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_encoded": encoded, "_cls": cls}
+    scope["_own"] = _own
+    own = "_own(_cls, {})" if cls._fallback or cls._yields_to else "{}"
     places = [f"_v{index}" for index in range(len(names))]
     for index, name in enumerate(names):
         scope[f"_alphabet{index}"] = alphabets[name]
@@ -366,11 +401,12 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
     render_checks, rendered = _checked_text(cls, alphabets, dict(zip(names, places, strict=True)))
     if _INLINE_USES.isdisjoint(names):
         checks, text = _checked_text(cls, alphabets, {name: name for name in names})
+        text = own.format(text)
     else:
         checks, text = "", f"_render({', '.join(names)})"
     values = "".join(f"{name}, " for name in names)
     source = (
-        f"def _render({_parameters(cls, names, places)}):\n{render_checks}    return {rendered}\n"
+        f"def _render({_parameters(cls, names, places)}):\n{render_checks}    return {own.format(rendered)}\n"
         f"def __init__(_self, {_parameters(cls, names, names)}):\n{checks}"
         f"    _self._name = {text}\n    _self._values = ({values})\n"
     )
@@ -439,6 +475,18 @@ def _checked_text(
         checks.append(f"    _group{group} = '' if {variables[first]} is None else f{text!r}\n")
         literal += f"{{_group{group}}}"
     return "".join(checks), f"f{literal!r}.encode()" if template.is_text else f"_encoded(f{literal!r})"
+
+
+def _own(kind: type[Key], name: bytes) -> bytes:
+    """Return a name, if it is not one of a class to which this one yields."""
+    owner = kind.owner_of(name)
+    if owner is kind:
+        return name
+    key = owner.parse(name)
+    raise UsageError(
+        f"{name!r} is a name of {owner.__name__}, which has precedence over {kind.__name__}. "
+        f"Use {owner.__name__ if key is None else repr(key)}, or other values."
+    )
 
 
 def _refuse(kind: type[Key], name: str, alphabet: Alphabet[Any], value: object) -> typing.NoReturn:

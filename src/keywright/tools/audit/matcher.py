@@ -24,12 +24,14 @@ __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 class Known:
     """One template as this database binds it."""
 
-    __slots__ = ("_doubtful", "_find", "_match", "_readers", "kind", "lead", "ours", "template")
+    __slots__ = ("_doubtful", "_find", "_match", "_readers", "kind", "lead", "ours", "superiors", "template")
 
     def __init__(self, kind: type[Key], lead: bytes, *, ours: bool) -> None:
         self.kind = kind
         self.lead = lead
         self.ours = ours
+        self.superiors: list[Known] = []
+        """The templates that own the names which this one matches as well."""
         template = self.template = kind.declaration.template
         start = re.escape(lead.decode())
         whole = start + template.pattern()
@@ -42,6 +44,9 @@ class Known:
         self._readers = [(number, alphabet.read) for number, alphabet in self._doubtful]
 
     def matches(self, text: str) -> bool:
+        return self._fits(text) and not any(each.matches(text) for each in self.superiors)
+
+    def _fits(self, text: str) -> bool:
         if self.template.backtracks:
             name = encoded(text)
             return name.startswith(self.lead) and self.key(name) is not None
@@ -61,7 +66,7 @@ class Known:
 
         Each is a tuple of the name and its variables, or the name if it has none.
         """
-        if self.template.backtracks:
+        if self.template.backtracks or self.superiors:
             return None
         found = self._find(lines)
         try:
@@ -104,6 +109,9 @@ class Matcher:
         self.known = [
             Known(kind, context.prefixes[space], ours=True) for space in self.spaces for kind in space
         ]
+        by_kind = {known.kind: known for known in self.known}
+        for known in self.known:
+            known.superiors = [by_kind[kind] for kind in known.kind.superiors()]
         own = (
             []
             if journals in self.spaces
