@@ -70,6 +70,12 @@ class Declaration:
         """Whether the class has the names that no other of its keyspace makes."""
         return self._key._fallback
 
+    def superiors(self) -> list[type[Key]]:
+        """Return the classes to which this one yields; to a fallback, the others of its keyspace by now."""
+        if self.fallback:
+            return [kind for kind in self.space if not kind._fallback]
+        return list(self.yields_to)
+
     @cached_property
     def former(self) -> tuple[type[Key], ...]:
         """One class for each former template, as `moved_from` lists them."""

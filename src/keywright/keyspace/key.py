@@ -79,6 +79,7 @@ class Key:
     _part_of: ClassVar[type[Key] | None] = None
     _yields_to: ClassVar[tuple[type[Key], ...]] = ()
     _fallback: ClassVar[bool] = False
+    _yields: ClassVar[bool] = False
     _former: ClassVar[tuple[type[Key], ...]] = ()
     hides: ClassVar[tuple[str, ...]] = ()
     """Fields of its objects, at any depth, that no tool shows: credentials in a document kept as it came."""
@@ -108,6 +109,7 @@ class Key:
         yields_to = options.get("yields_to", ())
         cls._yields_to = (yields_to,) if isinstance(yields_to, type) else tuple(yields_to)
         cls._fallback = options.get("fallback", False)
+        cls._yields = cls._fallback or bool(cls._yields_to)
         cls._open = options.get("open", False)
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
@@ -129,22 +131,15 @@ class Key:
     def parse(cls, name: bytes) -> Self | None:
         """Return the key of this name, given without the bound prefix, or None."""
         values = cls._template.parse(name)
-        if values is None or cls.owner_of(name) is not cls:
+        if values is None or (cls._yields and cls._owner_of(name) is not cls):
             return None
         # The template may name its variables in another order than the class does.
         return cls(**dict(zip(cls._template.variables, values, strict=True)))
 
     @classmethod
-    def superiors(cls) -> Iterable[type[Key]]:
-        """Return the classes to which this one yields names that both could make."""
-        if cls._fallback:
-            return [kind for kind in cls._space if not kind._fallback]
-        return cls._yields_to
-
-    @classmethod
-    def owner_of(cls, name: bytes) -> type[Key]:
+    def _owner_of(cls, name: bytes) -> type[Key]:
         """Return the class of a name that this template makes: itself, or one to which it yields."""
-        for kind in cls.superiors():
+        for kind in cls.declaration.superiors():
             if kind._template.parse(name) is not None:
                 return kind
         return cls
@@ -188,8 +183,7 @@ class Key:
         The values of `last` are checked together. `tails` are their texts, if the caller has them already.
         """
         variable = _arguments(cls)[-1]
-        yields = cls._fallback or cls._yields_to
-        if last and not yields and cls._template.marked_parts[-1] == Part(variable, is_variable=True):
+        if last and not cls._yields and cls._template.marked_parts[-1] == Part(variable, is_variable=True):
             try:
                 tails = tails or cls._template.alphabets[variable].render_all(last)
             except ValueError:
@@ -393,7 +387,7 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
     scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_encoded": encoded, "_cls": cls}
     scope["_own"] = _own
-    own = "_own(_cls, {})" if cls._fallback or cls._yields_to else "{}"
+    own = "_own(_cls, {})" if cls._yields else "{}"
     places = [f"_v{index}" for index in range(len(names))]
     for index, name in enumerate(names):
         scope[f"_alphabet{index}"] = alphabets[name]
@@ -479,7 +473,7 @@ def _checked_text(
 
 def _own(kind: type[Key], name: bytes) -> bytes:
     """Return a name, if it is not one of a class to which this one yields."""
-    owner = kind.owner_of(name)
+    owner = kind._owner_of(name)
     if owner is kind:
         return name
     key = owner.parse(name)

@@ -62,7 +62,7 @@ def names_parse_back(space: Keyspace) -> Iterator[Finding]:
                 f"{_shown(name)} is {_assigned(one)} and {_assigned(other)}",
             )
     for one_kind, other_kind in itertools.combinations(space, 2):
-        if one_kind in other_kind.superiors() or other_kind in one_kind.superiors():
+        if one_kind in other_kind.declaration.superiors() or other_kind in one_kind.declaration.superiors():
             continue
         common = one_kind._template.collision(other_kind._template)
         if common is not None:
@@ -98,7 +98,7 @@ def precedence_is_needed(space: Keyspace) -> Iterator[Finding]:
                     f"{_shown(common)} is a {superior.__name__}, not a {kind.__name__}",
                     severity="note",
                 )
-        superiors = list(kind.superiors())
+        superiors = list(kind.declaration.superiors())
         if not superiors:
             continue
         if kind._fallback:

@@ -111,7 +111,8 @@ class Matcher:
         ]
         by_kind = {known.kind: known for known in self.known}
         for known in self.known:
-            known.superiors = [by_kind[kind] for kind in known.kind.superiors()]
+            superiors = known.kind.declaration.superiors()
+            known.superiors = [by_kind[kind] for kind in superiors if kind in by_kind]
         own = (
             []
             if journals in self.spaces
