@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,10 @@ from keywright.cli.logs import StderrHandler
 # On a busy machine an example takes longer than the usual 200 ms, which says nothing about the code.
 settings.register_profile("unhurried", settings.default, deadline=None)
 settings.load_profile("unhurried")
+
+# A shell starts background jobs with SIGINT ignored, and every process of a test would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = [
     "keywright.testing.plugin",

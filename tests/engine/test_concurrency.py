@@ -136,15 +136,11 @@ def test_an_interrupted_call_does_not_leave_its_answer_to_the_next(
     redis_url: str,
     keywright_server: RedisServer,
     make_proxy: Callable[[str], Proxy],
-    request: pytest.FixtureRequest,
 ) -> None:
     proxy = make_proxy(redis_url)
     with connect(proxy.url) as database:
         database.run(Word("a").set("x"))
         sent = proxy.commands
-        # A shell starts background jobs with SIGINT ignored, and Python then installs no handler.
-        handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-        request.addfinalizer(lambda: signal.signal(signal.SIGINT, handler))
         keywright_server.pause()
         interrupter = threading.Thread(target=_interrupt_once, args=(lambda: proxy.commands > sent,))
         interrupter.start()

@@ -623,14 +623,15 @@ async def test_suspects_of_several_events_are_unsettled_one_at_a_time(
 
 @pytest.mark.parametrize("name", ["", "a:b", ":", "é", "a\n"])
 async def test_names_that_would_blur_the_queue_names_are_refused(amqp_url: str, name: str) -> None:
-    with pytest.raises(UsageError, match="colons separate"):
+    refused = r"cannot name an? (?:group|subgroup|event): give ASCII letters"
+    with pytest.raises(UsageError, match=refused):
         await open_broker(amqp_url, BrokerSettings(group=name))
     async with await open_broker(amqp_url) as broker:
-        with pytest.raises(UsageError, match="colons separate"):
+        with pytest.raises(UsageError, match=refused):
             await broker.declare(name)
-        with pytest.raises(UsageError, match="colons separate"):
+        with pytest.raises(UsageError, match=refused):
             await broker.publish(name, 1)
-        with pytest.raises(UsageError, match="colons separate"):
+        with pytest.raises(UsageError, match=refused):
             broker.consume("A", subgroup=name)
 
 

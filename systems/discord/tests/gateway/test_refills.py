@@ -121,12 +121,14 @@ async def test_another_bot_is_answered_again_after_an_hour(
 ) -> None:
     monkeypatch.setattr(cache_watch, "FOREIGN_PAUSE_SECONDS", 0.0)
     async with DiscordSimulator(QUICK) as discord, filled(discord, redis_url, raw):
+        foreign = b'{"bot":"175928847299117063","session":"abc"}'
         for identified in (2, 3):
-            raw("SET", MARKS["drc"], b'{"bot":"175928847299117063","session":"abc"}')
+            raw("SET", MARKS["drc"], foreign)
             await discord.until(
                 lambda wanted=identified: len(discord.received(Op.IDENTIFY)) == wanted,  # type: ignore[misc]
                 "it identifies again",
             )
+            await eventually(lambda: raw("GET", MARKS["drc"]) != foreign, "the new session marks the cache")
 
 
 async def test_a_cache_that_is_in_order_is_resumed(redis_url: str, raw: Raw) -> None:
