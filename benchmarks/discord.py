@@ -20,7 +20,7 @@ from benchmarks.measuring import Contest, Figure, Result, blocking
 from keywright import Database, connect
 from keywright.testing import RedisServer
 from keywright_discord.drc import bind
-from keywright_discord.drc.hydrated import DrcHydrated
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.spectacles.schema import bind as bind_spectacles
 from keywright_discord.spectacles.store import SpectaclesCache
@@ -192,10 +192,11 @@ def _hydration(db: Database, client: Any) -> Iterator[Result]:
         if "guild_id" in message and not any(field in message for field in special)
     ][:MESSAGES]
     assert len(chosen) == MESSAGES
-    reads = DrcHydrated()
+    reader = DrcReader()
+    asked = [(0, message) for message in chosen]  # the key of a message has no channel
 
     def ours() -> list[Any]:
-        return db.run(reads.messages(chosen))
+        return db.run(reader.messages(asked))
 
     def pipelined() -> list[Any]:
         return hydrated(client, PLAIN, chosen)

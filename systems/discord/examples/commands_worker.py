@@ -14,9 +14,8 @@ from typing import Any
 
 import msgspec
 
-from keywright import AsyncDatabase, aconnect
-from keywright_discord.drc.hydrated import DrcHydrated
-from keywright_discord.drc.reads import DrcReads
+from keywright import AsyncDatabase, aconnect, gather
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.gateway.configuration import Configuration, cache_bindings, load
 from keywright_messaging import Broker, BrokerSettings, Discard, Worker, open_broker
 from keywright_service.discord_rest import DiscordRest
@@ -29,6 +28,8 @@ MESSAGE = 4
 REQUEST_MEMBERS = 8
 """The opcode of the gateway; the answer fills the cache."""
 SHOWN = 5
+
+reader = DrcReader()
 
 
 class Guild(msgspec.Struct):
@@ -74,9 +75,7 @@ def make_worker(db: AsyncDatabase, api: DiscordRest) -> Worker:
 
 async def members(db: AsyncDatabase, guild: str) -> str:
     """Return the name of a guild and of some members, from two reads that share a round trip."""
-    about, known = await asyncio.gather(
-        db.run(DrcReads().get("guild", guild)), db.run(DrcHydrated().members(guild))
-    )
+    about, known = await db.run(gather(reader.guild(guild), reader.members(guild)))
     name = "this server" if about is None else about["name"]
     names = sorted(member["nick"] or member["user"]["username"] for member in known.values())
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""

@@ -12,14 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-from keywright import AsyncDatabase, aconnect
-from keywright_discord.drc.hydrated import DrcHydrated
-from keywright_discord.drc.reads import DrcReads
+from keywright import AsyncDatabase, aconnect, gather
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.gateway.configuration import Configuration, cache_bindings, load
 from keywright_messaging import BrokerSettings, Discard, Worker, open_broker
 from keywright_service.signals import stop_on_signals
 
 CONFIGURATION = Path(__file__).with_name("gateway.toml")
+
+reader = DrcReader()
 
 
 class Message(msgspec.Struct):
@@ -43,10 +44,12 @@ def make_worker(db: AsyncDatabase) -> Worker:
 
 async def line(db: AsyncDatabase, guild: str, message: Message) -> str:
     """Return one line of the log. The three reads share their round trips."""
-    server, channel, hydrated = await asyncio.gather(
-        db.run(DrcReads().get("guild", guild)),
-        db.run(DrcReads().get("channel", guild, message.channel_id)),
-        db.run(DrcHydrated().message(message.id)),
+    server, channel, hydrated = await db.run(
+        gather(
+            reader.guild(guild),
+            reader.channel(guild, message.channel_id),  # or a thread
+            reader.message(message.channel_id, message.id),
+        )
     )
     if hydrated is None:
         raise Discard("the message has expired")

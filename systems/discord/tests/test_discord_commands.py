@@ -19,6 +19,7 @@ from keywright.testing import Raw, RedisServer
 from keywright_discord import ingest
 from keywright_discord.drc import bind, rest
 from keywright_discord.drc.store import DrcCache
+from keywright_discord.layouts import LAYOUTS
 from keywright_discord.traffic import Traffic
 
 from .discord_sample import ANN, ANSWER, BEN, CHANNEL, FIRST, GUILD, OPENING, answer, event, message, user
@@ -199,7 +200,7 @@ def stored(raw: Raw, name: bytes) -> Any:
         (("get", "guildd", "1"), "there is no 'guildd' in this layout"),
         (("get", "member", "1"), "member takes GUILD USER, but 1 ids were given"),
         (("get", "message", "1", "2"), "message takes MESSAGE, but 2 ids were given"),
-        (("get", "message", "one"), "must be a snowflake"),
+        (("get", "message", "one"), "message must be a Discord id"),
         (("get", "message", "1", "--prefix", ""), "a DRC prefix must not be empty"),
         (("get", "message"), "Missing argument"),
         (("purge", "--layout", "drc"), "Missing option '--prefix'"),
@@ -277,9 +278,32 @@ def test_packets_that_went_into_a_folder_are_read_from_it_by_the_next_command(
 
 
 def test_what_is_not_there_exits_with_1(invoke: Invoke, redis_url: str) -> None:
+    with connect(redis_url, *bind()) as db:
+        db.run(DrcCache().apply([event("GUILD_CREATE", {"id": GUILD})]))
     done = invoke("discord", "get", "member", GUILD, ANN, "--url", redis_url)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr == "member 100 11 is not in the cache.\n"
+
+
+def test_a_prefix_without_a_cache_is_pointed_out(invoke: Invoke, redis_url: str) -> None:
+    done = invoke("discord", "get", "guild", GUILD, "--prefix", "other", "--url", redis_url)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "The cache has no guild at all. Is --prefix that of its gateway" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "printed"),
+    [("drc", "keywright:v1json:guilds", [GUILD]), ("spectacles", "spectacles-private:guilds", [GUILD])],
+)
+def test_model_names_are_not_taken_by_get_and_check(
+    invoke: Invoke, redis_url: str, model: str, name: str, printed: list[str]
+) -> None:
+    """They were not, though all other tools took them."""
+    layout = LAYOUTS[model]
+    with connect(redis_url, *layout.bind(None)) as db:
+        db.run(layout.cache().apply([event("GUILD_CREATE", {"id": GUILD})]))
+    assert invoke("check", model).exit_code == 0
+    assert json.loads(invoke("get", model, name, "--url", redis_url).stdout) == printed
 
 
 def test_tokens_are_not_printed(invoke: Invoke, redis_url: str) -> None:

@@ -62,12 +62,14 @@ async def test_a_command_fetches_what_no_event_carries(
         await register(discord, {**COMMAND, "name": "only-here"}, guild=one)
         wanted = (
             "application", "commands", "widgets", "templates", "webhooks", "welcome-screens", "invites",
+            "automod-rules", "integrations",
         )  # fmt: skip
         done = await asyncio.to_thread(invoke_keywright, "discord", "fetch", *wanted)
     assert done.exit_code == 0, done.output
     assert done.stdout == (
         "application: 1 stored.\ncommands: 2 stored.\nwidgets: 2 stored.\ntemplates: 2 stored.\n"
         "webhooks: 2 stored.\nwelcome-screens: 2 stored.\ninvites: 2 stored.\n"
+        "automod-rules: 2 stored.\nintegrations: 2 stored.\n"
     )
     application = discord.world.application["id"]
     commands = raw("HVALS", f"bot:v1json:commands:{application}")
@@ -82,6 +84,9 @@ async def test_a_command_fetches_what_no_event_carries(
         assert stored(raw, f"welcome-screen:{guild}")["description"] == "Welcome"
         assert isinstance(stored(raw, f"invites:invite{guild}")["inviter"], str)
         assert 0 < raw("TTL", f"bot:v1json:invites:invite{guild}") <= 86400
+        assert stored(raw, f"automod-rules:{guild}", str(int(guild) + 2))["name"] == "No links"
+        integration = stored(raw, f"integrations:{guild}", str(int(guild) + 3))
+        assert isinstance(integration["user"], str), "the user is stored apart"
 
 
 async def test_one_guild_can_be_chosen_and_unknown_ones_are_skipped(
@@ -94,6 +99,26 @@ async def test_one_guild_can_be_chosen_and_unknown_ones_are_skipped(
         )
     assert (done.exit_code, done.stdout) == (0, "widgets: 1 stored; 1 guilds skipped.\n")
     assert raw("KEYS", "bot:v1json:widget:*") == [f"bot:v1json:widget:{chosen}".encode()]
+
+
+async def test_rules_integrations_and_webhooks_removed_during_a_downtime_stay_until_they_are_fetched(
+    redis_url: str, raw: Raw, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No event has a list of them; that of the API is complete."""
+    async with cached(redis_url, monkeypatch) as (discord, _):
+        guild = discord.world.guilds[0]
+        old = [f"bot:v1json:{kind}:{guild}" for kind in ("automod-rules", "integrations")]
+        for name in old:
+            raw("HSET", name, "5", '{"id":"5"}')
+        raw("SET", "bot:v1json:webhooks:5", '{"id":"5","token":"t"}')
+        raw("HSET", f"bot:v1json-private:webhooks:{guild}", "5", guild)
+        wanted = ("automod-rules", "integrations", "webhooks")
+        done = await asyncio.to_thread(invoke_keywright, "discord", "fetch", *wanted)
+    assert done.exit_code == 0, done.output
+    for name in old:
+        assert raw("HEXISTS", name, "5") == 0
+        assert raw("HLEN", name) == 1
+    assert raw("EXISTS", "bot:v1json:webhooks:5") == 0
 
 
 async def test_a_layout_without_these_resources_is_refused(

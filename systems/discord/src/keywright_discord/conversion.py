@@ -30,7 +30,7 @@ from keywright_discord.entities import guild, message
 from keywright_discord.event_cache import ALL_KINDS
 from keywright_discord.raw_json import Fields, encode, fields, scalar, stored_fields, written
 from keywright_discord.spectacles import schema as spectacles
-from keywright_discord.spectacles.reads import THREAD_TYPES
+from keywright_discord.spectacles.reader import THREAD_TYPES
 
 __all__ = ["LEFT_OUT", "SpectaclesToDrc"]
 

@@ -26,7 +26,7 @@ from keywright.operations import (
     undecodable,
 )
 from keywright_discord.draft import Place, read
-from keywright_discord.raw_json import JsonObject
+from keywright_discord.raw_json import JsonObject, PayloadError, excerpt, identity
 
 if TYPE_CHECKING:
     from keywright import Context
@@ -34,9 +34,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Object: TypeAlias = dict[str, Any]
 """A decoded document."""
+Id: TypeAlias = str | int
+"""An id as callers have it."""
 Ids: TypeAlias = tuple[str, ...]
 Index: TypeAlias = Set[str] | Map[str, str]
 """An index of documents that expire: a set of their ids, or a hash whose fields are their ids."""
+
+CODE = "code"
+"""The one id that is not a snowflake: that of an invite or a template."""
 
 PAGE = 1000
 _decode = JsonObject().decode
@@ -69,25 +74,25 @@ class Entities:
     def __init__(self, entities: Mapping[str, Entity]) -> None:
         self.entities = entities
 
-    def get(self, entity: str, *ids: str) -> Call[Object | None]:
+    def get(self, entity: str, *ids: Id) -> Call[Object | None]:
         """Return a document as it is stored, or None."""
         return self.get_many(entity, [ids]).map(_first)
 
-    def get_many(self, entity: str, ids: Iterable[Ids]) -> Call[list[Object | None]]:
+    def get_many(self, entity: str, ids: Iterable[tuple[Id, ...]]) -> Call[list[Object | None]]:
         """Return documents as they are stored, in the order of the ids, in one round trip."""
-        return _documents([self.at(entity, each) for each in ids])
+        return _documents([self._at(entity, self.ids(entity, each)) for each in ids])
 
-    def hydrate(self, entity: str, *ids: str) -> Call[Object | None]:
+    def hydrate(self, entity: str, *ids: Id) -> Call[Object | None]:
         """Return a document with the documents that it refers to, or None."""
         return self.hydrate_many(entity, [ids]).map(_first)
 
-    def hydrate_many(self, entity: str, ids: Iterable[Ids]) -> Call[list[Object | None]]:
+    def hydrate_many(self, entity: str, ids: Iterable[tuple[Id, ...]]) -> Call[list[Object | None]]:
         """Return documents with those that they refer to, in the order of the ids.
 
         At most three round trips for all of them together.
         """
-        asked = list(ids)
-        return self._hydrated(entity, asked, [self.at(entity, each) for each in asked])
+        asked = [self.ids(entity, each) for each in ids]
+        return self._hydrated(entity, asked, [self._at(entity, each) for each in asked])
 
     @procedure
     def _hydrated(self, entity: str, asked: list[Ids], places: list[Place]) -> Steps[list[Object | None]]:
@@ -107,8 +112,8 @@ class Entities:
         yield from self._fill(entity, [((*above, each), body) for each, body in found.items()], context)
         return found
 
-    def at(self, entity: str, ids: Sequence[str]) -> Place:
-        """Return the place of a document. Raise UsageError if the entity is unknown or has other ids."""
+    def ids(self, entity: str, ids: Sequence[Id]) -> Ids:
+        """Return ids as they are stored. Raise UsageError if the entity is unknown or has other ids."""
         known = self.entities.get(entity)
         if known is None:
             raise UsageError(
@@ -117,12 +122,28 @@ class Entities:
         if len(ids) != len(known.ids):
             takes = " ".join(name.upper() for name in known.ids)
             raise UsageError(f"{entity} takes {takes}, but {len(ids)} ids were given. Give {len(known.ids)}.")
-        return known.place(*ids)
+        return tuple(
+            str(each) if name == CODE else snowflake(name, each)
+            for name, each in zip(known.ids, ids, strict=True)
+        )
+
+    def _at(self, entity: str, ids: Ids) -> Place:
+        return self.entities[entity].place(*ids)
 
     def _fill(self, entity: str, found: Iterable[tuple[Ids, Object]], context: Context) -> Steps[None]:
         holes = self.entities[entity].holes
         if holes is not None:
             yield from fill((hole for ids, body in found for hole in holes(ids, body)), context)
+
+
+def snowflake(name: str, value: Id) -> str:
+    """Return an id as it is stored. Raise UsageError if it cannot be an id of Discord's."""
+    try:
+        return identity(value, name)
+    except PayloadError:
+        raise UsageError(
+            f"{name} must be a Discord id, as text ('334385199974967042') or int, got {excerpt(value)}."
+        ) from None
 
 
 def fill(holes: Iterable[Hole], context: Context) -> Steps[None]:

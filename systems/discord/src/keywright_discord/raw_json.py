@@ -50,7 +50,7 @@ class PayloadError(UsageError):
         self.what = what
         self.expected = expected
         self.found = found
-        super().__init__(f"{what} must be {expected}, not {_excerpt(found)}. The event was not applied.")
+        super().__init__(f"{what} must be {expected}, not {excerpt(found)}. The event was not applied.")
 
 
 def check_text(data: bytes, what: str) -> None:
@@ -248,6 +248,7 @@ class JsonObject(Codec[dict[str, Any]]):
 Document: TypeAlias = Annotated[dict[str, Any], JsonObject()]
 
 
-def _excerpt(found: object, limit: int = 80) -> str:
+def excerpt(found: object, limit: int = 80) -> str:
+    """Return the beginning of a value for a message."""
     text = repr(found[:limit] if isinstance(found, bytes | str) else found)
     return text if len(text) <= limit else f"{text[:limit]}…"

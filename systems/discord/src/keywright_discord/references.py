@@ -1,14 +1,14 @@
 """The references of each document: the inverse of normalisation, for both layouts.
 
-An author that is not stored becomes `{"id": …}` (docs/resolutions.md#a17); any other reference that leads
-nowhere stays the id. A child that was removed is put back only if it is found (docs/resolutions.md#a83).
+A reference to a document that is not stored becomes `{"id": …}`, so a hydrated reference is always an
+object. A child that was removed is put back only if it is found (docs/resolutions.md#a83).
 An object in the place of a reference stays as it is, and so does `{}` where a writer with cjson made that
 of an empty list (docs/resolutions.md#a10).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from keywright_discord.document_reads import Hole, Object
@@ -46,18 +46,17 @@ class References:
         if WEBHOOK_AUTHOR in found:
             found["author"] = found.pop(WEBHOOK_AUTHOR)
         author = found.get("author")
-        yield from self._user(found, "author", known_by_id=True)
+        yield from self._user(found, "author")
         yield from self._member(found, guild, _id_of(author))
         yield from self._mentions(found, guild)
         yield from self._invoked(found.get("interaction"), guild)
         yield from self._invoked(found.get("interaction_metadata"), None)
         yield from self._thread(found)
-        if deep:
-            yield from self._message(found, "referenced_message", _channel_of(found))
+        yield from self._message(found, "referenced_message", _channel_of(found) if deep else None)
 
     def of_member(self, user: str, found: Object) -> Holes:
         if "user" not in found:
-            yield Hole(self.places.user(user), _into(found, "user"))
+            yield Hole(self.places.user(user), _into(found, "user"), _unknown(found, "user", user))
 
     def of_voice_state(self, guild: str, user: str, found: Object) -> Holes:
         yield from self._whole_member(found, guild, user)
@@ -110,11 +109,10 @@ class References:
         if isinstance(resolved, dict):
             yield from self._resolved(resolved, guild)
 
-    def _user(self, found: Object, name: str, *, known_by_id: bool = False) -> Holes:
+    def _user(self, found: Object, name: str) -> Holes:
         user = reference(found.get(name))
         if user is not None:
-            leave = (lambda: found.update({name: {"id": user}})) if known_by_id else None
-            yield Hole(self.places.user(user), _into(found, name), leave)
+            yield Hole(self.places.user(user), _into(found, name), _unknown(found, name, user))
 
     def _member(self, found: Object, guild: str | None, user: str | None) -> Holes:
         """Yield a member beside its user, so without one."""
@@ -125,7 +123,11 @@ class References:
         """Yield a member with its user."""
         if "member" not in found:
             yield Hole(self.places.member(guild, user), _into(found, "member"))
-        yield Hole(self.places.user(user), lambda known: _beside(found.get("member"), "user", known))
+        yield Hole(
+            self.places.user(user),
+            lambda known: _beside(found.get("member"), "user", known),
+            lambda: _beside(found.get("member"), "user", {"id": user}),
+        )
 
     def _mentions(self, found: Object, guild: str | None) -> Holes:
         mentions = found.get("mentions")
@@ -134,7 +136,7 @@ class References:
         for place, each in enumerate(mentions):
             user = reference(each)
             if user is not None:
-                yield Hole(self.places.user(user), _into(mentions, place))
+                yield Hole(self.places.user(user), _into(mentions, place), _unknown(mentions, place, user))
             user = user or _id_of(each)
             if guild is not None and user is not None:
                 yield Hole(self.places.member(guild, user), self._mentioned(mentions, place))
@@ -157,16 +159,22 @@ class References:
         thread = reference(found.get("thread"))
         if thread is None:
             return
-        yield Hole(self.places.thread(thread), _into(found, "thread"))
+        yield Hole(self.places.thread(thread), _into(found, "thread"), _unknown(found, "thread", thread))
         own = None if self.bot is None else self.places.thread_member(thread, self.bot)
         if own is not None:
             yield Hole(own, lambda member: _beside(found["thread"], "member", member))
 
     def _message(self, found: Object, name: str, channel: str | None) -> Holes:
+        """Yield a message with its own holes; without a channel it is known by its id only."""
         message = reference(found.get(name))
-        if message is not None and channel is not None:
-            place = self.places.message(channel, message)
-            yield Hole(place, _into(found, name), None, lambda inner: self.of_message(inner, deep=False))
+        if message is None:
+            return
+        unknown = _unknown(found, name, message)
+        if channel is None:
+            unknown()
+            return
+        place = self.places.message(channel, message)
+        yield Hole(place, _into(found, name), unknown, lambda inner: self.of_message(inner, deep=False))
 
     def _resolved(self, resolved: Object, guild: str | None) -> Holes:
         """Make arrays of ids objects by id again, as Discord sends them, and yield their holes."""
@@ -178,7 +186,7 @@ class References:
             resolved[name] = by_id
             for each in filter(None, map(reference, ids)):
                 if name == "users":
-                    yield Hole(self.places.user(each), _into(by_id, each))
+                    yield Hole(self.places.user(each), _into(by_id, each), _unknown(by_id, each, each))
                 elif guild is not None:
                     yield Hole(self.places.member(guild, each), _into(by_id, each))
 
@@ -199,6 +207,15 @@ def _into(target: Any, name: str | int) -> Any:
         target[name] = found
 
     return fill
+
+
+def _unknown(target: Any, name: str | int, identity: str) -> Callable[[], None]:
+    """Return what makes an object of an id whose document is not stored."""
+
+    def leave() -> None:
+        target[name] = {"id": identity}
+
+    return leave
 
 
 def _beside(target: object, name: str, found: Object) -> None:

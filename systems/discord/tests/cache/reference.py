@@ -283,6 +283,14 @@ class Reference:
         d["user"] = self.user(d["user"])
         self.strings[f"webhooks:{d['id']}"] = d
 
+    def on_store_webhooks(self, d: Json) -> None:
+        """Not an event: the complete list of a guild, which the REST API returned."""
+        for name, value in list(self.strings.items()):
+            if name.startswith("webhooks:") and value["guild_id"] == d["guild_id"]:
+                del self.strings[name]
+        for each in d["webhooks"]:
+            self.on_store_webhook(each)
+
     def forget_guild(self, guild: str) -> None:
         self.forget_of_channels(guild, lambda _: True)
         self.sets.get("guilds", set()).discard(guild)

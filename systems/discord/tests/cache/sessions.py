@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from itertools import cycle
@@ -10,7 +11,9 @@ from typing import Any, NamedTuple
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from keywright import Call
+from keywright import Call, aconnect
+from keywright.tools import Model, audit_database
+from keywright_discord.changes import Change
 from keywright_discord.drc import rest
 from keywright_discord.event_cache import EventCache
 from keywright_discord.traffic import EVERYDAY, Traffic
@@ -68,6 +71,9 @@ def _disturbed(
             yield from chunks(home, size)
         case "webhook" if home is not None and home.available:
             yield "STORE_WEBHOOK", _copied(webhook(home, size))
+        case "fetch" if home is not None and home.available:
+            listed = [webhook(home, each) for each in range(size, size + size % 3)]
+            yield "STORE_WEBHOOKS", _copied({"guild_id": home.id, "webhooks": listed})
         case "elsewhere":
             yield "INTERACTION_CREATE", _copied(interaction_elsewhere(traffic, size))
         case "repeat":
@@ -143,7 +149,7 @@ def _copied(data: Any) -> Any:
 
 KINDS_OF_DISTURBANCE = (
     *("stale", "repeat", "replay", "late", "restart", "malformed"),
-    *("downtime", "chunks", "webhook", "elsewhere"),
+    *("downtime", "chunks", "webhook", "fetch", "elsewhere"),
 )
 DISTURBANCES = st.builds(
     Disturbance, st.integers(0, 100), st.sampled_from(KINDS_OF_DISTURBANCE), st.integers(1, 60)
@@ -159,6 +165,15 @@ SESSIONS = st.builds(
 BOUNDED = settings(deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
 
 
+STORED: dict[str, Callable[[bytes], list[Change]]] = {
+    "STORE_WEBHOOK": rest.store_webhook,
+    "STORE_WEBHOOKS": lambda data: rest.store_webhooks(
+        json.loads(data)["guild_id"], json.loads(data)["webhooks"]
+    ),
+}
+"""What a program stores, which no event carries."""
+
+
 def encoded(events: list[tuple[str, Any]]) -> list[tuple[str, bytes]]:
     return [
         (event, data if isinstance(data, bytes) else json.dumps(data, separators=(",", ":")).encode())
@@ -169,6 +184,18 @@ def encoded(events: list[tuple[str, Any]]) -> list[tuple[str, bytes]]:
 def malformed(events: list[tuple[str, Any]]) -> int:
     """Return how many events must be refused."""
     return sum(isinstance(data, bytes) for _, data in events)
+
+
+def findings(url: str, model: Model) -> list[str]:
+    """Return what an audit of a database with the default prefix finds."""
+
+    async def audited() -> list[str]:
+        found: list[str] = []
+        async with aconnect(url) as db:
+            await audit_database(db, model, on_finding=lambda each: found.append(str(each)))
+        return found
+
+    return asyncio.run(audited())
 
 
 def leaving(events: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -194,9 +221,9 @@ def apply(
         size = next(sizes)
         batch: list[tuple[str, bytes]] = []
         for event, data in events[start : start + size]:
-            if event == "STORE_WEBHOOK":
+            if event in STORED:
                 refused += len(run(cache.apply(batch)))
-                run(cache.store(rest.store_webhook(data)))
+                run(cache.store(STORED[event](data)))
                 batch = []
             else:
                 batch.append((event, data))

@@ -12,11 +12,12 @@ from redis.cluster import RedisCluster as ClusterClient
 
 from keywright import Database, connect
 from keywright.testing import Raw, RedisCluster, RedisServer
+from keywright_discord import model
 from keywright_discord.drc import bind
 from keywright_discord.drc.store import DrcCache
 
 from .reference import Reference
-from .sessions import BOUNDED, SESSIONS, Session, apply, encoded, leaving, malformed
+from .sessions import BOUNDED, SESSIONS, Session, apply, encoded, findings, leaving, malformed
 from .survey import PRIVATE, survey
 
 GLOBAL = {"users", "messages", "reactions", "interactions", "applications", "invites"}
@@ -28,20 +29,21 @@ class Stage(NamedTuple):
     database: Database
     raw: Raw
     flush: Callable[[], object]
+    url: str
     cluster: bool = False
 
 
 @pytest.fixture
 def stage(keywright_server: RedisServer, redis_url: str) -> Iterator[Stage]:
     with connect(redis_url, *bind()) as database, redis.Redis.from_url(redis_url) as client:
-        yield Stage(database, Raw(client), client.flushall)
+        yield Stage(database, Raw(client), client.flushall, redis_url)
 
 
 @pytest.fixture
 def cluster_stage(keywright_cluster: RedisCluster, cluster_url: str) -> Iterator[Stage]:
     client = ClusterClient.from_url(cluster_url)
     with connect(cluster_url, *bind()) as database:
-        yield Stage(database, Raw(client), keywright_cluster.flush, cluster=True)
+        yield Stage(database, Raw(client), keywright_cluster.flush, cluster_url, cluster=True)
     client.close()
 
 
@@ -54,6 +56,8 @@ def assert_agrees(stage: Stage, session: Session) -> None:
             reference.apply(event, data)
     assert apply(stage.database.run, cache, encoded(events), session.windows) == malformed(events)
     assert survey(stage.raw) == reference.layout()
+    if not stage.cluster:
+        assert findings(stage.url, model.drc) == []
 
     apply(stage.database.run, cache, encoded(leaving(events)), session.windows)
     left = survey(stage.raw)
@@ -65,7 +69,8 @@ def assert_agrees(stage: Stage, session: Session) -> None:
 @settings(BOUNDED, max_examples=300)
 @given(session=SESSIONS)
 def test_any_traffic_leaves_what_the_plain_cache_has(stage: Stage, session: Session) -> None:
-    """Repeats, replays, restarts and malformed events included; without guilds nothing of a guild is left."""
+    """Repeats, replays, restarts, downtimes and malformed events included; without guilds nothing of a guild
+    is left, and an audit finds nothing."""
     assert_agrees(stage, session)
 
 

@@ -10,6 +10,7 @@ import pytest
 from invoking import invoke_keywright
 from keywright_discord.drc import rest
 from keywright_discord.traffic import Traffic
+from keywright_discord.traffic.world import Home
 
 from .both import Event, Fed
 from .feed import (
@@ -29,7 +30,7 @@ from .feed import (
     user,
     whole_member,
 )
-from .sessions import after_downtime
+from .sessions import after_downtime, chunks
 
 ONLINE = {"user": {"id": ANN}, "status": "online"}
 
@@ -219,6 +220,25 @@ def test_removed_webhooks_and_invites_leave_the_index(fed: Fed) -> None:
     assert fed.names() == {"invites:rest"}
 
 
+@pytest.mark.parametrize("fed", ["drc"], indirect=True)
+def test_webhooks_and_invites_that_are_gone_stay_when_a_guild_is_fetched_again(fed: Fed) -> None:
+    """They did, with their tokens. The lists of the REST API are complete."""
+    elsewhere: dict[str, Any] = {"guild_id": OTHER_GUILD, "channel_id": "21"}
+    kept = {"code": "kept", "guild": {"id": GUILD}, "channel": {"id": CHANNEL}, "max_age": 0}
+    fed(invite(), invite("far", **elsewhere))
+    fed.store(rest.store_webhook(webhook()))
+    fed.store(rest.store_webhook(webhook(id="78", **elsewhere)))
+    fed.store(rest.store_webhooks(GUILD, [webhook(id="79")]))
+    fed.store(rest.store_invites(GUILD, [kept]))
+    left = {name for name in fed.names() if name.startswith(("invites:", "webhooks:"))}
+    indexes = {f"{kind}:{each}" for kind in ("invites", "webhooks") for each in (GUILD, OTHER_GUILD)}
+    assert left - indexes == {"invites:kept", "invites:far", "webhooks:78", "webhooks:79"}
+    fed.store(rest.store_webhooks(GUILD, []))
+    fed.store(rest.store_invites(GUILD, []))
+    left = {name for name in fed.names() if name.startswith(("invites:", "webhooks:"))}
+    assert left == {"invites:far", "webhooks:78", f"invites:{OTHER_GUILD}", f"webhooks:{OTHER_GUILD}"}
+
+
 def test_a_thread_member_outlives_the_guild_member(fed: Fed) -> None:
     """It did, when the member left, was not in a complete list, or the guild was removed."""
     left = ("GUILD_MEMBER_REMOVE", {"guild_id": GUILD, "user": user(ANN)})
@@ -243,47 +263,81 @@ def _thread_members(fed: Fed) -> set[str]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_after_a_downtime_the_cache_has_only_what_discord_has(fed: Fed, seed: int, redis_url: str) -> None:
-    """The traffic is the truth: whatever changed unseen, the new session removes it, and the audit agrees."""
+    """The traffic is the truth: whatever changed unseen, the new session removes it, and the audit agrees.
+
+    The members of a large guild follow with a complete request of them.
+    """
     traffic = Traffic(seed)
     fed(*traffic.events(200, members=8))
     fed(*after_downtime(traffic, 150))
-    for home in traffic.world.homes.values():
-        if home.available:
-            stored = {field: _stored(fed, field, home.id) for field in ("channels", "threads", "presences")}
-            truth = {"channels": home.channels, "threads": home.threads, "presences": home.presences}
-            assert {field: stored[field] - set(truth[field].ids) for field in truth} == {
-                "channels": set(),
-                "threads": set(),
-                "presences": set(),
-            }
-    known = {home.id for home in traffic.world.homes.values()}
-    gone = [
-        name
-        for name in fed.names()
-        if name.startswith(("MEMBERS:", "roles:", "ROLES:")) and name.partition(":")[2] not in known
-    ]
-    assert gone == []
+    homes = [home for home in traffic.world.homes.values() if home.available]
+    for home in homes:
+        assert stored_of(fed, home.id) | people_of(home) == truth_of(home) | people_of(home)
+    fed(*(event for home in homes for event in chunks(home, 5)))
+    for home in homes:
+        assert stored_of(fed, home.id) == truth_of(home)
+    known = {*traffic.world.homes.ids, *(each for home in homes for each in home.threads.ids)}
+    kinds = ("channels", "members", "roles", "presence", "threads", "guilds", "CHANNELS", "MEMBERS", "ROLES")
+    parts = [name.split(":") for name in fed.names()]
+    away = len(homes) < len(traffic.world.homes)  # a guild that is unavailable keeps its threads
+    assert away or not [each for each in parts if each[0] in kinds and each[1:2] and each[1] not in known]
     audit = invoke_keywright("audit", fed.layout, "--url", redis_url)
     assert audit.exit_code == 0, audit.stdout + audit.stderr
 
 
-def _stored(fed: Fed, field: str, guild_id: str) -> set[str]:
-    """Return the ids of the channels, threads or presences that are stored of a guild."""
+def people_of(home: Home) -> dict[str, set[str]]:
+    return {"members": set(home.members.ids), "presences": set(home.presences.ids)}
+
+
+def truth_of(home: Home) -> dict[str, set[str]]:
+    """Return the ids of what Discord has of a guild."""
+    return people_of(home) | {
+        "channels": set(home.channels.ids),
+        "threads": set(home.threads.ids),
+        "roles": set(home.roles.ids),
+        "emojis": set(home.emojis.ids),
+        "voice states": set(home.voice_states.ids),
+        "stage instances": set(home.stages.ids),
+    }
+
+
+def stored_of(fed: Fed, guild_id: str) -> dict[str, set[str]]:
+    """Return the ids of what Redis has of a guild, read without Keywright."""
     if fed.layout == "drc":
-        if field == "channels":
-            return {each.decode() for each in fed.raw("HKEYS", f"keywright:v1json:channels:{guild_id}")}
-        if field == "presences":
-            return {
-                name.rpartition(":")[2] for name in fed.names() if name.startswith(f"presence:{guild_id}:")
-            }
-        names = [name for name in fed.raw.names() if name.startswith(b"keywright:v1json:threads:")]
-        threads = [json.loads(fed.raw("GET", name)) for name in names]
-        return {each["id"] for each in threads if each["guild_id"] == guild_id}
-    if field == "presences":
-        return {each.decode() for each in fed.raw("SMEMBERS", f"spectacles-private:presences:{guild_id}")}
+        strings = {name: name.split(":") for name in fed.names()}
+        documents = {
+            name: json.loads(fed.raw("GET", f"keywright:v1json:{name}"))
+            for name, parts in strings.items()
+            if parts[0] in ("threads", "stage-instances") and fed.raw("EXISTS", f"keywright:v1json:{name}")
+        }
+        of_guild = [strings[name] for name, body in documents.items() if body["guild_id"] == guild_id]
+        return {
+            "members": fed.members(guild_id),
+            "presences": {parts[2] for parts in strings.values() if parts[:2] == ["presence", guild_id]},
+            "threads": {identity for kind, identity in of_guild if kind == "threads"},
+            "stage instances": {identity for kind, identity in of_guild if kind == "stage-instances"},
+            **{
+                kind.replace("-", " "): _fields(fed, f"keywright:v1json:{kind}:{guild_id}")
+                for kind in ("channels", "roles", "emojis", "voice-states")
+            },
+        }
     listed = {each.decode() for each in fed.raw("SMEMBERS", f"CHANNELS:{guild_id}")}
-    is_thread = field == "threads"
-    return {each for each in listed if (fed.channel(guild_id, each)["type"] in (10, 11, 12)) is is_thread}
+    threads = {each for each in listed if fed.channel(guild_id, each)["type"] in (10, 11, 12)}
+    shown = {each.decode() for each in fed.raw("SMEMBERS", f"spectacles-private:presences:{guild_id}")}
+    return {
+        "members": fed.members(guild_id),
+        "presences": {each for each in shown if fed.raw("EXISTS", f"PRESENCES:{each}")},
+        "channels": listed - threads,
+        "threads": threads,
+        "roles": _fields(fed, f"ROLES:{guild_id}"),
+        "emojis": {each.decode() for each in fed.raw("SMEMBERS", f"EMOJIS:{guild_id}")},
+        "voice states": _fields(fed, f"VOICE_STATES:{guild_id}"),
+        "stage instances": {each["channel_id"] for each in fed.guild(guild_id)["stage_instances"]},
+    }
+
+
+def _fields(fed: Fed, name: str) -> set[str]:
+    return {each.decode() for each in fed.raw("HKEYS", name)}
 
 
 def test_super_reactions_lose_burst(fed: Fed) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from keywright import AsyncDatabase, aconnect
 from keywright.testing import RedisServer
-from keywright_discord.drc.reads import DrcReads
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.drc.schema import bind
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.gateway.actions import Dispatch, Session
@@ -100,7 +100,7 @@ def _guild(name: str) -> bytes:
 
 
 async def _name(db: AsyncDatabase) -> str | None:
-    found = await db.run(DrcReads().get("guild", GUILD))
+    found = await db.run(DrcReader().guild(GUILD))
     return found["name"] if found else None
 
 
@@ -134,6 +134,6 @@ async def test_events_that_a_refused_write_left_in_the_cache_are_not_applied_aga
                 allow("allkeys")
                 await task
             assert await tenancy.applied(SESSION.id) == 4
-            assert await db.run(DrcReads().get("message", MESSAGE)) is not None
+            assert await db.run(DrcReader(hydrate=False).get("message", MESSAGE)) is not None
     finally:
         allow("allkeys")

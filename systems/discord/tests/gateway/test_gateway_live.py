@@ -14,7 +14,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from keywright import aconnect
 from keywright.errors import UsageError
-from keywright_discord.drc.reads import DrcReads
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.drc.schema import bind
 from keywright_discord.gateway.close_codes import CloseCode
 from keywright_discord.gateway.connection import RefusedByDiscordError
@@ -73,11 +73,11 @@ async def test_events_reach_the_cache_and_the_broker(redis_url: str, encoding: s
         async with await workers_broker() as broker, aconnect(redis_url, *bind("bot")) as db:
             [got] = await take(broker, "MESSAGE_CREATE", 1)
             assert (got["id"], got["content"]) == (said["id"], "hello")
-            cached = await db.run(DrcReads().get("message", said["id"]))
+            cached = await db.run(DrcReader(hydrate=False).get("message", said["id"]))
             assert cached is not None
             assert cached["content"] == "hello"
             for each in discord.world.guilds:
-                assert await db.run(DrcReads().get("guild", each)) is not None
+                assert await db.run(DrcReader().guild(each)) is not None
 
 
 async def test_only_wanted_events_are_published_and_all_are_cached(redis_url: str) -> None:
@@ -90,7 +90,7 @@ async def test_only_wanted_events_are_published_and_all_are_cached(redis_url: st
         assert 't="GUILD_CREATE"} 3.0' in published
         assert 'gateway_events_published{shard="0",t="GUILD_CREATE"}' not in published
         async with aconnect(redis_url, *bind("bot")) as db:
-            assert await db.run(DrcReads().get("guild", discord.world.guilds[-1])) is not None
+            assert await db.run(DrcReader().guild(discord.world.guilds[-1])) is not None
 
 
 @pytest.mark.parametrize("code", RESUMED)

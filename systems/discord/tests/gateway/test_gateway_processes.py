@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from keywright import AsyncDatabase, aconnect
-from keywright_discord.drc.reads import DrcReads
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.drc.schema import bind
 from keywright_discord.gateway.gateway import bot_of
 from keywright_discord.gateway.opcodes import Op
@@ -61,7 +61,7 @@ class Numbered:
             await self._discord.say(str(self.last), guild=self._guild)
 
     async def cached(self, db: AsyncDatabase) -> int:
-        found = await db.run(DrcReads().get("guild", self._guild))
+        found = await db.run(DrcReader().guild(self._guild))
         name = found["name"] if found else ""
         return int(name) if name.isdigit() else 0
 

@@ -8,7 +8,7 @@ import pytest
 
 from keywright import aconnect
 from keywright.testing import RedisServer
-from keywright_discord.drc.reads import DrcReads
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.drc.schema import bind
 from keywright_discord.gateway import pipeline
 from keywright_discord.gateway.opcodes import Op
@@ -80,7 +80,7 @@ async def test_an_event_that_the_cache_refuses_is_published(redis_url: str) -> N
         async with await workers_broker() as broker, aconnect(redis_url, *bind("bot")) as db:
             got = await take(broker, "MESSAGE_CREATE", 2)
             assert [each["content"] for each in got] == ["no id", "whole"]
-            assert await db.run(DrcReads().get("message", said["id"])) is not None
+            assert await db.run(DrcReader(hydrate=False).get("message", said["id"])) is not None
         assert 'gateway_cache_refused{shard="0"} 1.0' in gateway.monitor.exposition().decode()
 
 

@@ -147,11 +147,15 @@ def get(
     other ids, 3 when the server cannot be reached.
     """
     chosen = LAYOUTS[layout.value]
-    call = (chosen.hydrated if hydrate else chosen.reads)().get(entity, *ids)
+    reader = chosen.reader(hydrate=hydrate)
+    call = reader.get(entity, *ids)
     with connect(server_url(url, embedded), *chosen.bind(prefix)) as db:
         found = db.run(call)
+        is_empty = found is None and not db.run(reader.guild_ids())
     if found is None:
         echo(f"{entity} {' '.join(ids)} is not in the cache.", err=True)
+        if is_empty:
+            echo("The cache has no guild at all. Is --prefix that of its gateway, and --layout?", err=True)
         raise typer.Exit(1)
     hidden = {name: "(secret)" for name in HIDDEN.get(entity, ()) if name in found}
     echo_json(as_json({**found, **hidden}))

@@ -1,7 +1,9 @@
 """Fetches the resources that only Discord's REST API returns, and stores them in a DRC cache.
 
 A resource of a guild that the bot may not read, for lack of a permission, is skipped; a widget that is
-switched off is removed. What Discord does not answer for now is an error: the next run fetches it.
+switched off is removed. What Discord does not answer for now is an error: the next run fetches it. The list
+of a guild replaces the stored one. An event that arrives between the answer and the write, which are two
+round trips, may be overwritten until the next run.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ class RestResource(StrEnum):
     WEBHOOKS = "webhooks"
     WELCOME_SCREENS = "welcome-screens"
     INVITES = "invites"
+    AUTOMOD_RULES = "automod-rules"
+    INTEGRATIONS = "integrations"
 
 
 OF_THE_APPLICATION = frozenset({RestResource.APPLICATION, RestResource.COMMANDS})
@@ -140,26 +144,23 @@ def _elements(body: bytes) -> list[bytes]:
     return [bytes(each) for each in msgspec.json.decode(body, type=list[msgspec.Raw])]
 
 
-def _each(store: Callable[[bytes], list[Change]]) -> _Changes:
+def _all_of(store: Callable[[str, list[bytes]], list[Change]]) -> _Changes:
     def made(guild: str, body: bytes) -> tuple[list[Change], int]:
         objects = _elements(body)
-        return [change for each in objects for change in store(each)], len(objects)
+        return store(guild, objects), len(objects)
 
     return made
 
 
-def _templates(guild: str, body: bytes) -> tuple[list[Change], int]:
-    objects = _elements(body)
-    return rest.store_templates(guild, objects), len(objects)
-
-
 _OF_A_GUILD: Mapping[RestResource, tuple[str, _Changes]] = {
     RestResource.WIDGETS: ("widget.json", lambda guild, body: (rest.store_widget(guild, body), 1)),
-    RestResource.TEMPLATES: ("templates", _templates),
-    RestResource.WEBHOOKS: ("webhooks", _each(rest.store_webhook)),
+    RestResource.TEMPLATES: ("templates", _all_of(rest.store_templates)),
+    RestResource.WEBHOOKS: ("webhooks", _all_of(rest.store_webhooks)),
     RestResource.WELCOME_SCREENS: (
         "welcome-screen",
         lambda guild, body: (rest.store_welcome_screen(guild, body), 1),
     ),
-    RestResource.INVITES: ("invites", _each(rest.store_invite)),
+    RestResource.INVITES: ("invites", _all_of(rest.store_invites)),
+    RestResource.AUTOMOD_RULES: ("auto-moderation/rules", _all_of(rest.store_automod_rules)),
+    RestResource.INTEGRATIONS: ("integrations", _all_of(rest.store_integrations)),
 }

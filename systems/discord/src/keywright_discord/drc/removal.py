@@ -116,8 +116,12 @@ def _drop_of_channel(change: Drop, draft: Draft) -> None:
     guild, _ = home_of(stored_fields(draft.get(place)) or {})
     draft.drop(place)
     if guild is not None:
-        index = schema.WebhookIndex(guild) if change.kind is Kind.WEBHOOK else schema.InviteIndex(guild)
-        draft.drop((index, change.ids[0]))
+        draft.drop((index_of(change.kind, guild), change.ids[0]))
+
+
+def index_of(kind: Kind, guild: str) -> schema.WebhookIndex | schema.InviteIndex:
+    """Return the index of the webhooks of a guild, or of its invites without an expiry."""
+    return schema.WebhookIndex(guild) if kind is Kind.WEBHOOK else schema.InviteIndex(guild)
 
 
 def home_of(given: Fields) -> tuple[str | None, str | None]:

@@ -1,7 +1,8 @@
 """Resources that only Discord's REST API returns, as changes for `DrcCache.store` (docs/resolutions.md#a85).
 
-Payloads are response bodies, as bytes or decoded. No gateway event stores or removes these resources: the
-program that fetches one stores it, and drops it when it is gone.
+Payloads are response bodies, as bytes or decoded. Of most of these resources no gateway event stores or
+removes one: the program that fetches it stores it, and drops it when it is gone. The functions that replace
+all of a guild take a complete list.
 
     db.run(cache.store(rest.store_webhook(response.content)))
 """
@@ -18,6 +19,8 @@ from keywright_discord.raw_json import Fields, PayloadError, encode, fields, ide
 
 Payload: TypeAlias = bytes | Mapping[str, Any]
 """A response body: its JSON, or the decoded object."""
+
+LISTED_INTEGRATIONS = 50
 
 
 def store_command(application: str, payload: Payload) -> list[Change]:
@@ -64,9 +67,9 @@ def store_template(payload: Payload) -> list[Change]:
 
 def store_templates(guild: str, payloads: Iterable[Payload]) -> list[Change]:
     """Replace all templates of a guild."""
-    nested = [_template(_id(guild), _given(each, "template")) for each in payloads]
-    children = [child for each in nested for child in each.children]
-    return [*children, ReplaceAll(Kind.TEMPLATE, _id(guild), [each.put for each in nested])]
+    return _all_of(
+        Kind.TEMPLATE, guild, [_template(_id(guild), _given(each, "template")) for each in payloads]
+    )
 
 
 def drop_template(guild: str, code: str) -> list[Change]:
@@ -75,13 +78,36 @@ def drop_template(guild: str, code: str) -> list[Change]:
 
 def store_webhook(payload: Payload) -> list[Change]:
     """Store a webhook; its user becomes an id. Its `token` is a secret, and stored as received."""
-    given = _given(payload, "webhook")
-    nested = entities.entity(Kind.WEBHOOK, (one_id(given, "id", "webhook"),), given, ("user",))
-    return list(nested.changes(Mode.REPLACE))
+    return list(_webhook(payload).changes(Mode.REPLACE))
+
+
+def store_webhooks(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace all webhooks of a guild."""
+    return _all_of(Kind.WEBHOOK, guild, [_webhook(each) for each in payloads])
 
 
 def drop_webhook(webhook: str) -> list[Change]:
     return [Drop(Kind.WEBHOOK, (_id(webhook),))]
+
+
+def store_automod_rules(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace all auto moderation rules of a guild, of which no event has the list."""
+    given = [_given(each, "auto moderation rule") for each in payloads]
+    kind = Kind.AUTOMOD_RULE
+    rules = [entities.entity(kind, (_id(guild), one_id(each, "id", kind.value)), each, ()) for each in given]
+    return _all_of(kind, guild, rules)
+
+
+def store_integrations(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace all integrations of a guild, of which no event has the list.
+
+    Discord lists 50 at most, so a list of as many removes none.
+    """
+    given = [_given(each, "integration") for each in payloads]
+    nested = [entities.integration(each, _id(guild)) for each in given]
+    if len(nested) >= LISTED_INTEGRATIONS:
+        return [change for each in nested for change in each.changes(Mode.REPLACE)]
+    return _all_of(Kind.INTEGRATION, guild, nested)
 
 
 def store_application(payload: Payload) -> list[Change]:
@@ -98,6 +124,12 @@ def store_invite(payload: Payload) -> list[Change]:
     return list(entities.invite(_given(payload, "invite")).changes(Mode.REPLACE))
 
 
+def store_invites(guild: str, payloads: Iterable[Payload]) -> list[Change]:
+    """Replace the invites of a guild; of those that are gone, the ones with a `max_age` expire."""
+    invites = [entities.invite(_given(each, "invite")) for each in payloads]
+    return _all_of(Kind.INVITE, guild, invites)
+
+
 def drop_invite(code: str) -> list[Change]:
     return [Drop(Kind.INVITE, (_code(code, "invite.code"),))]
 
@@ -105,6 +137,16 @@ def drop_invite(code: str) -> list[Change]:
 def _command(application: str, payload: Payload) -> Put:
     given = _given(payload, "command")
     return Put(Kind.COMMAND, (_id(application), one_id(given, "id", "command")), given, given)
+
+
+def _webhook(payload: Payload) -> Nested:
+    given = _given(payload, "webhook")
+    return entities.entity(Kind.WEBHOOK, (one_id(given, "id", "webhook"),), given, ("user",))
+
+
+def _all_of(kind: Kind, guild: str, nested: list[Nested]) -> list[Change]:
+    children = [child for each in nested for child in each.children]
+    return [*children, ReplaceAll(kind, _id(guild), [each.put for each in nested])]
 
 
 def _template(guild: str, given: Fields) -> Nested:

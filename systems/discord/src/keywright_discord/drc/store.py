@@ -47,6 +47,7 @@ from keywright_discord.drc.removal import (
     drop_missing_channels,
     drop_threads,
     home_of,
+    index_of,
 )
 from keywright_discord.event_cache import (
     EventCache,
@@ -81,7 +82,7 @@ class DrcCache(EventCache[Draft]):
             case Drop():
                 return change.kind in (Kind.MESSAGE, Kind.THREAD)
             case ReplaceAll():
-                return change.kind in (Kind.CHANNEL, Kind.STAGE_INSTANCE)
+                return change.kind in (Kind.CHANNEL, Kind.STAGE_INSTANCE, Kind.WEBHOOK, Kind.INVITE)
             case ReceiveChunk():
                 return change.is_last
             case React():
@@ -156,6 +157,9 @@ def _listed(change: Change) -> Iterator[tuple[Key, Call[Any]]]:
         case ReplaceAll(kind=Kind.CHANNEL):
             for key in (schema.WebhookIndex(change.guild), schema.InviteIndex(change.guild)):
                 yield key, key.all()
+        case ReplaceAll(kind=Kind.WEBHOOK | Kind.INVITE):
+            key = index_of(change.kind, change.guild)
+            yield key, key.all()
         case DropChannel():
             for key in (schema.ThreadIndex, schema.WebhookIndex, schema.InviteIndex):
                 yield key(change.guild), key(change.guild).all()
@@ -204,13 +208,10 @@ def _put_of_channel(change: Put, draft: Draft) -> None:
     guild, channel = home_of(body_fields(change.normal))
     if guild is None:
         return
-    if change.kind is Kind.WEBHOOK:
-        index: Place = schema.WebhookIndex(guild), change.ids[0]
-    else:
-        index = schema.InviteIndex(guild), change.ids[0]
-        if schema.end_of_invite(body_bytes(change.normal)) is not None:
-            draft.drop(index)
-            return
+    index: Place = index_of(change.kind, guild), change.ids[0]
+    if change.kind is Kind.INVITE and schema.end_of_invite(body_bytes(change.normal)) is not None:
+        draft.drop(index)
+        return
     draft.put(index, (channel or UNKNOWN).encode(), Mode.REPLACE)
 
 
@@ -268,6 +269,14 @@ def _keep_presences(change: KeepPresences, draft: Draft) -> Steps[None]:
 
 
 def _replace_all(change: ReplaceAll, draft: Draft) -> Steps[None]:
+    if change.kind in (Kind.WEBHOOK, Kind.INVITE):
+        index = index_of(change.kind, change.guild)
+        for gone in set(draft.listed(index)).difference(put.ids[0] for put in change.puts):
+            draft.drop(place_of(change.kind, (gone,)))
+            draft.drop((index, gone))
+        for put in change.puts:
+            yield from _put(put, draft)
+        return
     listed = {put.ids[1]: put.normal for put in change.puts}
     if change.kind is Kind.CHANNEL:
         drop_missing_channels(change.guild, {*listed, UNKNOWN}, draft)

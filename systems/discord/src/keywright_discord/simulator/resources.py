@@ -170,12 +170,56 @@ def _invites(world: SimulatedWorld, guild: str) -> list[Json]:
     ]
 
 
+def _automod_rules(world: SimulatedWorld, guild: str) -> list[Json]:
+    return [
+        {
+            "id": str(int(guild) + 2),
+            "guild_id": guild,
+            "name": "No links",
+            "creator_id": _owner(world, guild)["id"],
+            "event_type": 1,
+            "trigger_type": 1,
+            "trigger_metadata": {"keyword_filter": ["http*"], "regex_patterns": [], "allow_list": []},
+            "actions": [{"type": 1, "metadata": {}}],
+            "enabled": True,
+            "exempt_roles": [],
+            "exempt_channels": [],
+        }
+    ]
+
+
+def _integrations(world: SimulatedWorld, guild: str) -> list[Json]:
+    """Return the integration of the bot itself; unlike the gateway, the API sends no `guild_id`."""
+    bot = world.bot
+    about = {
+        "id": world.application["id"],
+        "name": bot["username"],
+        "icon": None,
+        "description": "",
+        "bot": bot,
+    }
+    return [
+        {
+            "id": str(int(guild) + 3),
+            "name": bot["username"],
+            "type": "discord",
+            "enabled": True,
+            "account": {"id": bot["id"], "name": bot["username"]},
+            "application": about,
+            "scopes": ["bot", "applications.commands"],
+            "user": _owner(world, guild),
+        }
+    ]
+
+
 OF_A_GUILD: Mapping[str, OfGuild] = {
     "webhooks": _webhooks,
     "templates": _templates,
     "widget.json": _widget,
     "welcome-screen": _welcome_screen,
     "invites": _invites,
+    "auto-moderation/rules": _automod_rules,
+    "integrations": _integrations,
 }
 """The route below the guild, and what it returns."""
 

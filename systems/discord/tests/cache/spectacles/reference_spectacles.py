@@ -92,6 +92,10 @@ class SpectaclesReference:
         """Not an event: a program stores what the REST API returned. The table has no webhooks."""
         self.user(d["user"])
 
+    def on_store_webhooks(self, d: Json) -> None:
+        for each in d["webhooks"]:
+            self.on_store_webhook(each)
+
     def member(self, guild: str, given: Json, user: str = "", *, whole: bool = False) -> None:
         body = {name: value for name, value in given.items() if name != "permissions"}
         if given.get("user"):

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from keywright.testing import RedisCluster
+from keywright_discord import model
 from keywright_discord.spectacles.store import SpectaclesCache
 
-from ..sessions import BOUNDED, SESSIONS, Session, apply, encoded, leaving, malformed
+from ..sessions import BOUNDED, SESSIONS, Session, apply, encoded, findings, leaving, malformed
 from .payloads import World
 from .reference_spectacles import SpectaclesReference
 
@@ -23,7 +24,9 @@ def of_no_guild(reference: SpectaclesReference) -> dict[str, Any]:
     return {**kept.public(), **kept.private()}
 
 
-def assert_agrees(world: World, reference: SpectaclesReference, session: Session) -> None:
+def assert_agrees(
+    world: World, reference: SpectaclesReference, session: Session, url: str | None = None
+) -> None:
     cache = SpectaclesCache()
     events = list(session.events())
     for event, data in events:
@@ -31,6 +34,8 @@ def assert_agrees(world: World, reference: SpectaclesReference, session: Session
             reference.apply(event, data)
     assert apply(world.run, cache, encoded(events), session.windows) == malformed(events)
     assert world.all() == {**reference.public(), **reference.private()}
+    if url is not None:
+        assert findings(url, model.spectacles) == []
 
     gone = leaving(events)
     for event, data in gone:
@@ -41,10 +46,11 @@ def assert_agrees(world: World, reference: SpectaclesReference, session: Session
 
 @settings(BOUNDED, max_examples=300)
 @given(session=SESSIONS)
-def test_any_traffic_leaves_what_the_plain_cache_has(world: World, session: Session) -> None:
-    """Repeats, replays, restarts and malformed events included; without guilds nothing of a guild is left."""
+def test_any_traffic_leaves_what_the_plain_cache_has(world: World, redis_url: str, session: Session) -> None:
+    """Repeats, replays, restarts, downtimes and malformed events included; without guilds nothing of a guild
+    is left, and an audit finds nothing."""
     world.raw("FLUSHALL")
-    assert_agrees(world, SpectaclesReference(), session)
+    assert_agrees(world, SpectaclesReference(), session, redis_url)
 
 
 @settings(BOUNDED, max_examples=150, phases=[Phase.generate])  # a failing example shrinks faster above

@@ -7,18 +7,30 @@ import pytest
 from keywright.errors import UsageError
 from keywright.testing import Run
 from keywright_discord import views
-from keywright_discord.drc.hydrated import DrcHydrated
-from keywright_discord.drc.reads import DrcReads
+from keywright_discord.drc.reader import DrcReader
 from keywright_discord.drc.store import DrcCache
 from keywright_discord.views import view
 
-from ..discord_sample import ANN, ANSWER, BEN, CAT, FIRST, OPENING, THREAD, answer, event, guild, user
+from ..discord_sample import (
+    ANN,
+    ANSWER,
+    BEN,
+    CAT,
+    CHANNEL,
+    FIRST,
+    OPENING,
+    THREAD,
+    answer,
+    event,
+    guild,
+    user,
+)
 
 
 def test_a_message_is_viewed_before_and_after_it_is_hydrated(run: Run) -> None:
     run(DrcCache().apply([*OPENING, event("MESSAGE_CREATE", answer())]))
-    stored = run(DrcReads().message(ANSWER))
-    hydrated = run(DrcHydrated().message(ANSWER))
+    stored = run(DrcReader(hydrate=False).message(CHANNEL, ANSWER))
+    hydrated = run(DrcReader().message(CHANNEL, ANSWER))
     assert stored is not None
     assert hydrated is not None
     plain = view(views.MessageView, stored)
