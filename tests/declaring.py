@@ -5,7 +5,10 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType
+from uuid import UUID
 
 from hypothesis import strategies as st
 
@@ -13,15 +16,18 @@ from keywright import (
     I64,
     U64,
     Choice,
+    Except,
     FreeText,
     Hex,
     Id,
     Key,
     Keyspace,
     OneOf,
+    Pattern,
     Plain,
     Prefixed,
     RestOfName,
+    Segment,
     Sha256,
     SnowflakeId,
     SnowflakeStr,
@@ -66,6 +72,17 @@ VARIABLES: dict[Any, st.SearchStrategy[Any]] = {
     Annotated[str, Hex(2)]: st.text("0123456789abcdef", min_size=2, max_size=2),
     Annotated[str, Prefixed("t3_")]: st.text("az09", min_size=1, max_size=3).map("t3_".__add__),
     Annotated[str, OneOf(Prefixed("t1_"), Prefixed("t3_"))]: _things,
+    UUID: st.uuids(),
+    date: st.dates(),
+    datetime: st.datetimes(timezones=st.just(UTC)),
+    Decimal: st.decimals(
+        allow_nan=False, allow_infinity=False, places=2, min_value=-999, max_value=999
+    ).filter(lambda value: bool(value) or not value.is_signed()),
+    bool: st.booleans(),
+    bytes: st.binary(min_size=1, max_size=4).map(lambda data: data.replace(b":", b"\xff")),
+    Annotated[str, Segment()]: st.text("a {}\x00é", min_size=1, max_size=4),
+    Annotated[str, Except(Plain(), "a")]: _identifiers.filter(lambda text: text != "a"),
+    Annotated[str, Pattern("[a-z]{2}-[0-9]+")]: st.from_regex("[a-z]{2}-[0-9]+", fullmatch=True),
 }
 LAST: dict[Any, st.SearchStrategy[Any]] = {
     **VARIABLES,

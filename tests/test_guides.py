@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from keywright import Alphabet
 from keywright import operations as module
+from keywright.keyspace import alphabets
 from keywright.testing import RedisServer
 from lua_keys import problems
 
@@ -82,3 +84,20 @@ def test_the_script_of_the_operations_guide_reaches_only_its_keys(operations: Gu
 def test_the_operations_guide_names_everything_that_the_module_exports() -> None:
     named = set(re.findall(r"`(\w+)", (DOCS / "operations.md").read_text()))
     assert set(module.__all__) - named == set()
+
+
+def test_the_program_of_the_page_on_names_prints_its_output(tmp_path: Path) -> None:
+    page = Guide("names.md", tmp_path)
+    ran = page.python("queues.py")
+    assert ran.stdout == page.output, ran.stderr
+
+
+def test_the_page_on_names_lists_every_alphabet() -> None:
+    page = (DOCS / "names.md").read_text()
+    abstract = {"Alphabet", "Verbatim", "TagText", "Snowflake"}
+    declared = {
+        name
+        for name, each in vars(alphabets).items()
+        if isinstance(each, type) and issubclass(each, Alphabet)
+    }
+    assert {name for name in declared - abstract if f"`{name}(" not in page} == {"Unsigned64"}

@@ -242,7 +242,15 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "EmbeddedServer": (),
     "Expiry": (1000,),
     "Flag": ("yes",),
+    "Base64Url": (22,),
+    "Bytes": (b":",),
+    "Day": ("-",),
+    "Except": (Plain(), "wait"),
     "Hex": (64,),
+    "Pattern": ("[a-z]+",),
+    "Segment": (":",),
+    "Truth": ("1", "0"),
+    "Uuid": (True, False),
     "IdOf": (Plain(),),
     "Json": (int,),
     "Keyring": ("k", {"k": b"0" * 32}),
@@ -471,7 +479,20 @@ DATA = {
 }
 DATA |= {"Upgrade", "Violation"}
 """Protocols and plain tuples of values: they do nothing with what they are given."""
-WITHOUT_ARGUMENTS = {"EpochMs", "EpochSeconds", "Int64", "Raw", "Rest", "SnowflakeText", "Verbatim"}
+WITHOUT_ARGUMENTS = {
+    "Email",
+    "Instant",
+    "PlainDecimal",
+    "Ulid",
+    "UuidText",
+    "EpochMs",
+    "EpochSeconds",
+    "Int64",
+    "Raw",
+    "Rest",
+    "SnowflakeText",
+    "Verbatim",
+}
 HINTS = {"FreeText", "I64", "Id", "RestOfName", "Sha256", "SnowflakeId", "SnowflakeStr", "U64"}
 DATABASES = {"AsyncDatabase", "Database", "Subscription"}
 CONTRACTS = {

@@ -19,10 +19,11 @@ from keywright.keyspace.languages.automaton import (
     ambiguity,
     bytes_used,
     concatenation,
+    is_empty,
     one_of,
     shortest_common,
 )
-from keywright.keyspace.languages.language import regex
+from keywright.keyspace.languages.language import difference, regex, words
 
 LETTERS = b"ab:"
 WORDS = [bytes(word) for size in range(5) for word in itertools.product(LETTERS, repeat=size)]
@@ -89,6 +90,36 @@ def test_an_ambiguous_word_splits_in_two_ways_and_no_other_word_is_missed(segmen
     for word in (word for word in WORDS if len(word) < shortest or found is None):
         valid = [s for s in splits(word, len(parts)) if all(p in w for p, w in zip(s, parts, strict=True))]
         assert len(valid) <= 1
+
+
+@settings(max_examples=80, deadline=None)
+@given(languages, languages)
+def test_a_difference_has_the_words_of_one_language_that_are_not_of_the_other(
+    base: Language, excluded: Language
+) -> None:
+    left = words_of(base) - words_of(excluded)
+    found = difference(base, excluded)
+    assert {word for word in WORDS if accepts(found, word)} == left
+    assert not left or not is_empty(found)
+    marked = concatenation([literal(b"a"), found, literal(b":")])
+    assert {word for word in WORDS if accepts(marked, word)} == {
+        b"a" + word + b":" for word in left if len(word) < 3
+    }
+    assert is_empty(difference(base, alternation([excluded, base])))
+    assert is_empty(concatenation([difference(base, base), excluded]))
+
+
+def test_a_difference_that_is_too_intricate_is_refused() -> None:
+    letter = one_of(b"ab")
+    far = letter.repeat(0) + literal(b"a") + letter.repeat(20, 20)
+    with pytest.raises(ValueError, match="intricate"):
+        is_empty(difference(letter.repeat(0), far))
+
+
+@settings(max_examples=60, deadline=None)
+@given(languages)
+def test_the_words_of_a_language_belong_to_it(language: Language) -> None:
+    assert all(accepts(language, word.encode()) for word in words(language))
 
 
 def test_the_word_shown_is_readable() -> None:

@@ -389,14 +389,14 @@ def test_globs_match_every_name_a_template_makes(kind: type[Key]) -> None:
     template = kind._template
     for values in zip(*(alphabet.samples for alphabet in template.alphabets.values()), strict=False):
         name = template.render(values).decode()
-        globs = globs_of(template.marked_parts, template.alphabets)
+        globs = globs_of(template.forms, template.alphabets)
         assert any(_matches(glob, name) for glob in globs), name
 
 
 def test_globs_are_no_wider_than_alphabets_allow() -> None:
     hint = Annotated[str, Plain(extra="[-]")]
     template = Template("we*ird:<id>", {"id": alphabet_of(hint)[0]})
-    [glob] = globs_of(template.marked_parts, template.alphabets)
+    [glob] = globs_of(template.forms, template.alphabets)
     assert _matches(glob, "we*ird:[a]")
     assert not _matches(glob, "weXird:a")
     assert not _matches(glob, "we*ird::a")
@@ -407,7 +407,7 @@ def test_a_template_of_too_many_choices_gets_one_wide_glob() -> None:
     many = Choice(*(f"v{number}" for number in range(MOST + 1)))
     few = Choice("a", "b")
     template = Template("k:<x>:<y>", {"x": many, "y": few})
-    assert globs_of(template.marked_parts, template.alphabets) == ("k:?*:a", "k:?*:b")
+    assert globs_of(template.forms, template.alphabets) == ("k:?*:a", "k:?*:b")
 
 
 def test_references_tell_where_they_lead() -> None:

@@ -10,10 +10,21 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from keywright import Alphabet, Choice, Hex, Language, Plain, Prefixed, Rest, SnowflakeText
+from keywright import (
+    Alphabet,
+    Bytes,
+    Choice,
+    Except,
+    Hex,
+    Pattern,
+    Plain,
+    Prefixed,
+    Rest,
+    Segment,
+    SnowflakeText,
+)
 from keywright.errors import DeclarationError, UsageError, VariableError
 from keywright.keyspace.alphabets import Signed64, Snowflake, Text, Unsigned64
-from keywright.keyspace.languages.language import one_of
 from keywright.keyspace.slots import hash_tag
 from keywright.keyspace.template import Part, Template
 from keywright.operations import slot_of
@@ -27,19 +38,30 @@ VALUES: dict[Alphabet[object], st.SearchStrategy[object]] = {
     Choice("a", "b:c"): st.sampled_from(["a", "b:c"]),
     Prefixed("t3_"): st.text("az09", min_size=1, max_size=3).map("t3_{}".format),
     Hex(2): st.text("0123456789abcdef", min_size=2, max_size=2),
+    Segment(): st.text("a {}\x06é", min_size=1, max_size=3),
+    Bytes(): st.binary(min_size=1, max_size=3).map(lambda data: data.replace(b":", b"\xff")),
+    Except(Plain(), "a", "ab"): st.sampled_from(["b", "abc", "aa", "0"]),
+    Pattern("[a-c]{1,2}|:0"): st.sampled_from(["a", "bc", ":0"]),
 }
 
 
 @st.composite
 def templates(draw: st.DrawFn) -> Template:
     chosen = draw(st.lists(st.sampled_from(list(VALUES)), min_size=1, max_size=3))
-    literals = st.sampled_from([":", "a", "a:", ":a:", ""])
-    pieces = [f"{draw(literals)}<v{number}>" for number in range(len(chosen))]
+    literals = st.sampled_from([":", "a", "a:", ":a:", "", r"\{", r"\xff"])
+    pieces = []
+    for number in range(len(chosen)):
+        text = draw(literals)
+        optional = text and draw(st.booleans())
+        pieces.append(f"[{text}<v{number}>]" if optional else f"{text}<v{number}>")
     return Template("".join(pieces) + draw(literals), {f"v{n}": each for n, each in enumerate(chosen)})
 
 
 def values_of(draw: st.DataObject, template: Template) -> tuple[object, ...]:
-    return tuple(draw.draw(VALUES[alphabet]) for alphabet in template.alphabets.values())
+    return tuple(
+        None if name in template.optional and draw.draw(st.booleans()) else draw.draw(VALUES[alphabet])
+        for name, alphabet in template.alphabets.items()
+    )
 
 
 @settings(max_examples=80, deadline=None)
@@ -72,7 +94,10 @@ def test_two_readings_are_two_sets_of_values_with_one_name(template: Template) -
     name, first, second = found
     assert first != second
     for reading in (first, second):
-        values = [template.alphabets[variable].parse(text) for variable, text in reading.items()]
+        values = [
+            None if text is None else template.alphabets[variable].parse(text)
+            for variable, text in reading.items()
+        ]
         assert template.render(values) == name
 
 
@@ -80,11 +105,11 @@ def test_two_readings_are_two_sets_of_values_with_one_name(template: Template) -
 @given(templates(), st.data())
 def test_a_glob_matches_every_name_it_stands_for(template: Template, data: st.DataObject) -> None:
     values = dict(zip(template.variables, values_of(data, template), strict=True))
-    name = template.render(tuple(values.values())).decode()
+    name = template.render(tuple(values.values())).decode("utf-8", "surrogateescape")
     bound = {variable: values[variable] for variable in values if data.draw(st.booleans())}
     for glob in (template.glob(), template.glob(bound)):
         # None of these values holds a character that glob escapes, so Python's matcher agrees with Redis.
-        assert fnmatch.fnmatchcase(name, glob.decode())
+        assert fnmatch.fnmatchcase(name, glob.decode("utf-8", "surrogateescape"))
 
 
 def test_a_template_knows_its_parts() -> None:
@@ -144,14 +169,100 @@ def test_a_template_that_means_nothing_sound_is_refused(
     assert refused.value.subject == (source or "''")
 
 
-def test_an_alphabet_with_braces_is_refused() -> None:
-    class Braces(Plain):
-        @property
-        def language(self) -> Language:
-            return one_of(b"{}").repeat(1)
+@pytest.mark.parametrize("source", ["<x>:{a}", "{a:<x>}", "{<x>}", r"\{:{a}", r"{a\}}"])
+def test_a_brace_that_could_move_the_hash_tag_is_refused(source: str) -> None:
+    with pytest.raises(DeclarationError, match="may hold a brace, and move the hash tag"):
+        Template(source, {"x": Segment()} if "<x>" in source else {})
 
-    with pytest.raises(DeclarationError, match="may hold braces"):
-        Template("a:<x>", {"x": Braces()})
+
+def test_braces_after_the_hash_tag_are_data() -> None:
+    template = Template(r"{<x>}:\{<y>\}", {"x": Plain(), "y": Segment()})
+    name = template.render(["a", "{b}"])
+    assert name == b"{a}:{{b}}"
+    assert template.parse(name) == ("a", "{b}")
+    assert hash_tag(name) == b"a"
+    assert template.slot_known
+
+
+def test_braces_as_data_leave_the_slot_unknown() -> None:
+    template = Template("bull:<queue>:wait", {"queue": Segment()})
+    assert template.parse(b"bull:{video}:wait") == ("{video}",)
+    assert not template.slot_known
+    assert not template.same_slot_as(template, {"queue": "queue"})
+    fixed = Template(r"a\{b", {})
+    assert not fixed.slot_known
+    assert not fixed.slot_fixed
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (r"celery\x06\x163", b"celery\x06\x163"),
+        (r"a\ b", b"a b"),
+        (r"\<\>\[\]\{\}\\", b"<>[]{}\\"),
+        (r"\xff\xfe", b"\xff\xfe"),
+        (r"\xc3\xbc", "ü".encode()),
+    ],
+)
+def test_an_escape_stands_for_any_character_of_a_name(source: str, name: bytes) -> None:
+    template = Template(source, {})
+    assert template.render([]) == name
+    assert template.parse(name) == ()
+    assert template.literal_prefix == name
+    assert template.collision(template) == name
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("a\\", "stray"),
+        (r"a\n", "stray"),
+        ("a[b", "without"),
+        ("a]b", "pairs"),
+        ("a[[:<x>]]", "pairs"),
+        ("a[<x>]", "text that shows"),
+        ("a[:]", "needs a variable"),
+        ("a[:{<x>}]", "brace in an optional segment"),
+        ("a{b[:<x>}]", "brace in an optional segment"),
+    ],
+)
+def test_a_mark_that_means_nothing_is_refused(source: str, reason: str) -> None:
+    with pytest.raises(DeclarationError, match=reason):
+        Template(source, {"x": Plain()} if "<x>" in source else {})
+
+
+def test_an_optional_segment_is_there_or_not() -> None:
+    template = Template(
+        "session:<user>[:<device>:<app>][@<region>]",
+        dict.fromkeys(("user", "device", "app", "region"), Plain()),
+    )
+    assert template.two_readings() is None
+    for values, name in [
+        (("ann", None, None, None), b"session:ann"),
+        (("ann", "phone", "mail", None), b"session:ann:phone:mail"),
+        (("ann", None, None, "eu"), b"session:ann@eu"),
+        (("ann", "phone", "mail", "eu"), b"session:ann:phone:mail@eu"),
+    ]:
+        assert template.render(values) == name
+        assert template.parse(name) == values
+    assert template.parse(b"session:ann:phone") is None
+    with pytest.raises(VariableError, match="together with the other variables"):
+        template.render(("ann", "phone", None, None))
+    with pytest.raises(VariableError):
+        template.render((None, None, None, None))
+    assert template.glob() == b"session:*"
+    assert template.glob({"device": "phone"}) == b"session:*:phone:*"
+    assert template.glob({"device": None, "region": "eu"}) == b"session:*@eu"
+    assert len(template.forms) == 4
+
+
+def test_optional_segments_that_look_alike_have_two_readings() -> None:
+    template = Template("a[:<x>][:<y>]", {"x": Plain(), "y": Plain()})
+    found = template.two_readings()
+    assert found is not None
+    name, one, other = found
+    assert template.render(tuple(one.values())) == template.render(tuple(other.values())) == name
+    assert {one["x"], other["x"]} >= {None}
 
 
 def test_a_value_outside_its_alphabet_names_template_and_variable() -> None:
@@ -200,7 +311,7 @@ def test_two_variables_side_by_side_are_separated_by_their_alphabets() -> None:
 
 
 def test_glob_escapes_what_redis_would_interpret() -> None:
-    template = Template("a*[b]?:<x>:<y><z>", {"x": Text(), "y": Hex(2), "z": Hex(2)})
+    template = Template(r"a*\[b\]?:<x>:<y><z>", {"x": Text(), "y": Hex(2), "z": Hex(2)})
     assert template.glob() == rb"a\*\[b\]\?:*:*"
     assert template.glob({"x": "*\\"}) == rb"a\*\[b\]\?:\*\\:*"
 

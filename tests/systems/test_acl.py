@@ -509,7 +509,7 @@ def test_each_type_has_its_own_commands_on_redis_7(server: RedisServer) -> None:
 def test_patterns_follow_the_prefix_and_take_literal_stars_for_stars(server: RedisServer) -> None:
     space = Keyspace("starry", "A name with glob characters.", prefix="one")
 
-    class Starry(Value[str], key="st*r:[a]:<id>", space=space):
+    class Starry(Value[str], key=r"st*r:\[a\]:<id>", space=space):
         """Stars."""
 
         id: Id

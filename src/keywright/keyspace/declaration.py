@@ -61,6 +61,22 @@ class Declaration:
         return self._key._part_of
 
     @cached_property
+    def yields_to(self) -> tuple[type[Key], ...]:
+        """The classes that own the names which this one could make as well, as declared."""
+        return self._key._yields_to
+
+    @cached_property
+    def fallback(self) -> bool:
+        """Whether the class has the names that no other of its keyspace makes."""
+        return self._key._fallback
+
+    def superiors(self) -> list[type[Key]]:
+        """Return the classes to which this one yields; to a fallback, the others of its keyspace by now."""
+        if self.fallback:
+            return [kind for kind in self.space if not kind._fallback]
+        return list(self.yields_to)
+
+    @cached_property
     def former(self) -> tuple[type[Key], ...]:
         """One class for each former template, as `moved_from` lists them."""
         return self._key._former

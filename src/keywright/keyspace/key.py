@@ -11,9 +11,10 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar, dataclass_transform
+from itertools import groupby
+from typing import Any, ClassVar, Self, TypeAlias, TypedDict, TypeVar, Unpack, dataclass_transform
 
-from keywright.errors import DeclarationError, VariableError
+from keywright.errors import DeclarationError, UsageError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
 from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.codecs import Codec
@@ -23,7 +24,7 @@ from keywright.keyspace.misuse import explained
 from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import storage_of
-from keywright.keyspace.template import Template
+from keywright.keyspace.template import Part, Template, encoded
 from keywright.keyspace.wires import Effect, Operation
 
 EXISTS = Operation("exists", b"EXISTS", Effect.READ)
@@ -43,6 +44,25 @@ Unbound: TypeAlias = Any
 K = TypeVar("K")
 
 
+class KeyOptions(TypedDict, total=False):
+    """What a class declares beside its kind and variables: ``class Order(…, key="order:<id>", …)``."""
+
+    key: str
+    """The template of its names."""
+    space: Keyspace
+    expiry: Expiry | None
+    part_of: type[Key]
+    """The class whose keys this one is part of: `erase` deletes both."""
+    moved_from: str | Sequence[str]
+    """Former templates; reads move keys from there."""
+    yields_to: type[Key] | Sequence[type[Key]]
+    """The classes that own the names which this one could make as well."""
+    fallback: bool
+    """Whether it has the names that no other class of the keyspace makes."""
+    open: bool
+    """Whether values may have members that are not declared."""
+
+
 @dataclass_transform(frozen_default=True, kw_only_default=False)
 class Key:
     """Any declared key. Subclass one of its kinds: Value, Record, Set, …"""
@@ -57,6 +77,9 @@ class Key:
     _codecs: ClassVar[tuple[Codec[Any], ...]] = ()
     _derived: ClassVar[dict[str, Derived]] = {}
     _part_of: ClassVar[type[Key] | None] = None
+    _yields_to: ClassVar[tuple[type[Key], ...]] = ()
+    _fallback: ClassVar[bool] = False
+    _yields: ClassVar[bool] = False
     _former: ClassVar[tuple[type[Key], ...]] = ()
     hides: ClassVar[tuple[str, ...]] = ()
     """Fields of its objects, at any depth, that no tool shows: credentials in a document kept as it came."""
@@ -69,34 +92,32 @@ class Key:
     _name: ClassVar[bytes]
     _values: ClassVar[tuple[Any, ...]]
 
-    def __init_subclass__(
-        cls,
-        *,
-        key: str | None = None,
-        space: Keyspace | None = None,
-        expiry: Expiry | None = None,
-        part_of: type[Key] | None = None,
-        moved_from: str | Sequence[str] = (),
-        open: bool = False,  # noqa: A002  # as users write it
-    ) -> None:
+    def __init_subclass__(cls, **options: Unpack[KeyOptions]) -> None:
         super().__init_subclass__()
+        key, space = options.get("key"), options.get("space")
         if key is None:
             return
         if space is None:
             raise DeclarationError(cls.__name__, "belongs to no keyspace", "Add space=your_keyspace.")
         alphabets = _variables(cls)
         cls._template = Template(key, {name: alphabet for name, (alphabet, _) in alphabets.items()})
+        _check_optional(cls)
         cls._derived = {name: derived for name, (_, derived) in alphabets.items() if derived}
         cls._space = space
-        cls._expiry = _fitting(cls, expiry)
-        cls._part_of = part_of
-        cls._open = open
+        cls._expiry = _fitting(cls, options.get("expiry"))
+        cls._part_of = options.get("part_of")
+        yields_to = options.get("yields_to", ())
+        cls._yields_to = (yields_to,) if isinstance(yields_to, type) else tuple(yields_to)
+        cls._fallback = options.get("fallback", False)
+        cls._yields = cls._fallback or bool(cls._yields_to)
+        cls._open = options.get("open", False)
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
         cls._secret = any(codec.secret for codec in cls._codecs)
         _generate(cls, list(alphabets), {name: alphabet for name, (alphabet, _) in alphabets.items()})
         cls.declaration = Declaration(cls)
         space.keys.append(cls)
+        moved_from = options.get("moved_from", ())
         cls._former = tuple(_former(cls, (moved_from,) if isinstance(moved_from, str) else moved_from))
         if cls._former:
             move_first(cls)
@@ -110,10 +131,18 @@ class Key:
     def parse(cls, name: bytes) -> Self | None:
         """Return the key of this name, given without the bound prefix, or None."""
         values = cls._template.parse(name)
-        if values is None:
+        if values is None or (cls._yields and cls._owner_of(name) is not cls):
             return None
         # The template may name its variables in another order than the class does.
         return cls(**dict(zip(cls._template.variables, values, strict=True)))
+
+    @classmethod
+    def _owner_of(cls, name: bytes) -> type[Key]:
+        """Return the class of a name that this template makes: itself, or one to which it yields."""
+        for kind in cls.declaration.superiors():
+            if kind._template.parse(name) is not None:
+                return kind
+        return cls
 
     @classmethod
     def of(cls, source: str) -> Self:
@@ -154,7 +183,7 @@ class Key:
         The values of `last` are checked together. `tails` are their texts, if the caller has them already.
         """
         variable = _arguments(cls)[-1]
-        if last and cls._template.marked_parts[-1] == (variable, True):
+        if last and not cls._yields and cls._template.marked_parts[-1] == Part(variable, is_variable=True):
             try:
                 tails = tails or cls._template.alphabets[variable].render_all(last)
             except ValueError:
@@ -267,7 +296,8 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
         ) from error
     variables = {}
     for name in own:
-        if typing.get_origin(hints[name]) is ClassVar:
+        hint = hints[name]
+        if typing.get_origin(hint) is ClassVar:
             continue
         if name.startswith("_"):
             raise DeclarationError(
@@ -280,11 +310,33 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
                 "Give the variable another name.",
             )
         try:
-            variables[name] = alphabet_of(hints[name])
+            variables[name] = alphabet_of(_without_none(hint))
         except TypeError as error:
             reason = f"variable <{name}>: {str(error).rstrip('.')}"
             raise DeclarationError(cls.__name__, reason, "Use a typed id.") from error
     return variables
+
+
+def _without_none(hint: object) -> object:
+    """Return X for `X | None`, the type of a variable in an optional segment."""
+    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
+        return hint
+    others = [each for each in typing.get_args(hint) if each is not types.NoneType]
+    return others[0] if len(others) == 1 else hint
+
+
+def _check_optional(cls: type[Key]) -> None:
+    """Require of the variables in optional segments, and of no others, that they may be None."""
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for name in cls._template.variables:
+        may_be_none = types.NoneType in typing.get_args(hints[name])
+        if may_be_none and name not in cls._template.optional:
+            remedy = f"Write […] around <{name}> and what comes with it, or drop the None."
+            raise DeclarationError(cls.__name__, f"<{name}> may be None, but is not optional", remedy)
+        if name in cls._template.optional and not may_be_none:
+            raise DeclarationError(
+                cls.__name__, f"<{name}> is optional, but cannot be None", f"Declare {name}: … | None."
+            )
 
 
 def _former(cls: type[Key], templates: Iterable[str]) -> Iterable[type[Key]]:
@@ -333,7 +385,9 @@ def _arguments(cls: type[Key]) -> list[str]:
 
 def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
-    scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_cls": cls}
+    scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_encoded": encoded, "_cls": cls}
+    scope["_own"] = _own
+    own = "_own(_cls, {})" if cls._yields else "{}"
     places = [f"_v{index}" for index in range(len(names))]
     for index, name in enumerate(names):
         scope[f"_alphabet{index}"] = alphabets[name]
@@ -341,12 +395,13 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
     render_checks, rendered = _checked_text(cls, alphabets, dict(zip(names, places, strict=True)))
     if _INLINE_USES.isdisjoint(names):
         checks, text = _checked_text(cls, alphabets, {name: name for name in names})
+        text = own.format(text)
     else:
         checks, text = "", f"_render({', '.join(names)})"
     values = "".join(f"{name}, " for name in names)
     source = (
-        f"def _render({', '.join(places)}):\n{render_checks}    return {rendered}\n"
-        f"def __init__({', '.join(['_self', *names])}):\n{checks}"
+        f"def _render({_parameters(cls, names, places)}):\n{render_checks}    return {own.format(rendered)}\n"
+        f"def __init__(_self, {_parameters(cls, names, names)}):\n{checks}"
         f"    _self._name = {text}\n    _self._values = ({values})\n"
     )
     exec(source, scope)
@@ -357,6 +412,14 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
     init = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
     cls.__init__ = init  # type: ignore[method-assign]  # the generated constructor
+
+
+def _parameters(cls: type[Key], names: list[str], places: list[str]) -> str:
+    """Return the parameters, with a default for optional ones that only optional ones follow."""
+    needed = max(
+        (index for index, name in enumerate(names) if name not in cls._template.optional), default=-1
+    )
+    return ", ".join(place if index <= needed else f"{place}=None" for index, place in enumerate(places))
 
 
 def _variable(index: int) -> property:
@@ -372,22 +435,52 @@ def _checked_text(
     cls: type[Key], alphabets: dict[str, Alphabet[Any]], variables: dict[str, str]
 ) -> tuple[str, str]:
     """Return source that checks the variables, and source of the expression for the name."""
+    template = cls._template
     checks, shown = [], {}
     for index, (name, variable) in enumerate(variables.items()):
         condition = alphabets[name].inline(variable, f"_match{index}")
+        optional = f"{variable} is None or " if name in template.optional else ""
         if condition is None:
-            checks.append(f"    _text{index} = _rendered(_cls, _alphabet{index}, {name!r}, {variable})\n")
+            absent = f"None if {variable} is None else " if optional else ""
+            rendered = f"_rendered(_cls, _alphabet{index}, {name!r}, {variable})"
+            checks.append(f"    _text{index} = {absent}{rendered}\n")
             shown[name] = f"{{_text{index}}}"
         else:
             checks.append(
-                f"    if not ({condition}): _refuse(_cls, {name!r}, _alphabet{index}, {variable})\n"
+                f"    if not ({optional}{condition}): _refuse(_cls, {name!r}, _alphabet{index}, {variable})\n"
             )
             shown[name] = f"{{{variable}}}"
-    literal = "".join(
-        shown[part] if is_variable else part.replace("{", "{{").replace("}", "}}")
-        for part, is_variable in cls._template.marked_parts
+    literal = ""
+    for group, together in groupby(template.marked_parts, key=lambda part: part.group):
+        inside = list(together)
+        text = "".join(
+            shown[part.text] if part.is_variable else part.text.replace("{", "{{").replace("}", "}}")
+            for part in inside
+        )
+        if not group:
+            literal += text
+            continue
+        first, *others = (part.text for part in inside if part.is_variable)
+        checks += [
+            f"    if ({variables[first]} is None) is not ({variables[other]} is None): "
+            f"raise _cls._template.incomplete({other!r}, {variables[other]})\n"
+            for other in others
+        ]
+        checks.append(f"    _group{group} = '' if {variables[first]} is None else f{text!r}\n")
+        literal += f"{{_group{group}}}"
+    return "".join(checks), f"f{literal!r}.encode()" if template.is_text else f"_encoded(f{literal!r})"
+
+
+def _own(kind: type[Key], name: bytes) -> bytes:
+    """Return a name, if it is not one of a class to which this one yields."""
+    owner = kind._owner_of(name)
+    if owner is kind:
+        return name
+    key = owner.parse(name)
+    raise UsageError(
+        f"{name!r} is a name of {owner.__name__}, which has precedence over {kind.__name__}. "
+        f"Use {owner.__name__ if key is None else repr(key)}, or other values."
     )
-    return "".join(checks), f"f{literal!r}.encode()"
 
 
 def _refuse(kind: type[Key], name: str, alphabet: Alphabet[Any], value: object) -> typing.NoReturn:

@@ -160,6 +160,9 @@ def _place(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:
                 f"<{variable.name}> is {variable.type}, no longer {before[variable.name].type}",
                 "Names that are stored may not be read back: keep the variable's type.",
             )
+    if (old.yields_to, old.fallback) != (new.yields_to, new.fallback):
+        words = "every other key" if new.fallback else ", ".join(new.yields_to) or "nothing"
+        yield Change(Severity.BREAKING, new.template, f"yields names to {words}, other than before")
 
 
 def _content(old: KeyDescription, new: KeyDescription) -> Iterator[Change]:

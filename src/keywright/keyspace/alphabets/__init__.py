@@ -4,7 +4,7 @@ Where a variable stands in a name is the business of ``template``.
 """
 
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim
-from keywright.keyspace.alphabets.choices import Choice, OneOf
+from keywright.keyspace.alphabets.choices import Choice, Except, OneOf
 from keywright.keyspace.alphabets.hints import (
     I64,
     U64,
@@ -19,24 +19,34 @@ from keywright.keyspace.alphabets.hints import (
     before_first,
     sha256_hex,
 )
-from keywright.keyspace.alphabets.identifiers import Hex, Plain, Prefixed
+from keywright.keyspace.alphabets.identifiers import Base64Url, Email, Hex, Plain, Prefixed, Ulid
 from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeText, Unsigned64
-from keywright.keyspace.alphabets.text import Rest, TagText, Text
+from keywright.keyspace.alphabets.text import Bytes, Pattern, Rest, Segment, TagText, Text
+from keywright.keyspace.alphabets.typed import Day, Instant, PlainDecimal, Truth, Uuid, UuidText
 
 __all__ = [
     "I64",
     "U64",
     "Alphabet",
+    "Base64Url",
+    "Bytes",
     "Choice",
+    "Day",
     "Derived",
+    "Email",
+    "Except",
     "FreeText",
     "Hex",
     "Id",
+    "Instant",
     "OneOf",
+    "Pattern",
     "Plain",
+    "PlainDecimal",
     "Prefixed",
     "Rest",
     "RestOfName",
+    "Segment",
     "Sha256",
     "Signed64",
     "Snowflake",
@@ -45,7 +55,11 @@ __all__ = [
     "SnowflakeText",
     "TagText",
     "Text",
+    "Truth",
+    "Ulid",
     "Unsigned64",
+    "Uuid",
+    "UuidText",
     "Verbatim",
     "alphabet_of",
     "before_first",

@@ -18,8 +18,8 @@ T_co = TypeVar("T_co", covariant=True)
 class Alphabet(ABC, Generic[T_co]):
     """The values of a key variable and their one text each.
 
-    ``parse(render(value)) == value`` and ``render(parse(text)) == text``. No text holds a brace, which would
-    move the hash tag, nor a control character. Instances are immutable, and equal by their parameters.
+    ``parse(render(value)) == value`` and ``render(parse(text)) == text``. A text that may hold braces cannot
+    be part of a hash tag. Instances are immutable, and equal by their parameters.
     """
 
     @property
@@ -45,6 +45,11 @@ class Alphabet(ABC, Generic[T_co]):
     @property
     def pattern_decides(self) -> bool:
         """False when a text may match ``pattern`` and still be refused, as a number beyond 64 bits is."""
+        return True
+
+    @property
+    def is_text(self) -> bool:
+        """False when texts may hold surrogates, which stand for bytes that are not UTF-8."""
         return True
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""One of a few: fixed values, or several alphabets."""
+"""One of a few: fixed values, or several alphabets; and all values of one alphabet except a few."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import TypeVar
 
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim, refuse_unwritable
 from keywright.keyspace.alphabets.text import Rest
-from keywright.keyspace.languages.language import Language, alternation, literal
+from keywright.keyspace.languages.automaton import accepts, is_empty
+from keywright.keyspace.languages.language import Language, alternation, difference, literal
 from keywright.keyspace.misuse import explained_constructor
 
-__all__ = ["Choice", "OneOf"]
+__all__ = ["Choice", "Except", "OneOf"]
+
+T = TypeVar("T")
 
 
 @explained_constructor
@@ -128,6 +132,81 @@ class OneOf(Verbatim):
 
     def inline(self, var: str, const: str) -> str | None:
         return super().inline(var, const) if self.pattern_decides else None
+
+
+@explained_constructor
+@dataclass(frozen=True, init=False)
+class Except(Alphabet[T]):
+    """The values of an alphabet except those with certain texts: ``Except(Plain(), "wait", "meta")``.
+
+    An alphabet among the exceptions excludes all its texts: ``Except(Plain(), Unsigned64())``.
+    """
+
+    base: Alphabet[T]
+    exceptions: tuple[str | Alphabet[object], ...]
+
+    def __init__(self, base: Alphabet[T], *exceptions: str | Alphabet[object]) -> None:
+        object.__setattr__(self, "base", base)
+        object.__setattr__(self, "exceptions", exceptions)
+        if not exceptions:
+            raise ValueError("Except() needs exceptions")
+        if isinstance(base, Rest):
+            raise TypeError("Except() cannot take Rest(); use Segment('')")
+        if is_empty(self.language):
+            raise ValueError(f"nothing is left of {base.expected}")
+
+    @property
+    def expected(self) -> str:
+        shown = (repr(each) if isinstance(each, str) else each.expected for each in self.exceptions)
+        return f"{self.base.expected}, but not {', '.join(shown)}"
+
+    @property
+    def python_type(self) -> type:
+        return self.base.python_type
+
+    @property
+    def is_text(self) -> bool:
+        return self.base.is_text
+
+    @property
+    def pattern_decides(self) -> bool:
+        return False
+
+    @property
+    def language(self) -> Language:
+        return difference(self.base.language, self._excluded)
+
+    @property
+    def samples(self) -> tuple[T, ...]:
+        return tuple(each for each in self.base.samples if not self._excludes(self.base.render(each)))
+
+    def render(self, value: object) -> str:
+        text = self.base.render(value)
+        if self._excludes(text):
+            raise self._refusal(value)
+        return text
+
+    def read(self, text: str) -> T:
+        if self._excludes(text):
+            raise self._refusal(text)
+        return self.base.read(text)
+
+    @cached_property
+    def _excluded(self) -> Language:
+        return alternation(
+            literal(each.encode()) if isinstance(each, str) else each.language for each in self.exceptions
+        )
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(each for each in self.exceptions if isinstance(each, str))
+
+    @cached_property
+    def _alphabets(self) -> tuple[Alphabet[object], ...]:
+        return tuple(each for each in self.exceptions if not isinstance(each, str))
+
+    def _excludes(self, text: str) -> bool:
+        return text in self._words or any(accepts(each.language, text.encode()) for each in self._alphabets)
 
 
 def _belongs(text: str, alphabet: Alphabet[object]) -> bool:

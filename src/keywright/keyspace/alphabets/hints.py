@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Literal, NewType, get_args, get_origin
+from uuid import UUID
 
 from keywright.keyspace.alphabets.alphabet import Alphabet
 from keywright.keyspace.alphabets.choices import Choice
 from keywright.keyspace.alphabets.identifiers import Hex, Plain
 from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeText, Unsigned64
-from keywright.keyspace.alphabets.text import Rest, Text
+from keywright.keyspace.alphabets.text import Bytes, Rest, Text
+from keywright.keyspace.alphabets.typed import Day, Instant, PlainDecimal, Truth, Uuid
 from keywright.keyspace.misuse import explained
 
 __all__ = [
@@ -70,7 +74,8 @@ def alphabet_of(hint: object) -> tuple[Alphabet[object], Derived | None]:
     """Return the alphabet of a hint, and how the variable is derived, if it is.
 
     Of several alphabets in nested ``Annotated`` the outermost counts. Without any, ``int`` is Signed64,
-    ``str`` is Plain, and an Enum class or a ``Literal`` of strings is a Choice. TypeError for anything else.
+    ``str`` is Plain, an Enum class or a ``Literal`` of strings is a Choice, and UUID, date, datetime, Decimal
+    and bool have their own. TypeError for anything else.
     """
     base, marks = _unwrapped(hint)
     derived = next((mark for mark in marks if isinstance(mark, Derived)), None)
@@ -107,11 +112,23 @@ def _instances(marks: Iterator[object]) -> Iterator[object]:
         yield mark
 
 
+_TYPED: dict[object, Callable[[], Alphabet[object]]] = {
+    UUID: Uuid,
+    date: Day,
+    datetime: Instant,
+    Decimal: PlainDecimal,
+    bool: Truth,
+    bytes: Bytes,
+}
+
+
 def _default(base: object) -> Alphabet[object]:
     if base is int:
         return Signed64()
     if base is str:
         return Plain()
+    if base in _TYPED:
+        return _TYPED[base]()
     if isinstance(base, type) and issubclass(base, Enum):
         return Choice(base)
     if get_origin(base) is Literal:
@@ -120,6 +137,6 @@ def _default(base: object) -> Alphabet[object]:
             return Choice(*texts)
     name = base.__name__ if isinstance(base, type) else repr(base)
     raise TypeError(
-        f"{name} is not a type of a key variable. Use int, str, an Enum class, a Literal of strings, "
-        f"SnowflakeId, FreeText, or Annotated[…] with an alphabet such as Plain() or Hex(64)."
+        f"{name} is not a type of a key variable. Use int, str, UUID, date, an Enum class, a Literal of "
+        f"strings, SnowflakeId, FreeText, or Annotated[…] with an alphabet such as Plain() or Hex(64)."
     )

@@ -9,7 +9,7 @@ from keywright.keyspace.alphabets.alphabet import Verbatim, refuse_unwritable
 from keywright.keyspace.languages.language import Language, characters, literal, one_of
 from keywright.keyspace.misuse import explained_constructor
 
-__all__ = ["Hex", "Plain", "Prefixed"]
+__all__ = ["Base64Url", "Email", "Hex", "Plain", "Prefixed", "Ulid"]
 
 
 @explained_constructor
@@ -49,7 +49,32 @@ class Plain(Verbatim):
 @explained_constructor
 @dataclass(frozen=True)
 class Hex(Verbatim):
-    """Exactly ``length`` lower-case hexadecimal digits."""
+    """Exactly ``length`` hexadecimal digits, lower-case unless ``upper``."""
+
+    length: int
+    upper: bool = False
+
+    def __post_init__(self) -> None:
+        _refuse_short(self.length)
+
+    @property
+    def expected(self) -> str:
+        return f"{self.length} {'upper' if self.upper else 'lower'}-case hexadecimal digits"
+
+    @property
+    def language(self) -> Language:
+        digits = b"0123456789ABCDEF" if self.upper else b"0123456789abcdef"
+        return one_of(digits).repeat(self.length, self.length)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return "0" * self.length, ("F" if self.upper else "f") * self.length
+
+
+@explained_constructor
+@dataclass(frozen=True)
+class Base64Url(Verbatim):
+    """Exactly ``length`` characters of base64url, as ``secrets.token_urlsafe`` makes them."""
 
     length: int
 
@@ -58,15 +83,51 @@ class Hex(Verbatim):
 
     @property
     def expected(self) -> str:
-        return f"{self.length} lower-case hexadecimal digits"
+        return f"{self.length} characters of base64url"
 
     @property
     def language(self) -> Language:
-        return one_of(b"0123456789abcdef").repeat(self.length, self.length)
+        return characters("_-", (0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A)).repeat(self.length, self.length)
 
     @property
     def samples(self) -> tuple[str, ...]:
-        return "0" * self.length, "f" * self.length
+        return "A" * self.length, "_" * self.length, ("aZ09-_" * self.length)[: self.length]
+
+
+@dataclass(frozen=True)
+class Ulid(Verbatim):
+    """A ULID: 26 digits of Crockford's base32, upper-case, below 2**128."""
+
+    @property
+    def expected(self) -> str:
+        return "a ULID (26 digits of Crockford's base32)"
+
+    @property
+    def language(self) -> Language:
+        return one_of(b"01234567") + one_of(b"0123456789ABCDEFGHJKMNPQRSTVWXYZ").repeat(25, 25)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return "0" * 26, "01ARZ3NDEKTSV4RRFFQ69G5FAV", "7" + "Z" * 25
+
+
+@dataclass(frozen=True)
+class Email(Verbatim):
+    """An e-mail address as it is: unquoted ASCII, without braces. Case is kept, so cases are two names."""
+
+    @property
+    def expected(self) -> str:
+        return "an e-mail address (local@domain)"
+
+    @property
+    def language(self) -> Language:
+        letters = ((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A))
+        local = characters("!#$%&'*+-./=?^_`|~", *letters).repeat(1)
+        return local + literal(b"@") + characters("-.", *letters).repeat(1)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return "a@b", "Ann.Lee+news@mail.example.com", "!#$%&'*/=?^_`|~@1.2"
 
 
 _BODIES = {

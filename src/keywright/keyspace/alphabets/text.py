@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keywright.keyspace.alphabets.alphabet import Alphabet, Verbatim
-from keywright.keyspace.languages.language import Language, alternation, characters, literal, one_of, regex
+from keywright.keyspace.alphabets.expression import language_of
+from keywright.keyspace.languages.language import (
+    Language,
+    alternation,
+    any_byte,
+    characters,
+    every_character,
+    literal,
+    one_of,
+    regex,
+    words,
+)
+from keywright.keyspace.misuse import explained_constructor
 
-__all__ = ["Rest", "TagText", "Text"]
+__all__ = ["Bytes", "Pattern", "Rest", "Segment", "TagText", "Text"]
 
 
 _REST = characters("|~", (0x20, 0x7A), (0xA0, 0xD7FF), (0xE000, 0x10FFFF)).repeat(1)
@@ -49,6 +62,102 @@ class TagText(Verbatim):
     @property
     def language(self) -> Language:
         return _REST
+
+
+@explained_constructor
+@dataclass(frozen=True)
+class Segment(Verbatim):
+    """Non-empty text as it is: any character, spaces, controls and braces too, except those of ``but``.
+
+    Braces in a name may decide its slot, so the keys of such a template share no slot that can be proved.
+    """
+
+    but: str = ":"
+
+    @property
+    def expected(self) -> str:
+        return "non-empty text" + (f" without {' '.join(map(repr, self.but))}" if self.but else "")
+
+    @property
+    def language(self) -> Language:
+        return every_character(self.but).repeat(1)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        texts = ("a", "two words", "{video}", "\x06\x16", "Zürich", "👍", "a:b", "%")
+        return tuple(text for text in texts if not set(text) & set(self.but))
+
+
+@explained_constructor
+@dataclass(frozen=True)
+class Bytes(Alphabet[bytes]):
+    """Bytes as they are, not UTF-8 necessarily; none is one of ``but``, which are ASCII."""
+
+    but: bytes = b":"
+
+    def __post_init__(self) -> None:
+        any_byte(self.but)
+
+    @property
+    def expected(self) -> str:
+        return "non-empty bytes" + (f" without any of {self.but!r}" if self.but else "")
+
+    @property
+    def python_type(self) -> type:
+        return bytes
+
+    @property
+    def is_text(self) -> bool:
+        return False
+
+    @property
+    def language(self) -> Language:
+        return any_byte(self.but).repeat(1)
+
+    @property
+    def samples(self) -> tuple[bytes, ...]:
+        texts = (b"a", b"\xff\xfe", b"\x00{", "Zürich".encode(), b"a:b")
+        return tuple(text for text in texts if not set(text) & set(self.but))
+
+    def render(self, value: object) -> str:
+        if type(value) is not bytes or not value or set(value) & set(self.but):
+            raise self._refusal(value)
+        return value.decode("utf-8", "surrogateescape")
+
+    def render_all(self, values: Sequence[object]) -> list[bytes]:
+        return [self.render(value).encode("utf-8", "surrogateescape") for value in values]
+
+    def read(self, text: str) -> bytes:
+        return text.encode("utf-8", "surrogateescape")
+
+    def read_all(self, texts: Sequence[bytes]) -> list[bytes]:
+        return [self.parse(text.decode("utf-8", "surrogateescape")) for text in texts]
+
+
+@explained_constructor
+@dataclass(frozen=True)
+class Pattern(Verbatim):
+    """A text that matches a regular expression in full, as ``Pattern("[a-z]{2}-[0-9]+")``.
+
+    Characters, classes (``\\d``, ``\\w`` and ``\\s`` are ASCII), groups, alternatives and repetition.
+    """
+
+    expression: str
+
+    def __post_init__(self) -> None:
+        language_of(self.expression)
+
+    @property
+    def expected(self) -> str:
+        return f"text that matches {self.expression}"
+
+    @property
+    def language(self) -> Language:
+        return language_of(self.expression)
+
+    @property
+    def samples(self) -> tuple[str, ...]:
+        return words(self.language)
 
 
 _KEPT = (

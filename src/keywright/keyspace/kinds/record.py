@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
@@ -13,10 +13,9 @@ from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import atomic, gather_list
 from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.fields import FieldSet, Shape, Union
-from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.key import Key, KeyOptions, type_arguments
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained
-from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.versions.codecs import members_recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
@@ -106,23 +105,16 @@ class Record(Key, Generic[S]):
     def __init_subclass__(
         cls,
         *,
-        key: str | None = None,
-        space: Keyspace | None = None,
-        expiry: Expiry | None = None,
-        part_of: type[Key] | None = None,
         shape_by: tuple[str, dict[str, type]] | None = None,
-        moved_from: str | Sequence[str] = (),
         upgrades: Iterable[Upgrade] = (),
         formerly: Mapping[str, object] | None = None,
-        open: bool = False,  # noqa: A002  # as users write it
+        **options: Unpack[KeyOptions],
     ) -> None:
         if shape_by is not None:
             variable, prefixes = shape_by
             cls._by_prefix = variable, {prefix: Shape(cls, arm) for prefix, arm in prefixes.items()}
         cls._upgrades = tuple(upgrades)
-        super().__init_subclass__(
-            key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from, open=open
-        )
+        super().__init_subclass__(**options)
         if formerly:
             cls._upgrades += (_recoding(cls, formerly),)
 

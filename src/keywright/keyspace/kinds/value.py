@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from keywright.errors import UsageError
 from keywright.keyspace.call import Call, Command, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
-from keywright.keyspace.key import Key, Unbound, type_arguments
+from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
 from keywright.keyspace.kinds.bulk import BulkRead, checked
 from keywright.keyspace.kinds.encoders import encoder, many_encoder, optional
 from keywright.keyspace.kinds.merge import common_expiry, kinds_of, read_together, write_together, written
 from keywright.keyspace.kinds.unset import UNSET, Unset
 from keywright.keyspace.misuse import explained, raise_explained
-from keywright.keyspace.space import Keyspace
 from keywright.keyspace.storage import StringStorage
 from keywright.keyspace.versions.codecs import recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
@@ -57,20 +56,13 @@ class Value(Key, Generic[T]):
     def __init_subclass__(
         cls,
         *,
-        key: str | None = None,
-        space: Keyspace | None = None,
-        expiry: Expiry | None = None,
-        part_of: type[Key] | None = None,
-        moved_from: str | Sequence[str] = (),
         upgrades: Iterable[Upgrade] = (),
         formerly: Iterable[object] = (),
-        open: bool = False,  # noqa: A002  # as users write it
+        **options: Unpack[KeyOptions],
     ) -> None:
         cls._upgrades = tuple(upgrades)
-        super().__init_subclass__(
-            key=key, space=space, expiry=expiry, part_of=part_of, moved_from=moved_from, open=open
-        )
-        if key is not None:
+        super().__init_subclass__(**options)
+        if "key" in options:
             cls._upgrades += tuple(recoded(cls._codec, codec_of(hint)) for hint in formerly)
 
     @classmethod

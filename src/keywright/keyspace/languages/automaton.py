@@ -14,10 +14,12 @@ import string
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, reduce
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from keywright.keyspace.languages.language import (
+    AnyByte,
     Chain,
+    Difference,
     Either,
     Language,
     OneByte,
@@ -33,12 +35,14 @@ from keywright.keyspace.languages.language import (
 
 __all__ = [
     "Language",
+    "Segment",
     "accepts",
     "alternation",
     "ambiguity",
     "bytes_used",
     "characters",
     "concatenation",
+    "is_empty",
     "literal",
     "one_of",
     "shortest_common",
@@ -46,9 +50,12 @@ __all__ = [
 ]
 
 WIDEST_SPREAD = 128
+MOST_STATES = 20_000
 
 State = TypeVar("State", bound=Hashable)
 Split = tuple[bytes, ...]
+Segment: TypeAlias = "Language | tuple[Language, ...]"
+"""A part of every word; a tuple of parts is in a word as a whole, or not at all."""
 
 
 def accepts(language: Language, word: bytes) -> bool:
@@ -65,7 +72,7 @@ def accepts(language: Language, word: bytes) -> bool:
     return any(automaton.final[state] for state in states)
 
 
-def split(segments: Sequence[Language], word: bytes) -> Split | None:
+def split(segments: Sequence[Segment], word: bytes) -> Split | None:
     """Return the parts of a word, one for each segment, the earlier ones as long as possible, or None.
 
     The time is linear in the length of the word, where a regular expression may try every split.
@@ -91,12 +98,22 @@ def split(segments: Sequence[Language], word: bytes) -> Split | None:
             key=automaton.segment.__getitem__,
         )
         owners.append(automaton.segment[state])
-    return _split(word, owners, len(segments))
+    return _split(word, owners, _count(segments))
 
 
 def bytes_used(language: Language) -> int:
     """Return the mask of every byte that occurs in some word of the language."""
     return reduce(int.__or__, _compiled((language,)).masks)
+
+
+def is_empty(language: Language) -> bool:
+    """Return whether the language has no word."""
+    automaton = _compiled((language,))
+
+    def moves(state: int) -> Iterator[tuple[int, int]]:
+        return ((automaton.masks[after], after) for after in automaton.follow[state])
+
+    return _shortest_path(0, moves, automaton.final.__getitem__) is None
 
 
 def shortest_common(a: Language, b: Language) -> bytes | None:
@@ -115,7 +132,7 @@ def shortest_common(a: Language, b: Language) -> bytes | None:
     return None if path is None else bytes(_readable(mask) for mask, _ in path)
 
 
-def ambiguity(segments: Sequence[Language]) -> tuple[bytes, Split, Split] | None:
+def ambiguity(segments: Sequence[Segment]) -> tuple[bytes, Split, Split] | None:
     """Return a shortest word with two splits over the segments, and both splits; None proves there is none.
 
     A split is settled by the segment each byte falls in, so two runs of the automaton are two splits exactly
@@ -139,9 +156,13 @@ def ambiguity(segments: Sequence[Language]) -> tuple[bytes, Split, Split] | None
     if path is None:
         return None
     word = bytes(_readable(mask) for mask, _ in path)
-    first = _split(word, [segment[p] for _, (p, _, _) in path], len(segments))
-    second = _split(word, [segment[q] for _, (_, q, _) in path], len(segments))
+    first = _split(word, [segment[p] for _, (p, _, _) in path], _count(segments))
+    second = _split(word, [segment[q] for _, (_, q, _) in path], _count(segments))
     return word, first, second
+
+
+def _count(segments: Sequence[Segment]) -> int:
+    return sum(len(each) if isinstance(each, tuple) else 1 for each in segments)
 
 
 def _split(word: bytes, owners: Sequence[int], count: int) -> Split:
@@ -215,13 +236,18 @@ class _Automaton:
 
 
 @lru_cache(maxsize=2048)
-def _compiled(segments: tuple[Language, ...]) -> _Automaton:
+def _compiled(segments: tuple[Segment, ...]) -> _Automaton:
     builder = _Builder()
     owners = [-1]
     whole = _NOTHING
-    for number, language in enumerate(segments):
-        whole = builder.chain(whole, builder.build(language))
-        owners += [number] * (len(builder.masks) - len(owners))
+    number = 0
+    for segment in segments:
+        inner = _NOTHING
+        for language in segment if isinstance(segment, tuple) else (segment,):
+            inner = builder.chain(inner, builder.build(language))
+            owners += [number] * (len(builder.masks) - len(owners))
+            number += 1
+        whole = builder.chain(whole, inner._replace(nullable=inner.nullable or isinstance(segment, tuple)))
     last = set(whole.last) | ({0} if whole.nullable else set())
     builder.follow[0] = list(whole.first)
     return _Automaton(
@@ -252,7 +278,7 @@ class _Builder:
                 return reduce(self.chain, (self._position(1 << byte) for byte in word), _NOTHING)
             case OneByte(mask):
                 return self._position(mask)
-            case OneCharacter():
+            case OneCharacter() | AnyByte():
                 return self.build(language.as_bytes())
             case Chain(parts):
                 return reduce(self.chain, map(self.build, parts), _NOTHING)
@@ -260,6 +286,8 @@ class _Builder:
                 return self._either([self.build(option) for option in options])
             case Repeated(body, least, most):
                 return self._repeat(body, least, most)
+            case Difference(base, excluded):
+                return self._difference(_compiled((base,)), _compiled((excluded,)))
         raise TypeError(f"{language!r} is not a language expression")
 
     def chain(self, a: _Fragment, b: _Fragment) -> _Fragment:
@@ -299,3 +327,58 @@ class _Builder:
 
     def _run(self, body: Language, times: int) -> _Fragment:
         return reduce(self.chain, (self.build(body) for _ in range(times)), _NOTHING)
+
+    def _difference(self, base: _Automaton, excluded: _Automaton) -> _Fragment:
+        """Run both automata side by side, the excluded one as all the states that it may be in.
+
+        The excluded states that a byte leads to depend on those before it, so a state of the result is one
+        of the base, a set of excluded ones, and the bytes that lead there.
+        """
+        made: dict[tuple[int, int, int], int] = {}
+        ends: list[int] = []
+        _, entered = excluded.steps
+        final = sum(1 << state for state, is_final in enumerate(excluded.final) if is_final)
+        after_of = [sum(1 << after for after in following) for following in excluded.follow]
+
+        def moves(state: int, others: int) -> tuple[int, ...]:
+            reachable = reduce(int.__or__, (after_of[each] for each in _bits(others)), 0)
+            return tuple(
+                place(after, others_after, mask)
+                for after in base.follow[state]
+                for others_after, mask in _by_others(base.masks[after], reachable, entered).items()
+            )
+
+        def place(state: int, others: int, mask: int) -> int:
+            known = made.get((state, others, mask))
+            if known is not None:
+                return known
+            if len(made) == MOST_STATES:
+                raise ValueError(f"what is left is too intricate to reason about: over {MOST_STATES} states")
+            ((number,), _, _) = self._position(mask)
+            made[state, others, mask] = number
+            if base.final[state] and not others & final:
+                ends.append(number)
+            waiting.append((number, state, others))
+            return number
+
+        waiting: list[tuple[int, int, int]] = []
+        first = moves(0, 1)
+        while waiting:
+            number, state, others = waiting.pop()
+            self.follow[number].extend(moves(state, others))
+        return _Fragment(first, tuple(ends), nullable=base.final[0] and not excluded.final[0])
+
+
+def _bits(mask: int) -> Iterator[int]:
+    while mask:
+        yield mask.bit_length() - 1
+        mask ^= 1 << mask.bit_length() - 1
+
+
+def _by_others(mask: int, reachable: int, entered: list[int]) -> dict[int, int]:
+    """Return the bytes of a mask by the excluded states that each leads to."""
+    found: dict[int, int] = {}
+    for byte in _bits(mask):
+        others = reachable & entered[byte]
+        found[others] = found.get(others, 0) | 1 << byte
+    return found

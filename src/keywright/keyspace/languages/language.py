@@ -11,10 +11,23 @@ from dataclasses import dataclass
 
 from keywright.keyspace.misuse import explained
 
-__all__ = ["Language", "alternation", "characters", "concatenation", "literal", "one_of", "regex"]
+__all__ = [
+    "Language",
+    "alternation",
+    "any_byte",
+    "characters",
+    "concatenation",
+    "difference",
+    "every_character",
+    "literal",
+    "one_of",
+    "regex",
+    "words",
+]
 
 LONGEST_RUN = 1024
 _SURROGATES = (0xD800, 0xDFFF)
+_LAST_CHARACTER = 0x10FFFF
 
 Span = tuple[int, int]
 
@@ -81,6 +94,24 @@ class Repeated(Language):
     most: int | None
 
 
+@dataclass(frozen=True)
+class AnyByte(Language):
+    """One byte, also of a sequence that is not UTF-8, except some of ASCII."""
+
+    but: bytes
+
+    def as_bytes(self) -> OneByte:
+        return OneByte(((1 << 256) - 1) ^ sum(1 << byte for byte in set(self.but)))
+
+
+@dataclass(frozen=True)
+class Difference(Language):
+    """The words of one language that are not words of another."""
+
+    base: Language
+    excluded: Language
+
+
 @explained
 def literal(word: bytes) -> Language:
     """Return the language of exactly ``word``, which may be empty."""
@@ -106,6 +137,31 @@ def characters(allowed: str, *spans: Span) -> Language:
     return OneCharacter(merged)
 
 
+def every_character(but: str = "", spans: Iterable[Span] = ()) -> Language:
+    """Return the language of one character, also a control character, not of ``but`` nor of ``spans``."""
+    kept, low = [], 0
+    for gap in _merged([*((ord(char), ord(char)) for char in but), *spans, _SURROGATES]):
+        if low < gap[0]:
+            kept.append((low, gap[0] - 1))
+        low = gap[1] + 1
+    return OneCharacter((*kept, (low, _LAST_CHARACTER)) if low <= _LAST_CHARACTER else tuple(kept))
+
+
+def any_byte(but: bytes = b"") -> Language:
+    """Return the language of one byte except those of ``but``, which are ASCII.
+
+    Its regular expression is for names that are decoded with ``surrogateescape``.
+    """
+    if not but.isascii():
+        raise ValueError("only bytes of ASCII can be left out: others are parts of characters")
+    return AnyByte(but)
+
+
+def difference(base: Language, excluded: Language) -> Language:
+    """Return the words of ``base`` that are not words of ``excluded``."""
+    return Difference(base, excluded)
+
+
 def concatenation(parts: Iterable[Language]) -> Language:
     """Return the language of a word of each part, in order."""
     return Chain(
@@ -124,7 +180,10 @@ def alternation(options: Iterable[Language]) -> Language:
 
 
 def regex(language: Language) -> str:
-    """Return a regular expression over str, without capture groups, for ``fullmatch``."""
+    """Return a regular expression over str, without capture groups, for ``fullmatch``.
+
+    That of a difference matches what it excludes, too.
+    """
     match language:
         case Word(word):
             return re.escape(word.decode())
@@ -132,15 +191,43 @@ def regex(language: Language) -> str:
             return _character_class(_merged((byte, byte) for byte in range(128) if mask >> byte & 1))
         case OneCharacter(spans):
             return _character_class(spans)
+        case AnyByte(but):
+            return f"[^{re.escape(but.decode())}]" if but else r"[\s\S]"
+        case Difference(base):
+            return regex(base)
         case Chain(parts):
             return "".join(map(regex, parts))
         case Either(options):
             return f"(?:{'|'.join(map(regex, options))})"
         case Repeated(body, least, most):
             inner = regex(body)
-            atomic = isinstance(body, OneByte | OneCharacter | Either)
+            atomic = isinstance(body, OneByte | OneCharacter | AnyByte | Either)
             return (inner if atomic else f"(?:{inner})") + _quantifier(least, most)
     raise ValueError(f"{language!r} is not text: it has no regular expression over str")
+
+
+def words(language: Language) -> tuple[str, ...]:
+    """Return two words of a language of text: a short one, and a longer one of other characters."""
+    return tuple(dict.fromkeys((_word(language, 0), _word(language, -1))))
+
+
+def _word(language: Language, end: int) -> str:
+    """Return a word made of the first (0) or the last (-1) choices."""
+    match language:
+        case Word(word):
+            return word.decode()
+        case OneByte(mask):
+            return chr((mask & -mask).bit_length() - 1 if end == 0 else mask.bit_length() - 1)
+        case OneCharacter(spans):
+            return chr(spans[end][end])
+        case Chain(parts):
+            return "".join(_word(part, end) for part in parts)
+        case Either(options):
+            return _word(options[end], end)
+        case Repeated(body, least, most):
+            longer = least + 2 if most is None else min(most, least + 2)
+            return _word(body, end) * (least if end == 0 else longer)
+    raise ValueError(f"{language!r} has no words of text")
 
 
 def _quantifier(least: int, most: int | None) -> str:

@@ -14,6 +14,8 @@ from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack
 from keywright.keyspace.codecs.samples import samples_of
 from keywright.keyspace.context import Binding
 from keywright.keyspace.key import Key
+from keywright.keyspace.languages.automaton import alternation, is_empty
+from keywright.keyspace.languages.language import difference
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.relations import Index, Link, ManyToOne, OneToOne
 from keywright.keyspace.space import Keyspace
@@ -60,6 +62,8 @@ def names_parse_back(space: Keyspace) -> Iterator[Finding]:
                 f"{_shown(name)} is {_assigned(one)} and {_assigned(other)}",
             )
     for one_kind, other_kind in itertools.combinations(space, 2):
+        if one_kind in other_kind.declaration.superiors() or other_kind in one_kind.declaration.superiors():
+            continue
         common = one_kind._template.collision(other_kind._template)
         if common is not None:
             yield Finding(
@@ -67,6 +71,50 @@ def names_parse_back(space: Keyspace) -> Iterator[Finding]:
                 one_kind._template.source,
                 f"overlaps with {other_kind._template.source!r}: both can make the same name",
                 f"{_shown(common)} is a {one_kind.__name__} and a {other_kind.__name__}",
+            )
+
+
+def precedence_is_needed(space: Keyspace) -> Iterator[Finding]:
+    """A class yields only to classes of its keyspace that share names with it, and some names are left."""
+    for kind in space:
+        source = kind._template.source
+        for superior in kind._yields_to:
+            if superior._space is not space:
+                yield Finding("foreign-precedence", source, f"{superior.__name__} is of another keyspace")
+                continue
+            common = kind._template.collision(superior._template)
+            if common is None:
+                yield Finding(
+                    "needless-precedence",
+                    source,
+                    f"it yields to {superior._template.source!r}, but no name is of both. Remove it from "
+                    f"yields_to",
+                )
+            else:
+                yield Finding(
+                    "precedence",
+                    source,
+                    f"yields to {superior._template.source!r}",
+                    f"{_shown(common)} is a {superior.__name__}, not a {kind.__name__}",
+                    severity="note",
+                )
+        superiors = list(kind.declaration.superiors())
+        if not superiors:
+            continue
+        if kind._fallback:
+            yield Finding("precedence", source, "has the names that no other template makes", severity="note")
+        taken = alternation(superior._template.language for superior in superiors)
+        try:
+            if is_empty(difference(kind._template.language, taken)):
+                yield Finding(
+                    "unreachable-template", source, "no name is left to it by the templates it yields to"
+                )
+        except ValueError as error:
+            yield Finding(
+                "precedence",
+                source,
+                f"whether any name is left to it is not proved: {error}",
+                severity="note",
             )
 
 
@@ -227,6 +275,7 @@ def keyspaces_share_no_name(bindings: Sequence[Binding]) -> Iterator[Finding]:
 
 PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     names_parse_back,
+    precedence_is_needed,
     former_names_are_free,
     values_round_trip,
     former_codecs_are_distinct,

@@ -16,7 +16,7 @@ from keywright.keyspace.alphabets.numbers import Signed64, Snowflake, SnowflakeT
 from keywright.keyspace.commits.plans import journals
 from keywright.keyspace.key import Key
 from keywright.keyspace.recognition import FormerPlace
-from keywright.keyspace.template import Template
+from keywright.keyspace.template import encoded
 
 __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 
@@ -24,32 +24,39 @@ __all__ = ["Known", "Matcher", "Older", "likely_pattern"]
 class Known:
     """One template as this database binds it."""
 
-    __slots__ = ("_doubtful", "_find", "_match", "_readers", "kind", "lead", "ours", "template")
+    __slots__ = ("_doubtful", "_find", "_match", "_readers", "kind", "lead", "ours", "superiors", "template")
 
     def __init__(self, kind: type[Key], lead: bytes, *, ours: bool) -> None:
         self.kind = kind
         self.lead = lead
         self.ours = ours
+        self.superiors: list[Known] = []
+        """The templates that own the names which this one matches as well."""
         template = self.template = kind.declaration.template
-        whole = _pattern(lead, template, capturing=True)
+        start = re.escape(lead.decode())
+        whole = start + template.pattern()
         self._match = re.compile(whole).fullmatch
         self._doubtful = template.doubtful
         # Variables that need no second look are not captured, which saves a third of the time.
-        lines = f"({whole})" if self._doubtful else _pattern(lead, template, capturing=False)
+        lines = f"({whole})" if self._doubtful else start + template.pattern(capturing=False)
         self._find = re.compile(f"^{lines}$", re.MULTILINE).findall
         # A pattern that decides needs no second opinion: most names are then matched in one call.
         self._readers = [(number, alphabet.read) for number, alphabet in self._doubtful]
 
     def matches(self, text: str) -> bool:
+        return self._fits(text) and not any(each.matches(text) for each in self.superiors)
+
+    def _fits(self, text: str) -> bool:
         if self.template.backtracks:
-            name = text.encode()
+            name = encoded(text)
             return name.startswith(self.lead) and self.key(name) is not None
         found = self._match(text)
         if found is None:
             return False
         try:
             for number, read in self._readers:
-                read(found[number])
+                if found[number] is not None:
+                    read(found[number])
         except ValueError:
             return False
         return True
@@ -59,12 +66,13 @@ class Known:
 
         Each is a tuple of the name and its variables, or the name if it has none.
         """
-        if self.template.backtracks:
+        if self.template.backtracks or self.superiors:
             return None
         found = self._find(lines)
         try:
             for number, alphabet in self._doubtful:
-                texts = [groups[number] for groups in found]
+                # Variables of an optional segment that is not there are empty.
+                texts = [groups[number] for groups in found if groups[number]]
                 if not _surely_in_range(alphabet, texts):
                     alphabet.read_all([text.encode() for text in texts])
         except ValueError:
@@ -101,6 +109,10 @@ class Matcher:
         self.known = [
             Known(kind, context.prefixes[space], ours=True) for space in self.spaces for kind in space
         ]
+        by_kind = {known.kind: known for known in self.known}
+        for known in self.known:
+            superiors = known.kind.declaration.superiors()
+            known.superiors = [by_kind[kind] for kind in superiors if kind in by_kind]
         own = (
             []
             if journals in self.spaces
@@ -124,10 +136,7 @@ class Matcher:
 
     def match(self, name: bytes) -> Known | None:
         """Return the template of a name, or None."""
-        try:
-            text = name.decode()
-        except UnicodeDecodeError:
-            return None
+        text = name.decode("utf-8", "surrogateescape")
         for lead in self._leads:
             if name.startswith(lead):
                 end = name.find(b":", len(lead))
@@ -225,16 +234,6 @@ class Matcher:
         space = known.kind.declaration.space
         binding = self.context.bindings.get(space)
         return space.version if binding is None else binding.version
-
-
-def _pattern(lead: bytes, template: Template, *, capturing: bool) -> str:
-    """Return the regular expression of the names of a template."""
-    group = "({})" if capturing else "(?:{})"
-    body = "".join(
-        group.format(template.alphabets[part.text].pattern) if part.is_variable else re.escape(part.text)
-        for part in template.marked_parts
-    )
-    return re.escape(lead.decode()) + body
 
 
 def _surely_in_range(alphabet: Any, texts: list[str]) -> bool:

@@ -123,6 +123,10 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     expiry: ExpiryDescription | None = None
     part_of: str | None = None
     parts: tuple[str, ...] = ()
+    yields_to: tuple[str, ...] = ()
+    """The keys that own the names which this one could make as well."""
+    fallback: bool = False
+    """Whether it has the names that no other key makes."""
     upgrades: tuple[UpgradeDescription, ...] = ()
     secret: bool = False
     sealed: bool = False
@@ -250,6 +254,8 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         expiry=None if kind.declaration.expiry is None else _expiry(kind.declaration.expiry),
         part_of=None if kind.declaration.part_of is None else kind.declaration.part_of.__name__,
         parts=tuple(part.__name__ for part in space if part.declaration.part_of is kind),
+        yields_to=tuple(each.__name__ for each in kind.declaration.yields_to),
+        fallback=kind.declaration.fallback,
         upgrades=(
             *_moves(kind, lead),
             *(_upgrade(kind, upgrade, lead) for upgrade in kind.declaration.upgrades),
@@ -258,7 +264,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         sealed=kind.declaration.sealed,
         optional_seal=kind.declaration.optional_seal,
         guarantees=key_guarantees(kind),
-        patterns=globs_of(template.marked_parts, template.alphabets),
+        patterns=globs_of(template.forms, template.alphabets),
     )
 
 
@@ -350,7 +356,7 @@ def _slot(kind: type[Key], space: Keyspace, lead: str) -> SlotDescription:
             for other in space
             if other is not kind and _beside(template, other.declaration.template, lead)
         ),
-        patterns=globs_of(template.marked_tag or template.marked_parts, template.alphabets),
+        patterns=globs_of(template.hashed_forms, template.alphabets),
     )
 
 

@@ -64,8 +64,12 @@ def example_of(glob: str) -> str:
     )
 
 
-def globs_of(parts: Sequence[Part], alphabets: Mapping[str, Alphabet[Any]]) -> tuple[str, ...]:
-    """Return globs that together match every name made of these parts."""
+def globs_of(forms: Iterable[Sequence[Part]], alphabets: Mapping[str, Alphabet[Any]]) -> tuple[str, ...]:
+    """Return globs that together match every name made of the parts of one of these forms."""
+    return tuple(glob for parts in forms for glob in _of_parts(parts, alphabets))
+
+
+def _of_parts(parts: Sequence[Part], alphabets: Mapping[str, Alphabet[Any]]) -> tuple[str, ...]:
     choices = [
         _texts(alphabets[part.text]) if part.is_variable else [glob_escaped(part.text)] for part in parts
     ]
@@ -81,7 +85,7 @@ def _texts(alphabet: Alphabet[Any]) -> list[str]:
     if isinstance(alphabet, OneOf):
         return list(dict.fromkeys(glob for each in alphabet.alphabets for glob in _texts(each)))
     if isinstance(alphabet, Hex):
-        return ["[0-9a-f]" * alphabet.length]
+        return [("[0-9A-F]" if alphabet.upper else "[0-9a-f]") * alphabet.length]
     if isinstance(alphabet, Prefixed):
         return [f"{glob_escaped(alphabet.prefix)}{_BODIES[alphabet.body]}*"]
     if isinstance(alphabet, Plain):

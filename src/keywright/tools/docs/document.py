@@ -190,6 +190,11 @@ def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, 
             yield "Referred to by", [_mentioned(reference.source, space), Text(f" by {reference.name}")]
     if key.part_of:
         yield "Part of", [_to(space.key(key.part_of), space), Text(", and erased with it")]
+    if key.yields_to:
+        owners = joined([[_to(space.key(each), space)] for each in key.yields_to])
+        yield "Precedence", [*owners, Text(": a name that is also one of theirs is theirs")]
+    if key.fallback:
+        yield "Precedence", [Text("the names that no other key makes")]
     if key.parts:
         yield "Parts", joined([[_to(space.key(part), space)] for part in key.parts])
     for upgrade in key.upgrades:
