@@ -158,6 +158,7 @@ async def test_a_reset_gives_a_running_gateway_a_new_session(
         running(configured(discord, redis_url, CACHE_LAYOUT=layout), hold=HOLD) as gateway,
     ):
         await ready(gateway)
+        await eventually(lambda: raw("KEYS", "gateway:*:session"), "its session is stored")
         said = reset(discord, redis_url, monkeypatch)
         assert said == (
             "Shard 0 of 1: its session was dropped; "
@@ -166,7 +167,8 @@ async def test_a_reset_gives_a_running_gateway_a_new_session(
         await discord.until(lambda: len(discord.received(Op.IDENTIFY)) == 2, "it identifies again")
         await ready(gateway)
         assert gateway.monitor.health().shards[0].refill_reason == "a reset was requested"
-        assert raw("KEYS", "*:reset") == []
+        await eventually(lambda: raw("KEYS", "*:reset") == [], "the request is fulfilled")
+        assert len(discord.received(Op.IDENTIFY)) == 2
 
 
 async def test_a_reset_of_a_stopped_gateway_makes_its_next_start_identify(
