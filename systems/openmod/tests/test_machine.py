@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from keywright.errors import ConflictError
-from keywright_openmod.accounts import is_special
+from keywright_openmod.accounts import is_nobody, is_special
 from keywright_openmod.events import Event
 from keywright_openmod.recorder import EventOutcome, HandledEvent, Recorder
 from keywright_openmod.schema import openmod
@@ -203,8 +203,12 @@ class Moderation(RuleBasedStateMachine):
         assert set(entries) == {name.removeprefix("audit:") for name in stored if name.startswith("audit:")}
         expected: dict[str, dict[str, int]] = {}
         for post, entry in entries.items():
-            of = ("subreddit:cats", f"action:{entry['type']}", f"moderator:{entry['actor']}")
-            for log in ("log", *(f"log:{each}" for each in of), f"log:user:{entry['target']}"):
+            people = [("moderator", entry["actor"]), ("user", entry["target"])]
+            of = [
+                *("subreddit:cats", f"action:{entry['type']}"),
+                *(f"{role}:{user}" for role, user in people if not is_nobody(user)),
+            ]
+            for log in ("log", *(f"log:{each}" for each in of)):
                 expected.setdefault(log, {})[post] = int(entry["at"])
             if is_special(entry["target"]):
                 assert f"log-account:{entry['target']}" not in stored

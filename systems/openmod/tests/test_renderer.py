@@ -136,7 +136,8 @@ def test_markdown_in_user_text_has_no_effect(written: str, dangerous: str) -> No
     assert not re.search(dangerous, quoted), quoted
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cs", "Zl", "Zp"])))
+# Characters that are not assigned are left out too: some of them are invisible.
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cn", "Cs", "Mn", "Zl", "Zp"])))
 def test_text_is_shown_exactly(text: str) -> None:
     escaped = as_text(text)
     assert re.sub(r"\\(.)", r"\1", escaped) == text
