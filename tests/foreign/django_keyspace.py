@@ -7,54 +7,16 @@ declared, which share a database: `site` stores integers or pickles, `api` JSON,
 
 from __future__ import annotations
 
-import json
-import zlib
+from functools import partial
 from typing import Annotated, Any
 
-from foreign.forms import Pickled
-from keywright import U64, Codec, Counter, Id, Keyspace, Prefixed, Value
+from keywright import U64, Counter, FirstOf, Id, Int64, Json, Keyspace, Pickled, Prefixed, Value, Zlib
 
 cache = Keyspace("cache", "Django's cache with django-redis 7.")
 
 
-class IntegerOrPickle(Codec[int | bytes]):
-    """An integer in decimal, so that INCR works, or a pickle, which is checked and not loaded."""
-
-    expected = "an integer or a pickle"
-    python_type = int | bytes
-    samples = (0, -7, *Pickled.samples)
-
-    def encode(self, value: int | bytes) -> bytes:
-        return b"%d" % value if isinstance(value, int) else _PICKLED.encode(value)
-
-    def decode(self, data: bytes) -> int | bytes:
-        try:
-            return int(data)
-        except ValueError:
-            return _PICKLED.decode(data)
-
-
-class JsonOrDeflated(Codec[Any]):
-    """JSON, compressed with zlib if it has more than 15 bytes."""
-
-    expected = "JSON, compressed with zlib if it is long"
-    python_type = object
-    samples = (1, True, {"text": "long enough to be compressed"})
-
-    def encode(self, value: Any) -> bytes:
-        plain = json.dumps(value).encode()
-        return zlib.compress(plain) if len(plain) > 15 else plain
-
-    def decode(self, data: bytes) -> Any:
-        try:
-            return json.loads(zlib.decompress(data) if data[:1] == b"\x78" else data)
-        except (ValueError, zlib.error) as error:
-            raise self.refusal(data, error) from error
-
-
-_PICKLED = Pickled()
-Cached = Annotated[Any, IntegerOrPickle()]
-Compact = Annotated[Any, JsonOrDeflated()]
+Cached = Annotated[Any, FirstOf(Int64(), Pickled())]
+Compact = Annotated[Any, Json, partial(Zlib, min_size=16)]
 
 
 class Session(Value[Cached], key="site:1:django.contrib.sessions.<session>", space=cache):

@@ -9,14 +9,31 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import IntEnum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foreign.forms import Deflated, EpochFloat, Pickled, TimeOrEmpty
-from keywright import Id, Json, Keyspace, List, Plain, Record, Set, SortedSet, Stream, Value, refers
+from keywright import (
+    EmptyAsNone,
+    EpochFloat,
+    EpochSeconds,
+    Id,
+    Json,
+    Keyspace,
+    List,
+    Pickled,
+    Plain,
+    Record,
+    Set,
+    SortedSet,
+    Stream,
+    Value,
+    Zlib,
+    refers,
+)
 
-Time = Annotated[datetime, TimeOrEmpty]
+Time = Annotated[datetime | None, EmptyAsNone]
 Name = Annotated[str, Plain(".")]
 QueueKey = Annotated[str, Plain(":.")]
 Execution = Annotated[str, Plain(":")]
@@ -30,7 +47,7 @@ rq = Keyspace("rq", "Queues, jobs and workers of RQ 2.12.", prefix="rq")
 
 class JobDetails(msgspec.Struct):
     created_at: Time
-    data: Annotated[bytes, Deflated]
+    data: Annotated[bytes, partial(Zlib, min_size=0)]
     status: Status
     success_callback_name: str
     failure_callback_name: str
@@ -122,14 +139,16 @@ class Intermediate(List[Id], key="queue:<queue>:intermediate", space=rq):
     queue: Name
 
 
-class JobRegistry(SortedSet[Id, float], key="<registry>:<queue>", space=rq):
+class JobRegistry(
+    SortedSet[Id, Annotated[datetime | None, EpochSeconds]], key="<registry>:<queue>", space=rq
+):
     """The jobs of a queue in one state, by the second at which an entry expires or is due; `inf`: never."""
 
     registry: Registry
     queue: Name
 
 
-class StartedJobs(SortedSet[Execution, float], key="wip:<queue>", space=rq):
+class StartedJobs(SortedSet[Execution, Annotated[datetime, EpochSeconds]], key="wip:<queue>", space=rq):
     """The executions in progress, as job and execution, by the second at which they count as lost."""
 
     queue: Name
@@ -149,7 +168,7 @@ class JobExecution(Record[ExecutionDetails], key="execution:<job>:<execution>", 
     execution: Id
 
 
-class Executions(SortedSet[Id, float], key="executions:<job>", space=rq):
+class Executions(SortedSet[Id, Annotated[datetime, EpochSeconds]], key="executions:<job>", space=rq):
     """The attempts at a job that are in progress."""
 
     job: Id

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack
+from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack, alternatives_in
 from keywright.keyspace.codecs.samples import samples_of
 from keywright.keyspace.context import Binding
 from keywright.keyspace.key import Key
@@ -153,6 +153,23 @@ def former_codecs_are_distinct(space: Keyspace) -> Iterator[Finding]:
                         yield Finding("codecs-not-distinct", kind._template.source, problem, repr(sample))
 
 
+def alternatives_are_distinct(space: Keyspace) -> Iterator[Finding]:
+    """Bytes of one form of a value are not of a form that is tried before it, or mean the same there."""
+    for kind in space:
+        for several in (each for codec in kind._codecs for each in alternatives_in(codec)):
+            for codec in several.codecs:
+                for sample in codec.samples:
+                    earlier = several.mistaken(codec, sample)
+                    if earlier is not None:
+                        yield Finding(
+                            "codecs-not-distinct",
+                            kind._template.source,
+                            f"bytes of {codec.expected} are also {earlier.expected}, which is tried first. "
+                            f"Put the codec that reads less before the other",
+                            "<secret>" if several.secret else repr(sample),
+                        )
+
+
 def values_round_trip(space: Keyspace) -> Iterator[Finding]:
     """Every codec reads back what it wrote."""
     for kind in space:
@@ -207,8 +224,8 @@ def expiries_fit(space: Keyspace) -> Iterator[Finding]:
             yield Finding(
                 "expiries-differ",
                 sides[0]._template.source,
-                f"{link.name}: with jitter, or renewed by reads, one side outlives the other. Use expires_in "
-                f"without jitter, counted from a write",
+                f"{link.name}: with jitter, renewed by reads, or for some keys only, one side outlives the "
+                f"other. Use expires_in without jitter, counted from a write",
                 ", ".join(map(_lifetime_shown, sides)),
             )
         for listed, by in _listings(link):
@@ -279,6 +296,7 @@ PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     former_names_are_free,
     values_round_trip,
     former_codecs_are_distinct,
+    alternatives_are_distinct,
     docstrings_are_there,
     parts_belong,
     expiries_fit,
@@ -362,18 +380,20 @@ def _outlived(link: Link, listed: type[Key], by: type[Key] | None) -> Iterator[F
 
 
 def _lifetime(kind: type[Key]) -> object:
-    return kind._expiry and (kind._expiry.longest_ms, kind._expiry.moment)
+    expiry = kind._expiry
+    return expiry and (expiry.longest_ms, expiry.moment, expiry.ttl_of, expiry.optional)
 
 
 def _drifts(kind: type[Key]) -> bool:
-    return kind._expiry is not None and bool(kind._expiry.jitter or kind._expiry.sliding)
+    expiry = kind._expiry
+    return expiry is not None and bool(expiry.jitter or expiry.sliding or expiry.optional)
 
 
 def _lifetime_shown(kind: type[Key]) -> str:
     if kind._expiry is None:
         return f"{kind.__name__} never expires"
     longest = kind._expiry.longest_ms
-    when = kind._expiry.describe() if longest is None else f"in {longest / 1000:g} s"
+    when = kind._expiry.describe() if longest is None or kind._expiry.optional else f"in {longest / 1000:g} s"
     return f"{kind.__name__} expires {when}"
 
 
