@@ -12,10 +12,14 @@ from redis import Redis
 
 from garden import (
     BadgeOf,
+    BitFieldsOf,
+    BitmapOf,
     ClaimOf,
     CounterOf,
     DueQueueOf,
     Gardeners,
+    GeoOf,
+    HyperLogLogOf,
     Lasting,
     LastingClaim,
     LastingCounter,
@@ -33,6 +37,7 @@ from garden import (
     Older,
     OlderRecord,
     Opaque,
+    OpaqueOf,
     PlotOf,
     RecordOf,
     SealedList,
@@ -130,6 +135,11 @@ def _broken(db: Database, key: Key) -> bytes:
 
 def _item(_: Database, _key: Any, n: int) -> Entry:
     return plant(n)
+
+
+def _estimate(_: Database, _key: Any, n: int) -> Entry:
+    """Return an empty HyperLogLog with an estimate of n in its cache."""
+    return b"HYLL\x01\0\0\0" + n.to_bytes(8, "little") + b"\x7f\xff"
 
 
 def _scored(_: Database, _key: Any, n: int) -> Entry:
@@ -243,6 +253,17 @@ sealed_map, sealed_stream = SealedMap(TESTED), SealedStream(TESTED)
 ONE_VALUE = "a string is one value"
 BY_NAME = "the name refers, not an entry"
 
+bitmap, bits, estimate = BitmapOf(TESTED), BitFieldsOf(TESTED), HyperLogLogOf(TESTED)
+geo, module = GeoOf(TESTED), OpaqueOf(TESTED)
+ONE_STRING = (
+    dict.fromkeys(("KW301", "KW302", "KW401"), "as for Counter"),
+    NO_MEMBERS,
+    NO_SHAPES,
+    NO_SEAL,
+    UNRELATED,
+    NO_RULE,
+)
+
 TABLE: dict[str, dict[str, Cell]] = {
     "Value": _row_of(
         _item,
@@ -305,6 +326,44 @@ TABLE: dict[str, dict[str, Cell]] = {
         NO_SEAL,
         UNRELATED,
         NO_RULE,
+    ),
+    "Bitmap": _row_of(
+        _item,
+        bitmap,
+        {"KW202": WholeKey(ONE_VALUE, bitmap, _item, lambda _: bytes(9))},
+        *ONE_STRING,
+    ),
+    "BitFields": _row_of(
+        _item,
+        bits,
+        {"KW202": WholeKey(ONE_VALUE, bits, _item, lambda _: bytes(5))},
+        *ONE_STRING,
+    ),
+    "HyperLogLog": _row_of(
+        _estimate,
+        estimate,
+        {"KW202": WholeKey(ONE_VALUE, estimate, _estimate, lambda _: b"HYLL")},
+        *ONE_STRING,
+    ),
+    "Geo": _row_of(
+        _scored,
+        geo,
+        {"KW202": OneEntry(geo, _scored, lambda _: (b"nowhere", b"-1"))},
+        dict.fromkeys(("KW301", "KW302", "KW401", "KW601"), "as for SortedSet"),
+        NO_MEMBERS,
+        NO_SHAPES,
+        COMPARED,
+        UNRELATED,
+    ),
+    "Opaque": _row_of(
+        _item,
+        module,
+        {},
+        dict.fromkeys(("KW301", "KW302"), "tests/tools/test_module_types.py"),
+        dict.fromkeys(("KW202", "KW203", "KW401", "KW601"), "its bytes mean nothing to the tools"),
+        NO_SHAPES,
+        NO_SEAL,
+        UNRELATED,
     ),
     "Key": _row_of(
         _item,

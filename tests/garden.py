@@ -8,13 +8,19 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
+import keywright
 from audited import Sample
 from keywright import (
+    BitFields,
+    Bitmap,
+    Bits,
     Claim,
     Codec,
     Counter,
     DueQueue,
     Fix,
+    Geo,
+    HyperLogLog,
     Id,
     Key,
     Keyring,
@@ -186,6 +192,40 @@ class Opaque(Key, key="opaque:<plant>", space=garden):
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
         return (Raw(),)
+
+
+class OpaqueOf(keywright.Opaque, key="module:<bed>", space=garden, redis_type="list"):
+    """A list that is declared opaque."""
+
+    bed: Id
+
+
+class BitmapOf(Bitmap, key="bitmap:<bed>", space=garden, bits=64):
+    """Which rows are sown."""
+
+    bed: Id
+
+
+class Height(msgspec.Struct):
+    height: Annotated[int, Bits(32)]
+
+
+class BitFieldsOf(BitFields[Height], key="bits:<bed>", space=garden):
+    """How high the plants are."""
+
+    bed: Id
+
+
+class HyperLogLogOf(HyperLogLog[Id], key="estimate:<bed>", space=garden):
+    """How many visitors looked at a bed."""
+
+    bed: Id
+
+
+class GeoOf(Geo[Id], key="geo:<bed>", space=garden):
+    """Where plants are."""
+
+    bed: Id
 
 
 class SealedValue(Value[Pin], key="sealed:value:<bed>", space=garden):

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from keywright import Alphabet, Codec
+import keywright
+from keywright import Alphabet, Codec, Key
 from keywright import operations as module
 from keywright.keyspace import alphabets, codecs
 from keywright.testing import RedisServer
@@ -141,3 +142,17 @@ def test_the_page_on_names_lists_every_alphabet() -> None:
         if isinstance(each, type) and issubclass(each, Alphabet)
     }
     assert {name for name in declared - abstract if f"`{name}(" not in page} == {"Unsigned64"}
+
+
+def test_the_program_of_the_page_on_kinds_prints_its_output(tmp_path: Path, redis_url: str) -> None:
+    page = Guide("kinds.md", tmp_path)
+    done = page.python("museum.py", url=redis_url)
+    assert (done.stderr, done.stdout) == ("", page.output)
+
+
+def test_the_page_on_kinds_lists_every_kind() -> None:
+    page = (DOCS / "kinds.md").read_text()
+    listed = set(re.findall(r"^\| `(\w+)", page, re.MULTILINE))
+    exported = [getattr(keywright, name) for name in keywright.__all__]
+    kinds = {each.__name__ for each in exported if isinstance(each, type) and issubclass(each, Key)}
+    assert listed == kinds - {"Key"}

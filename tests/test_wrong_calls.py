@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import pytest
@@ -29,6 +29,7 @@ from keywright import (
     Counter,
     Database,
     DueQueue,
+    HyperLogLog,
     Id,
     IdOf,
     Keyspace,
@@ -95,6 +96,30 @@ class Log(Stream[Details], key="log:<id>", space=shop):
 
 
 class Tally(Counter, key="tally:<id>", space=shop):
+    id: Id
+
+
+class Flags(msgspec.Struct):
+    level: Annotated[int, kw.Bits(8)]
+
+
+class Seen(kw.Bitmap, key="seen:<id>", space=shop, bits=100):
+    id: Id
+
+
+class State(kw.BitFields[Flags], key="state:<id>", space=shop):
+    id: Id
+
+
+class Stops(kw.Geo[Id], key="stops:<id>", space=shop):
+    id: Id
+
+
+class Document(kw.Opaque, key="document:<id>", space=shop, redis_type="ReJSON-RL"):
+    id: Id
+
+
+class Visitors(HyperLogLog[Id], key="visitors:<id>", space=shop):
     id: Id
 
 
@@ -234,6 +259,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "replace_if": (Word("a"), None, None),
     "sha256_hex": ("a",),
     "Binding": (shop,),
+    "Bits": (8,),
     "Boolean": ("1", "0"),
     "Channel": ("news:<topic>", shop),
     "Choice": ("a", "b"),
@@ -273,6 +299,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Zstd": (Raw(),),
 }
 KEYWORDS: dict[str, dict[str, Any]] = {
+    "Bits": {"signed": True, "overflow": "wrap", "at": 3},
     "Channel": {"topic": Plain()},
     "index": {"by": Known},
     "many_to_many": {"inverse": Liked},
@@ -282,6 +309,8 @@ KEYWORDS: dict[str, dict[str, Any]] = {
 }
 SUBJECTS: dict[str, tuple[Any, ...]] = {
     "Binding": (Binding(shop),),
+    "BitFields": (State("a"),),
+    "Bitmap": (Seen("a"),),
     "Call": (Word("a").get(),),
     "Channel": (channel,),
     "Claim": (Task("a"),),
@@ -289,6 +318,8 @@ SUBJECTS: dict[str, tuple[Any, ...]] = {
     "Context": (context,),
     "Counter": (Tally("a"),),
     "DueQueue": (Due("a"),),
+    "Geo": (Stops("a"),),
+    "HyperLogLog": (Visitors("a"),),
     "Invariant": (rule,),
     "Key": (Word("a"),),
     "Keyring": (ring,),
@@ -301,6 +332,7 @@ SUBJECTS: dict[str, tuple[Any, ...]] = {
     "ManyToOne": (owners,),
     "Map": (Table("a"),),
     "OneToOne": (pairs,),
+    "Opaque": (Document("a"),),
     "Alphabet": (Plain(), kw.Hex(4)),
     "Record": (Detail("a"),),
     "Secret": (kw.Secret("a"),),
@@ -431,6 +463,28 @@ EXACT: dict[str, Any] = {
     "Record.write.value": Details("n"),
     "Record.add.member": "count",
     "Record.pick.members": "name",
+    "BitFields.add.member": "level",
+    "BitFields.pick.members": "level",
+    "BitFields.put.value": Flags(1),
+    "Bitmap.set_many.bits": {1: True},
+    "Bitmap.get_many.offsets": [1],
+    "Bitmap.count.start": 0,
+    "Bitmap.count.end": -1,
+    "Bitmap.first.start": 0,
+    "Geo.add.point": kw.Point(1, 2),
+    "Geo.add_many.points": {"m": kw.Point(1, 2)},
+    "Geo.remove.members": "m",
+    "Geo.positions.members": ["m"],
+    "Geo.distance.first": "m",
+    "Geo.distance.second": "n",
+    "Geo.within.center": kw.Point(1, 2),
+    "Geo.within.radius": 5,
+    "Geo.in_box.center": kw.Point(1, 2),
+    "Geo.in_box.width": 5,
+    "Geo.in_box.height": 5,
+    "HyperLogLog.add.members": "m",
+    "HyperLogLog.estimate.others": Visitors("b"),
+    "HyperLogLog.merge.others": Visitors("b"),
     "Set.add.members": "m",
     "Set.remove.members": "m",
     "SortedSet.remove.members": "m",
@@ -480,7 +534,9 @@ DATA = {
     "Entry",
     "Finding",
     "Fix",
+    "Near",
     "Observer",
+    "Point",
     "RoundTrip",
     "Settings",
 }

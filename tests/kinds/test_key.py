@@ -12,10 +12,14 @@ import pytest
 
 from keywright import (
     I64,
+    BitFields,
+    Bitmap,
     Counter,
     Derived,
     FreeText,
+    Geo,
     Hex,
+    HyperLogLog,
     Key,
     Keyspace,
     List,
@@ -186,6 +190,10 @@ KINDS: list[tuple[type[Key], str]] = [
     (SortedSet, "sorted_set"),
     (List, "list"),
     (Stream, "stream"),
+    (HyperLogLog, "hyperloglog"),
+    (Bitmap, "bitmap"),
+    (Geo, "geo"),
+    (BitFields, "bit_fields"),
 ]
 
 

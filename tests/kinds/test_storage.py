@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
 
 from keywright import (
+    BitFields,
+    Bitmap,
+    Bits,
     Claim,
     Context,
     Counter,
     Database,
     DueQueue,
+    Geo,
+    HyperLogLog,
     Id,
     Key,
     Keyspace,
@@ -103,9 +108,34 @@ class AStream(Stream[Person], key="stream", space=space):
     """People who passed."""
 
 
+class Level(msgspec.Struct):
+    level: Annotated[int, Bits(5)]
+    change: Annotated[int, Bits(5, signed=True)]
+
+
+class ABitmap(Bitmap, key="bitmap", space=space, bits=16):
+    """Bits."""
+
+
+class BitsOfLevel(BitFields[Level], key="bits", space=space):
+    """Bits with names."""
+
+
+class AGeo(Geo[Id], key="geo", space=space):
+    """Positions."""
+
+
+class AnEstimate(HyperLogLog[Id], key="estimate", space=space):
+    """Visitors."""
+
+
 KINDS: dict[type[Key], list[list[Any]]] = {
     AValue: [["SET", "value", "7"]],
     ACounter: [["SET", "counter", "8"]],
+    ABitmap: [["SETBIT", "bitmap", "9", "1"]],
+    BitsOfLevel: [["BITFIELD", "bits", "SET", "u5", "0", "7", "SET", "i5", "5", "-3"]],
+    AGeo: [["GEOADD", "geo", "13.36", "38.11", "m", "15.08", "37.50", "n"]],
+    AnEstimate: [["PFADD", "estimate", "a", "b"]],
     ALease: [["SET", "lease", "token"]],
     AClaim: [["SET", "claim", "done"]],
     ASet: [["SADD", "set", *range(1300)]],
@@ -120,6 +150,9 @@ KINDS: dict[type[Key], list[list[Any]]] = {
 VALUES: dict[type[Key], Any] = {
     AValue: 7,
     ACounter: 8,
+    ABitmap: b"\x00\x40",
+    BitsOfLevel: Level(7, -3),
+    AnEstimate: 2,
     ALease: "token",
     AClaim: "done",
     AQueue: [("job", datetime(1970, 1, 1, 0, 0, 5, tzinfo=UTC))],

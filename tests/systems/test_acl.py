@@ -24,6 +24,7 @@ from keywright import Call, Database, Id, Keyspace, Secret, SortedSet, Value, co
 from keywright.errors import EngineError, ServerRefusedError, UsageError
 from keywright.keyspace import key as key_module
 from keywright.keyspace.call import Plain
+from keywright.keyspace.storage import Storage
 from keywright.operations import Effect, Operation
 from keywright.testing import RedisCluster, RedisServer, as_user
 from keywright.testing.damage import plant
@@ -85,9 +86,16 @@ def _operations() -> dict[str, Operation]:
     return {value.verb.decode().lower(): value for value in values if isinstance(value, Operation)}
 
 
+def _storages(storage: type[Storage]) -> list[type[Storage]]:
+    return [storage, *(each for below in storage.__subclasses__() for each in _storages(below))]
+
+
 def test_every_command_of_every_kind_is_known_as_read_or_write() -> None:
-    reads = {command.partition("|")[0] for commands in (*READS.values(), ANY_READS) for command in commands}
-    writes = {command for commands in (*WRITES.values(), ANY_WRITES) for command in commands}
+    own = _storages(Storage)
+    read = (*READS.values(), ANY_READS, *(storage.reads for storage in own))
+    written = (*WRITES.values(), ANY_WRITES, *(storage.writes for storage in own))
+    reads = {command.partition("|")[0] for commands in read for command in commands}
+    writes = {command for commands in written for command in commands}
     found = _operations()
     assert len(found) > 60
     assert not reads & writes

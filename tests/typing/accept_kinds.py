@@ -12,21 +12,26 @@ from typed_keys import (
     Due,
     EventId,
     Happening,
+    Level,
     Log,
     Names,
     Note,
     Ranking,
+    Readers,
     Recent,
+    Seats,
     SeriesEvents,
     SeriesId,
     SeriesOf,
+    Small,
+    Stops,
     Tallies,
     Token,
     Total,
     Visits,
 )
 
-from keywright import Call, Entry, Secret
+from keywright import Call, Entry, Near, Point, Secret
 
 NOW = datetime(2019, 8, 8, tzinfo=UTC)
 details = Details("Redis night", NOW)
@@ -90,6 +95,20 @@ assert_type(Recent(1).push("a", "b", end="left"), Call[int])
 assert_type(Recent(1).range(), Call[list[str]])
 assert_type(Recent(1).pop(), Call[str | None])
 assert_type(Recent(1).wait(timedelta(seconds=1)), Call[str | None])
+
+assert_type(Readers().add(EVENT), Call[bool])
+assert_type(Readers().estimate(Readers()), Call[int])
+assert_type(Readers().merge(Readers()), Call[None])
+
+assert_type(Stops().add(EVENT, Point(1, 2)), Call[bool])
+assert_type(Stops().position(EVENT), Call[Point | None])
+assert_type(Stops().within(EVENT, 10), Call[list[Near[EventId]]])
+assert_type(Seats().set(1), Call[bool])
+assert_type(Seats().get_many([1]), Call[dict[int, bool]])
+assert_type(Seats().first(), Call[int | None])
+assert_type(Level().get(), Call[Small])
+assert_type(Level().put(Small(1)), Call[None])
+assert_type(Level().add("level"), Call[int | None])
 
 assert_type(Log().add(details), Call[str])
 assert_type(Log().range(), Call[list[Entry[Details]]])

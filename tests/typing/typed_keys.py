@@ -8,7 +8,12 @@ from typing import Annotated, NewType
 import msgspec
 
 from keywright import (
+    BitFields,
+    Bitmap,
+    Bits,
     Counter,
+    Geo,
+    HyperLogLog,
     Id,
     Keyspace,
     List,
@@ -103,6 +108,26 @@ class Recent(List[Id], key="recent:<user>", space=space):
     """A list."""
 
     user: SnowflakeId
+
+
+class Readers(HyperLogLog[Event], key="readers", space=space):
+    """An estimate."""
+
+
+class Stops(Geo[Event], key="stops", space=space):
+    """Positions."""
+
+
+class Seats(Bitmap, key="seats", space=space, bits=100):
+    """Bits."""
+
+
+class Small(msgspec.Struct):
+    level: Annotated[int, Bits(5)]
+
+
+class Level(BitFields[Small], key="level", space=space):
+    """Bits with names."""
 
 
 class Log(Stream[Details], key="log", space=space):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from keywright.errors import KeywrightError
 from keywright.explorer.atlas import Atlas
-from keywright.keyspace import Key, Set, SortedSet, Value
+from keywright.keyspace import Geo, Key, Set, SortedSet, Value
 from keywright.keyspace.references import Place, Reference
 from keywright.keyspace.relations import Index, Link, ManyToMany, ManyToOne, OneToOne
 from keywright.tools.describe.inspection import Hidden
@@ -134,7 +134,7 @@ def _to_only(kind: type[Key]) -> Follow:
 def _identities(key: Key, value: Any) -> Iterable[Any]:
     if value is None or isinstance(value, Hidden):
         return ()
-    if isinstance(key, SortedSet):
+    if isinstance(key, SortedSet | Geo):
         return (member for member, _ in value)
     return value if isinstance(key, Set) else (value,) if isinstance(key, Value) else ()
 

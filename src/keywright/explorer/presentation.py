@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 
 from keywright.explorer.atlas import spelled, text_of
-from keywright.keyspace import Map, SortedSet, Stream
+from keywright.keyspace import Geo, Map, SortedSet, Stream
+from keywright.keyspace.kinds.geo import Point
+from keywright.keyspace.kinds.hyperloglog import Estimate
 from keywright.tools.describe.inspection import Hidden, Inspection
 from keywright.tools.describe.plain import plain
 
@@ -94,7 +96,7 @@ class Presenter:
         """Return the parts of an inspected key."""
         if found.older is not None:
             return self.part(_texts(found.value))
-        if isinstance(found.key, SortedSet | Map):
+        if isinstance(found.key, SortedSet | Map | Geo):
             return self._group("object", [(self._entry(name), item) for name, item in found.value])
         if isinstance(found.key, Stream):
             return self._group("object", [(Part("text", entry.id), entry.value) for entry in found.value])
@@ -175,6 +177,10 @@ def _number(value: int | float, now: datetime) -> Part:
     return Part("number", text)
 
 
+def _point(value: Point, now: datetime) -> Part:
+    return Part("text", f"{value.latitude:.5f}°, {value.longitude:.5f}°", "latitude, longitude")
+
+
 def _texts(stored: Any) -> Any:
     """Decode the bytes of an older shape, whose types are not known, where they are UTF-8."""
     if isinstance(stored, dict):
@@ -223,6 +229,8 @@ _SCALARS: tuple[tuple[type | tuple[type, ...], Present], ...] = (
     (type(None), lambda *_: Part("word", "null")),
     (bool, lambda value, _: Part("word", "true" if value else "false")),
     (enum.Enum, lambda value, now: _text(str(value.value), now)),
+    (Point, _point),
+    (Estimate, lambda value, _: Part("number", f"about {int(value):,}", "an estimate, ± 0.81 %")),
     ((int, float), _number),
     (str, _text),
     (datetime, _time),

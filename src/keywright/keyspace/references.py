@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from keywright.errors import DeclarationError
 from keywright.keyspace.key import Key
+from keywright.keyspace.kinds.geo import Geo
 from keywright.keyspace.kinds.map import Map
 from keywright.keyspace.kinds.set import Set
 from keywright.keyspace.kinds.sorted_set import SortedSet
@@ -46,7 +47,7 @@ class Reference:
         self.name = name
         self.required = required
         self._ids = ids
-        self._inside = issubclass(target, Map | Set | SortedSet)
+        self._inside = issubclass(target, Geo | Map | Set | SortedSet)
         if not name:
             raise DeclarationError(f"{source.__name__} → {target.__name__}", "has no name", "Give it one.")
         source._space.references.append(self)
@@ -69,7 +70,7 @@ def refers(source: type[Key], target: type[Key], ids: Ids, *, name: str, require
     """Declare that values of `source` name keys of `target`.
 
     `ids(key, value)` gives what the constructor of `target` takes: a variable, or a tuple of several.
-    For a Map, Set or SortedSet it gives pairs: that, and the field or member that must be in it. Values
+    For a Map, Set, SortedSet or Geo it gives pairs: that, and the field or member that must be in it. Values
     are as `get`, `members`, `all` or `range` return them; a large collection comes in parts, and None stands
     for a sealed value that cannot be opened.
     """

@@ -91,6 +91,9 @@ class Storage:
     """Whether it has entries, each with a name, so that one can be removed and the others stay."""
     by_name: bool = False
     """Whether the allowed shape depends on the name of the key, so that `key` is required."""
+    reads: ClassVar[tuple[str, ...]] = ()
+    """The reading commands that the kind sends beside those of its Redis type, for access rules."""
+    writes: ClassVar[tuple[str, ...]] = ()
     # Typed as Any, so that a kind can narrow them: a Codec or None, and a FieldSet or None.
     item: Any = None
     """The codec of the value, of members, items, or values of fields."""

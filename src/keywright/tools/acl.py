@@ -57,6 +57,8 @@ ANY_READS = _commands("exists type pttl dump memory|usage")
 ANY_WRITES = tuple(verb.decode().lower() for verb in ANY_TYPE)
 RENEWING = _commands("getex pexpire pexpireat")
 MOVING = _commands("rename restore")
+# Servers count these reads as writes, since they may update a cached result in the key.
+CACHING = ("pfcount",)
 # A server that does not know a script yet is sent its text, which makes it known.
 SCRIPTS = ("evalsha", "eval")
 
@@ -178,6 +180,10 @@ class _Names:
     def of(self, redis_type: str) -> tuple[str, ...]:
         return _patterns(pair for pair in self.keys if pair[1].redis_type == redis_type)
 
+    def of_modules(self) -> tuple[str, ...]:
+        """Return the names of keys whose types have commands that are not known here."""
+        return _patterns(pair for pair in self.keys if pair[1].redis_type not in READS)
+
     def all(self) -> tuple[str, ...]:
         return _patterns(self.keys)
 
@@ -212,6 +218,8 @@ def _reader(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Select
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *names.former(*_converted(redis_type)))
         yield Selector((*commands, *ANY_READS), own, "R")
+    yield Selector(ANY_READS, names.of_modules(), "R")
+    yield from _own(names, writes=False)
     # Who may renew an expiry may also shorten it, which deletes the key.
     yield Selector(RENEWING, names.sliding() if renew else ())
     # Whether a key still has its former name is asked before each operation.
@@ -230,6 +238,27 @@ def _writer(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Select
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*READS[redis_type], *commands, *more), own)
         yield Selector(READS[redis_type], names.former(*_converted(redis_type)))
+    yield from _own(names, writes=True)
+
+
+def _own(names: _Names, *, writes: bool) -> Iterator[Selector]:
+    """Yield the commands that kinds send beside those of their Redis type."""
+    for commands in _distinct_groups((key.reads, key.writes) for _, key in names.keys):
+        patterns = _patterns(pair for pair in names.keys if (pair[1].reads, pair[1].writes) == commands)
+        reads, own = commands
+        if writes:
+            yield Selector((*reads, *own), patterns)
+            continue
+        plain = tuple(command for command in reads if command not in CACHING)
+        yield Selector(plain, patterns if plain else (), "R")
+        caching = tuple(command for command in reads if command in CACHING)
+        yield Selector(caching, patterns if caching else ())
+
+
+def _distinct_groups(
+    groups: Iterable[tuple[tuple[str, ...], tuple[str, ...]]],
+) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    return [group for group in dict.fromkeys(groups) if any(group)]
 
 
 def _auditor(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selector]:
@@ -237,6 +266,7 @@ def _auditor(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selec
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*commands, *ANY_READS), own, "R")
+    yield Selector(ANY_READS, names.of_modules(), "R")
     # SCAN returns every name anyway, and with its TYPE option the type too: this reveals no more.
     yield Selector(("type",), ("*",) if server is not AclServer.REDIS_6_2 else (), "R")
 

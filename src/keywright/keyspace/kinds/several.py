@@ -33,11 +33,16 @@ class Several(Command[T]):
 class Moving(Several[T]):
     """A move from one key to another; both get their expiry, in the same transaction."""
 
+    @property
+    def written(self) -> tuple[Key, ...]:
+        """The keys that the command writes."""
+        return (self.key, *self.others)
+
     def lower(self, context: Context) -> Wire:
         wire = super().lower(context)
         renewals = [
             expiry.command(context.name(key), context)
-            for key in (self.key, *self.others)
+            for key in self.written
             if (expiry := context.expiry_for(key)) is not None
         ]
         if not renewals:
@@ -46,3 +51,11 @@ class Moving(Several[T]):
 
     def read(self, reply: Reply, context: Context) -> T:
         return super().read(reply[0] if type(reply) is Transacted else reply, context)
+
+
+class Merging(Moving[T]):
+    """A command that writes its first key from others, which it only reads."""
+
+    @property
+    def written(self) -> tuple[Key, ...]:
+        return (self.key,)

@@ -136,6 +136,9 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     guarantees: tuple[str, ...] = ()
     patterns: tuple[str, ...] = ()
     """Redis globs that together match every name, without prefix and version, and little else."""
+    reads: tuple[str, ...] = ()
+    """The reading commands of its kind beside those of its Redis type."""
+    writes: tuple[str, ...] = ()
 
 
 class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -267,6 +270,8 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         optional_seal=kind.declaration.optional_seal,
         guarantees=key_guarantees(kind),
         patterns=globs_of(template.forms, template.alphabets),
+        reads=kind.declaration.storage.reads,
+        writes=kind.declaration.storage.writes,
     )
 
 

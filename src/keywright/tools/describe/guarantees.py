@@ -21,6 +21,16 @@ _KINDS = {
     "sorted set": _ONE_COMMAND,
     "list": _ONE_COMMAND,
     "stream": _ONE_COMMAND,
+    "bitmap": _ONE_COMMAND,
+    "bit fields": (
+        "Every operation is one command on any number of members. An addition is not lost between concurrent "
+        "writers."
+    ),
+    "geo": _ONE_COMMAND,
+    "hyperloglog": (
+        "Adding, estimating and merging are one command each. Adding a member twice changes nothing, so a "
+        "repeated command is harmless."
+    ),
 }
 _UPGRADED = (
     "An older version is brought up to date when it is read, by compare-and-set: two readers that do so at "

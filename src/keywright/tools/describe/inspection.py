@@ -31,6 +31,7 @@ class Hidden(enum.Enum):
     SECRET = "(secret)"
     SEALED = "(sealed)"
     IN_CLEAR = "(secret, stored in clear)"
+    OPAQUE = "(only its module reads it)"
 
 
 class Inspection(NamedTuple):
@@ -67,6 +68,8 @@ def inspect(key: Key, limit: int = LIMIT) -> Steps[Inspection | None]:
         raise WrongTypeError(context.name(key), template, expected, f"a {found.decode()}")
     if isinstance(size, KeywrightError):
         raise size
+    if not layout.reads:
+        return Inspection(key, Hidden.OPAQUE, 1)
     stored = yield from _stored(key, size, limit)
     if not stored and stored != b"":
         return None

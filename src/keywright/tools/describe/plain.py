@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from keywright.keyspace import Secret
-from keywright.keyspace.kinds import Map, SortedSet, Stream
+from keywright.keyspace.kinds import Geo, Map, SortedSet, Stream
+from keywright.keyspace.kinds.hyperloglog import Estimate
 from keywright.tools.describe.inspection import Hidden, Inspection
 
 __all__ = ["inspected", "plain"]
@@ -28,6 +29,8 @@ def inspected(found: Inspection) -> Any:
         return plain(_readable(found.value))
     if isinstance(found.key, SortedSet):
         return [{"member": plain(member), "score": plain(score)} for member, score in found.value]
+    if isinstance(found.key, Geo):
+        return [{"member": plain(member), **point._asdict()} for member, point in found.value]
     if isinstance(found.key, Stream):
         return [{"id": entry.id, "value": plain(entry.value)} for entry in found.value]
     if isinstance(found.key, Map):
@@ -95,6 +98,7 @@ _CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...] =
     (Secret, _secret),
     (enum.Enum, lambda value: plain(value.value)),
     (str, str.__str__),
+    (Estimate, lambda value: {"estimate": int(value)}),
     (int, int),
     (float, _float),
     ((datetime, date, time), lambda value: value.isoformat()),

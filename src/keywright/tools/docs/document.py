@@ -284,7 +284,9 @@ def _holds(key: KeyDescription) -> str:
         return f"{_words(key.field)} → {_words(key.value)}"
     if key.score and key.value:
         return f"members: {_words(key.value)}; score: {key.score}"
-    return _words(key.value) if key.value else "bytes"
+    return (
+        _words(key.value) if key.value else "what only its module reads" if key.kind == "opaque" else "bytes"
+    )
 
 
 _MARKS = {
