@@ -92,6 +92,14 @@ def test_the_program_of_the_page_on_names_prints_its_output(tmp_path: Path) -> N
     assert ran.stdout == page.output, ran.stderr
 
 
+def test_the_programs_of_the_page_on_clients_print_its_output(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    page = Guide("clients.md", tmp_path)
+    programs = [page.python(name, url=keywright_server.tcp_url) for name in page.files]
+    assert "".join(ran.stdout for ran in programs) == page.output, programs
+
+
 def test_the_page_on_names_lists_every_alphabet() -> None:
     page = (DOCS / "names.md").read_text()
     abstract = {"Alphabet", "Verbatim", "TagText", "Snowflake"}

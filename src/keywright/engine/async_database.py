@@ -37,7 +37,7 @@ from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
-from keywright.engine.topology import Node, Topology, brief, described
+from keywright.engine.topology import Node, Topology, brief, described, known_nodes
 from keywright.engine.translation import raise_failed
 from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError, UsageError
@@ -436,7 +436,9 @@ class AsyncDatabase:
 
     async def _routes(self) -> None:
         if self.context.sharded and self._topology is None:
-            self._topology = await self._asked_topology([None], self.settings._replace(retry=NEVER))
+            self._topology = await self._asked_topology(
+                known_nodes(self.address), self.settings._replace(retry=NEVER)
+            )
         elif self._stale_topology:
             await self._refreshed(0)
 
