@@ -117,6 +117,10 @@ class AsyncDatabase:
         """Yield every stored key of one class, page by page, optionally with some variables fixed."""
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
+    def name(self, key: Key) -> bytes:
+        """Return the full name of a key, with the bound prefix and version, for use with other clients."""
+        return self.context.name(key)
+
     def names(self, space: Keyspace) -> AsyncIterator[bytes]:
         """Yield every stored name with the prefix of a keyspace, declared or not, page by page."""
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))

@@ -98,6 +98,10 @@ class Database:
         """
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
+    def name(self, key: Key) -> bytes:
+        """Return the full name of a key, with the bound prefix and version, for use with other clients."""
+        return self.context.name(key)
+
     def names(self, space: Keyspace) -> Iterator[bytes]:
         """Yield every stored name with the prefix of a keyspace, declared or not, page by page.
 
