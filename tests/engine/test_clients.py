@@ -97,7 +97,7 @@ def test_a_unix_socket_of_a_client_is_used(open_engine: OpenEngine, server: Redi
     client = redis.Redis(unix_socket_path=str(server.socket), password=SECRET, client_name="by-socket")
     open_engine(client).run(Word("a").set("x"))
     (ours,) = _listed(server, "name", "by-socket")
-    assert ours["addr"].startswith(str(server.socket))
+    assert str(server.socket) in ours["addr"]
 
 
 class Rotating(CredentialProvider):
@@ -183,7 +183,9 @@ def tls_port(certificate: tuple[Path, Path]) -> Iterator[int]:
     }
     try:
         server = RedisServer(options=options, password=SECRET).start()
-    except EngineError:
+    except EngineError as error:
+        if "tls-port" not in str(error) and "Failed finding TLS support" not in str(error):
+            raise
         pytest.skip("this server is built without TLS")
     try:
         yield port
