@@ -94,9 +94,13 @@ class Blocking:
     """The blocking engine, with threads for calls that were only started."""
 
     def __init__(
-        self, url: str, settings: Settings | None = None, observers: Sequence[Observer] = ()
+        self,
+        url: str,
+        settings: Settings | None = None,
+        observers: Sequence[Observer] = (),
+        **options: Any,
     ) -> None:
-        self.database: Database = connect(url, settings=settings, observers=observers)
+        self.database: Database = connect(url, settings=settings, observers=observers, **options)
         self._threads = ThreadPoolExecutor(8)
 
     def run(self, call: Call[T], *, at: At | None = None) -> T:
@@ -123,13 +127,17 @@ class Asyncio:
     """The asyncio engine on a loop that runs in a thread, so it notices what happens between calls."""
 
     def __init__(
-        self, url: str, settings: Settings | None = None, observers: Sequence[Observer] = ()
+        self,
+        url: str,
+        settings: Settings | None = None,
+        observers: Sequence[Observer] = (),
+        **options: Any,
     ) -> None:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever)
         self._thread.start()
         try:
-            self.database: AsyncDatabase = self.wait(_opened(url, settings, observers))
+            self.database: AsyncDatabase = self.wait(_opened(url, settings, observers, options))
         except BaseException:
             self._stop()
             raise
@@ -165,5 +173,7 @@ class Asyncio:
         return repr(self.database)
 
 
-async def _opened(url: str, settings: Settings | None, observers: Sequence[Observer]) -> AsyncDatabase:
-    return await aconnect(url, settings=settings, observers=observers)
+async def _opened(
+    url: str, settings: Settings | None, observers: Sequence[Observer], options: dict[str, Any]
+) -> AsyncDatabase:
+    return await aconnect(url, settings=settings, observers=observers, **options)

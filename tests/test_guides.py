@@ -133,6 +133,15 @@ def test_the_page_on_values_names_every_codec() -> None:
     assert {name for name in declared - abstract if f"`{name}" not in page} == set()
 
 
+def test_the_programs_of_the_page_on_clients_print_its_output(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    page = Guide("clients.md", tmp_path)
+    names = [name for name in page.files if "/" not in name]  # tests/examples runs the others
+    programs = [page.python(name, url=keywright_server.tcp_url) for name in names]
+    assert "".join(ran.stdout for ran in programs) == page.output, programs
+
+
 def test_the_page_on_names_lists_every_alphabet() -> None:
     page = (DOCS / "names.md").read_text()
     abstract = {"Alphabet", "Verbatim", "TagText", "Snowflake"}

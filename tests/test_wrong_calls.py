@@ -254,6 +254,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "new_token": (),
     "one_to_one": (Left,),
     "preview": (Word("a").get(),),
+    "raw": (b"OBJECT", b"FREQ"),
     "recover": (),
     "refers": (Word, Detail, ids),
     "replace_if": (Word("a"), None, None),
@@ -540,7 +541,7 @@ DATA = {
     "RoundTrip",
     "Settings",
 }
-DATA |= {"Upgrade", "Violation"}
+DATA |= {"Effect", "Upgrade", "Violation"}
 """Protocols and plain tuples of values: they do nothing with what they are given."""
 WITHOUT_ARGUMENTS = {
     "Email",

@@ -141,14 +141,18 @@ class UnknownKeyError(UsageError):
 
 
 class CrossSlotError(UsageError):
-    """An atomic call whose keys live in several slots; nothing was sent."""
+    """An atomic call or a command whose keys live in several slots; nothing was sent."""
 
-    def __init__(self, keys: Sequence[tuple[bytes, int]]) -> None:
+    def __init__(self, keys: Sequence[tuple[bytes, int]], command: str = "") -> None:
         self.keys = tuple(keys)
+        self.command = command
         listing = ", ".join(f"{excerpt(name)} (slot {slot})" for name, slot in self.keys)
+        other = (
+            "send one command per slot" if command else "use atomic(..., spread=True) to be atomic per slot"
+        )
         super().__init__(
-            f"one atomic call must stay in one slot, but its keys do not: {listing}. "
-            f"Give the templates a common hash tag, or use atomic(..., spread=True) to be atomic per slot."
+            f"one {command or 'atomic call'} must stay in one slot, but its keys do not: {listing}. "
+            f"Give the templates a common hash tag, or {other}."
         )
 
 

@@ -20,7 +20,8 @@ shipped systems use nothing else. The guide is docs/operations.md.
 - `procedure` makes an operation of a generator of calls; `Steps[T]` is the type of the generator.
 - `commit` applies writes if all checks hold, all or nothing, on one server and across the slots of a cluster.
 - `optimistic` repeats an attempt that reads and commits until no other writer was faster.
-- `Command` is one Redis command on one key; `Script` is one Lua file with every key declared.
+- `Command` is one Redis command on one key, `raw` is any command.
+- `Script` is one Lua file with every key declared.
 """
 
 from keywright.keyspace.call import (
@@ -52,6 +53,7 @@ from keywright.keyspace.commits.work import Outcome
 from keywright.keyspace.conditions import equals, field_equals, has_member, members_are, record_equals
 from keywright.keyspace.kinds.bulk import BulkRead
 from keywright.keyspace.kinds.hold import acquire, extend, release
+from keywright.keyspace.raw_commands import raw
 from keywright.keyspace.script import Script
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
@@ -93,6 +95,7 @@ __all__ = [
     "owned",
     "patient",
     "procedure",
+    "raw",
     "record_equals",
     "recover",
     "release",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from typing import assert_type
+from typing import Any, assert_type
 
 from typed_keys import (
     EVENT,
@@ -26,6 +26,7 @@ from keywright import (
     Call,
     Context,
     Database,
+    Effect,
     Finding,
     Server,
     aconnect,
@@ -35,6 +36,7 @@ from keywright import (
     erase,
     gather,
     gather_list,
+    raw,
 )
 from keywright.errors import KeywrightError
 
@@ -45,6 +47,9 @@ assert_type(gather(get, size, number), Call[tuple[Details | None, int, int]])
 assert_type(gather(get, size, number, get, size), Call[tuple[Details | None, int, int, Details | None, int]])
 assert_type(gather(size, size, size, size, size, size), Call[tuple[int, ...]])
 assert_type(gather_list([size, number]), Call[list[int]])
+assert_type(raw(b"STRLEN", "a", as_type=int, effect=Effect.READ), Call[int])
+assert_type(raw(b"LRANGE", "a", 0, -1, as_type=list[str]), Call[list[str]])
+assert_type(raw(b"PING"), Call[Any])
 assert_type(atomic(get, size), Call[tuple[Details | None, int]])
 assert_type(atomic(size, number, spread=True), Call[tuple[int, int]])
 assert_type(size.map(str), Call[str])

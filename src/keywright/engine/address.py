@@ -1,15 +1,18 @@
-"""Addresses of databases: URLs of every kind, parsed into options of redis-py's connections."""
+"""Addresses of databases: URLs, keywords and clients become options of redis-py's connections."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from redis.connection import parse_url as _parse_url
 
+from keywright.engine.identity import IDENTITY
+from keywright.engine.options import BLOCKING_ONLY, PLACES, honoured, require_known
 from keywright.engine.settings import Settings
-from keywright.errors import UsageError, excerpt
+from keywright.errors import UsageError
 
 parse_url: Callable[[str], dict[str, Any]] = _parse_url  # redis-py leaves it untyped
 
@@ -21,15 +24,25 @@ class Sentinels(NamedTuple):
 
     hosts: tuple[tuple[str, int], ...]
     service: str
+    options: Mapping[str, Any] = MappingProxyType({})
+    """How the sentinels themselves are reached. It may hold a password, and is never shown."""
+    arguments: Mapping[str, Any] = MappingProxyType({})
+
+    def __repr__(self) -> str:
+        return f"Sentinels({self.service})"
 
 
 class Address(NamedTuple):
-    """A parsed URL. `settings` may hold a password: it is never shown."""
+    """The address of a database. `settings` may hold a password: it is never shown."""
 
     scheme: str
     settings: dict[str, Any]
     sentinels: Sentinels | None
     cluster: bool
+    kind: type[Any] | None = None
+    """The connection class of the caller, if it is not one of redis-py."""
+    others: tuple[tuple[str, int], ...] = ()
+    """Further nodes of a cluster that may be asked for its topology."""
 
     @property
     def shown(self) -> str:
@@ -44,8 +57,32 @@ class Address(NamedTuple):
     def at(self, host: str, port: int) -> Address:
         """Return the address of another node, reached by TCP, with the same settings."""
         settings = {name: value for name, value in self.settings.items() if name != "path"}
-        scheme = "redis" if self.scheme == "unix" else self.scheme
-        return self._replace(scheme=scheme, settings={**settings, "host": host, "port": port}, sentinels=None)
+        settings |= {"host": host, "port": port}
+        if self.scheme == "unix":
+            return self._replace(scheme="redis", settings=settings, kind=None)
+        return self._replace(settings=settings, sentinels=None)
+
+    def with_options(self, options: Mapping[str, Any], *, is_async: bool) -> Address:
+        """Return the address with options that replace its own. Raise UsageError for one it cannot have."""
+        settings = {**self.settings, **honoured(options)}
+        secure = settings.pop("ssl", self.scheme == "rediss")
+        if self.scheme == "unix" and secure:
+            raise UsageError("a unix socket has no TLS. Leave ssl out, or pass a host.")
+        if "credential_provider" in options:
+            settings = {
+                name: value for name, value in settings.items() if name not in ("username", "password")
+            }
+        elif "password" in options or "username" in options:
+            settings.pop("credential_provider", None)
+        if is_async and (found := BLOCKING_ONLY & settings.keys()):
+            raise UsageError(f"redis-py has {min(found)!r} for blocking connections only. Use connect().")
+        scheme = self.scheme if self.scheme == "unix" else "rediss" if secure else "redis"
+        kind = self.kind if scheme == self.scheme else None
+        if self.kind is not None and kind is None:
+            raise UsageError(
+                "ssl= does not go with a client that has its own connection class. Leave it out."
+            )
+        return self._replace(scheme=scheme, settings=settings, kind=kind)
 
     def connection_options(self, settings: Settings) -> dict[str, Any]:
         """Return the options of every connection to this address. Batches have timeouts of their own."""
@@ -53,6 +90,7 @@ class Address(NamedTuple):
             "socket_timeout": settings.connect_seconds,
             "socket_connect_timeout": settings.connect_seconds,
             **self.settings,
+            **IDENTITY,
             "protocol": 2,
             "health_check_interval": 0,
         }
@@ -63,11 +101,6 @@ class Address(NamedTuple):
 
 def parse_address(url: str) -> Address:
     """Parse `redis://`, `rediss://`, `unix://`, `valkey://`, and `+sentinel` and `+cluster` forms of them."""
-    if not isinstance(url, str):
-        raise UsageError(
-            f"a database is opened with the URL of its server as text, got {excerpt(url)}. "
-            f"Pass the address, as in redis://localhost:6379/0, and not a client or a pool."
-        )
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -89,8 +122,30 @@ def parse_address(url: str) -> Address:
         settings = parse_url(scheme + url[len(parts.scheme) :])
     except ValueError:
         raise _malformed() from None
-    settings.pop("connection_class", None)
-    return Address(scheme, settings, None, mode == "cluster")
+    return Address(scheme, _options_of(settings), None, mode == "cluster")
+
+
+def address_at(places: Mapping[str, Any]) -> Address:
+    """Return the address of a host and port, or of a unix socket, given by keyword."""
+    path = places.get("path") or places.get("unix_socket_path")
+    if path is None:
+        return Address("redis", dict(places), None, False)
+    if len(places) > 1:
+        raise UsageError("the address is given twice. Pass host and port, or the path of a unix socket.")
+    return Address("unix", {"path": str(path)}, None, False)
+
+
+def refuse_second_place(options: Mapping[str, Any]) -> None:
+    """Raise UsageError for keywords that say where the server is, beside a URL or client that does."""
+    if found := PLACES & options.keys():
+        raise UsageError(f"the address is given twice: leave out {min(found)}=, or the URL or client.")
+
+
+def _options_of(parsed: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a URL that connections have. Raise UsageError for one that is not known."""
+    parsed.pop("connection_class", None)
+    require_known(parsed, of_url=True)
+    return honoured(parsed)
 
 
 def _malformed() -> UsageError:
@@ -110,8 +165,8 @@ def _sentinel_address(scheme: str, url: str) -> Address:
             "the sentinel URL lacks hosts or a service. Write redis+sentinel://host:26379,host/service/0."
         )
     settings = parse_url(f"{scheme}://{credentials}@host/?{parts.query}")
+    settings = _options_of(settings)
     settings.pop("host", None)
-    settings.pop("connection_class", None)
     if len(path) > 1:
         settings["db"] = int(path[1])
     return Address(scheme, settings, Sentinels(tuple(map(_host, hosts.split(","))), unquote(path[0])), False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from redis import exceptions
@@ -25,7 +26,7 @@ from redis.backoff import NoBackoff
 from keywright.engine.address import Address
 from keywright.engine.connections import CLOSED, BrokenConnectionError, all_in_use
 from keywright.engine.settings import Settings
-from keywright.engine.translation import invalid_option, unreachable
+from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
@@ -212,6 +213,7 @@ class AsyncConnectionPool:
         self._openers: dict[AsyncBatchConnection, Any] = {}
         self._room = asyncio.Semaphore(settings.most_connections)
         self._closed = False
+        self._nameless = False
 
     @property
     def ready(self) -> AsyncBatchConnection | None:
@@ -300,7 +302,7 @@ class AsyncConnectionPool:
         opener.socket_timeout = min(opener.socket_timeout, seconds)
         cancelled_before = _cancellations()
         try:
-            connection = cast("AsyncBatchConnection", await opener.open_batch_connection())
+            connection = await self._connected(opener)
         except (exceptions.RedisError, OSError, MemoryError) as error:
             raise unreachable(error, self.address) from error
         self._openers[connection] = opener
@@ -314,6 +316,18 @@ class AsyncConnectionPool:
         if self._readonly:
             await self._greet(connection, opener.socket_timeout)
         return connection
+
+    async def _connected(self, opener: Any) -> AsyncBatchConnection:
+        """Open a connection, without its client name where access rules deny that."""
+        if self._nameless:
+            opener.client_name = None
+        try:
+            return cast("AsyncBatchConnection", await opener.open_batch_connection())
+        except exceptions.RedisError as error:
+            if not opener.client_name or not is_name_denied(error):
+                raise
+            self._nameless, opener.client_name = True, None
+            return cast("AsyncBatchConnection", await opener.open_batch_connection())
 
     async def _greet(self, connection: AsyncBatchConnection, seconds: float) -> None:
         try:
@@ -338,18 +352,27 @@ def _cancellations() -> int:
     return 0 if task is None else task.cancelling()
 
 
+@cache
+def _extended(kind: type[Any]) -> type[Any]:
+    """Return a connection class of the caller with the methods for batches."""
+    extended: type[Any] = type(kind.__name__, (_Opener, kind), {})
+    return extended
+
+
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     """Return an opener factory, and the sentinel clients that it uses."""
     options = address.connection_options(settings)
     if address.sentinels is None:
-        kind = KINDS[address.scheme]
+        kind = KINDS[address.scheme] if address.kind is None else _extended(address.kind)  # type: ignore[arg-type]  # mypy: a class is not hashable
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     hosts = list(address.sentinels.hosts)
     # All of them are reached and asked within the connect timeout; only the delivery retries.
     share = options["socket_connect_timeout"] / (2 * len(hosts))
     patience = {"socket_timeout": share, "socket_connect_timeout": share}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
-        hosts, sentinel_kwargs={**patience, "retry": ConnectRetry(NoBackoff(), 0)}
+        hosts,
+        sentinel_kwargs={**address.sentinels.options, **patience, "retry": ConnectRetry(NoBackoff(), 0)},
+        **address.sentinels.arguments,
     )
     secure = address.scheme == "rediss"
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped

@@ -37,7 +37,7 @@ from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer, report
-from keywright.engine.topology import Node, Topology, brief, described
+from keywright.engine.topology import Node, Topology, brief, described, known_nodes
 from keywright.engine.translation import raise_failed
 from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError, UsageError
@@ -116,6 +116,10 @@ class AsyncDatabase:
     def scan(self, kind: type[K], **variables: object) -> AsyncIterator[K]:
         """Yield every stored key of one class, page by page, optionally with some variables fixed."""
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
+
+    def name(self, key: Key) -> bytes:
+        """Return the full name of a key, with the bound prefix and version, for use with other clients."""
+        return self.context.name(key)
 
     def names(self, space: Keyspace) -> AsyncIterator[bytes]:
         """Yield every stored name with the prefix of a keyspace, declared or not, page by page."""
@@ -436,7 +440,9 @@ class AsyncDatabase:
 
     async def _routes(self) -> None:
         if self.context.sharded and self._topology is None:
-            self._topology = await self._asked_topology([None], self.settings._replace(retry=NEVER))
+            self._topology = await self._asked_topology(
+                known_nodes(self.address), self.settings._replace(retry=NEVER)
+            )
         elif self._stale_topology:
             await self._refreshed(0)
 

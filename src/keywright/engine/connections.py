@@ -11,6 +11,7 @@ import select
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import cache
 from typing import Any
 
 from redis import exceptions
@@ -26,7 +27,7 @@ from redis.sentinel import (
 
 from keywright.engine.address import Address
 from keywright.engine.settings import Settings
-from keywright.engine.translation import invalid_option, unreachable
+from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, UNPARSABLE, Incoming, Parser
 from keywright.errors import ConnectionLostError
 from keywright.keyspace.wires import Reply
@@ -149,6 +150,7 @@ class ConnectionPool:
         self._pid = os.getpid()
         self._forking = threading.Lock()
         self._closed = False
+        self._nameless = False
 
     def take(self, time_left: Callable[[], float]) -> Any:
         """Return an open connection. Raise EngineError if none is free, or can be made, in the time left."""
@@ -199,12 +201,24 @@ class ConnectionPool:
         connection.socket_connect_timeout = min(connection.socket_connect_timeout, seconds)
         connection.socket_timeout = min(connection.socket_timeout, seconds)
         try:
-            connection.connect()
+            self._connect(connection)
         except (exceptions.RedisError, OSError, MemoryError) as error:
             raise unreachable(error, self.address) from error
         if self._readonly:
             self._greet(connection, connection.socket_timeout)
         return connection
+
+    def _connect(self, connection: Any) -> None:
+        """Open a connection, without its client name where access rules deny that."""
+        if self._nameless:
+            connection.client_name = None
+        try:
+            connection.connect()
+        except exceptions.RedisError as error:
+            if not connection.client_name or not is_name_denied(error):
+                raise
+            self._nameless, connection.client_name = True, None
+            connection.connect()
 
     def _greet(self, connection: Any, seconds: float) -> None:
         try:
@@ -224,11 +238,18 @@ class ConnectionPool:
             self._pid = os.getpid()
 
 
+@cache
+def _extended(kind: type[Any]) -> type[Any]:
+    """Return a connection class of the caller with the methods for batches."""
+    extended: type[Any] = type(kind.__name__, (_Batching, kind), {})
+    return extended
+
+
 def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     """Return a connection factory, and the sentinel clients that it uses."""
     options = address.connection_options(settings)
     if address.sentinels is None:
-        kind = KINDS[address.scheme]
+        kind = KINDS[address.scheme] if address.kind is None else _extended(address.kind)  # type: ignore[arg-type]  # mypy: a class is not hashable
         return lambda: kind(retry=ConnectRetry(NoBackoff(), 0), **options), []
     secure = address.scheme == "rediss"
     hosts = list(address.sentinels.hosts)
@@ -236,7 +257,9 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
     share = options["socket_connect_timeout"] / (2 * len(hosts))
     patience = {"socket_timeout": share, "socket_connect_timeout": share}
     sentinel = Sentinel(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
-        hosts, sentinel_kwargs={**patience, "retry": ConnectRetry(NoBackoff(), 0)}
+        hosts,
+        sentinel_kwargs={**address.sentinels.options, **patience, "retry": ConnectRetry(NoBackoff(), 0)},
+        **address.sentinels.arguments,
     )
     pool = SentinelConnectionPool(  # type: ignore[no-untyped-call]  # redis-py leaves it untyped
         address.sentinels.service,

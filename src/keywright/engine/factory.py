@@ -1,4 +1,4 @@
-"""`connect` and `aconnect`: open a database from a URL, or an embedded server without one."""
+"""`connect` and `aconnect`: open a database from a URL or client, or an embedded server without one."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from collections.abc import Generator, Sequence
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Unpack
 
-from keywright.engine.address import Address, parse_address
+from keywright.engine.address import Address, address_at, parse_address, refuse_second_place
 from keywright.engine.async_database import AsyncDatabase
 from keywright.engine.capabilities import Server
+from keywright.engine.clients import Client, address_of
 from keywright.engine.database import Database
 from keywright.engine.embedded import EmbeddedServer
+from keywright.engine.options import PLACES, ConnectionOptions, require_known
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer
 from keywright.keyspace.context import Binding, Context
@@ -31,20 +33,29 @@ class Clock(Protocol):
 
 @explained
 def connect(
-    url: str | None = None,
+    url: str | Client | None = None,
     *bindings: Binding,
     settings: Settings | None = None,
     observers: Sequence[Observer] = (),
     clock: Clock | None = None,
     data: Path | None = None,
+    **options: Unpack[ConnectionOptions],
 ) -> Database:
     """Open a database: `url`, else `REDIS_URL`, else an embedded server, which is logged as a warning once.
+
+    `url` may be a client or connection pool of redis-py, of one server, Sentinel or a cluster, blocking or
+    for asyncio. The database opens its own connections with the address and options of the client: TLS,
+    user, password or credential provider, database number, timeouts, client name, connection class. The
+    client itself is not used and not closed.
+
+    `options` are those of redis-py, as in `connect(url, client_name="web")`; they replace options of the
+    URL or client. Without a URL, `host` and `port`, or `path`, say where the server is.
 
     Bindings say which prefix, version, expiries and keyring a keyspace has here. A cluster is
     recognised by asking the server. The embedded server keeps its data in `data`, else nowhere, and
     stops with the database.
     """
-    address, server = _address(url, data)
+    address, server = _address(url, data, options, is_async=False)
     settings = settings or Settings()
     try:
         database = Database(address, Context(bindings, now=clock), settings, observers)
@@ -69,16 +80,20 @@ def _learn(context: Context, server: Server | None) -> None:
 
 
 class aconnect:  # noqa: N801  # reads as the function it stands for
-    """Open a database for asyncio: `async with aconnect() as db:` or `db = await aconnect()`."""
+    """Open a database for asyncio: `async with aconnect() as db:` or `db = await aconnect()`.
+
+    It takes what `connect` takes.
+    """
 
     def __init__(
         self,
-        url: str | None = None,
+        url: str | Client | None = None,
         *bindings: Binding,
         settings: Settings | None = None,
         observers: Sequence[Observer] = (),
         clock: Clock | None = None,
         data: Path | None = None,
+        **options: Unpack[ConnectionOptions],
     ) -> None:
         self._url = url
         self._bindings = bindings
@@ -86,6 +101,7 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
         self._observers = observers
         self._clock = clock
         self._data = data
+        self._options = options
         self._database: AsyncDatabase | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncDatabase]:
@@ -101,7 +117,7 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
 
     async def _open(self) -> AsyncDatabase:
         # Started here and not in a thread: the server must end with this process, whose main thread this is.
-        address, server = _address(self._url, self._data)
+        address, server = _address(self._url, self._data, self._options, is_async=True)
         try:
             context = Context(self._bindings, now=self._clock)
             database = AsyncDatabase(address, context, self._settings, self._observers)
@@ -122,15 +138,32 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
         return database
 
 
-def _address(url: str | None, data: Path | None) -> tuple[Address, EmbeddedServer | None]:
-    url = url or os.environ.get("REDIS_URL")
-    if url:
-        return parse_address(url), None
-    if data is None:
-        _warn_of_throw_away()
-    server = EmbeddedServer(data)
-    server.start()
-    return parse_address(server.url), server
+def _address(
+    url: str | Client | None, data: Path | None, options: ConnectionOptions, *, is_async: bool
+) -> tuple[Address, EmbeddedServer | None]:
+    require_known(options)
+    server = None
+    if url is not None and not isinstance(url, str):
+        refuse_second_place(options)
+        address = address_of(url, is_async=is_async)
+    elif not url and (places := {name: value for name, value in options.items() if name in PLACES}):
+        address = address_at(places)
+    elif url := url or os.environ.get("REDIS_URL"):
+        refuse_second_place(options)
+        address = parse_address(url)
+    else:
+        if data is None:
+            _warn_of_throw_away()
+        server = EmbeddedServer(data)
+        server.start()
+        address = parse_address(server.url)
+    others = {name: value for name, value in options.items() if name not in PLACES}
+    try:
+        return address.with_options(others, is_async=is_async), server
+    except BaseException:
+        if server is not None:
+            server.stop()
+        raise
 
 
 @cache  # once in a process: a test suite or a worker opens many

@@ -24,6 +24,11 @@ class Node(NamedTuple):
         return f"{self.host}:{self.port}"
 
 
+def known_nodes(address: Address) -> list[Node | None]:
+    """Return the nodes that may be asked for the topology first; None stands for the address itself."""
+    return [None, *(Node(host, port) for host, port in address.others)]
+
+
 class Topology:
     """The slots of a cluster as one node last described them, corrected by redirections."""
 

@@ -56,7 +56,7 @@ def unreachable(error: Exception, address: Address) -> EngineError | UsageError:
         error = error.__cause__  # redis-py's asyncio side wraps what the server said in a ConnectionError
     if isinstance(error, redis.exceptions.AuthenticationError):
         # redis-py drops the code of the reply, and the wording differs between servers.
-        code = "WRONGPASS" if address.settings.get("password") else "NOAUTH"
+        code = "WRONGPASS" if address.settings.keys() & {"password", "credential_provider"} else "NOAUTH"
         return ServerRefusedError("AUTH", b"", _coded(str(error), code))
     if isinstance(error, redis.exceptions.ResponseError):
         return ServerRefusedError("HELLO", b"", str(error))
@@ -65,13 +65,19 @@ def unreachable(error: Exception, address: Address) -> EngineError | UsageError:
     return ConnectionLostError(address.shown, str(error) or type(error).__name__)
 
 
+def is_name_denied(error: Exception) -> bool:
+    """Return whether access rules deny CLIENT SETNAME. The connection works without a name."""
+    refused = error.__cause__ if isinstance(error.__cause__, redis.exceptions.RedisError) else error
+    return isinstance(refused, redis.exceptions.NoPermissionError) and "'client" in str(refused)
+
+
 def invalid_option(error: redis.exceptions.RedisError | TypeError) -> UsageError:
-    """Return the error for a URL with an option, or a value of one, that redis-py does not have."""
+    """Return the error for an option that this sort of connection does not have, or a wrong value."""
     if isinstance(error, redis.exceptions.RedisError):
-        return UsageError(f"an option of the Redis URL is invalid: {error}. Correct its value.")
+        return UsageError(f"an option of the connection is invalid: {error}. Correct its value.")
     found = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-    named = f"the option {found[1]!r} of the Redis URL" if found else f"an option of the Redis URL ({error})"
-    return UsageError(f"{named} is not known. Remove it, or correct its name, as in ?socket_timeout=2.")
+    named = f"the option {found[1]!r}" if found else f"an option ({error})"
+    return UsageError(f"{named} does not go with this sort of connection. Remove it from the URL or call.")
 
 
 def _coded(text: str, code: str) -> str:

@@ -98,6 +98,7 @@ from keywright.keyspace.kinds import (
 from keywright.keyspace.languages.language import Language, characters, literal
 from keywright.keyspace.live_index import LiveIndex
 from keywright.keyspace.proof.rules import Finding, check
+from keywright.keyspace.raw_commands import raw
 from keywright.keyspace.references import refers
 from keywright.keyspace.relations import (
     ManyToMany,
@@ -111,6 +112,7 @@ from keywright.keyspace.relations import (
 )
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.versions.upgrades import Upgrade
+from keywright.keyspace.wires import Effect
 
 __all__ = [
     "I64",
@@ -136,6 +138,7 @@ __all__ = [
     "Derived",
     "DueQueue",
     "Duration",
+    "Effect",
     "Email",
     "EmptyAsNone",
     "Entry",
@@ -225,6 +228,7 @@ __all__ = [
     "new_token",
     "one_to_one",
     "preview",
+    "raw",
     "recover",
     "refers",
     "replace_if",

@@ -14,6 +14,7 @@ from keywright.errors import UsageError, WrongTypeError
 from keywright.keyspace.call import Call, Command, Mapped, Prepared, Ready, inside
 from keywright.keyspace.checks import Check
 from keywright.keyspace.composition import Atomic, Gather
+from keywright.keyspace.raw_commands import RawCommand
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.wires import Arguments, Effect, Wire
 
@@ -163,6 +164,11 @@ def _wires(write: Call[Any], context: Context) -> list[Wire]:
         return [wire for call in write.calls for wire in _wires(call, context)]
     if isinstance(write, Ready):
         return []
+    if isinstance(write, RawCommand):
+        raise UsageError(
+            f"{write!r} does not say which of its words is written, so it cannot be part of a commit. "
+            f"Use a Command of one key, or run it by itself."
+        )
     raise UsageError(f"{write!r} reads before it writes, so it cannot be part of a commit. Run it by itself.")
 
 
