@@ -101,3 +101,10 @@ def test_the_page_on_names_lists_every_alphabet() -> None:
         if isinstance(each, type) and issubclass(each, Alphabet)
     }
     assert {name for name in declared - abstract if f"`{name}(" not in page} == {"Unsigned64"}
+
+
+def test_the_module_and_the_output_of_the_page_on_infer_are_what_it_prints(tmp_path: Path) -> None:
+    page = Guide("infer.md", tmp_path)
+    ran = page.python("-m", "keywright", "infer", "--names", "names.txt")
+    assert ran.stdout == f"{page.files['expected.py'].rstrip()}\n", ran.stderr
+    assert ran.stderr == page.output

@@ -1,0 +1,295 @@
+"""The tree of sampled names: which segments are words of the program, and which are variables.
+
+Ids of one alphabet are one variable from the start. Words are compared by what is below them: siblings with
+the same substructure are values of one variable, siblings that hold different things are words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from typing import NamedTuple, TypeAlias
+
+from keywright.tools.infer.facts import Facts
+from keywright.tools.infer.segments import Looks, looks_of, segments_of, values_in
+from keywright.tools.infer.values import rough_form
+
+__all__ = ["Observation", "Pattern", "Slot", "patterns_of"]
+
+VARIABLE: Looks = ("mixed",)
+MANY_WORDS = 24
+"""So many words in one place are values of a variable, whatever they hold."""
+SAME_WORDS = 4
+"""So many words in one place are values of a variable if they hold the same."""
+MOST_PATTERNS = 150
+MOST_BELOW = 60
+MOST_VALUES = 2_000
+
+
+class Observation(NamedTuple):
+    """A sampled name, the number of names that it stands for, and what the server says of it."""
+
+    name: bytes
+    weight: float
+    facts: Facts | None = None
+
+
+class Slot(NamedTuple):
+    """A variable of a pattern: the texts that were seen."""
+
+    values: tuple[bytes, ...]
+
+
+Piece: TypeAlias = bytes | Slot
+
+
+class Pattern(NamedTuple):
+    """Literal texts and variables in order, and the names that led to it."""
+
+    pieces: tuple[Piece, ...]
+    observations: tuple[Observation, ...]
+
+    @property
+    def weight(self) -> float:
+        return sum(each.weight for each in self.observations)
+
+
+class _Node:
+    __slots__ = ("children", "ended", "texts", "values")
+
+    def __init__(self) -> None:
+        self.values: set[_Key] = set()
+        """Words below that are values of a variable, as they are below the siblings too."""
+        self.children: dict[tuple[bytes, Looks], _Node] = {}
+        self.ended: list[Observation] = []
+        self.texts: dict[bytes, None] = {}
+        """The texts of this segment."""
+
+    def absorb(self, other: _Node) -> None:
+        self.ended += other.ended
+        self.values |= other.values
+        if len(self.texts) < MOST_VALUES:
+            self.texts |= other.texts
+        for key, child in other.children.items():
+            if key in self.children:
+                self.children[key].absorb(child)
+            else:
+                self.children[key] = child
+
+    def everything(self) -> Iterator[Observation]:
+        yield from self.ended
+        for child in self.children.values():
+            yield from child.everything()
+
+
+_Key: TypeAlias = tuple[bytes, Looks]
+
+
+def patterns_of(observations: Iterable[Observation]) -> list[Pattern]:
+    """Return the patterns of names, those of most names first; at most `MOST_PATTERNS`."""
+    root = _Node()
+    for each in observations:
+        node = root
+        for separator, text in segments_of(each.name):
+            looks = looks_of(text)
+            node = node.children.setdefault((separator, looks), _Node())
+            if len(node.texts) < MOST_VALUES:
+                node.texts[text] = None
+        node.ended.append(each)
+    _merge(root, depth=0)
+    found = list(_emitted(root, ()))
+    found.sort(key=lambda pattern: -pattern.weight)
+    return found[:MOST_PATTERNS]
+
+
+def _merge(node: _Node, depth: int) -> None:
+    """Join the children that are values of one variable, here and below."""
+    for separator in {separator for separator, _ in node.children}:
+        _join_words(node, separator, depth)
+        _join_ids(node, separator)
+    for child in node.children.values():
+        _merge(child, depth + 1)
+
+
+def _join_words(node: _Node, separator: bytes, depth: int) -> None:
+    words = {
+        key: child
+        for key, child in node.children.items()
+        if key[0] == separator and _is_word(key) and key[1][0]
+    }
+    chosen = words.keys() & node.values
+    for group in _alike(words, depth):
+        chosen |= group
+    if len(words) > MANY_WORDS and len(words) - len(chosen) > MANY_WORDS:
+        chosen = set(words)
+    glued = {key for key in node.children if key[0] == separator and len(key[1]) > 1}
+    if len(glued) > MANY_WORDS:
+        chosen |= glued
+    if chosen:
+        _join(node, separator, chosen)
+
+
+def _alike(words: dict[_Key, _Node], depth: int) -> Iterator[set[_Key]]:
+    """Yield groups of words that are values of one variable."""
+    leaves: dict[object, set[_Key]] = {}
+    inner: dict[_Key, dict[_Key, object]] = {}
+    for key, child in words.items():
+        if child.children:
+            inner[key] = {below: _content(grandchild) for below, grandchild in child.children.items()}
+        else:
+            leaves.setdefault(_content(child), set()).add(key)
+    for content, group in leaves.items():
+        if len(group) >= (SAME_WORDS if content and depth else MANY_WORDS):
+            yield group
+    while inner:
+        first, below = next(iter(inner.items()))
+        group = {key for key, other in inner.items() if _similarity(below, other) >= 0.5}
+        group.add(first)
+        if _names_a_variable(group, inner, depth):
+            yield group
+        elif len(group) > 1:
+            _mark_values(group, inner, words)
+        for key in group:
+            del inner[key]
+
+
+def _mark_values(group: set[_Key], inner: dict[_Key, dict[_Key, object]], words: dict[_Key, _Node]) -> None:
+    """Mark the words that are below several of these words, and end names there: they are the values."""
+    counts: dict[_Key, int] = {}
+    for key in group:
+        for below in inner[key]:
+            if _is_word(below) and not words[key].children[below].children:
+                counts[below] = counts.get(below, 0) + 1
+    shared = {below for below, count in counts.items() if count > 1}
+    if len(shared) > 1:
+        for key in group:
+            words[key].values |= shared & inner[key].keys()
+
+
+def _names_a_variable(group: set[_Key], inner: dict[_Key, dict[_Key, object]], depth: int) -> bool:
+    """Return whether words with the same substructure are values; else what is below them may be."""
+    if len(group) < 2:
+        return False
+    below: dict[_Key, set[object]] = {}
+    for key in group:
+        for each, content in inner[key].items():
+            below.setdefault(each, set()).add(content)
+    shared_words = [each for each in below if _is_word(each)]
+    if len(group) > MANY_WORDS:
+        return True
+    if len(shared_words) < 2:
+        return bool(shared_words) and len(group) >= 3 and depth > 0
+    contents = set().union(*below.values())
+    if len(contents) > 1 and all(len(kinds) == 1 for kinds in below.values()):
+        return True  # what a key holds depends on the word below, so that one is not a value
+    if depth == 0 and len(group) < 3:
+        return False
+    beside_ids = len(shared_words) > 2 and len(below) > len(shared_words)
+    return beside_ids or len(group) > len(shared_words)
+
+
+def _join_ids(node: _Node, separator: bytes) -> None:
+    """Join ids of different alphabets, and the words among them, that hold the same."""
+    ids = [key for key in node.children if key[0] == separator and len(key[1]) == 1 and not _is_word(key)]
+    groups: list[set[_Key]] = []
+    for key in ids:
+        child = node.children[key]
+        for group in groups:
+            if _same(node.children[next(iter(group))], child):
+                group.add(key)
+                break
+        else:
+            groups.append({key})
+    for group in groups:
+        if len(group) > 1:
+            _join(node, separator, group)
+
+
+def _join(node: _Node, separator: bytes, keys: set[_Key]) -> None:
+    joined = _Node()
+    for key in list(node.children):
+        if key in keys:
+            joined.absorb(node.children.pop(key))
+    present = node.children.get((separator, VARIABLE))
+    if present is not None:
+        present.absorb(joined)
+    else:
+        node.children[separator, VARIABLE] = joined
+
+
+def _is_word(key: _Key) -> bool:
+    return len(key[1]) == 1 and isinstance(key[1][0], bytes)
+
+
+def _same(one: _Node, other: _Node) -> bool:
+    if bool(one.children) != bool(other.children):
+        return False
+    if bool(one.ended) and bool(other.ended) and _content(one) != _content(other):
+        return False
+    if not one.children:
+        return True
+    below = [{key: _content(child) for key, child in node.children.items()} for node in (one, other)]
+    return _similarity(*below) >= 0.5
+
+
+def _similarity(one: dict[_Key, object], other: dict[_Key, object]) -> float:
+    shared = sum(1 for key, content in one.items() if other.get(key, _ABSENT) == content)
+    return shared / len(one.keys() | other.keys()) if one or other else 1.0
+
+
+_ABSENT = object()
+
+
+def _content(node: _Node) -> object:
+    """Return what the names that end here hold, roughly; None if that is not known."""
+    facts = [each.facts for each in node.ended[:20] if each.facts is not None]
+    if not facts:
+        return None
+    kinds = {each.redis_type for each in facts}
+    if len(kinds) > 1:
+        return "several"
+    kind = kinds.pop()
+    if kind == "hash":
+        common = set.intersection(*(set(each.fields[0]) if each.fields else set() for each in facts))
+        return kind, tuple(sorted(common)[:12])
+    if kind == "string":
+        return kind, rough_form([value for each in facts for value in each.values])
+    return kind
+
+
+def _emitted(node: _Node, pieces: tuple[Piece, ...]) -> Iterator[Pattern]:
+    if node.ended:
+        yield Pattern(pieces, tuple(node.ended))
+    found: list[Pattern] = []
+    for (separator, looks), child in node.children.items():
+        before = (*pieces, separator) if separator else pieces
+        found += _emitted(child, (*before, *_pieces(looks, child.texts)))
+    if len(found) > MOST_BELOW and pieces:
+        yield _collapsed(node, pieces)
+    else:
+        yield from found
+
+
+def _collapsed(node: _Node, pieces: tuple[Piece, ...]) -> Pattern:
+    """Return one pattern for a part of the tree without structure: free text after a literal beginning."""
+    below = tuple(each for child in node.children.values() for each in child.everything())
+    leading = b"".join(takewhile(lambda piece: isinstance(piece, bytes), pieces))  # type: ignore[arg-type]
+    separators = {separator for separator, _ in node.children}
+    if len(separators) == 1 and all(isinstance(piece, bytes) for piece in pieces):
+        leading += separators.pop()
+    rest = Slot(tuple(each.name[len(leading) :] for each in below))
+    return Pattern((leading, rest) if leading else (rest,), below)
+
+
+def _pieces(looks: Looks, texts: Iterable[bytes]) -> Iterator[Piece]:
+    if all(isinstance(part, bytes) for part in looks):
+        yield from (part for part in looks if isinstance(part, bytes))
+        return
+    columns = list(zip(*(values_in(text, looks) for text in texts), strict=False))
+    place = 0
+    for part in looks:
+        if isinstance(part, bytes):
+            yield part
+        else:
+            yield Slot(tuple(dict.fromkeys(columns[place])))
+            place += 1
