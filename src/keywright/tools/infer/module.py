@@ -246,7 +246,8 @@ def _key_text(space: str, key: KeyDeclaration, names: dict[str, str], total: int
         lines.append(f"# For example {ascii(declared.observations[0].name)[1:]}.")
     options = [f"key={_literal(declared.template.source)}", f"space={space}"]
     if key.expiry.seconds:
-        options.append(f"expiry=expires_in(timedelta(seconds={key.expiry.seconds}))")
+        jitter = f", jitter={key.expiry.jitter:g}" if key.expiry.jitter else ""
+        options.append(f"expiry=expires_in(timedelta(seconds={key.expiry.seconds}){jitter})")
     if declared.yields_to:
         above = ", ".join(sorted(names[each.template.source] for each in declared.yields_to))
         options.append(f"yields_to=({above},)")

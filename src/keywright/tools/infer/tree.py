@@ -7,7 +7,7 @@ the same substructure are values of one variable, siblings that hold different t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import NamedTuple, TypeAlias
 
 from keywright.tools.infer.facts import Facts
@@ -19,11 +19,15 @@ __all__ = ["Observation", "Pattern", "Slot", "patterns_of"]
 VARIABLE: Looks = ("mixed",)
 MANY_WORDS = 24
 """So many words in one place are values of a variable, whatever they hold."""
-SAME_WORDS = 4
-"""So many words in one place are values of a variable if they hold the same."""
+SAME_WORDS = 8
+"""So many words in one place are values of a variable if they hold the same; deep in a name, half of it."""
 MOST_PATTERNS = 150
 MOST_BELOW = 60
 MOST_VALUES = 2_000
+DEEPEST = 3
+MOST_COMPARED = 12
+FIXED = 3
+"""Below so many names, a number that is the same in all of them is part of the template: `sha256`, `v2`."""
 
 
 class Observation(NamedTuple):
@@ -139,7 +143,8 @@ def _alike(words: dict[_Key, _Node], depth: int) -> Iterator[set[_Key]]:
         else:
             leaves.setdefault(_content(child), set()).add(key)
     for content, group in leaves.items():
-        if len(group) >= (SAME_WORDS if content and depth else MANY_WORDS):
+        least = SAME_WORDS if depth < 2 else SAME_WORDS // 2
+        if len(group) >= (least if content and depth else MANY_WORDS):
             yield group
     while inner:
         first, below = next(iter(inner.items()))
@@ -240,9 +245,12 @@ def _similarity(one: dict[_Key, object], other: dict[_Key, object]) -> float:
 _ABSENT = object()
 
 
-def _content(node: _Node) -> object:
-    """Return what the names that end here hold, roughly; None if that is not known."""
+def _content(node: _Node, depth: int = 0) -> object:
+    """Return what the names that end here hold, roughly, or what is below; None if that is not known."""
     facts = [each.facts for each in node.ended[:20] if each.facts is not None]
+    if not node.ended and depth < DEEPEST:
+        below = list(node.children.items())[:MOST_COMPARED]
+        return frozenset((key, _content(child, depth + 1)) for key, child in below)
     if not facts:
         return None
     kinds = {each.redis_type for each in facts}
@@ -263,7 +271,7 @@ def _emitted(node: _Node, pieces: tuple[Piece, ...]) -> Iterator[Pattern]:
     found: list[Pattern] = []
     for (separator, looks), child in node.children.items():
         before = (*pieces, separator) if separator else pieces
-        found += _emitted(child, (*before, *_pieces(looks, child.texts)))
+        found += _emitted(child, (*before, *_pieces(looks, child)))
     if len(found) > MOST_BELOW and pieces:
         yield _collapsed(node, pieces)
     else:
@@ -281,11 +289,11 @@ def _collapsed(node: _Node, pieces: tuple[Piece, ...]) -> Pattern:
     return Pattern((leading, rest) if leading else (rest,), below)
 
 
-def _pieces(looks: Looks, texts: Iterable[bytes]) -> Iterator[Piece]:
-    if all(isinstance(part, bytes) for part in looks):
-        yield from (part for part in looks if isinstance(part, bytes))
+def _pieces(looks: Looks, node: _Node) -> Iterator[Piece]:
+    if all(isinstance(part, bytes) for part in looks) or _is_fixed(looks, node):
+        yield next(iter(node.texts))
         return
-    columns = list(zip(*(values_in(text, looks) for text in texts), strict=False))
+    columns = list(zip(*(values_in(text, looks) for text in node.texts), strict=False))
     place = 0
     for part in looks:
         if isinstance(part, bytes):
@@ -293,3 +301,12 @@ def _pieces(looks: Looks, texts: Iterable[bytes]) -> Iterator[Piece]:
         else:
             yield Slot(tuple(dict.fromkeys(columns[place])))
             place += 1
+
+
+def _is_fixed(looks: Looks, node: _Node) -> bool:
+    """Return whether a short number is the same in all names, so that it is a version and not an id."""
+    if len(node.texts) > 1 or not set(looks) & {"integer"} or "uuid" in looks or "hex" in looks:
+        return False
+    numbers = values_in(next(iter(node.texts)), looks)
+    names = sum(1 for _ in islice(node.everything(), FIXED))
+    return names == FIXED and all(len(number) <= FIXED for number in numbers)

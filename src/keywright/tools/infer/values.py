@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from keywright.keyspace import Boolean, CodecError, EpochMs, EpochSeconds, Int64
+from keywright.keyspace import Boolean, CodecError, EpochMs, EpochSeconds, Int64, Raw, Zstd
 from keywright.keyspace.codecs.numeric import Float
 from keywright.keyspace.codecs.times import Rfc3339
+from keywright.keyspace.codecs.zstd import unpacking_at_most
 from keywright.tools.infer.structs import Structs
 
 __all__ = ["Hint", "hint_of", "rough_form", "scalar_hint"]
@@ -20,6 +21,7 @@ __all__ = ["Hint", "hint_of", "rough_form", "scalar_hint"]
 SECONDS = range(1_000_000_000, 2_100_000_000)
 MILLISECONDS = range(1_000_000_000_000, 2_100_000_000_000)
 ENOUGH = 3
+MOST_UNPACKED = 1 << 22
 _OPAQUE = (
     ("pickled by Python", re.compile(rb"\x80[\x02-\x05].*\.", re.DOTALL).fullmatch),
     ("compressed with gzip", re.compile(rb"\x1f\x8b\x08").match),
@@ -28,6 +30,8 @@ _OPAQUE = (
     ("serialised by Java", re.compile(rb"\xac\xed\x00\x05").match),
     ("serialised by PHP", re.compile(rb"(?:a:\d+:\{.*\}|O:\d+:\".*\})", re.DOTALL).fullmatch),
 )
+_PACKED = bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)])
+_PACKED_NUMBERS = range(0xCC, 0xD4)
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -51,16 +55,18 @@ def hint_of(values: Sequence[bytes], structs: Structs, label: str) -> Hint:
     for note, matches in _OPAQUE:
         if all(map(matches, values)):
             return Hint("bytes", note=f"The bytes are {note}.")
-    if all(value.startswith(_ZSTD) for value in values):
-        if importlib.util.find_spec("zstandard"):
-            return Hint("Annotated[bytes, Zstd]", ("Zstd",))
-        return Hint("bytes", note="The bytes are compressed with zstd.")
+    if any(value.startswith(_ZSTD) for value in values):
+        return _compressed(values, structs, label)
     objects = _decoded(values, _json, b"{[")
     if objects is not None:
         return Hint(f"Annotated[{structs.hint(objects, label)}, Json]", ("Json",))
-    packed = _decoded(values, msgspec.msgpack.decode, bytes([*range(0x80, 0xA0), *range(0xDC, 0xE0)]))
+    packed = _decoded(values, msgspec.msgpack.decode, _PACKED)
     if packed is not None:
         return Hint(f"Annotated[{structs.hint(packed, label)}, MessagePack]", ("MessagePack",))
+    if all(len(value) > 1 and value[0] in _PACKED_NUMBERS for value in values) and all(
+        map(_is_packed, values)
+    ):
+        return Hint("Annotated[int, MessagePack]", ("MessagePack",))
     return scalar_hint(values)
 
 
@@ -95,6 +101,32 @@ def rough_form(values: Sequence[bytes]) -> str:
         if all(map(matches, values)):
             return note
     return scalar_hint(values).text.partition("[")[0]
+
+
+def _compressed(values: Sequence[bytes], structs: Structs, label: str) -> Hint:
+    """Return the type of values of which some are zstd frames and the others too short for it."""
+    if importlib.util.find_spec("zstandard") is None:
+        return Hint("bytes", note="The bytes are compressed with zstd.")
+    codec = Zstd(Raw(), max_size=MOST_UNPACKED)
+    try:
+        with unpacking_at_most(MOST_UNPACKED):
+            inner = hint_of([codec.decode(value) for value in values if value != _ZSTD], structs, label)
+    except (CodecError, RecursionError):
+        return Hint("bytes", note="Some of the bytes are compressed with zstd.")
+    outer, _, mark = inner.text.removeprefix("Annotated[").removesuffix("]").rpartition(", ")
+    text = (
+        f"Annotated[{outer}, {mark}, Zstd]"
+        if inner.text.startswith("Annotated[")
+        else f"Annotated[{inner.text}, Zstd]"
+    )
+    return inner._replace(text=text, names=(*inner.names, "Zstd"))
+
+
+def _is_packed(value: bytes) -> bool:
+    try:
+        return isinstance(msgspec.msgpack.decode(value), int)
+    except (msgspec.MsgspecError, ValueError):
+        return False
 
 
 def _number(values: Sequence[bytes]) -> Hint:
