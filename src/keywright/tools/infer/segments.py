@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["Looks", "Segment", "looks_of", "segments_of", "values_in"]
+__all__ = ["REST", "Looks", "Segment", "looks_of", "segments_of", "values_in"]
 
 Looks: TypeAlias = tuple[bytes | str, ...]
 """The parts of a segment: bytes are literal, a str names the class of an id."""
 
+REST: Looks = ("rest",)
+"""What follows a literal beginning."""
 SEPARATORS = (b":", b"/", b"|", b".")
 MOST_SEGMENTS = 24
 
@@ -25,10 +27,11 @@ _CLASSES = (
     ("day", re.compile(rb"[12][0-9]{3}-[01][0-9]-[0-3][0-9]")),
     ("instant", _MOMENT),
     ("ulid", re.compile(rb"[0-7][0-9A-HJKMNP-TV-Z]{25}")),
-    ("email", re.compile(rb"[A-Za-z0-9.!#$%&'*+/=?^_`|~-]+@[A-Za-z0-9.-]+")),
+    ("email", re.compile(rb"[A-Za-z0-9.!#$%&'*+/=?^_`|~-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+")),
     ("hex", re.compile(rb"(?=[a-f]*[0-9])(?=[0-9]*[a-f])(?:[0-9a-f]{2}){4,64}")),
     ("HEX", re.compile(rb"(?=[A-F]*[0-9])(?=[0-9]*[A-F])(?:[0-9A-F]{2}){4,64}")),
 )
+_LETTER = re.compile(rb"[A-Za-z]")
 _DIGIT = re.compile(rb"[0-9]")
 _TOKEN = re.compile(
     rb"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z])[0-9A-Za-z_-]{16,}|(?=(?:[a-z_-]*[0-9]+[a-z_-]+){3})[0-9a-z_-]{12,}"
@@ -88,6 +91,8 @@ def looks_of(text: bytes) -> Looks:
     for name, expression in _CLASSES:
         if expression.fullmatch(text):
             return (name,)
+    if text and not _LETTER.search(text) and not text.isascii():
+        return ("text",)
     parts: list[bytes | str] = []
     end = 0
     for found in _EMBEDDED.finditer(text):
@@ -106,4 +111,6 @@ def values_in(text: bytes, looks: Looks) -> list[bytes]:
     """Return the texts of the ids in a segment, in the order of its looks."""
     if len(looks) == 1:
         return [] if isinstance(looks[0], bytes) else [text]
+    if looks[1:] == REST and isinstance(looks[0], bytes):
+        return [text[len(looks[0]) :]]
     return [found[0] for found in _EMBEDDED.finditer(text)]

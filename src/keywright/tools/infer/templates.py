@@ -55,10 +55,19 @@ def declared_templates(
 ) -> tuple[list[Declared], list[Observation]]:
     """Return templates that `check` proves, and the names that none of them has."""
     found: dict[str, Declared] = {}
+    origins: dict[str, Pattern] = {}
     for pattern in patterns:
         made = _template(pattern)
-        if made is not None:
-            found.setdefault(made.template.source, made)
+        if made is None:
+            continue
+        source = made.template.source
+        if source in found:
+            joined = _joined_patterns(origins[source], pattern)
+            wider = _template(joined)
+            if wider is not None and wider.template.source == source:
+                found[source], origins[source] = wider, joined
+        else:
+            found[source], origins[source] = made, pattern
     ordered = sorted(found.values(), key=lambda each: each.rank)
     kept: list[Declared] = []
     for each in ordered:
@@ -70,6 +79,15 @@ def declared_templates(
     for each in used:
         each.yields_to = [other for other in each.yields_to if other.observations]
     return used, rest
+
+
+def _joined_patterns(one: Pattern, other: Pattern) -> Pattern:
+    """Return a pattern with the texts of both, which have the same literal texts."""
+    pieces = (
+        Slot((*mine.values, *theirs.values)) if isinstance(mine, Slot) and isinstance(theirs, Slot) else mine
+        for mine, theirs in zip(_joined(one.pieces), _joined(other.pieces), strict=False)
+    )
+    return Pattern(tuple(pieces), (*one.observations, *other.observations))
 
 
 def _has_names_left(each: Declared) -> bool:

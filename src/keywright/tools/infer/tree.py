@@ -11,13 +11,14 @@ from itertools import islice, takewhile
 from typing import NamedTuple, TypeAlias
 
 from keywright.tools.infer.facts import Facts
-from keywright.tools.infer.segments import Looks, looks_of, segments_of, values_in
+from keywright.tools.infer.segments import REST, Looks, looks_of, segments_of, values_in
 from keywright.tools.infer.values import rough_form
 
 __all__ = ["Observation", "Pattern", "Slot", "patterns_of"]
 
 VARIABLE: Looks = ("mixed",)
 MANY_WORDS = 24
+BEGINNING = 8
 """So many words in one place are values of a variable, whatever they hold."""
 SAME_WORDS = 8
 """So many words in one place are values of a variable if they hold the same; deep in a name, half of it."""
@@ -26,6 +27,8 @@ MOST_BELOW = 60
 MOST_VALUES = 2_000
 DEEPEST = 3
 MOST_COMPARED = 12
+RICH = 4
+"""Two words that share so much below are compared by the smaller of them: one may have little yet."""
 FIXED = 3
 """Below so many names, a number that is the same in all of them is part of the template: `sha256`, `v2`."""
 
@@ -122,10 +125,12 @@ def _join_words(node: _Node, separator: bytes, depth: int) -> None:
         if key[0] == separator and _is_word(key) and key[1][0]
     }
     chosen = words.keys() & node.values
-    for group in _alike(words, depth):
+    beside_ids = any(key[0] == separator and not _is_word(key) for key in node.children)
+    for group in _alike(words, MANY_WORDS if beside_ids else SAME_WORDS, depth):
         chosen |= group
     if len(words) > MANY_WORDS and len(words) - len(chosen) > MANY_WORDS:
         chosen = set(words)
+    chosen = _join_beginnings(node, separator, chosen)
     glued = {key for key in node.children if key[0] == separator and len(key[1]) > 1}
     if len(glued) > MANY_WORDS:
         chosen |= glued
@@ -133,7 +138,33 @@ def _join_words(node: _Node, separator: bytes, depth: int) -> None:
         _join(node, separator, chosen)
 
 
-def _alike(words: dict[_Key, _Node], depth: int) -> Iterator[set[_Key]]:
+def _join_beginnings(node: _Node, separator: bytes, chosen: set[_Key]) -> set[_Key]:
+    """Join words that begin alike: a fixed text with an id glued to it. Return the other words."""
+    alike: dict[bytes, set[_Key]] = {}
+    for key in chosen:
+        alike.setdefault(_word(key)[:BEGINNING], set()).add(key)
+    for beginning, group in alike.items():
+        if len(beginning) == BEGINNING and len(group) >= SAME_WORDS:
+            common = _common([_word(key) for key in group])
+            if all(len(_word(key)) > len(common) for key in group):
+                chosen = chosen - group
+                _join(node, separator, group, (common, *REST))
+    return chosen
+
+
+def _common(words: list[bytes]) -> bytes:
+    """Return the text that all words begin with."""
+    first, last = min(words), max(words)
+    return first[
+        : next((place for place, byte in enumerate(first) if last[place : place + 1] != bytes([byte])), None)
+    ]
+
+
+def _word(key: _Key) -> bytes:
+    return key[1][0] if isinstance(key[1][0], bytes) else b""
+
+
+def _alike(words: dict[_Key, _Node], enough: int, depth: int) -> Iterator[set[_Key]]:
     """Yield groups of words that are values of one variable."""
     leaves: dict[object, set[_Key]] = {}
     inner: dict[_Key, dict[_Key, object]] = {}
@@ -143,7 +174,7 @@ def _alike(words: dict[_Key, _Node], depth: int) -> Iterator[set[_Key]]:
         else:
             leaves.setdefault(_content(child), set()).add(key)
     for content, group in leaves.items():
-        least = SAME_WORDS if depth < 2 else SAME_WORDS // 2
+        least = enough if depth < 2 else enough // 2
         if len(group) >= (least if content and depth else MANY_WORDS):
             yield group
     while inner:
@@ -195,7 +226,11 @@ def _names_a_variable(group: set[_Key], inner: dict[_Key, dict[_Key, object]], d
 
 def _join_ids(node: _Node, separator: bytes) -> None:
     """Join ids of different alphabets, and the words among them, that hold the same."""
-    ids = [key for key in node.children if key[0] == separator and len(key[1]) == 1 and not _is_word(key)]
+    ids = [
+        key
+        for key, child in node.children.items()
+        if key[0] == separator and not _is_word(key) and (len(key[1]) == 1 or len(_fields(child)) > 1)
+    ]
     groups: list[set[_Key]] = []
     for key in ids:
         child = node.children[key]
@@ -210,16 +245,16 @@ def _join_ids(node: _Node, separator: bytes) -> None:
             _join(node, separator, group)
 
 
-def _join(node: _Node, separator: bytes, keys: set[_Key]) -> None:
+def _join(node: _Node, separator: bytes, keys: set[_Key], looks: Looks = VARIABLE) -> None:
     joined = _Node()
     for key in list(node.children):
         if key in keys:
             joined.absorb(node.children.pop(key))
-    present = node.children.get((separator, VARIABLE))
+    present = node.children.get((separator, looks))
     if present is not None:
         present.absorb(joined)
     else:
-        node.children[separator, VARIABLE] = joined
+        node.children[separator, looks] = joined
 
 
 def _is_word(key: _Key) -> bool:
@@ -227,9 +262,14 @@ def _is_word(key: _Key) -> bool:
 
 
 def _same(one: _Node, other: _Node) -> bool:
-    if bool(one.children) != bool(other.children):
-        return False
-    if bool(one.ended) and bool(other.ended) and _content(one) != _content(other):
+    """Return whether ids of two alphabets lead to the same: to hashes with the same fields, or by content."""
+    if one.ended and other.ended:
+        mine, theirs = _fields(one), _fields(other)
+        if mine and theirs:
+            return len(mine & theirs) * 2 >= min(len(mine), len(theirs))
+        if _content(one) != _content(other):
+            return False
+    if bool(one.children) != bool(other.children) or bool(one.ended) != bool(other.ended):
         return False
     if not one.children:
         return True
@@ -237,12 +277,29 @@ def _same(one: _Node, other: _Node) -> bool:
     return _similarity(*below) >= 0.5
 
 
+def _fields(node: _Node) -> set[bytes]:
+    """Return the fields that all hashes here have."""
+    facts = [each.facts for each in node.ended[:20] if each.facts is not None]
+    if not facts or any(each.redis_type != "hash" or not each.fields for each in facts):
+        return set()
+    return set.intersection(*(set(each.fields[0]) for each in facts))
+
+
 def _similarity(one: dict[_Key, object], other: dict[_Key, object]) -> float:
-    shared = sum(1 for key, content in one.items() if other.get(key, _ABSENT) == content)
+    shared = sum(_agree(one[key], other[key]) for key in one.keys() & other.keys())
+    if shared >= RICH:
+        return shared / min(len(one), len(other))
     return shared / len(one.keys() | other.keys()) if one or other else 1.0
 
 
-_ABSENT = object()
+def _agree(one: object, other: object) -> bool:
+    """Return whether contents are of the same type; of what is below, whether some is."""
+    if isinstance(one, frozenset) and isinstance(other, frozenset):
+        known = dict(other)
+        return any(key in known and _agree(content, known[key]) for key, content in one)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return bool(one[0] == other[0])
+    return one == other
 
 
 def _content(node: _Node, depth: int = 0) -> object:
@@ -258,8 +315,7 @@ def _content(node: _Node, depth: int = 0) -> object:
         return "several"
     kind = kinds.pop()
     if kind == "hash":
-        common = set.intersection(*(set(each.fields[0]) if each.fields else set() for each in facts))
-        return kind, tuple(sorted(common)[:12])
+        return kind, tuple(sorted(_fields(node))[:12])
     if kind == "string":
         return kind, rough_form([value for each in facts for value in each.values])
     return kind
