@@ -14,6 +14,7 @@ from benchmarks import (
     concurrency,
     discord,
     gateway,
+    infer,
     latency,
     meetup,
     messaging,
@@ -37,7 +38,12 @@ ON_ONE_SERVER: dict[str, Callable[[RedisServer], Iterator[Result]]] = {
     "audit": audit.measure,
 }
 PLACING_THEMSELVES = ("latency", "registry")
-ON_THEIR_OWN = {"cluster": cluster.measure, "messaging": messaging.measure, "gateway": gateway.measure}
+ON_THEIR_OWN = {
+    "cluster": cluster.measure,
+    "messaging": messaging.measure,
+    "gateway": gateway.measure,
+    "infer": infer.measure,
+}
 NAMES = (*ON_ONE_SERVER, *ON_THEIR_OWN)
 
 

@@ -165,3 +165,10 @@ def test_the_page_on_kinds_lists_every_kind() -> None:
     exported = [getattr(keywright, name) for name in keywright.__all__]
     kinds = {each.__name__ for each in exported if isinstance(each, type) and issubclass(each, Key)}
     assert listed == kinds - {"Key"}
+
+
+def test_the_module_and_the_output_of_the_page_on_infer_are_what_it_prints(tmp_path: Path) -> None:
+    page = Guide("infer.md", tmp_path)
+    ran = page.python("-m", "keywright", "infer", "--names", "names.txt")
+    assert ran.stdout == f"{page.files['expected.py'].rstrip()}\n", ran.stderr
+    assert ran.stderr == page.output

@@ -49,6 +49,7 @@ NEEDING = {
     "gateway reset": [],
     "gateway run": [],
     "get": ["registry", "name"],
+    "infer": [],
     "meetup attach": ["series", "1"],
     "meetup authorize": [],
     "meetup end": ["1"],

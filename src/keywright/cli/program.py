@@ -41,7 +41,7 @@ __all__ = ["app"]
 
 
 # Each is a module here with a command of the same name; others arrive by entry point.
-COMMANDS = ("acl", "audit", "diff", "docs", "explore", "migrate", "recover", "repair", "stats")
+COMMANDS = ("acl", "audit", "diff", "docs", "explore", "infer", "migrate", "recover", "repair", "stats")
 
 
 class _Commands(TyperGroup):

@@ -1,0 +1,75 @@
+"""`keywright infer`: write a declaration from what exists."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keywright.cli.audit import MaxRateOption
+from keywright.cli.files import check_writable, open_source, write_file
+from keywright.cli.output import echo, echo_exact
+from keywright.cli.progress import Meter
+from keywright.cli.targets import EmbeddedOption, UrlOption, server_url
+from keywright.engine import aconnect
+from keywright.errors import UsageError
+from keywright.tools.infer import Survey, names_in, survey
+from keywright.tools.infer import infer as inferred
+
+__all__ = ["infer"]
+
+
+def infer(
+    url: UrlOption = None,
+    embedded: EmbeddedOption = None,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead of a server: a file of names, as redis-cli --scan prints them; - for stdin.",
+            show_default=False,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the module there instead.", show_default=False),
+    ] = None,
+    space: Annotated[str, typer.Option(help="The name of the keyspace in the module.")] = "inferred",
+    max_rate: MaxRateOption = None,
+    primary: Annotated[bool, typer.Option("--primary", help="Read from primaries, not replicas.")] = False,
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", help="Show a name of each template in a comment.")
+    ] = False,
+) -> None:
+    """Write a declaration from the keys of a server or from a list of names. Read only.
+
+    Walks all names with SCAN and reads a bounded part of some keys of each kind. The module passes `keywright
+    check`; doubts in it are marked `guess`. The coverage is printed on standard error.
+
+    Exits with 2 for a wrong invocation, 3 when it could not run.
+    """
+    check_writable(output)
+    if names is not None:
+        if url or embedded:
+            raise UsageError("--names is instead of a server. Give one of them.")
+        with ExitStack() as opened:
+            found = Survey(names_in(open_source(names, opened, "a file of names")), {})
+        origin = "a list of names"
+    else:
+        found = asyncio.run(_survey(server_url(url, embedded), max_rate, primary=primary))
+        origin = "a server"
+    result = inferred(found.sample, found.facts, space=space, origin=origin, show_ids=show_ids)
+    if output is not None:
+        write_file(output, result.text)
+    else:
+        echo_exact(result.text, nl=False)
+    echo(*result.coverage, err=True)
+
+
+async def _survey(url: str, max_rate: int | None, *, primary: bool) -> Survey:
+    with Meter() as meter:
+        async with aconnect(url) as db:
+            return await survey(db, max_rate=max_rate, prefer_replica=not primary, on_progress=meter.show)

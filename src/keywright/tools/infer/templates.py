@@ -1,0 +1,224 @@
+"""Templates from patterns: variables with names and alphabets, each template proved to have one reading.
+
+Where two templates make the same name, the narrower one has it and the wider one yields. A template that is
+left no name, or that cannot be proved, is dropped: the fallback takes its names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+
+from keywright.errors import KeywrightError
+from keywright.keyspace import Counter, List, Map, Record, Set, SortedSet, Stream, Value
+from keywright.keyspace.languages.automaton import alternation, is_empty
+from keywright.keyspace.languages.language import difference
+from keywright.keyspace.template import Template
+from keywright.tools.infer.structs import attribute_of
+from keywright.tools.infer.tree import Observation, Pattern, Slot
+from keywright.tools.infer.variables import Variable, alphabets_of
+
+__all__ = ["Declared", "declared_templates"]
+
+MOST_SUPERIORS = 60
+_KINDS = (Counter, List, Map, Record, Set, SortedSet, Stream, Value)
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_SPECIAL = "<>{}[]\\"
+
+
+class Declared:
+    """A template to declare, and the names that led to it."""
+
+    def __init__(self, template: Template, variables: dict[str, Variable], words: list[str]) -> None:
+        self.template = template
+        self.variables = variables
+        self.words = words
+        """The literal words, from which the class is named; a variable is an empty one."""
+        self.observations: list[Observation] = []
+        self.yields_to: list[Declared] = []
+
+    @property
+    def weight(self) -> float:
+        return sum(each.weight for each in self.observations)
+
+    @property
+    def rank(self) -> tuple[int, int, int, str]:
+        """The order of precedence, the narrowest first."""
+        breadths = [variable.breadth for variable in self.variables.values()]
+        text = sum(len(part.text) for part in self.template.marked_parts if not part.is_variable)
+        return max(breadths, default=0), sum(breadths), -text, self.template.source
+
+
+def declared_templates(
+    patterns: Iterable[Pattern], observations: Sequence[Observation]
+) -> tuple[list[Declared], list[Observation]]:
+    """Return templates that `check` proves, and the names that none of them has."""
+    found: dict[str, Declared] = {}
+    origins: dict[str, Pattern] = {}
+    for pattern in patterns:
+        made = _template(pattern)
+        if made is None:
+            continue
+        source = made.template.source
+        if source in found:
+            joined = _joined_patterns(origins[source], pattern)
+            wider = _template(joined)
+            if wider is not None and wider.template.source == source:
+                found[source], origins[source] = wider, joined
+        else:
+            found[source], origins[source] = made, pattern
+    ordered = sorted(found.values(), key=lambda each: each.rank)
+    kept: list[Declared] = []
+    for each in ordered:
+        each.yields_to = [other for other in kept if each.template.collision(other.template) is not None]
+        if len(each.yields_to) <= MOST_SUPERIORS and _has_names_left(each):
+            kept.append(each)
+    rest = _assign(kept, observations)
+    used = [each for each in kept if each.observations]
+    for each in used:
+        each.yields_to = [other for other in each.yields_to if other.observations]
+    return used, rest
+
+
+def _joined_patterns(one: Pattern, other: Pattern) -> Pattern:
+    """Return a pattern with the texts of both, which have the same literal texts."""
+    pieces = (
+        Slot((*mine.values, *theirs.values)) if isinstance(mine, Slot) and isinstance(theirs, Slot) else mine
+        for mine, theirs in zip(_joined(one.pieces), _joined(other.pieces), strict=False)
+    )
+    return Pattern(tuple(pieces), (*one.observations, *other.observations))
+
+
+def _has_names_left(each: Declared) -> bool:
+    if not each.yields_to:
+        return True
+    try:
+        taken = alternation(other.template.language for other in each.yields_to)
+        return not is_empty(difference(each.template.language, taken))
+    except ValueError:
+        return False
+
+
+def _assign(declared: list[Declared], observations: Sequence[Observation]) -> list[Observation]:
+    """Give each name to the first template that has it. Return the others."""
+    rest = []
+    by_lead: dict[bytes, list[Declared]] = {}
+    for each in declared:
+        by_lead.setdefault(each.template.literal_prefix[:3], []).append(each)
+    short = [each for lead, group in by_lead.items() if len(lead) < 3 for each in group]
+    for observation in observations:
+        near = by_lead.get(observation.name[:3], []) if len(observation.name) >= 3 else []
+        for each in sorted((*near, *short), key=declared.index) if near and short else near or short:
+            if each.template.parse(observation.name) is not None:
+                each.observations.append(observation)
+                break
+        else:
+            rest.append(observation)
+    return rest
+
+
+def _template(pattern: Pattern) -> Declared | None:
+    pieces = _joined(pattern.pieces)
+    if not pieces or sum(isinstance(piece, Slot) for piece in pieces) > 8:
+        return None
+    literal = b"".join(piece for piece in pieces if isinstance(piece, bytes))
+    tagged = _is_tag(pieces)
+    choices: list[list[Variable]] = []
+    for number, piece in enumerate(pieces):
+        if isinstance(piece, Slot):
+            following = pieces[number + 1] if number + 1 < len(pieces) else b""
+            if isinstance(following, Slot) or not piece.values:
+                return None
+            text = following.decode("utf-8", "replace")
+            last = number + 1 == len(pieces)
+            found = list(alphabets_of(piece.values, text, tagged=tagged or b"{" in literal, last=last))
+            if not found:
+                return None
+            choices.append(found)
+    for attempt in range(max(map(len, choices), default=1)):
+        chosen = [options[min(attempt, len(options) - 1)] for options in choices]
+        made = _proved(pieces, chosen, tagged=tagged)
+        if made is not None:
+            return made
+    return None
+
+
+def _proved(pieces: Sequence[bytes | Slot], chosen: Sequence[Variable], *, tagged: bool) -> Declared | None:
+    """Return the template if it is well formed and no name has two readings."""
+    source, variables, words = _written(pieces, chosen, tagged=tagged)
+    with suppress(KeywrightError):
+        template = Template(source, {name: variable.alphabet for name, variable in variables.items()})
+        if template.two_readings() is None:
+            return Declared(template, variables, words)
+    return None
+
+
+def _written(
+    pieces: Sequence[bytes | Slot], chosen: Sequence[Variable], *, tagged: bool
+) -> tuple[str, dict[str, Variable], list[str]]:
+    source, words = "", [""]
+    variables: dict[str, Variable] = {}
+    remaining = iter(chosen)
+    for piece in pieces:
+        if isinstance(piece, Slot):
+            variable = next(remaining)
+            name = _variable_name(words, variable, variables)
+            variables[name] = variable
+            source += f"<{name}>"
+            words.append("")
+        else:
+            source += _escaped(piece, tagged=tagged)
+            words += _WORD.findall(piece.decode("ascii", "replace"))
+    return source, variables, [word for word in words if word]
+
+
+def _variable_name(words: Sequence[str], variable: Variable, taken: dict[str, Variable]) -> str:
+    """Return the name of a variable: the word before it in the singular, else what it looks like."""
+    before = words[-1]
+    base = attribute_of(_singular(before)) if before and len(before) > 1 else variable.word.rstrip("_")
+    if any(hasattr(kind, base) for kind in _KINDS) or base in ("member", "key", "space", "expiry"):
+        base = f"{base}_id"
+    name, number = base, 1
+    while name in taken:
+        number += 1
+        name = f"{base}_{number}"
+    return name
+
+
+def _singular(word: str) -> str:
+    for plural, singular in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("us", "us"), ("s", "")):
+        if word.endswith(plural) and len(word) > len(plural) + 1:
+            return word[: -len(plural)] + singular
+    return word
+
+
+def _joined(pieces: Iterable[bytes | Slot]) -> list[bytes | Slot]:
+    joined: list[bytes | Slot] = []
+    for piece in pieces:
+        if isinstance(piece, bytes) and joined and isinstance(joined[-1], bytes):
+            joined[-1] += piece
+        elif piece:
+            joined.append(piece)
+    return joined
+
+
+def _is_tag(pieces: Sequence[bytes | Slot]) -> bool:
+    shown = b"".join(piece if isinstance(piece, bytes) else b"v" for piece in pieces)
+    return re.fullmatch(rb"[^{}]*\{[^{}]+\}[^{}]*", shown) is not None
+
+
+def _escaped(literal: bytes, *, tagged: bool) -> str:
+    """Return literal text as a template has it; braces are those of the hash tag if there is one."""
+    return "".join(_escapes(literal, tagged=tagged))
+
+
+def _escapes(literal: bytes, *, tagged: bool) -> Iterator[str]:
+    for byte in literal:
+        char = chr(byte)
+        if tagged and char in "{}":
+            yield char
+        elif char in _SPECIAL:
+            yield f"\\{char}"
+        else:
+            yield char if 0x20 < byte < 0x7F else f"\\x{byte:02x}"

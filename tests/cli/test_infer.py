@@ -1,0 +1,71 @@
+"""`keywright infer`: a module on standard output or in a file, coverage on standard error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from inferring import refuse_code
+from invoking import Invoke
+from keywright import connect
+from keywright.keyspace.call import Plain
+from keywright.operations import Effect, Operation
+
+NAMES = "user:1\nuser:2\nuser:1:posts\nsession:f81d4fae-7dec-41d0-a765-00a0c91e6bf6\n"
+
+
+def test_the_module_of_names_is_proved(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("names.txt").write_text(NAMES)
+    done = invoke("infer", "--names", "names.txt", "-o", "inferred_shop.py", "--space", "shop")
+    assert (done.exit_code, done.stdout) == (0, ""), done.output
+    assert "4 of 4 keys, 100.00%, match 3 templates" in done.stderr
+    checked = invoke("check", "inferred_shop:shop")
+    assert checked.exit_code == 0, checked.output
+    assert "shop is proved" in checked.stdout
+
+
+def test_names_are_read_from_standard_input(invoke: Invoke) -> None:
+    done = invoke("infer", "--names", "-", stdin=NAMES)
+    assert done.exit_code == 0, done.output
+    refuse_code(done.stdout)
+    assert 'key="user:<user>:posts"' in done.stdout
+
+
+@pytest.mark.parametrize("server", ["redis_url", "cluster_url"])
+@pytest.mark.cluster
+def test_a_server_is_read_and_not_written(
+    invoke: Invoke, request: pytest.FixtureRequest, server: str
+) -> None:
+    url = request.getfixturevalue(server)
+    set_ = Operation("plant", b"SET", Effect.REPEATABLE)
+    with connect(url) as db:
+        for n in range(30):
+            name = b"visits:%d" % n
+            db.run(Plain(set_, (name, b"%d" % n, b"EX", b"3600"), name))
+    done = invoke("infer", "--url", url)
+    assert done.exit_code == 0, done.output
+    assert 'class Visits(Value[int], key="visits:<visit>", space=inferred' in done.stdout
+    assert "expiry=expires_in(timedelta(seconds=3600))" in done.stdout
+    assert "30 of 30 keys, 100.00%, match 1 template" in done.stderr
+
+
+def test_an_empty_server_exits_with_2(invoke: Invoke, redis_url: str) -> None:
+    done = invoke("infer", "--url", redis_url)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "there are no names to infer from" in done.stderr
+
+
+def test_names_and_a_server_are_refused_together(invoke: Invoke) -> None:
+    done = invoke("infer", "--names", "-", "--url", "redis://localhost", stdin=NAMES)
+    assert done.exit_code == 2
+    assert "--names is instead of a server" in done.stderr
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(invoke: Invoke, tmp_path: Path) -> None:
+    done = invoke("infer", "--names", "-", "-o", str(tmp_path / "no" / "x.py"), stdin=NAMES)
+    assert done.exit_code == 2
+    assert "does not exist" in done.stderr
