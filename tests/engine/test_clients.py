@@ -414,6 +414,16 @@ def test_options_replace_those_of_the_url(open_engine: OpenEngine, server: Redis
     assert (ours["user"], ours["db"]) == ("ann", "5")
 
 
+def test_an_option_of_none_leaves_that_of_the_url(open_engine: OpenEngine, server: RedisServer) -> None:
+    engine = open_engine(server.tcp_url, credential_provider=None, username=None, client_name=None)
+    assert engine.run(Word("none").get()) is None
+
+
+def test_a_password_replaces_the_provider_of_a_client(open_engine: OpenEngine, server: RedisServer) -> None:
+    client = redis.Redis(LOOPBACK, server.port, credential_provider=Failing())
+    assert open_engine(client, password=SECRET).run(Word("none").get()) is None
+
+
 def test_the_path_of_a_socket_by_keyword(open_engine: OpenEngine, server: RedisServer) -> None:
     engine = open_engine(None, unix_socket_path=str(server.socket), password=SECRET)
     assert engine.run(Word("none").get()) is None
@@ -454,6 +464,7 @@ def test_connections_report_the_library(open_engine: OpenEngine) -> None:
         ({"protocol": 3}, "'protocol' .*RESP2"),
         ({"socket_timeout": "2"}, "socket_timeout must be a number of seconds"),
         ({"socket_connect_timeout": 0}, "socket_connect_timeout must be a number of seconds"),
+        ({"credential_provider": AsyncOnly(), "password": "x"}, "user and password are given twice"),
         ({"host": "elsewhere"}, "the address is given twice: leave out host="),
         ({"ssl_check_hostname": True}, "'ssl_check_hostname' does not go with this sort of connection"),
     ],
@@ -463,6 +474,11 @@ def test_an_option_that_cannot_be_used_is_refused_with_the_remedy(
 ) -> None:
     with pytest.raises(UsageError, match=message):
         open_engine(server.tcp_url, **options)
+
+
+def test_the_scheme_of_a_url_says_whether_it_has_tls(open_engine: OpenEngine) -> None:
+    with pytest.raises(UsageError, match="Write rediss://"):
+        open_engine("redis://localhost?ssl=false")
 
 
 @pytest.mark.parametrize("options", [{"path": "/tmp/x", "host": "a"}, {"path": "/tmp/x", "ssl": True}])
