@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import ssl
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -17,12 +18,13 @@ import redis.cluster
 import redis.sentinel
 from redis.asyncio.cluster import ClusterNode as AsyncClusterNode
 from redis.asyncio.connection import Connection as AsyncConnection
-from redis.connection import Connection
+from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.credentials import CredentialProvider
 
 from certificates import write_certificate
 from engines import Asyncio, Blocking, Engine, Word
 from keywright import Retry, Settings, aconnect, connect
+from keywright.engine.options import ELSEWHERE, KNOWN
 from keywright.errors import ConnectionLostError, EngineError, ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisSentinel, RedisServer
 from keywright.testing.servers import LOOPBACK, free_port
@@ -485,3 +487,41 @@ def test_the_scheme_of_a_url_says_whether_it_has_tls(open_engine: OpenEngine) ->
 def test_places_that_exclude_each_other_are_refused(options: dict[str, Any], open_engine: OpenEngine) -> None:
     with pytest.raises(UsageError, match=r"given twice|has no TLS"):
         open_engine(None, **options)
+
+
+# Objects that redis-py passes from its clients to its connections.
+PLUMBING = {
+    "event_dispatcher",
+    "himport_registry",
+    "maint_notifications_pool_handler",
+    "maintenance_notification_hash",
+    "maintenance_state",
+    "orig_host_address",
+    "orig_socket_connect_timeout",
+    "orig_socket_timeout",
+    "oss_cluster_maint_notifications_handler",
+    "parser",
+}
+
+
+def _taken(kind: type[Any]) -> set[str]:
+    """Return the names that the constructors of a class take."""
+    constructors = [vars(each)["__init__"] for each in kind.__mro__ if "__init__" in vars(each)]
+    parameters = [each for init in constructors for each in inspect.signature(init).parameters.values()]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {each.name for each in parameters if each.kind in named} - {"self"}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        SSLConnection,
+        UnixDomainSocketConnection,
+        redis.asyncio.SSLConnection,
+        redis.asyncio.UnixDomainSocketConnection,
+        redis.Redis,
+        redis.asyncio.Redis,
+    ],
+)
+def test_every_option_of_redis_py_is_taken_or_refused_with_the_remedy(kind: type[Any]) -> None:
+    assert _taken(kind) - KNOWN - ELSEWHERE.keys() - PLUMBING == set()
