@@ -59,7 +59,7 @@ class Address(NamedTuple):
         settings = {name: value for name, value in self.settings.items() if name != "path"}
         settings |= {"host": host, "port": port}
         if self.scheme == "unix":
-            return self._replace(scheme="redis", settings=settings, kind=None)
+            return self._replace(scheme="redis", settings=settings, sentinels=None, kind=None)
         return self._replace(settings=settings, sentinels=None)
 
     def with_options(self, options: Mapping[str, Any], *, is_async: bool) -> Address:
