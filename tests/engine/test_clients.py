@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import ssl
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -17,12 +18,13 @@ import redis.cluster
 import redis.sentinel
 from redis.asyncio.cluster import ClusterNode as AsyncClusterNode
 from redis.asyncio.connection import Connection as AsyncConnection
-from redis.connection import Connection
+from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.credentials import CredentialProvider
 
 from certificates import write_certificate
 from engines import Asyncio, Blocking, Engine, Word
 from keywright import Retry, Settings, aconnect, connect
+from keywright.engine.options import ELSEWHERE, KNOWN
 from keywright.errors import ConnectionLostError, EngineError, ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisSentinel, RedisServer
 from keywright.testing.servers import LOOPBACK, free_port
@@ -414,6 +416,16 @@ def test_options_replace_those_of_the_url(open_engine: OpenEngine, server: Redis
     assert (ours["user"], ours["db"]) == ("ann", "5")
 
 
+def test_an_option_of_none_leaves_that_of_the_url(open_engine: OpenEngine, server: RedisServer) -> None:
+    engine = open_engine(server.tcp_url, credential_provider=None, username=None, client_name=None)
+    assert engine.run(Word("none").get()) is None
+
+
+def test_a_password_replaces_the_provider_of_a_client(open_engine: OpenEngine, server: RedisServer) -> None:
+    client = redis.Redis(LOOPBACK, server.port, credential_provider=Failing())
+    assert open_engine(client, password=SECRET).run(Word("none").get()) is None
+
+
 def test_the_path_of_a_socket_by_keyword(open_engine: OpenEngine, server: RedisServer) -> None:
     engine = open_engine(None, unix_socket_path=str(server.socket), password=SECRET)
     assert engine.run(Word("none").get()) is None
@@ -454,6 +466,7 @@ def test_connections_report_the_library(open_engine: OpenEngine) -> None:
         ({"protocol": 3}, "'protocol' .*RESP2"),
         ({"socket_timeout": "2"}, "socket_timeout must be a number of seconds"),
         ({"socket_connect_timeout": 0}, "socket_connect_timeout must be a number of seconds"),
+        ({"credential_provider": AsyncOnly(), "password": "x"}, "user and password are given twice"),
         ({"host": "elsewhere"}, "the address is given twice: leave out host="),
         ({"ssl_check_hostname": True}, "'ssl_check_hostname' does not go with this sort of connection"),
     ],
@@ -465,7 +478,50 @@ def test_an_option_that_cannot_be_used_is_refused_with_the_remedy(
         open_engine(server.tcp_url, **options)
 
 
+def test_the_scheme_of_a_url_says_whether_it_has_tls(open_engine: OpenEngine) -> None:
+    with pytest.raises(UsageError, match="Write rediss://"):
+        open_engine("redis://localhost?ssl=false")
+
+
 @pytest.mark.parametrize("options", [{"path": "/tmp/x", "host": "a"}, {"path": "/tmp/x", "ssl": True}])
 def test_places_that_exclude_each_other_are_refused(options: dict[str, Any], open_engine: OpenEngine) -> None:
     with pytest.raises(UsageError, match=r"given twice|has no TLS"):
         open_engine(None, **options)
+
+
+# Objects that redis-py passes from its clients to its connections.
+PLUMBING = {
+    "event_dispatcher",
+    "himport_registry",
+    "maint_notifications_pool_handler",
+    "maintenance_notification_hash",
+    "maintenance_state",
+    "orig_host_address",
+    "orig_socket_connect_timeout",
+    "orig_socket_timeout",
+    "oss_cluster_maint_notifications_handler",
+    "parser",
+}
+
+
+def _taken(kind: type[Any]) -> set[str]:
+    """Return the names that the constructors of a class take."""
+    constructors = [vars(each)["__init__"] for each in kind.__mro__ if "__init__" in vars(each)]
+    parameters = [each for init in constructors for each in inspect.signature(init).parameters.values()]
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return {each.name for each in parameters if each.kind in named} - {"self"}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        SSLConnection,
+        UnixDomainSocketConnection,
+        redis.asyncio.SSLConnection,
+        redis.asyncio.UnixDomainSocketConnection,
+        redis.Redis,
+        redis.asyncio.Redis,
+    ],
+)
+def test_every_option_of_redis_py_is_taken_or_refused_with_the_remedy(kind: type[Any]) -> None:
+    assert _taken(kind) - KNOWN - ELSEWHERE.keys() - PLUMBING == set()

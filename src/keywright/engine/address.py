@@ -59,20 +59,23 @@ class Address(NamedTuple):
         settings = {name: value for name, value in self.settings.items() if name != "path"}
         settings |= {"host": host, "port": port}
         if self.scheme == "unix":
-            return self._replace(scheme="redis", settings=settings, kind=None)
+            return self._replace(scheme="redis", settings=settings, sentinels=None, kind=None)
         return self._replace(settings=settings, sentinels=None)
 
     def with_options(self, options: Mapping[str, Any], *, is_async: bool) -> Address:
         """Return the address with options that replace its own. Raise UsageError for one it cannot have."""
-        settings = {**self.settings, **honoured(options)}
+        given = honoured(options)
+        settings = {**self.settings, **given}
         secure = settings.pop("ssl", self.scheme == "rediss")
         if self.scheme == "unix" and secure:
             raise UsageError("a unix socket has no TLS. Leave ssl out, or pass a host.")
-        if "credential_provider" in options:
+        if "credential_provider" in given:
+            if "username" in given or "password" in given:
+                raise UsageError("user and password are given twice. Pass them, or a credential_provider.")
             settings = {
                 name: value for name, value in settings.items() if name not in ("username", "password")
             }
-        elif "password" in options or "username" in options:
+        elif "password" in given or "username" in given:
             settings.pop("credential_provider", None)
         if is_async and (found := BLOCKING_ONLY & settings.keys()):
             raise UsageError(f"redis-py has {min(found)!r} for blocking connections only. Use connect().")
@@ -145,6 +148,8 @@ def _options_of(parsed: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a URL that connections have. Raise UsageError for one that is not known."""
     parsed.pop("connection_class", None)
     require_known(parsed, of_url=True)
+    if "ssl" in parsed or "unix_socket_path" in parsed:
+        raise UsageError("the scheme of a Redis URL says how to connect. Write rediss:// or unix://.")
     return honoured(parsed)
 
 

@@ -91,6 +91,8 @@ ELSEWHERE = {
     "single_connection_client": "Pass settings=Settings(most_connections=1).",
     "connection_pool": "Pass the pool in the place of the URL: connect(pool).",
     "connection_class": "Pass a pool with it in the place of the URL: connect(pool).",
+    "maint_notifications_config": "Leave it out: these notifications need RESP3.",
+    "auto_close_connection_pool": "Leave it out: a database closes its own connections only.",
     "cache": "Leave it out: replies are not cached in the client.",
     "cache_config": "Leave it out: replies are not cached in the client.",
 }
