@@ -10,7 +10,8 @@ from keywright.keyspace.call import Call, Ready, Refreshing, Sliding
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder
-from keywright.keyspace.kinds.sorted_set import Score, SortedSetStorage
+from keywright.keyspace.kinds.scores import Score
+from keywright.keyspace.kinds.sorted_set import SortedSetStorage
 from keywright.keyspace.layouts import Ask
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -70,7 +71,11 @@ def score_of(point: Point) -> int:
     return sum((latitude >> n & 1) << 2 * n | (longitude >> n & 1) << 2 * n + 1 for n in range(STEPS))
 
 
-POSITION: Score[Any] = Score("a position: longitude and latitude in 52 bits", Point, score_of, point_of)
+# Read back exactly: Redis rounds a position to a cell, of which these are centres.
+SAMPLES = tuple(point_of(score_of(Point(*each))) for each in ((2.35, 48.86), (-180.0, -85.0), (180.0, 85.0)))
+POSITION: Score[Any] = Score(
+    "a position: longitude and latitude in 52 bits", Point, score_of, point_of, SAMPLES
+)
 
 
 class GeoStorage(SortedSetStorage):

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from keywright.keyspace import Boolean, CodecError, EpochMs, EpochSeconds, Int64, Raw, Zstd
+from keywright.keyspace.codecs import unpacking_at_most
 from keywright.keyspace.codecs.numeric import Float
 from keywright.keyspace.codecs.times import Rfc3339
-from keywright.keyspace.codecs.zstd import unpacking_at_most
 from keywright.tools.infer.structs import Structs
 
 __all__ = ["Hint", "hint_of", "rough_form", "scalar_hint"]
