@@ -11,7 +11,7 @@ from typing import Annotated
 
 from keywright import Codec, Language, Verbatim, characters, literal
 
-__all__ = ["Deflated", "EpochFloat", "Pickled", "TimeOrEmpty", "Uuid", "UuidText"]
+__all__ = ["Deflated", "Pickled", "TimeOrEmpty", "Uuid", "UuidText"]
 
 _HEX = characters("", (0x30, 0x39), (0x61, 0x66))
 
@@ -57,23 +57,6 @@ class TimeOrEmpty(Codec[datetime | None]):
         try:
             return datetime.strptime(data.decode(), "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
         except ValueError as error:
-            raise self.refusal(data) from error
-
-
-class EpochFloat(Codec[datetime]):
-    """Seconds since 1970 with a fraction, as `str(time.time())` writes them."""
-
-    expected = "seconds since 1970 with a fraction"
-    python_type = datetime
-    samples = (datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC),)
-
-    def encode(self, value: datetime) -> bytes:
-        return repr(value.timestamp()).encode()
-
-    def decode(self, data: bytes) -> datetime:
-        try:
-            return datetime.fromtimestamp(float(data), UTC)
-        except (ValueError, OverflowError) as error:
             raise self.refusal(data) from error
 
 

@@ -13,8 +13,22 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foreign.forms import Deflated, EpochFloat, Pickled, TimeOrEmpty
-from keywright import Id, Json, Keyspace, List, Plain, Record, Set, SortedSet, Stream, Value, refers
+from foreign.forms import Deflated, Pickled, TimeOrEmpty
+from keywright import (
+    EpochFloat,
+    EpochSeconds,
+    Id,
+    Json,
+    Keyspace,
+    List,
+    Plain,
+    Record,
+    Set,
+    SortedSet,
+    Stream,
+    Value,
+    refers,
+)
 
 Time = Annotated[datetime, TimeOrEmpty]
 Name = Annotated[str, Plain(".")]
@@ -122,14 +136,16 @@ class Intermediate(List[Id], key="queue:<queue>:intermediate", space=rq):
     queue: Name
 
 
-class JobRegistry(SortedSet[Id, float], key="<registry>:<queue>", space=rq):
+class JobRegistry(
+    SortedSet[Id, Annotated[datetime | None, EpochSeconds]], key="<registry>:<queue>", space=rq
+):
     """The jobs of a queue in one state, by the second at which an entry expires or is due; `inf`: never."""
 
     registry: Registry
     queue: Name
 
 
-class StartedJobs(SortedSet[Execution, float], key="wip:<queue>", space=rq):
+class StartedJobs(SortedSet[Execution, Annotated[datetime, EpochSeconds]], key="wip:<queue>", space=rq):
     """The executions in progress, as job and execution, by the second at which they count as lost."""
 
     queue: Name
@@ -149,7 +165,7 @@ class JobExecution(Record[ExecutionDetails], key="execution:<job>:<execution>", 
     execution: Id
 
 
-class Executions(SortedSet[Id, float], key="executions:<job>", space=rq):
+class Executions(SortedSet[Id, Annotated[datetime, EpochSeconds]], key="executions:<job>", space=rq):
     """The attempts at a job that are in progress."""
 
     job: Id

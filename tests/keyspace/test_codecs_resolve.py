@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, NewType, TypedDict
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from keywright import (
     Boolean,
+    Bytes,
     Codec,
     CodecError,
+    Duration,
     EpochMs,
     Hex,
     IdOf,
@@ -74,6 +77,11 @@ KEYRING = Keyring("k1", {"k1": b"1" * 32})
         (float, Float),
         (bytes, Raw),
         (datetime, Rfc3339),
+        (timedelta, Duration),
+        (UUID, IdOf),
+        (date, IdOf),
+        (Decimal, IdOf),
+        (Annotated[bytes, Bytes(b"")], IdOf),
         (Colour, EnumOf),
         (Literal["a", "b"], LiteralOf),
         (Secret[str], SecretOf),
@@ -146,7 +154,7 @@ def test_a_marker_on_a_secret_says_how_its_content_is_written(marker: Any) -> No
     assert codec.decode(codec.encode(Secret([1]))) == Secret([1])
 
 
-@pytest.mark.parametrize("hint", [Decimal, set[int], int | str, type, None, "str", Literal[1]])
+@pytest.mark.parametrize("hint", [complex, set[int], int | str, type, None, "str", Literal[1]])
 def test_a_hint_without_codec_is_refused_with_advice(hint: Any) -> None:
     with pytest.raises(TypeError, match=r"Annotated\[|LiteralOf"):
         codec_of(hint)

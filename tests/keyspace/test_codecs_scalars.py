@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright import Boolean, Codec, CodecError, EpochMs, EpochSeconds, Flag, Int64, Raw
+from keywright import (
+    Boolean,
+    Codec,
+    CodecError,
+    Duration,
+    EpochFloat,
+    EpochMs,
+    EpochSeconds,
+    Flag,
+    Int64,
+    Raw,
+)
 from keywright.errors import UsageError
 from keywright.keyspace.codecs import EnumOf, Float, LiteralOf, Rfc3339, Text, Uint64
 
@@ -240,7 +251,7 @@ def test_what_is_not_rfc3339_is_refused(data: bytes) -> None:
     assert refuses_to_read(Rfc3339(), data)
 
 
-@pytest.mark.parametrize("codec", [Rfc3339(), EpochMs(), EpochSeconds()], ids=repr)
+@pytest.mark.parametrize("codec", [Rfc3339(), EpochMs(), EpochSeconds(), EpochFloat()], ids=repr)
 def test_times_without_zone_are_refused(codec: Codec[datetime]) -> None:
     with pytest.raises(CodecError, match="without a time zone"):
         codec.encode(datetime(2019, 8, 8))
@@ -260,3 +271,36 @@ def test_epochs_are_whole_numbers() -> None:
     assert EpochSeconds().encode(datetime(1969, 12, 31, 23, 59, 59, 1, UTC)) == b"-1"
     assert refuses_to_read(EpochMs(), b"9223372036854775807")
     assert refuses_to_read(EpochMs(), b"1565285400.5")
+
+
+@given(moments)
+def test_epochs_with_a_fraction_are_exact_to_the_microsecond(moment: datetime) -> None:
+    assert round_trip(EpochFloat(), moment) == moment
+
+
+@given(st.floats(0, 4e9))
+def test_what_python_prints_for_a_time_is_read(seconds: float) -> None:
+    assert abs(EpochFloat().decode(repr(seconds).encode()).timestamp() - seconds) < 2e-6
+
+
+@given(st.timedeltas())
+def test_durations_round_trip(span: timedelta) -> None:
+    assert round_trip(Duration("s"), span) == round_trip(Duration("ms"), span) == span
+
+
+def test_a_duration_has_a_fraction_only_if_there_is_one() -> None:
+    assert Duration().encode(timedelta(minutes=1.5)) == b"90"
+    assert Duration().encode(timedelta(milliseconds=-250)) == b"-0.25"
+    assert Duration("ms").encode(timedelta(seconds=90, microseconds=1)) == b"90000.001"
+    assert Duration().decode(b"90.0") == timedelta(seconds=90)
+    assert Duration().decode(b"1e-05") == timedelta(microseconds=10)
+    with pytest.raises(UsageError, match="'ms'"):
+        Duration("minutes")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"1_0", b" 1", b"inf", b"nan", b"1e999", b"9" * 30, b"\xd9\xa1", b"PT1S"]
+)
+def test_what_is_not_a_number_of_seconds_is_refused(data: bytes) -> None:
+    assert refuses_to_read(Duration(), data)
+    assert refuses_to_read(EpochFloat(), data)

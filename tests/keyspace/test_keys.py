@@ -208,9 +208,7 @@ def test_a_key_belongs_to_a_keyspace() -> None:
 def test_a_key_says_what_it_stores() -> None:
     with pytest.raises(DeclarationError, match=r"does not say what it stores\. Write Set\[\.\.\.\]"):
         key_class(Keyspace("s", "d"), "k", {}, base=Set)
-    with pytest.raises(
-        DeclarationError, match=r"a score cannot be <class 'str'>\. Use float, int or datetime"
-    ):
+    with pytest.raises(DeclarationError, match=r"a score cannot be <class 'str'>\. Use float, int, datetime"):
         key_class(Keyspace("s", "d"), "k", {}, base=SortedSet[str, str])  # type: ignore[type-var]  # on purpose
 
 

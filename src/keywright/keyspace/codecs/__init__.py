@@ -10,7 +10,7 @@ from keywright.keyspace.codecs.seals import Ciphertext, Plaintext, Sealable, Sea
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
-from keywright.keyspace.codecs.times import EpochMs, EpochSeconds, Rfc3339
+from keywright.keyspace.codecs.times import Duration, EpochFloat, EpochMs, EpochSeconds, Rfc3339
 from keywright.keyspace.codecs.zstd import Zstd, unpacking_at_most
 
 __all__ = [
@@ -18,7 +18,9 @@ __all__ = [
     "Ciphertext",
     "Codec",
     "CodecError",
+    "Duration",
     "EnumOf",
+    "EpochFloat",
     "EpochMs",
     "EpochSeconds",
     "Flag",

@@ -9,13 +9,15 @@ import sys
 import types
 import typing
 from collections.abc import Callable
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from decimal import Decimal
 from typing import Annotated, Any, Literal, NewType, Union, get_args, get_origin, is_typeddict
+from uuid import UUID
 
 import msgspec
 
 from keywright.errors import UsageError
-from keywright.keyspace.alphabets import Alphabet
+from keywright.keyspace.alphabets import Alphabet, Day, PlainDecimal, Uuid
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, LiteralOf
 from keywright.keyspace.codecs.confidential import Sealed, SecretOf
 from keywright.keyspace.codecs.contract import Codec
@@ -23,7 +25,7 @@ from keywright.keyspace.codecs.numeric import Float, Int64
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack, unwritable
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
-from keywright.keyspace.codecs.times import Rfc3339
+from keywright.keyspace.codecs.times import Duration, Rfc3339
 from keywright.keyspace.codecs.zstd import Zstd
 
 __all__ = ["codec_of"]
@@ -35,7 +37,9 @@ _SCALARS: dict[object, type[Codec[Any]]] = {
     float: Float,
     bytes: Raw,
     datetime: Rfc3339,
+    timedelta: Duration,
 }
+_WRITTEN_AS_IN_NAMES: dict[object, Alphabet[Any]] = {UUID: Uuid(), date: Day(), Decimal: PlainDecimal()}
 _CONTAINERS = (dict, list, tuple)
 _AROUND_A_CODEC = (SecretOf, Sealed, Zstd)
 _AROUND_A_TYPE = (Json, MessagePack, EnumOf)
@@ -61,6 +65,8 @@ def codec_of(hint: Any) -> Codec[Any]:
         return codec_of(hint.__value__)
     if hint in _SCALARS:
         return _SCALARS[hint]()
+    if hint in _WRITTEN_AS_IN_NAMES:
+        return IdOf(_WRITTEN_AS_IN_NAMES[hint])
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return EnumOf(hint)
     if _is_structured(hint):

@@ -67,13 +67,14 @@ class IdOf(Codec[Any]):
         self.python_type = alphabet.python_type
         self.samples = tuple(alphabet.samples)
         self.alphabet = alphabet
+        self._errors = "strict" if alphabet.is_text else "surrogateescape"
         self.quick_encode = _quick_encoder(alphabet)
         self._render = alphabet.render
         self._parse = alphabet.parse
 
     def encode(self, value: Any) -> bytes:
         try:
-            return self._render(value).encode()
+            return self._render(value).encode(errors=self._errors)
         except Exception as exc:
             raise self.refusal(value) from exc
 
@@ -91,7 +92,7 @@ class IdOf(Codec[Any]):
 
     def decode(self, data: bytes) -> Any:
         try:
-            return self._parse(data.decode())
+            return self._parse(data.decode(errors=self._errors))
         except Exception as exc:
             raise self.refusal(data) from exc
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -14,13 +14,14 @@ from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, each, encoder
+from keywright.keyspace.kinds.scores import Score, ScoreCodec, score_of
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
-S = TypeVar("S", bound=int | float | datetime)
+S = TypeVar("S", bound=int | float | datetime | timedelta | None)
 
 ADD = Operation("add", b"ZADD", Effect.REPEATABLE)
 ADD_ONCE = Operation("add", b"ZADD", Effect.ONCE)
@@ -40,10 +41,6 @@ POP_MAX = Operation("pop_highest", b"ZPOPMAX", Effect.ONCE)
 SAMPLE = Operation("sample", b"ZRANDMEMBER", Effect.READ)
 SCAN = Operation("scan", b"ZSCAN", Effect.READ)
 
-EXACT = 2**53
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
-
 AddWhen = Literal["absent", "present", "greater", "less"]
 _CONDITIONS: dict[str | None, tuple[bytes, ...]] = {
     None: (),
@@ -52,72 +49,6 @@ _CONDITIONS: dict[str | None, tuple[bytes, ...]] = {
     "greater": (b"GT",),
     "less": (b"LT",),
 }
-
-
-class Score(Generic[S]):
-    """The meaning and encoding of a score, which Redis keeps as a 64-bit float."""
-
-    def __init__(
-        self, meaning: str, accepts: type, write: Callable[[S], int | float], read: Callable[[float], S]
-    ) -> None:
-        self.meaning = meaning
-        self.accepts = accepts
-        self.write = write
-        self.read = read
-
-
-def _exact(value: int) -> int:
-    if not -EXACT <= value <= EXACT:
-        raise CodecError("a score within ±2^53, beyond which a float loses digits", repr(value))
-    return value
-
-
-def _whole(number: float) -> int:
-    if not number.is_integer():
-        raise CodecError("a whole number within ±2^53", repr(number))
-    return int(number)
-
-
-def _number(value: float) -> float:
-    if value != value:
-        raise CodecError("a number", "nan, which has no place in an order")
-    return float(value)
-
-
-def _moment(number: float) -> datetime:
-    try:
-        return EPOCH + int(number) * MILLISECOND
-    except OverflowError as error:
-        raise CodecError("a time, in ms since the epoch", repr(number)) from error
-
-
-SCORES_BY_TYPE: dict[object, Score[Any]] = {
-    float: Score("a number", float, _number, float),
-    int: Score("a whole number within ±2^53", int, _exact, _whole),
-    datetime: Score(
-        "a time, in ms since the epoch",
-        datetime,
-        lambda moment: (moment - EPOCH) // MILLISECOND,
-        _moment,
-    ),
-}
-
-
-class ScoreCodec(Codec[Any]):
-    """The codec of a score as the server prints it."""
-
-    python_type = float
-    samples = (0.0, 1.0)
-
-    def __init__(self, score: Score[Any]) -> None:
-        self.score = score
-        self.expected = score.meaning
-
-    def encode(self, value: Any) -> bytes:
-        return str(self.score.write(value)).encode()
-
-    def decode(self, data: bytes) -> Any:
-        return self.score.read(float(data))
 
 
 class SortedSetStorage(Storage):
@@ -156,7 +87,12 @@ class SortedSetStorage(Storage):
 
 
 class SortedSet(Key, Generic[M, S]):
-    """Distinct members with a score: a float, an int, or a datetime (kept as epoch milliseconds)."""
+    """Distinct members with a score: a float, an int, a datetime or a timedelta.
+
+    A datetime is kept as epoch milliseconds, `Annotated[datetime, EpochSeconds]` and `EpochFloat` as seconds,
+    a timedelta as seconds. `datetime | None` reads and writes the score `inf` as None; `has` says whether
+    a member exists.
+    """
 
     redis_type: ClassVar[str] = "zset"
     kind: ClassVar[str] = "sorted set"
@@ -169,11 +105,15 @@ class SortedSet(Key, Generic[M, S]):
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
         member, score = type_arguments(cls, SortedSet)
-        if score not in SCORES_BY_TYPE:
+        meaning = score_of(score)
+        if meaning is None:
             raise DeclarationError(
-                cls.__name__, f"a score cannot be {score!r}", "Use float, int or datetime as its second type."
+                cls.__name__,
+                f"a score cannot be {score!r}",
+                "Use float, int, datetime, timedelta, Annotated[datetime, EpochSeconds] or "
+                "Annotated[datetime, EpochFloat] as its second type.",
             )
-        cls._codec, cls._score = comparable(cls, codec_of(member)), SCORES_BY_TYPE[score]
+        cls._codec, cls._score = comparable(cls, codec_of(member)), meaning
         cls._encode = staticmethod(encoder(cls, cls._codec))
         cls._decode_pairs = staticmethod(_scored(cls._codec.decode, cls._score.read))
         return (cls._codec,)
@@ -293,8 +233,7 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
 
     def _written(self, score: S) -> int | float:
-        accepted = (int, float) if self._score.accepts is float else self._score.accepts
-        if not isinstance(score, accepted) or isinstance(score, bool):
+        if not isinstance(score, self._score.accepts) or isinstance(score, bool):
             raise ValueRefusedError(self._template.source, self._score.meaning, repr(score))
         try:
             return self._score.write(score)
