@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from keywright import Alphabet
+from keywright import Alphabet, Codec
 from keywright import operations as module
-from keywright.keyspace import alphabets
+from keywright.keyspace import alphabets, codecs
 from keywright.testing import RedisServer
 from lua_keys import problems
 
@@ -90,6 +90,23 @@ def test_the_program_of_the_page_on_names_prints_its_output(tmp_path: Path) -> N
     page = Guide("names.md", tmp_path)
     ran = page.python("queues.py")
     assert ran.stdout == page.output, ran.stderr
+
+
+def test_the_program_of_the_page_on_values_prints_its_output(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    page = Guide("values.md", tmp_path)
+    ran = page.python("rentals.py", url=keywright_server.url)
+    assert ran.stdout == page.output, ran.stderr
+
+
+def test_the_page_on_values_names_every_codec() -> None:
+    page = (DOCS / "values.md").read_text()
+    abstract = {"Codec", "Compressed"}
+    declared = {
+        name for name, each in vars(codecs).items() if isinstance(each, type) and issubclass(each, Codec)
+    }
+    assert {name for name in declared - abstract if f"`{name}" not in page} == set()
 
 
 def test_the_page_on_names_lists_every_alphabet() -> None:

@@ -240,6 +240,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Context": ([shop.bind()],),
     "Derived": ("path", kw.sha256_hex),
     "Duration": ("ms",),
+    "EmptyAsNone": (Raw(),),
     "EmbeddedServer": (),
     "Expiry": (1000,),
     "Flag": ("yes",),
@@ -247,6 +248,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Bytes": (b":",),
     "Day": ("-",),
     "Except": (Plain(), "wait"),
+    "Gzip": (Raw(),),
     "Hex": (64,),
     "Pattern": ("[a-z]+",),
     "Segment": (":",),
@@ -256,6 +258,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Json": (int,),
     "Keyring": ("k", {"k": b"0" * 32}),
     "Keyspace": ("name", "description"),
+    "Lz4": (Raw(),),
     "LiveIndex": (Item, Items),
     "MessagePack": (int,),
     "OneOf": (Plain(),),
@@ -264,6 +267,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Sealed": (Raw(),),
     "SealedIfBound": (Raw(),),
     "Secret": ("a",),
+    "Zlib": (Raw(),),
     "Zstd": (Raw(),),
 }
 KEYWORDS: dict[str, dict[str, Any]] = {

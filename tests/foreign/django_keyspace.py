@@ -7,12 +7,11 @@ declared, which share a database: `site` stores integers or pickles, `api` JSON,
 
 from __future__ import annotations
 
-import json
-import zlib
+from functools import partial
 from typing import Annotated, Any
 
 from foreign.forms import Pickled
-from keywright import U64, Codec, Counter, Id, Keyspace, Prefixed, Value
+from keywright import U64, Codec, Counter, Id, Json, Keyspace, Prefixed, Value, Zlib
 
 cache = Keyspace("cache", "Django's cache with django-redis 7.")
 
@@ -34,27 +33,9 @@ class IntegerOrPickle(Codec[int | bytes]):
             return _PICKLED.decode(data)
 
 
-class JsonOrDeflated(Codec[Any]):
-    """JSON, compressed with zlib if it has more than 15 bytes."""
-
-    expected = "JSON, compressed with zlib if it is long"
-    python_type = object
-    samples = (1, True, {"text": "long enough to be compressed"})
-
-    def encode(self, value: Any) -> bytes:
-        plain = json.dumps(value).encode()
-        return zlib.compress(plain) if len(plain) > 15 else plain
-
-    def decode(self, data: bytes) -> Any:
-        try:
-            return json.loads(zlib.decompress(data) if data[:1] == b"\x78" else data)
-        except (ValueError, zlib.error) as error:
-            raise self.refusal(data, error) from error
-
-
 _PICKLED = Pickled()
 Cached = Annotated[Any, IntegerOrPickle()]
-Compact = Annotated[Any, JsonOrDeflated()]
+Compact = Annotated[Any, Json, partial(Zlib, min_size=16)]
 
 
 class Session(Value[Cached], key="site:1:django.contrib.sessions.<session>", space=cache):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 import pickletools
-import zlib
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Annotated
 
 from keywright import Codec, Language, Verbatim, characters, literal
 
-__all__ = ["Deflated", "Pickled", "TimeOrEmpty", "Uuid", "UuidText"]
+__all__ = ["Pickled", "Uuid", "UuidText"]
 
 _HEX = characters("", (0x30, 0x39), (0x61, 0x66))
 
@@ -37,44 +35,6 @@ class UuidText(Verbatim):
 
 
 Uuid = Annotated[str, UuidText()]
-
-
-class TimeOrEmpty(Codec[datetime | None]):
-    """An ISO 8601 time in UTC with `Z`, or nothing at all for a moment that has not come yet."""
-
-    expected = "a time such as 2026-01-31T12:00:00.000001Z, or an empty string"
-    python_type = datetime
-    samples = (None, datetime(2026, 1, 31, 12, 0, 0, 1, tzinfo=UTC))
-
-    def encode(self, value: datetime | None) -> bytes:
-        if value is None:
-            return b""
-        return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ").encode()
-
-    def decode(self, data: bytes) -> datetime | None:
-        if not data:
-            return None
-        try:
-            return datetime.strptime(data.decode(), "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
-        except ValueError as error:
-            raise self.refusal(data) from error
-
-
-class Deflated(Codec[bytes]):
-    """Bytes compressed with zlib."""
-
-    expected = "bytes compressed with zlib"
-    python_type = bytes
-    samples = (b"", b"plain")
-
-    def encode(self, value: bytes) -> bytes:
-        return zlib.compress(value)
-
-    def decode(self, data: bytes) -> bytes:
-        try:
-            return zlib.decompress(data)
-        except zlib.error as error:
-            raise self.refusal(data, error) from error
 
 
 class Pickled(Codec[bytes]):

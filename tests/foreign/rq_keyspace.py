@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import IntEnum
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foreign.forms import Deflated, Pickled, TimeOrEmpty
+from foreign.forms import Pickled
 from keywright import (
+    EmptyAsNone,
     EpochFloat,
     EpochSeconds,
     Id,
@@ -27,10 +29,11 @@ from keywright import (
     SortedSet,
     Stream,
     Value,
+    Zlib,
     refers,
 )
 
-Time = Annotated[datetime, TimeOrEmpty]
+Time = Annotated[datetime | None, EmptyAsNone]
 Name = Annotated[str, Plain(".")]
 QueueKey = Annotated[str, Plain(":.")]
 Execution = Annotated[str, Plain(":")]
@@ -44,7 +47,7 @@ rq = Keyspace("rq", "Queues, jobs and workers of RQ 2.12.", prefix="rq")
 
 class JobDetails(msgspec.Struct):
     created_at: Time
-    data: Annotated[bytes, Deflated]
+    data: Annotated[bytes, partial(Zlib, min_size=0)]
     status: Status
     success_callback_name: str
     failure_callback_name: str

@@ -10,13 +10,11 @@ from typing import Annotated, Any, NamedTuple, TypedDict
 import msgspec
 import pydantic
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keywright import CodecError, Json, MessagePack, Raw, Zstd
+from keywright import CodecError, Json, MessagePack
 from keywright.errors import UsageError
-from keywright.keyspace.codecs import Text
 
 MAGIC = b"\x28\xb5\x2f\xfd"
 
@@ -230,49 +228,6 @@ def test_the_expectation_names_the_type() -> None:
     assert Json().expected == "JSON"
     assert Json(list[Order]).expected == "JSON of list[Order]"
     assert MessagePack(Cat | Dog).expected == "MessagePack of Cat | Dog"
-
-
-@given(st.text() | st.text(alphabet="ab", min_size=60, max_size=300))
-def test_compressed_text_round_trips(value: str) -> None:
-    assert Zstd(Text()).decode(Zstd(Text()).encode(value)) == value
-
-
-@given(st.binary(max_size=20).map(lambda rest: MAGIC + rest))
-def test_bytes_that_look_compressed_round_trip(value: bytes) -> None:
-    stored = Zstd(Raw()).encode(value)
-    assert stored.startswith(MAGIC)
-    assert Zstd(Raw()).decode(stored) == value
-
-
-def test_small_values_stay_plain_and_large_ones_shrink() -> None:
-    assert Zstd(Text()).encode("small") == b"small"
-    assert len(Zstd(Text()).encode("large" * 1000)) < 100
-
-
-@pytest.mark.parametrize("declares_size", [True, False])
-def test_a_bomb_is_refused(declares_size: bool) -> None:
-    bomb = zstandard.ZstdCompressor(write_content_size=declares_size).compress(bytes(2_000_000))
-    with pytest.raises(CodecError):
-        Zstd(Raw(), max_size=1_000_000).decode(bomb)
-    assert Zstd(Raw(), max_size=2_000_000).decode(bomb) == bytes(2_000_000)
-
-
-def test_a_frame_that_only_claims_to_be_huge_is_refused_unopened() -> None:
-    claims_a_terabyte = MAGIC + b"\xe0" + (2**40).to_bytes(8, "little") + b"\x01\x00\x00"
-    with pytest.raises(CodecError, match="over the limit"):
-        Zstd(Raw()).decode(claims_a_terabyte)
-
-
-def test_a_cut_or_lengthened_frame_is_refused() -> None:
-    frame = Zstd(Text()).encode("abc" * 100)
-    for damaged in (frame[:-1], frame + b"x", frame + frame, MAGIC):
-        with pytest.raises(CodecError):
-            Zstd(Text()).decode(damaged)
-
-
-def test_what_would_not_be_read_back_is_not_written() -> None:
-    with pytest.raises(CodecError, match="larger than 10 bytes"):
-        Zstd(Text(), max_size=10).encode("a" * 11)
 
 
 def test_times_inside_json_keep_their_zone() -> None:

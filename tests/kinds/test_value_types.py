@@ -14,6 +14,7 @@ from declaring import key_class
 from keywright import (
     Bytes,
     Duration,
+    EmptyAsNone,
     EpochFloat,
     EpochSeconds,
     Id,
@@ -42,6 +43,7 @@ class Details(msgspec.Struct):
     limit: timedelta
     pause: Annotated[timedelta, Duration("ms")]
     seen: Annotated[datetime, EpochFloat]
+    checked: Annotated[date | None, EmptyAsNone]
     returned: date | None = None
 
 
@@ -84,7 +86,7 @@ class Ridden(SortedSet[Id, timedelta], key="ridden", space=space):
 
 
 DETAILS = Details(
-    BIKE, date(2026, 11, 16), Decimal("12.50"), timedelta(hours=1.5), timedelta(seconds=0.25), NOON
+    BIKE, date(2026, 11, 16), Decimal("12.50"), timedelta(hours=1.5), timedelta(seconds=0.25), NOON, None
 )
 
 
@@ -97,6 +99,7 @@ def test_each_type_is_written_as_its_table_says(run: Run, raw: Raw) -> None:
         b"limit": b"5400",
         b"pause": b"250",
         b"seen": b"1794830400.0",
+        b"checked": b"",
     }
     assert run(Rental("a").get()) == DETAILS
 
@@ -160,3 +163,15 @@ def test_the_proof_and_the_description_know_every_type() -> None:
     assert described["Expiring"].score == (
         "a time, in seconds since the epoch with a fraction, or inf for none"
     )
+    members = {each.name: each for each in described["Rental"].shapes[0].members}
+    assert members["checked"].type == "a date (YYYY-MM-DD), or nothing"
+    assert members["checked"].required
+
+
+def test_an_empty_member_is_changed_to_a_value_and_back(run: Run, raw: Raw) -> None:
+    run(Rental("a").put(DETAILS))
+    run(Rental("a").update(checked=date(2026, 1, 1)))
+    assert raw("HGET", "rental:a", "checked") == b"2026-01-01"
+    run(Rental("a").update(checked=None))
+    assert raw("HGET", "rental:a", "checked") == b""
+    assert run(Rental("a").get()) == DETAILS

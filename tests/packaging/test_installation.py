@@ -79,6 +79,7 @@ def test_the_command_line_names_its_extra(bare: Environment, arguments: tuple[st
     ("code", "requirement"),
     [
         ("Keyring.generate('k1').seal(b'value', b'template')", "keywright[sealed]"),
+        ("Lz4(Json(str)).encode('long' * 100)", "keywright[lz4]"),
         ("Zstd(Json(str)).encode('long' * 100)", "keywright[zstd]"),
         (
             "from keywright.engine.opentelemetry import OpenTelemetryObserver; OpenTelemetryObserver()",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from environments import ROOT
 from keywright.explorer import key_reader, presentation
 from keywright.explorer.explorer import LARGEST_FORM
-from keywright.keyspace.codecs import zstd
+from keywright.keyspace.codecs import compression
 from keywright.tools.audit import page_reader, value_checks
 from keywright.tools.http import HttpLimits, access, limits
 from keywright_discord.gateway import packets, pipeline, wire
@@ -41,7 +41,7 @@ def test_bounds_of_messages() -> None:
 
 def test_bounds_of_stored_values() -> None:
     assert page_reader.MOST_BYTES == value_checks.MOST_UNPACKED == key_reader.MOST_BYTES == MIB
-    assert f"{zstd._LARGEST // MIB} MiB unpacked" in row("compressed values")
+    assert f"{compression._LARGEST // MIB} MiB unpacked" in row("compressed values")
     shown = (
         f"{key_reader.MOST_ENTRIES} entries, {presentation.MOST_PARTS:,} parts, {presentation.DEEPEST} levels"
     )

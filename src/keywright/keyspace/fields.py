@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 import msgspec
 
 from keywright.errors import DeclarationError, ValueRefusedError
-from keywright.keyspace.codecs import Codec, CodecError, codec_of
+from keywright.keyspace.codecs import Codec, CodecError, codec_of, without_none
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
@@ -175,7 +175,8 @@ def _arms(hint: object) -> list[Any]:
 
 def _members(owner: type[Key], hint: type) -> Iterable[Member]:
     for name, stored, default, kind in _declared(owner, hint):
-        inner, optional = _without_none(kind)
+        inner = without_none(kind)
+        optional = inner is not kind
         codec = codec_of(inner).for_member(stored.encode())
         absent = _when_absent(codec, optional=optional) if default is _REQUIRED else default
         yield Member(stored.encode(), name, codec, absent, _literals(inner))
@@ -207,14 +208,6 @@ def _default(field: Any, missing: object) -> Any:
         return field.default
     factory: Callable[[], Any] = field.default_factory
     return _REQUIRED if factory is missing else factory
-
-
-def _without_none(hint: Any) -> tuple[Any, bool]:
-    arms = _arms(hint)
-    rest = [arm for arm in arms if arm is not type(None)]
-    if len(rest) == len(arms):
-        return hint, False
-    return rest[0] if len(rest) == 1 else typing.Union[tuple(rest)], True  # noqa: UP007  # built at run time
 
 
 def _literals(hint: Any) -> tuple[str, ...]:

@@ -19,16 +19,17 @@ import msgspec
 from keywright.errors import UsageError
 from keywright.keyspace.alphabets import Alphabet, Day, PlainDecimal, Uuid
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, LiteralOf
+from keywright.keyspace.codecs.compression import Compressed
 from keywright.keyspace.codecs.confidential import Sealed, SecretOf
 from keywright.keyspace.codecs.contract import Codec
+from keywright.keyspace.codecs.empty import EmptyAsNone
 from keywright.keyspace.codecs.numeric import Float, Int64
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack, unwritable
 from keywright.keyspace.codecs.text import IdOf, Raw, Text
 from keywright.keyspace.codecs.times import Duration, Rfc3339
-from keywright.keyspace.codecs.zstd import Zstd
 
-__all__ = ["codec_of"]
+__all__ = ["codec_of", "without_none"]
 
 _SCALARS: dict[object, type[Codec[Any]]] = {
     str: Text,
@@ -41,7 +42,7 @@ _SCALARS: dict[object, type[Codec[Any]]] = {
 }
 _WRITTEN_AS_IN_NAMES: dict[object, Alphabet[Any]] = {UUID: Uuid(), date: Day(), Decimal: PlainDecimal()}
 _CONTAINERS = (dict, list, tuple)
-_AROUND_A_CODEC = (SecretOf, Sealed, Zstd)
+_AROUND_A_CODEC = (SecretOf, Sealed, Compressed, EmptyAsNone)
 _AROUND_A_TYPE = (Json, MessagePack, EnumOf)
 
 
@@ -79,6 +80,8 @@ def _annotated(hint: Any, metadata: tuple[object, ...]) -> Codec[Any]:
         _refuse_misplaced(mark, hint)
     alphabets = [mark for mark in metadata if isinstance(mark, Alphabet)]
     markers = [mark for mark in metadata if isinstance(mark, Codec) or _codec_class(mark)]
+    if EmptyAsNone in markers:
+        hint = without_none(hint)
     if markers and not _goes_around(markers[0]):
         # A codec says how the value is written; an alphabet next to it is for key names.
         codec = _first(markers.pop(0), hint)
@@ -89,6 +92,15 @@ def _annotated(hint: Any, metadata: tuple[object, ...]) -> Codec[Any]:
     for marker in markers:
         codec = _around(marker, codec)
     return codec
+
+
+def without_none(hint: Any) -> Any:
+    """Return a hint without its arm None."""
+    arms = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    rest = tuple(arm for arm in arms if arm is not type(None))
+    if len(rest) == len(arms):
+        return hint
+    return rest[0] if len(rest) == 1 else Union[rest]  # noqa: UP007  # built at run time
 
 
 def _refuse_misplaced(mark: object, hint: Any) -> None:
@@ -116,7 +128,7 @@ def _around(marker: Any, inner: Codec[Any]) -> Codec[Any]:
     if not _goes_around(marker):
         raise TypeError(
             f"{_shown(marker)} cannot be applied to what {inner!r} writes. "
-            f"Put it first; only SecretOf, Sealed and Zstd go around another codec."
+            f"Put it first; only SecretOf, Sealed, EmptyAsNone and compressions go around another codec."
         )
     make: Callable[[Codec[Any]], Codec[Any]] = marker
     return make(inner)

@@ -22,6 +22,8 @@ import msgspec
 from keywright.keyspace.alphabets import Alphabet, Choice, OneOf
 from keywright.keyspace.codecs import (
     Codec,
+    Compressed,
+    EmptyAsNone,
     EnumOf,
     IdOf,
     Json,
@@ -29,7 +31,6 @@ from keywright.keyspace.codecs import (
     MessagePack,
     Sealed,
     SecretOf,
-    Zstd,
 )
 
 __all__ = [
@@ -187,8 +188,10 @@ def _codec_words(codec: Codec[Any], structures: _Structures) -> str:
     if isinstance(codec, Sealed):
         plaintext = " (plaintext is read too)" if codec.allow_plaintext else ""
         return _codec_words(codec.inner, structures) + plaintext
-    if isinstance(codec, Zstd):
-        return f"{_codec_words(codec.inner, structures)}, zstd-compressed"
+    if isinstance(codec, Compressed):
+        return f"{_codec_words(codec.inner, structures)}, {codec.form}-compressed"
+    if isinstance(codec, EmptyAsNone):
+        return f"{_codec_words(codec.inner, structures)}, or nothing"
     if isinstance(codec, Json | MessagePack):
         form = "JSON" if isinstance(codec, Json) else "MessagePack"
         return f"{form}: {_words(codec.python_type, structures)}"
