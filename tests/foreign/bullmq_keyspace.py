@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foreign.forms import UuidText
 from keywright import (
     Counter,
     Id,
@@ -26,6 +25,7 @@ from keywright import (
     Set,
     SortedSet,
     Stream,
+    UuidText,
     Value,
     Verbatim,
     characters,

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foreign.forms import Uuid
 from keywright import (
     Counter,
     Json,
@@ -23,6 +22,7 @@ from keywright import (
     Plain,
     Set,
     SortedSet,
+    UuidText,
     Value,
     Verbatim,
     characters,
@@ -30,6 +30,7 @@ from keywright import (
     refers,
 )
 
+Uuid = Annotated[str, UuidText()]
 QueueName = Literal["celery", "slow.queue"]
 Exchange = Annotated[str, Plain(".")]
 TaskOfChord = Annotated[str, Plain(":+")]

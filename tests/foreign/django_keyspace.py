@@ -10,31 +10,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any
 
-from foreign.forms import Pickled
-from keywright import U64, Codec, Counter, Id, Json, Keyspace, Prefixed, Value, Zlib
+from keywright import U64, Counter, FirstOf, Id, Int64, Json, Keyspace, Pickled, Prefixed, Value, Zlib
 
 cache = Keyspace("cache", "Django's cache with django-redis 7.")
 
 
-class IntegerOrPickle(Codec[int | bytes]):
-    """An integer in decimal, so that INCR works, or a pickle, which is checked and not loaded."""
-
-    expected = "an integer or a pickle"
-    python_type = int | bytes
-    samples = (0, -7, *Pickled.samples)
-
-    def encode(self, value: int | bytes) -> bytes:
-        return b"%d" % value if isinstance(value, int) else _PICKLED.encode(value)
-
-    def decode(self, data: bytes) -> int | bytes:
-        try:
-            return int(data)
-        except ValueError:
-            return _PICKLED.decode(data)
-
-
-_PICKLED = Pickled()
-Cached = Annotated[Any, IntegerOrPickle()]
+Cached = Annotated[Any, FirstOf(Int64(), Pickled())]
 Compact = Annotated[Any, Json, partial(Zlib, min_size=16)]
 
 

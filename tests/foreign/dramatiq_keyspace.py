@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from foreign.forms import Uuid
 from keywright import (
     Counter,
     Hex,
@@ -24,12 +23,14 @@ from keywright import (
     RestOfName,
     Set,
     SortedSet,
+    UuidText,
     Verbatim,
     characters,
     literal,
     refers,
 )
 
+Uuid = Annotated[str, UuidText()]
 dramatiq = Keyspace("dramatiq", "Queues, messages, results and rate limits of dramatiq 2.2.")
 
 _LETTER = characters("", (0x41, 0x5A), (0x61, 0x7A))

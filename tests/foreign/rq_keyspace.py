@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from foreign.forms import Pickled
 from keywright import (
     EmptyAsNone,
     EpochFloat,
@@ -23,6 +22,7 @@ from keywright import (
     Json,
     Keyspace,
     List,
+    Pickled,
     Plain,
     Record,
     Set,

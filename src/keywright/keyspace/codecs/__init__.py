@@ -1,5 +1,6 @@
 """Codecs: one class per stored form, and `codec_of` from a type hint to a codec."""
 
+from keywright.keyspace.codecs.alternatives import FirstOf, alternatives_in
 from keywright.keyspace.codecs.choices import Boolean, EnumOf, Flag, LiteralOf
 from keywright.keyspace.codecs.compression import Compressed, Gzip, Lz4, Zlib, Zstd, unpacking_at_most
 from keywright.keyspace.codecs.confidential import Sealed, SealedIfBound, SecretOf
@@ -7,6 +8,7 @@ from keywright.keyspace.codecs.contract import Codec, CodecError, SealRefused, U
 from keywright.keyspace.codecs.empty import EmptyAsNone
 from keywright.keyspace.codecs.keyring import Keyring
 from keywright.keyspace.codecs.numeric import Float, Int64, Uint64
+from keywright.keyspace.codecs.pickles import Pickled
 from keywright.keyspace.codecs.resolve import codec_of, without_none
 from keywright.keyspace.codecs.seals import Ciphertext, Plaintext, Sealable, SealPlace, is_sealed
 from keywright.keyspace.codecs.secret import Secret
@@ -26,6 +28,7 @@ __all__ = [
     "EpochFloat",
     "EpochMs",
     "EpochSeconds",
+    "FirstOf",
     "Flag",
     "Float",
     "Gzip",
@@ -36,6 +39,7 @@ __all__ = [
     "LiteralOf",
     "Lz4",
     "MessagePack",
+    "Pickled",
     "Plaintext",
     "Raw",
     "Rfc3339",
@@ -51,6 +55,7 @@ __all__ = [
     "UnpackedTooLarge",
     "Zlib",
     "Zstd",
+    "alternatives_in",
     "codec_of",
     "is_sealed",
     "unpacking_at_most",

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack
+from keywright.keyspace.codecs import Codec, CodecError, Json, MessagePack, alternatives_in
 from keywright.keyspace.codecs.samples import samples_of
 from keywright.keyspace.context import Binding
 from keywright.keyspace.key import Key
@@ -153,6 +153,23 @@ def former_codecs_are_distinct(space: Keyspace) -> Iterator[Finding]:
                         yield Finding("codecs-not-distinct", kind._template.source, problem, repr(sample))
 
 
+def alternatives_are_distinct(space: Keyspace) -> Iterator[Finding]:
+    """Bytes of one form of a value are not of a form that is tried before it, or mean the same there."""
+    for kind in space:
+        for several in (each for codec in kind._codecs for each in alternatives_in(codec)):
+            for codec in several.codecs:
+                for sample in codec.samples:
+                    earlier = several.mistaken(codec, sample)
+                    if earlier is not None:
+                        yield Finding(
+                            "codecs-not-distinct",
+                            kind._template.source,
+                            f"bytes of {codec.expected} are also {earlier.expected}, which is tried first. "
+                            f"Put the codec that reads less before the other",
+                            "<secret>" if several.secret else repr(sample),
+                        )
+
+
 def values_round_trip(space: Keyspace) -> Iterator[Finding]:
     """Every codec reads back what it wrote."""
     for kind in space:
@@ -279,6 +296,7 @@ PROOFS: tuple[Callable[[Keyspace], Iterator[Finding]], ...] = (
     former_names_are_free,
     values_round_trip,
     former_codecs_are_distinct,
+    alternatives_are_distinct,
     docstrings_are_there,
     parts_belong,
     expiries_fit,

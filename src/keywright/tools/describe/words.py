@@ -25,6 +25,7 @@ from keywright.keyspace.codecs import (
     Compressed,
     EmptyAsNone,
     EnumOf,
+    FirstOf,
     IdOf,
     Json,
     LiteralOf,
@@ -190,6 +191,8 @@ def _codec_words(codec: Codec[Any], structures: _Structures) -> str:
         return _codec_words(codec.inner, structures) + plaintext
     if isinstance(codec, Compressed):
         return f"{_codec_words(codec.inner, structures)}, {codec.form}-compressed"
+    if isinstance(codec, FirstOf):
+        return ", or ".join(_codec_words(each, structures) for each in codec.codecs)
     if isinstance(codec, EmptyAsNone):
         return f"{_codec_words(codec.inner, structures)}, or nothing"
     if isinstance(codec, Json | MessagePack):
