@@ -1,25 +1,21 @@
-"""The members of a record: from a struct, dataclass or union of them to hash fields and back."""
+"""The members of a record: from a class with fields, or a union of such, to hash fields and back."""
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
-
-import msgspec
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.codecs import Codec, CodecError, codec_of, without_none
+from keywright.keyspace.codecs.models import REQUIRED, fields_of, has_fields, maker_of, reason_of
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
 
 T = TypeVar("T")
-
-_REQUIRED: Any = object()
 
 
 class Member(NamedTuple):
@@ -30,10 +26,12 @@ class Member(NamedTuple):
     codec: Codec[Any]
     default: Any
     literals: tuple[str, ...]
+    argument: str
+    """The name of the argument that the class takes for it."""
 
     @property
     def required(self) -> bool:
-        return self.default is _REQUIRED
+        return self.default is REQUIRED
 
 
 class FieldSet(Generic[T]):
@@ -69,7 +67,7 @@ class FieldSet(Generic[T]):
 
 
 class Shape(FieldSet[T]):
-    """One struct or dataclass."""
+    """One class with fields."""
 
     def __init__(self, owner: type[Key], hint: type[T]) -> None:
         self.owner = owner
@@ -77,8 +75,9 @@ class Shape(FieldSet[T]):
         self.members = tuple(_members(owner, hint))
         self.codecs = tuple(member.codec for member in self.members)
         self._readers = [
-            (member.stored, member.attribute, member.codec.decode, member.default) for member in self.members
+            (member.stored, member.argument, member.codec.decode, member.default) for member in self.members
         ]
+        self._make = maker_of(hint)
 
     def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
         return self
@@ -118,18 +117,28 @@ class Shape(FieldSet[T]):
     def read(self, stored: Mapping[bytes, bytes]) -> T:
         values: dict[str, Any] = {}
         get = stored.get
-        for name, attribute, decode, default in self._readers:
+        for name, argument, decode, default in self._readers:
             data = get(name)
             if data is not None:
                 try:
-                    values[attribute] = decode(data)
+                    values[argument] = decode(data)
                 except CodecError as error:
                     raise type(error)(f"{error.expected} as member {name.decode()!r}", error.found) from error
-            elif default is _REQUIRED:
+            elif default is REQUIRED:
                 raise CodecError(f"the member {name.decode()!r}", f"only {_listed(stored)}")
             else:
-                values[attribute] = default() if callable(default) else default
-        return self.type(**values)
+                values[argument] = default() if callable(default) else default
+        return self.made(values)
+
+    def made(self, arguments: Mapping[str, Any]) -> T:
+        """Return the value of these arguments. Raise CodecError if the class refuses them."""
+        try:
+            value: T = self._make(**arguments)
+        except Exception as error:  # noqa: BLE001  # the validation of the class may raise anything
+            reason = "<secret>" if any(codec.secret for codec in self.codecs) else reason_of(error)
+        else:
+            return value
+        raise CodecError(f"a {self.type.__name__}", f"members that it refuses ({reason[:200]})")
 
 
 class Union(FieldSet[T]):
@@ -174,40 +183,26 @@ def _arms(hint: object) -> list[Any]:
 
 
 def _members(owner: type[Key], hint: type) -> Iterable[Member]:
-    for name, stored, default, kind in _declared(owner, hint):
-        inner = without_none(kind)
-        optional = inner is not kind
-        codec = codec_of(inner).for_member(stored.encode())
-        absent = _when_absent(codec, optional=optional) if default is _REQUIRED else default
-        yield Member(stored.encode(), name, codec, absent, _literals(inner))
+    if not has_fields(hint):
+        raise DeclarationError(
+            owner.__name__,
+            f"{hint!r} has no fixed members",
+            "Use a msgspec.Struct, a dataclass, a class of attrs or a Pydantic model.",
+        )
+    for field in fields_of(hint):
+        inner = without_none(field.hint)
+        stored = field.stored.encode()
+        codec = codec_of(inner).for_member(stored)
+        absent = field.default
+        if absent is REQUIRED:
+            absent = _when_absent(codec, optional=inner is not field.hint)
+        yield Member(stored, field.attribute, codec, absent, _literals(inner), field.argument)
 
 
 def _when_absent(codec: Codec[Any], *, optional: bool) -> Any:
     if _is_flag(codec):
         return False
-    return None if optional else _REQUIRED
-
-
-def _declared(owner: type[Key], hint: type) -> Iterable[tuple[str, str, Any, Any]]:
-    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        hints = typing.get_type_hints(hint, include_extras=True)
-        for field in msgspec.structs.fields(hint):
-            yield field.name, field.encode_name, _default(field, msgspec.NODEFAULT), hints[field.name]
-    elif dataclasses.is_dataclass(hint):
-        hints = typing.get_type_hints(hint, include_extras=True)
-        for entry in dataclasses.fields(hint):
-            yield entry.name, entry.name, _default(entry, dataclasses.MISSING), hints[entry.name]
-    else:
-        raise DeclarationError(
-            owner.__name__, f"{hint!r} has no fixed members", "Use a msgspec.Struct or a dataclass."
-        )
-
-
-def _default(field: Any, missing: object) -> Any:
-    if field.default is not missing:
-        return field.default
-    factory: Callable[[], Any] = field.default_factory
-    return _REQUIRED if factory is missing else factory
+    return None if optional else REQUIRED
 
 
 def _literals(hint: Any) -> tuple[str, ...]:

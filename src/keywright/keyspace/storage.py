@@ -281,8 +281,8 @@ def member_entry(
     missing = [member for member in shape.members if member.required and member.stored not in stored]
 
     def built(values: Sequence[Any]) -> Any:
-        found = {member.attribute: value for member, value in zip(there, values, strict=True)}
-        return wrap(shape.type(**{m.attribute: found.get(m.attribute, _default(m)) for m in shape.members}))
+        found = {member.argument: value for member, value in zip(there, values, strict=True)}
+        return wrap(shape.made({m.argument: found.get(m.argument, _default(m)) for m in shape.members}))
 
     def named(values: Sequence[Any]) -> Any:
         found = {member.stored: value for member, value in zip(there, values, strict=True)}

@@ -8,6 +8,8 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec import inspect
 
+from keywright.keyspace.codecs.models import fields_of, is_model
+
 __all__ = ["Undeclared", "undeclared_members"]
 
 Undeclared: TypeAlias = Callable[[bytes], list[str]]
@@ -74,6 +76,8 @@ class _Searches:
     def _search(self, described: inspect.Type) -> _Search | None:
         if isinstance(described, _Objects):
             return self._object(described)
+        if isinstance(described, inspect.CustomType) and is_model(described.cls):
+            return self._model(described.cls)
         if isinstance(described, inspect.UnionType):
             return self._union(described)
         if isinstance(described, inspect.Metadata):
@@ -89,8 +93,20 @@ class _Searches:
     def _object(self, described: Any) -> _Search | None:
         if getattr(described, "array_like", False):
             return self._in_turn([self.of(field.type) for field in described.fields])
-        names = {field.encode_name for field in described.fields} | {getattr(described, "tag_field", None)}
-        inner = {field.encode_name: self.of(field.type) for field in described.fields}
+        fields = {field.encode_name: field.type for field in described.fields}
+        return self._named(fields, getattr(described, "tag_field", None))
+
+    def _model(self, model: Any) -> _Search | None:
+        if model.model_config.get("extra") == "allow":
+            return None
+        try:
+            return self._named({each.stored: inspect.type_info(each.hint) for each in fields_of(model)}, None)
+        except TypeError:
+            return None  # a field of a type that only Pydantic knows
+
+    def _named(self, fields: dict[str, inspect.Type], tag: str | None) -> _Search:
+        names = {*fields, tag}
+        inner = {name: self.of(described) for name, described in fields.items()}
         nested = {name: search for name, search in inner.items() if search is not None}
 
         def search(raw: Any, path: str) -> Iterator[str]:

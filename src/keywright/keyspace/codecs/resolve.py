@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 import sys
@@ -23,6 +22,7 @@ from keywright.keyspace.codecs.compression import Compressed
 from keywright.keyspace.codecs.confidential import Sealed, SecretOf
 from keywright.keyspace.codecs.contract import Codec
 from keywright.keyspace.codecs.empty import EmptyAsNone
+from keywright.keyspace.codecs.models import has_fields
 from keywright.keyspace.codecs.numeric import Float, Int64
 from keywright.keyspace.codecs.secret import Secret
 from keywright.keyspace.codecs.structured import Json, MessagePack, unwritable
@@ -152,7 +152,7 @@ def _is_structured(hint: Any) -> bool:
         return all(arm is type(None) or _is_structured(arm) for arm in get_args(hint))
     if not isinstance(origin, type):
         return False
-    return issubclass(origin, (msgspec.Struct, *_CONTAINERS)) or dataclasses.is_dataclass(origin)
+    return issubclass(origin, _CONTAINERS) or has_fields(origin)
 
 
 def _no_codec(hint: Any) -> str:

@@ -120,7 +120,10 @@ class Checker:
                 # An entry is removed as one, so its first defect stands for it; a record has many members.
                 problems += map(_problem, defects if self.storage.whole else defects[:1])
             elif unpacked <= MOST_UNPACKED and (self.storage.fields is None or UNSET not in decoded):
-                values.append(entry.value(decoded))
+                try:
+                    values.append(entry.value(decoded))
+                except CodecError as error:  # the class refuses members that are valid one by one
+                    problems.append(_problem(Defect(Fault.MALFORMED, f"expected {error.expected}", error)))
         if self._closed and not problems:
             problems += self._undeclared(stored, key)
         known = unpacked <= MOST_UNPACKED and (values or not self.storage.whole)

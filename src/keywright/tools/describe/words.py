@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import datetime
 import decimal
 import enum
@@ -33,6 +32,7 @@ from keywright.keyspace.codecs import (
     Sealed,
     SecretOf,
 )
+from keywright.keyspace.codecs.models import REQUIRED, fields_of, has_fields, is_model
 
 __all__ = [
     "MemberDescription",
@@ -141,8 +141,13 @@ def paragraphs(text: str) -> str:
 
 
 def attribute_docs(cls: type) -> dict[str, str]:
-    """Return the docstrings below the fields of a class, own and inherited, if its source can be read."""
-    return {name: doc for base in reversed(cls.__mro__) for name, doc in _docs_in(base).items()}
+    """Return the documentation of the fields of a class: descriptions of Pydantic, and docstrings below.
+
+    The docstrings are those of the class and of its bases, if the source can be read.
+    """
+    described = {field.attribute: field.doc for field in fields_of(cls) if field.doc} if is_model(cls) else {}
+    below = {name: doc for base in reversed(cls.__mro__) for name, doc in _docs_in(base).items()}
+    return described | below
 
 
 @functools.cache
@@ -250,7 +255,7 @@ def _words(hint: Any, structures: _Structures) -> str:
         return _PLAIN[hint]
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return _one_of(str(member.value) for member in hint)
-    if _has_fields(hint):
+    if has_fields(hint) or is_typeddict(hint):
         return structures.name(hint)
     return getattr(hint, "__name__", str(hint))
 
@@ -267,37 +272,19 @@ def _bare(hint: Any) -> Any:
             return hint
 
 
-def _has_fields(hint: Any) -> bool:
-    return isinstance(hint, type) and (
-        issubclass(hint, msgspec.Struct) or dataclasses.is_dataclass(hint) or is_typeddict(hint)
-    )
-
-
 def _fields(hint: Any, structures: _Structures) -> Iterator[MemberDescription]:
-    hints, docs = typing.get_type_hints(hint, include_extras=True), attribute_docs(hint)
-    for name, stored, required, default in _declared(hint):
-        doc = docs.get(name) or _meta_description(hints[name])
-        yield MemberDescription(stored, _words(hints[name], structures), required, default, doc)
-
-
-def _declared(hint: Any) -> Iterator[tuple[str, str, bool, str | None]]:
-    """Yield attribute, stored name, whether it is required, and its default."""
-    if issubclass(hint, msgspec.Struct):
-        for field in msgspec.structs.fields(hint):
-            yield field.name, field.encode_name, field.required, _stand_in(field, msgspec.NODEFAULT)
-    elif dataclasses.is_dataclass(hint):
-        for entry in dataclasses.fields(hint):
-            required = entry.default is entry.default_factory is dataclasses.MISSING
-            yield entry.name, entry.name, required, _stand_in(entry, dataclasses.MISSING)
-    else:
-        for name in hint.__annotations__:
-            yield name, name, name in hint.__required_keys__, None
-
-
-def _stand_in(field: Any, missing: object) -> str | None:
-    if field.default is not missing:
-        return default_words(field.default)
-    return None if field.default_factory is missing else default_words(field.default_factory)
+    docs = attribute_docs(hint)
+    if is_typeddict(hint):
+        for name, kind in typing.get_type_hints(hint, include_extras=True).items():
+            doc = docs.get(name) or _meta_description(kind)
+            required = name in hint.__required_keys__
+            yield MemberDescription(name, _words(kind, structures), required, None, doc)
+        return
+    for field in fields_of(hint):
+        required = field.default is REQUIRED
+        default = None if required else default_words(field.default)
+        doc = docs.get(field.attribute) or _meta_description(field.hint)
+        yield MemberDescription(field.stored, _words(field.hint, structures), required, default, doc)
 
 
 def _meta_description(hint: Any) -> str:
