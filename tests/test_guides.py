@@ -100,6 +100,21 @@ def test_the_program_of_the_page_on_values_prints_its_output(
     assert ran.stdout == page.output, ran.stderr
 
 
+def test_the_tests_of_the_page_on_values_pass(tmp_path: Path) -> None:
+    page = Guide("values.md", tmp_path)
+    done = page.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_positions.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
+
+
+def test_the_codec_of_the_operations_guide_keeps_the_contract(operations: Guide) -> None:
+    program = (
+        "from keywright.testing import assert_codec; from theatre.prices import Euros; assert_codec(Euros())"
+    )
+    done = operations.python("-c", program)
+    assert done.returncode == 0, done.stderr
+
+
 def test_the_page_on_values_names_every_codec() -> None:
     page = (DOCS / "values.md").read_text()
     abstract = {"Codec", "Compressed"}

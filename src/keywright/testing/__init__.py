@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from keywright.testing.clock import ManualClock
     from keywright.testing.cluster import RedisCluster
+    from keywright.testing.codecs import assert_codec, stored_bytes
     from keywright.testing.conditions import wait_until
     from keywright.testing.leftovers import assert_none_left, started_pids
     from keywright.testing.private_server import PrivateServer
@@ -57,6 +58,7 @@ __all__ = [
     "Run",
     "ServerProcess",
     "as_user",
+    "assert_codec",
     "assert_none_left",
     "death_with_parent",
     "descendants",
@@ -68,6 +70,7 @@ __all__ = [
     "require",
     "start_on_free_port",
     "started_pids",
+    "stored_bytes",
     "wait_until",
     "witness",
 ]
@@ -89,6 +92,7 @@ _HOMES = {
     "ServerProcess": "processes",
     "RawConnection": "wire",
     "as_user": "servers",
+    "assert_codec": "codecs",
     "assert_none_left": "leftovers",
     "death_with_parent": "processes",
     "descendants": "processes",
@@ -100,6 +104,7 @@ _HOMES = {
     "require": "requirements",
     "start_on_free_port": "servers",
     "started_pids": "leftovers",
+    "stored_bytes": "codecs",
     "wait_until": "conditions",
     "witness": "versions",
 }
