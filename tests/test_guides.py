@@ -100,6 +100,14 @@ def test_the_program_of_the_page_on_values_prints_its_output(
     assert ran.stdout == page.output, ran.stderr
 
 
+def test_the_program_of_the_page_on_expiry_prints_its_output(
+    tmp_path: Path, redis_url: str, keywright_server: RedisServer
+) -> None:
+    page = Guide("expiry.md", tmp_path)
+    ran = page.python("limits.py", url=keywright_server.url)
+    assert ran.stdout == page.output, ran.stderr
+
+
 def test_the_tests_of_the_page_on_values_pass(tmp_path: Path) -> None:
     page = Guide("values.md", tmp_path)
     done = page.python("-m", "pytest", "-q", "-p", "no:cacheprovider", "test_positions.py")

@@ -224,6 +224,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "literal": (b"a",),
     "many_to_many": (Likes,),
     "many_to_one": (Owner,),
+    "may_expire": (),
     "modify": (Word("a"), nothing),
     "new_token": (),
     "one_to_one": (Left,),

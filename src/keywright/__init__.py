@@ -150,6 +150,7 @@ __all__ = [
     "literal",
     "many_to_many",
     "many_to_one",
+    "may_expire",
     "modify",
     "new_token",
     "one_to_one",

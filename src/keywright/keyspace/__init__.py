@@ -65,7 +65,7 @@ from keywright.keyspace.codecs import (
 from keywright.keyspace.commits.recovery import recover
 from keywright.keyspace.composition import atomic, gather, gather_list
 from keywright.keyspace.context import Binding, Context, preview
-from keywright.keyspace.expiry import Expiry, expires_at, expires_in
+from keywright.keyspace.expiry import Expiry, expires_at, expires_in, may_expire
 from keywright.keyspace.invariants import Fix, Invariant, Violation, invariant
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import (
@@ -204,6 +204,7 @@ __all__ = [
     "literal",
     "many_to_many",
     "many_to_one",
+    "may_expire",
     "modify",
     "new_token",
     "one_to_one",

@@ -126,7 +126,7 @@ class Refreshing(Command[T]):
     """A command on a key that is given its expiry with it, in one transaction."""
 
     def expiry(self, context: Context) -> Expiry | None:
-        return context.expiry_of(type(self.key))
+        return context.expiry_for(self.key)
 
     def lower(self, context: Context) -> Wire:
         wire = Command.lower(self, context)

@@ -117,6 +117,11 @@ class Context:
         except (AttributeError, TypeError) as error:
             raise_explained(Context.name, (self, key), {}, error)
 
+    def expiry_for(self, key: Key) -> Expiry | None:
+        """Return the expiry that a write gives to a key in this database."""
+        expiry = self.expiry_of(key.__class__)
+        return expiry if expiry is None or expiry.by_kind else expiry.of_key(key)
+
     def expiry_of(self, key: type[Key]) -> Expiry | None:
         try:
             return self.overrides.get(key, key._expiry)

@@ -1,4 +1,4 @@
-"""When keys expire: a time after the first write, the last write or the last use, or at a moment."""
+"""When keys expire: a time after the first write, the last write or the last use, at a moment, or some do."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.wires import Arguments
 
 Moment = datetime | Callable[[Any], datetime | None]
+TimeToLive = timedelta | Callable[[Any], timedelta | None]
 Since = Literal["first write", "last write", "last use"]
 """The event that the time counts from; a use is a read or a write."""
 
@@ -25,7 +26,7 @@ EXPIRE_ONCE = Script("keywright.keyspace", "expire_once")
 class Expiry:
     """How long a key lives, and since when."""
 
-    __slots__ = ("jitter", "moment", "since", "ttl_ms")
+    __slots__ = ("by_kind", "jitter", "moment", "optional", "since", "ttl_ms", "ttl_of")
 
     def __init__(
         self,
@@ -34,11 +35,16 @@ class Expiry:
         jitter: float = 0.0,
         since: Since = "last write",
         moment: Moment | None = None,
+        ttl_of: Callable[[Any], timedelta | None] | None = None,
+        optional: bool = False,
     ) -> None:
         self.ttl_ms = ttl_ms
         self.jitter = jitter
         self.since = since
         self.moment = moment
+        self.ttl_of = ttl_of
+        self.optional = optional
+        self.by_kind = ttl_of is None and not optional  # a write gives it to every key of a class alike
 
     @property
     def sliding(self) -> bool:
@@ -48,7 +54,16 @@ class Expiry:
     @property
     def uniform(self) -> bool:
         """Whether all keys that are written together expire at the same time."""
-        return not self.jitter and not callable(self.moment)
+        return not self.jitter and not callable(self.moment) and self.ttl_of is None
+
+    def of_key(self, key: object) -> Expiry | None:
+        """Return the expiry that a write gives to a key: its own, or none where only some keys expire."""
+        if self.optional:
+            return None
+        if self.ttl_of is None:
+            return self
+        ttl = self.ttl_of(key)
+        return None if ttl is None else Expiry(_milliseconds(ttl), jitter=self.jitter, since=self.since)
 
     def resolved(self, value: object) -> Expiry | None:
         """Return this expiry for one value, with a moment that depends on the value resolved."""
@@ -89,10 +104,14 @@ class Expiry:
 
     @property
     def longest_ms(self) -> int | None:
-        """The longest time to live, or None if it depends on the value."""
+        """The longest time to live; None if it depends on the value or on the key, or has no bound."""
         return None if self.ttl_ms is None else round(self.ttl_ms * (1 + self.jitter))
 
     def describe(self) -> str:
+        if self.optional:
+            return "some expire" + (f", within {self.ttl_ms / 1000:g} s" if self.ttl_ms is not None else "")
+        if self.ttl_of is not None:
+            return f"a time that follows from the key, after the {self.since}"
         if self.ttl_ms is None:
             when = self.moment.isoformat() if isinstance(self.moment, datetime) else "a moment in the value"
             return f"at {when}"
@@ -113,29 +132,53 @@ class Expiry:
         return f"Expiry({self.describe()})"
 
     def _fields(self) -> tuple[object, ...]:
-        return self.ttl_ms, self.jitter, self.since, self.moment
+        return self.ttl_ms, self.jitter, self.since, self.moment, self.ttl_of, self.optional
+
+
+def _milliseconds(ttl: timedelta) -> int:
+    milliseconds = round(ttl / timedelta(milliseconds=1))
+    if milliseconds < 1:
+        raise DeclarationError("expires_in", f"{ttl} is not a time that can pass", "Give at least 1 ms.")
+    return milliseconds
 
 
 @explained
-def expires_in(ttl: timedelta, *, jitter: float = 0.0, since: Since = "last write") -> Expiry:
+def expires_in(ttl: TimeToLive, *, jitter: float = 0.0, since: Since = "last write") -> Expiry:
     """Expire this long after the first write, the last write, or the last use, which may be a read.
 
     Since the first write, the time is fixed: `Counter.add`, `Set.add`, `List.push`, `Record.update` and other
     changes of a key leave the expiry that it has, so a counter is a window of that length. `set`, `put` and
     `replace` write the whole value: they make the key again, and the time starts again.
 
+    `ttl` may be a function from the key to a time (or None), where the name of the key says how long it
+    lives: `expires_in(lambda key: timedelta(seconds=key.window))`. It cannot count since the last use.
+
     `jitter` spreads the time by that share either way (0.1 is ±10 %), so that keys written together
     do not expire together.
     """
-    milliseconds = round(ttl / timedelta(milliseconds=1))
-    if milliseconds < 1:
-        raise DeclarationError("expires_in", f"{ttl} is not a time that can pass", "Give at least 1 ms.")
+    milliseconds = None if callable(ttl) else _milliseconds(ttl)
     if not 0 <= jitter < 1:
         raise DeclarationError("expires_in", f"a jitter of {jitter} is not a share", "Give 0 ≤ jitter < 1.")
     if since not in get_args(Since):
         choices = ", ".join(map(repr, get_args(Since)))
         raise DeclarationError("expires_in", f"a time cannot count since {since!r}", f"Use one of {choices}.")
-    return Expiry(milliseconds, jitter=jitter, since=since)
+    if callable(ttl) and since == "last use":
+        raise DeclarationError(
+            "expires_in",
+            "a time that follows from the key cannot count since the last use",
+            "Use since='first write' or since='last write'.",
+        )
+    return Expiry(milliseconds, jitter=jitter, since=since, ttl_of=ttl if callable(ttl) else None)
+
+
+@explained
+def may_expire(*, within: timedelta | None = None) -> Expiry:
+    """Declare that some keys expire and others do not, as their writers decide with `expire`.
+
+    Writes give no expiry, unless they are passed one. The audit accepts keys with and without; with `within`
+    it reports those that expire later.
+    """
+    return Expiry(None if within is None else _milliseconds(within), optional=True)
 
 
 @explained

@@ -175,7 +175,8 @@ class Planter:
                 self._planted("KW403", inverse, f"knows {fresh!r}")
 
     def _endless(self, key: Any) -> None:
-        if self._expiry(key) and self._send(b"PTTL", key) > 0:
+        expiry = self.db.context.expiry_of(type(key))
+        if expiry and not expiry.optional and self._expiry(key) and self._send(b"PTTL", key) > 0:
             self._send(b"PERSIST", key)
             self._planted("KW301", key, "made endless")
 
@@ -257,6 +258,9 @@ class Planter:
 
     def _expiry(self, key: Key) -> int | None:
         expiry = self.db.context.expiry_of(type(key))
+        if expiry is not None and expiry.optional:
+            return expiry.longest_ms
+        expiry = self.db.context.expiry_for(key)
         if expiry is None:
             return None
         # Of one that follows from the value it is only known that a year is more than any sample lasts.

@@ -64,6 +64,8 @@ def common_expiry(kinds: Iterable[type[Key]], context: Context) -> Expiry | Unse
     if len(expiries) > 1:
         return UNSET
     expiry = expiries.pop()
+    if expiry is not None and expiry.optional:
+        return None
     return expiry if expiry is None or (expiry.uniform and context.expiring_batches) else UNSET
 
 

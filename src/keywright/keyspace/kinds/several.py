@@ -38,7 +38,7 @@ class Moving(Several[T]):
         renewals = [
             expiry.command(context.name(key), context)
             for key in (self.key, *self.others)
-            if (expiry := context.expiry_of(type(key))) is not None
+            if (expiry := context.expiry_for(key)) is not None
         ]
         if not renewals:
             return wire

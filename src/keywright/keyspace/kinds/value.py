@@ -200,6 +200,8 @@ class Expiring(Command[T]):
     def lower(self, context: Context) -> Wire:
         wire = Command.lower(self, context)
         expiry = self.key._expiry if not context.overrides else context.expiry_of(self.key.__class__)
+        if expiry is not None and not expiry.by_kind:
+            expiry = expiry.of_key(self.key)
         if expiry is not None and callable(expiry.moment):
             # Bound to a moment in the value where the declaration is not: rare, so the value is read back.
             expiry = expiry.resolved(self.decode_written())
@@ -228,6 +230,7 @@ class _ExpiringAs(Command[T]):
     def lower(self, context: Context) -> Wire:
         wire = Command.lower(self, context)
         chosen = context.expiry_of(type(self.key)) if isinstance(self.expiry, Unset) else self.expiry
+        chosen = chosen and chosen.of_key(self.key)
         expiry = chosen and chosen.resolved(self.value)
         return wire if expiry is None else _with(wire, expiry, context)
 

@@ -224,8 +224,8 @@ def expiries_fit(space: Keyspace) -> Iterator[Finding]:
             yield Finding(
                 "expiries-differ",
                 sides[0]._template.source,
-                f"{link.name}: with jitter, or renewed by reads, one side outlives the other. Use expires_in "
-                f"without jitter, counted from a write",
+                f"{link.name}: with jitter, renewed by reads, or for some keys only, one side outlives the "
+                f"other. Use expires_in without jitter, counted from a write",
                 ", ".join(map(_lifetime_shown, sides)),
             )
         for listed, by in _listings(link):
@@ -380,18 +380,20 @@ def _outlived(link: Link, listed: type[Key], by: type[Key] | None) -> Iterator[F
 
 
 def _lifetime(kind: type[Key]) -> object:
-    return kind._expiry and (kind._expiry.longest_ms, kind._expiry.moment)
+    expiry = kind._expiry
+    return expiry and (expiry.longest_ms, expiry.moment, expiry.ttl_of, expiry.optional)
 
 
 def _drifts(kind: type[Key]) -> bool:
-    return kind._expiry is not None and bool(kind._expiry.jitter or kind._expiry.sliding)
+    expiry = kind._expiry
+    return expiry is not None and bool(expiry.jitter or expiry.sliding or expiry.optional)
 
 
 def _lifetime_shown(kind: type[Key]) -> str:
     if kind._expiry is None:
         return f"{kind.__name__} never expires"
     longest = kind._expiry.longest_ms
-    when = kind._expiry.describe() if longest is None else f"in {longest / 1000:g} s"
+    when = kind._expiry.describe() if longest is None or kind._expiry.optional else f"in {longest / 1000:g} s"
     return f"{kind.__name__} expires {when}"
 
 

@@ -8,6 +8,7 @@ one command, and so atomic. Where a problem depends on a value and its TTL, the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
@@ -78,7 +79,8 @@ class Suspect(NamedTuple):
             if stored is None:
                 return None
             value = self.checker.check(lambda: self.known.key(self.name), stored).value
-        found = [None if ttl == -2 else self.checker.expiry_problem(ttl, value) for ttl in replies[::2]]
+        key = partial(self.known.key, self.name)
+        found = [None if ttl == -2 else self.checker.expiry_problem(ttl, value, key) for ttl in replies[::2]]
         return found[-1] if all(found) else None
 
 

@@ -347,9 +347,10 @@ class _Bench:
         for number, ttl in zip(reading.timed, ttls, strict=True):
             if ttl == -2 or number in strange:
                 continue
-            problem = checker.expiry_problem(ttl, values.get(number, UNSET))
+            name = reading.names[number]
+            problem = checker.expiry_problem(ttl, values.get(number, UNSET), partial(known.key, name))
             if problem is not None:
-                self._suspects.append(Suspect(known, checker, reading.names[number], problem))
+                self._suspects.append(Suspect(known, checker, name, problem))
 
 
 def _finding(suspect: Suspect) -> Finding:

@@ -153,21 +153,33 @@ class Checker:
         ]
         return Problem("KW303", "has required members that expire", ", ".join(found)) if found else None
 
-    def expiry_problem(self, ttl_ms: int, value: Any) -> Problem | None:
+    def expiry_problem(self, ttl_ms: int, value: Any, key: Callable[[], Any]) -> Problem | None:
         """Return the problem of a key's TTL (-1: no expiry), if any. Expiries by value need the value."""
-        bound = self.longest_ms(value)
-        if bound is None:
+        expiry = self.expiry_for(key)
+        bound = self.longest_ms(value, key)
+        if bound is None or expiry is None:
             return None
         if ttl_ms == -1:
-            return Problem("KW301", f"has no expiry, declared {self._described}")
+            return (
+                None if expiry.optional else Problem("KW301", f"has no expiry, declared {expiry.describe()}")
+            )
         if ttl_ms > bound:
-            return Problem("KW302", f"expires in {ttl_ms / 1000:g} s, declared {self._described}")
+            return Problem("KW302", f"expires in {ttl_ms / 1000:g} s, declared {expiry.describe()}")
         return None
 
-    def longest_ms(self, value: Any) -> int | None:
-        """Return the longest valid TTL, with some slack; None if no expiry is declared."""
-        expiry = self.expiry
-        if expiry is None:
+    def expiry_for(self, key: Callable[[], Any] | None) -> Expiry | None:
+        """Return the expiry that is declared for a key; None if it follows from the key and none is given."""
+        if self.expiry is None or self.expiry.ttl_of is None:
+            return self.expiry
+        try:
+            return None if key is None else self.expiry.of_key(key())
+        except Exception:  # noqa: BLE001  # the function is of the declaration, the name of anyone
+            return None
+
+    def longest_ms(self, value: Any, key: Callable[[], Any] | None = None) -> int | None:
+        """Return the longest valid TTL, with some slack; None if there is no bound."""
+        expiry = self.expiry_for(key)
+        if expiry is None or (expiry.optional and expiry.ttl_ms is None):
             return None
         if expiry.longest_ms is not None:
             return expiry.longest_ms + SLACK_MS
@@ -181,10 +193,6 @@ class Checker:
     @property
     def needs_value_for_expiry(self) -> bool:
         return self.expiry is not None and callable(self.expiry.moment)
-
-    @property
-    def _described(self) -> str:
-        return self.expiry.describe() if self.expiry is not None else "no expiry"
 
 
 def _problem(defect: Defect) -> Problem:

@@ -76,6 +76,8 @@ class ExpiryDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     sliding: bool = False
     since_first_write: bool = False
     moment: str | None = None
+    optional: bool = False
+    """Only some keys expire."""
 
 
 class SlotDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -328,10 +330,15 @@ def _expiry(expiry: Expiry) -> ExpiryDescription:
         sliding=expiry.sliding,
         since_first_write=expiry.since == "first write",
         moment=expiry.moment.isoformat() if isinstance(expiry.moment, datetime) else None,
+        optional=expiry.optional,
     )
 
 
 def _when(expiry: Expiry) -> str:
+    if expiry.optional:
+        return "some keys expire" + (f", within {duration(expiry.ttl_ms)}" if expiry.ttl_ms else "")
+    if expiry.ttl_of is not None:
+        return own_doc(expiry.ttl_of) or expiry.describe()
     if callable(expiry.moment):
         return own_doc(expiry.moment) or "at a moment that follows from the value"
     if isinstance(expiry.moment, datetime):

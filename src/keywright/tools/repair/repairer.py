@@ -156,11 +156,11 @@ class Repairer:
         if checker.needs_value_for_expiry:
             stored = await self.db.run(stored_read(key, checker.storage.layout.everything, "repair"))
             value = checker.check(lambda: key, stored).value if stored else UNSET
-        bound = checker.longest_ms(value)
+        bound, expiry = checker.longest_ms(value, lambda: key), checker.expiry_for(lambda: key)
         left = await self.db.run(Plain(TTL, (name,), name))
-        if bound is None or checker.expiry is None or left == -2:
+        if bound is None or expiry is None or left == -2:
             return False
-        given = checker.expiry.ttl_ms or max(1, bound - CLOCK_SLACK_MS)
+        given = expiry.ttl_ms or max(1, bound - CLOCK_SLACK_MS)
         until = str(self.db.context.now_ms() + left).encode()
         back = [b"PERSIST", name] if left == -1 else [b"PEXPIREAT", name, until]
         giving = BoundScript(GIVE_EXPIRY, [name], (bound, given))
