@@ -9,6 +9,7 @@ import msgspec
 
 from keywright import (
     Counter,
+    EpochSeconds,
     Id,
     Keyspace,
     List,
@@ -89,6 +90,10 @@ class Ranking(SortedSet[Id, float], key="ranking:<board>", space=space):
 
 class Due(SortedSet[Id, datetime], key="due", space=space):
     """Members by time."""
+
+
+class Expiring(SortedSet[Id, Annotated[datetime | None, EpochSeconds]], key="expiring", space=space):
+    """Members by time, in seconds; some never expire."""
 
 
 class Names(Map[SnowflakeId, str], key="names", space=space):
