@@ -30,6 +30,7 @@ from keywright import (
     Stream,
     Value,
     Zlib,
+    may_expire,
     refers,
 )
 
@@ -81,7 +82,7 @@ class JobDetails(msgspec.Struct):
     webhooks: Annotated[list[Any], Json] | None = None
 
 
-class Job(Record[JobDetails], key="job:<job>", space=rq):
+class Job(Record[JobDetails], key="job:<job>", space=rq, expiry=may_expire()):
     """A job: the call as a compressed pickle, its state and its history. Ended jobs expire."""
 
     job: Id

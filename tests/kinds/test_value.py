@@ -16,7 +16,6 @@ from keywright import (
     EpochMs,
     EpochSeconds,
     Id,
-    Json,
     Keyspace,
     MessagePack,
     Sealed,
@@ -51,7 +50,7 @@ class Parcel(pydantic.BaseModel):
     sent: datetime | None = None
 
 
-class Enclosed(Value[Annotated[Parcel, Json]], key="enclosed:<letter>", space=space):
+class Enclosed(Value[Parcel], key="enclosed:<letter>", space=space):
     """What came with a letter, as a model of Pydantic."""
 
     letter: Id
@@ -352,12 +351,7 @@ def test_a_key_of_another_redis_type_is_named(run: Run, raw: Raw) -> None:
     assert wrong.value.found == "another Redis type"
 
 
-def test_a_pydantic_model_is_stored_as_json_as_the_message_recommends(run: Run, raw: Raw) -> None:
-    with pytest.raises(TypeError, match=r"Parcel has no codec of its own.*Annotated\[Parcel, Json\]"):
-
-        class Bare(Value[Parcel], key="bare", space=Keyspace("bare", "…")):
-            """Without a codec."""
-
+def test_a_pydantic_model_is_stored_as_json(run: Run, raw: Raw) -> None:
     parcel = Parcel(grams=2**53 + 1, sent=NOON)
     assert run(Enclosed("a").set(parcel))
     assert raw("GET", "enclosed:a") == b'{"grams":9007199254740993,"sent":"2024-05-01T12:00:00Z"}'

@@ -11,6 +11,7 @@ from typed_keys import (
     Details,
     Due,
     EventId,
+    Expiring,
     Happening,
     Level,
     Log,
@@ -85,6 +86,8 @@ assert_type(Ranking("a").score("b"), Call[float | None])
 assert_type(Due().add("b", NOW), Call[bool])
 assert_type(Due().range_by_score(high=NOW, limit=10), Call[list[tuple[str, datetime]]])
 assert_type(Due().scores(["b"]), Call[dict[str, datetime]])
+assert_type(Expiring().add("b", None), Call[bool])
+assert_type(Expiring().range(), Call[list[tuple[str, datetime | None]]])
 
 assert_type(Names().get(1), Call[str | None])
 assert_type(Names().all(), Call[dict[int, str]])

@@ -48,6 +48,7 @@ SeriesEvents(SERIES).add(EVENT, SERIES)  # E: mypy[arg-type] pyright[reportArgum
 SeriesEvents(SERIES).move(EVENT, Recent(1))  # E: mypy[arg-type] pyright[reportArgumentType]
 Ranking("a").add("b", NOW)  # E: mypy[arg-type] pyright[reportArgumentType]
 Due().add("b", 1.5)  # E: mypy[arg-type] pyright[reportArgumentType]
+Due().add("b", None)  # E: mypy[arg-type] pyright[reportArgumentType]
 Due().range_by_score(low=3)  # E: mypy[arg-type] pyright[reportArgumentType]
 Names().put("1", "a")  # E: mypy[arg-type] pyright[reportArgumentType]
 Names().add(1)  # E: mypy[misc] pyright[reportAttributeAccessIssue]

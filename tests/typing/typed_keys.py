@@ -12,6 +12,7 @@ from keywright import (
     Bitmap,
     Bits,
     Counter,
+    EpochSeconds,
     Geo,
     HyperLogLog,
     Id,
@@ -94,6 +95,10 @@ class Ranking(SortedSet[Id, float], key="ranking:<board>", space=space):
 
 class Due(SortedSet[Id, datetime], key="due", space=space):
     """Members by time."""
+
+
+class Expiring(SortedSet[Id, Annotated[datetime | None, EpochSeconds]], key="expiring", space=space):
+    """Members by time, in seconds; some never expire."""
 
 
 class Names(Map[SnowflakeId, str], key="names", space=space):

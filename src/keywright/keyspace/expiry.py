@@ -40,7 +40,7 @@ class Expiry:
     ) -> None:
         self.ttl_ms = ttl_ms
         self.jitter = jitter
-        self.since = since
+        self.since: Since = since
         self.moment = moment
         self.ttl_of = ttl_of
         self.optional = optional

@@ -72,7 +72,7 @@ def assert_codec(codec: Codec[T], values: SearchStrategy[T] | None = None, *, ex
         max_examples=examples,
         deadline=None,
         report_multiple_bugs=False,
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
     )
 
     @bounded

@@ -118,8 +118,9 @@ def maker_of(kind: Any) -> Callable[..., Any]:
 
 def reason_of(error: Exception) -> str:
     """Return why a class refuses its fields, in one line."""
-    if hasattr(error, "error_count") and hasattr(error, "errors"):  # of Pydantic
-        found = error.errors(include_url=False, include_input=False, include_context=False)
+    errors: Any = getattr(error, "errors", None)
+    if errors is not None and hasattr(error, "error_count"):  # of Pydantic
+        found = errors(include_url=False, include_input=False, include_context=False)
         return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
     return str(error)
 
