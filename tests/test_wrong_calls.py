@@ -528,6 +528,7 @@ DATA = {
     "Finding",
     "Fix",
     "Near",
+    "OtherFields",
     "Observer",
     "Point",
     "RoundTrip",

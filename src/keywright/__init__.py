@@ -100,6 +100,7 @@ __all__ = [
     "OneOf",
     "OneToOne",
     "Opaque",
+    "OtherFields",
     "Pattern",
     "Plain",
     "PlainDecimal",

@@ -58,6 +58,7 @@ from keywright.keyspace.commits.recovery import recover
 from keywright.keyspace.composition import atomic, gather, gather_list
 from keywright.keyspace.context import Binding, Context, preview
 from keywright.keyspace.expiry import Expiry, expires_at, expires_in
+from keywright.keyspace.fields import OtherFields
 from keywright.keyspace.invariants import Fix, Invariant, Violation, invariant
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import (
@@ -161,6 +162,7 @@ __all__ = [
     "OneOf",
     "OneToOne",
     "Opaque",
+    "OtherFields",
     "Pattern",
     "Plain",
     "PlainDecimal",

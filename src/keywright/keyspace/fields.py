@@ -36,6 +36,21 @@ class Member(NamedTuple):
         return self.default is _REQUIRED
 
 
+class OtherFields:
+    """Marks the member of a struct that holds all fields which the struct does not name.
+
+    ``others: Annotated[dict[str, int], OtherFields]``: names of fields to values, which vary by key or entry.
+    """
+
+
+class Others(NamedTuple):
+    """The member that holds the other fields: its attribute, and the codecs of their names and values."""
+
+    attribute: str
+    field: Codec[Any]
+    value: Codec[Any]
+
+
 class FieldSet(Generic[T]):
     """The members of one shape, or of a union whose arms differ in the values of one member."""
 
@@ -74,8 +89,15 @@ class Shape(FieldSet[T]):
     def __init__(self, owner: type[Key], hint: type[T]) -> None:
         self.owner = owner
         self.type = hint
-        self.members = tuple(_members(owner, hint))
+        self.others = _others(owner, hint)
+        self.members = tuple(_members(owner, hint, self.others))
         self.codecs = tuple(member.codec for member in self.members)
+        if self.others is not None:
+            self.codecs += (self.others.field, self.others.value)
+        self._named = frozenset(member.stored for member in self.members)
+        self.attributes = [member.attribute for member in self.members]
+        if self.others is not None:
+            self.attributes.append(self.others.attribute)
         self._readers = [
             (member.stored, member.attribute, member.codec.decode, member.default) for member in self.members
         ]
@@ -103,7 +125,32 @@ class Shape(FieldSet[T]):
             encoded = self.encode(member, getattr(value, member.attribute))
             if encoded is not None:
                 stored[member.stored] = encoded
+        if self.others is not None:
+            stored.update(self.encode_others(getattr(value, self.others.attribute)))
         return stored
+
+    def encode_others(self, values: Mapping[Any, Any]) -> dict[bytes, bytes]:
+        """Return the stored form of the fields that the struct does not name."""
+        assert self.others is not None
+        attribute, field, value = self.others
+        template = self.owner._template.source
+        if not isinstance(values, Mapping):
+            raise ValueRefusedError(template, f"a dict as {attribute!r}", f"a {type(values).__name__}")
+        try:
+            stored = {field.encode(name): value.encode(each) for name, each in values.items()}
+        except CodecError as error:
+            raise ValueRefusedError(template, f"{error.expected} in {attribute!r}", error.found) from error
+        taken = self._named.intersection(stored)
+        if taken:
+            name = repr(min(taken).decode())
+            raise ValueRefusedError(template, f"names in {attribute!r} that are not members", name)
+        return stored
+
+    def other_fields(self, stored: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """Return the stored fields that the struct does not name, if it has a member for them."""
+        if self.others is None:
+            return []
+        return [(name, data) for name, data in stored.items() if name not in self._named]
 
     def encode(self, member: Member, value: object) -> bytes | None:
         """Return the stored form of one member, or None if it must be absent."""
@@ -129,7 +176,20 @@ class Shape(FieldSet[T]):
                 raise CodecError(f"the member {name.decode()!r}", f"only {_listed(stored)}")
             else:
                 values[attribute] = default() if callable(default) else default
+        if self.others is not None:
+            values[self.others.attribute] = self._read_others(stored)
         return self.type(**values)
+
+    def _read_others(self, stored: Mapping[bytes, bytes]) -> dict[Any, Any]:
+        assert self.others is not None
+        found = {}
+        for name, data in self.other_fields(stored):
+            try:
+                found[self.others.field.decode(name)] = self.others.value.decode(data)
+            except CodecError as error:
+                shown = name.decode("utf-8", "backslashreplace")
+                raise type(error)(f"{error.expected} as member {shown!r}", error.found) from error
+        return found
 
 
 class Union(FieldSet[T]):
@@ -173,8 +233,38 @@ def _arms(hint: object) -> list[Any]:
     return [hint]
 
 
-def _members(owner: type[Key], hint: type) -> Iterable[Member]:
+def _others(owner: type[Key], hint: type) -> Others | None:
+    """Return the member that holds the fields which a struct does not name, if it has one."""
+    found = [(name, kind) for name, _, _, kind in _declared(owner, hint) if _marked(kind)]
+    if not found:
+        return None
+    (attribute, kind), *more = found
+    inner = typing.get_args(kind)[0]
+    if more or typing.get_origin(inner) is not dict:
+        raise DeclarationError(
+            owner.__name__,
+            f"{attribute!r} cannot hold the other fields",
+            "Declare one member as Annotated[dict[name, value], OtherFields].",
+        )
+    field, value = map(codec_of, typing.get_args(inner))
+    if field.secret or field.sealed or value.sealed:
+        raise DeclarationError(
+            owner.__name__,
+            f"the other fields in {attribute!r} cannot be sealed, nor their names secret",
+            "Declare a member of its own, or a Map.",
+        )
+    return Others(attribute, field, value)
+
+
+def _marked(hint: Any) -> bool:
+    marks = getattr(hint, "__metadata__", ())
+    return any(mark is OtherFields or isinstance(mark, OtherFields) for mark in marks)
+
+
+def _members(owner: type[Key], hint: type, others: Others | None) -> Iterable[Member]:
     for name, stored, default, kind in _declared(owner, hint):
+        if others is not None and name == others.attribute:
+            continue
         inner, optional = _without_none(kind)
         codec = codec_of(inner).for_member(stored.encode())
         absent = _when_absent(codec, optional=optional) if default is _REQUIRED else default

@@ -105,13 +105,19 @@ class StreamStorage(Storage):
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         members = [(member.stored, refused(member.codec) or b"") for member in self.fields.members]
+        others = getattr(self.fields, "others", None)
+        if others is not None and (bad := refused(others.value)) is not None:
+            members.append((others.field.encode(others.field.samples[0]), bad))
         if not any(bad for _, bad in members):
             return None
         return self.layout.addition(*(part for pair in members for part in pair))
 
 
 class Stream(Key, Generic[E]):
-    """A log of entries whose fields are those of the struct or dataclass E."""
+    """A log of entries whose fields are those of the struct or dataclass E.
+
+    Fields that vary from entry to entry are in a member of E that is marked with `OtherFields`.
+    """
 
     redis_type: ClassVar[str] = "stream"
     kind: ClassVar[str] = "stream"

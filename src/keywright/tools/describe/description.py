@@ -283,6 +283,11 @@ def _held(kind: type[Key]) -> tuple[TypeDescription | None, TypeDescription | No
 def _shape(shape: Shape[Any], when: str) -> ShapeDescription:
     docs = attribute_docs(shape.type)
     members = tuple(_member(member, docs.get(member.attribute, "")) for member in shape.members)
+    if shape.others is not None:
+        field, value = type_of(shape.others.field), type_of(shape.others.value)
+        words, doc = f"{field.words} → {value.words}", docs.get(shape.others.attribute, "")
+        secret = field.secret or value.secret
+        members += (MemberDescription("*", words, required=False, doc=doc, secret=secret),)
     return ShapeDescription(shape.type.__name__, members, own_doc(shape.type), when)
 
 
