@@ -488,6 +488,7 @@ EXACT: dict[str, Any] = {
     "Counter.swap.value": 1,
     "Stream.remove.ids": "1-0",
     "Stream.acknowledge.ids": "1-0",
+    "Stream.claim.ids": "1-0",
     "Stream.range.end": "+",
     "Stream.range.start": "-",
     "Value.slice.start": 0,

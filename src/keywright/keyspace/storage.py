@@ -94,6 +94,8 @@ class Storage:
     reads: ClassVar[tuple[str, ...]] = ()
     """The reading commands that the kind sends beside those of its Redis type, for access rules."""
     writes: ClassVar[tuple[str, ...]] = ()
+    groups: tuple[str, ...] = ()
+    """The declared consumer groups of a stream."""
     # Typed as Any, so that a kind can narrow them: a Codec or None, and a FieldSet or None.
     item: Any = None
     """The codec of the value, of members, items, or values of fields."""

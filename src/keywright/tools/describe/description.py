@@ -137,6 +137,8 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     reads: tuple[str, ...] = ()
     """The reading commands of its kind beside those of its Redis type."""
     writes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """The declared consumer groups of a stream."""
 
 
 class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -270,6 +272,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         patterns=globs_of(template.forms, template.alphabets),
         reads=kind.declaration.storage.reads,
         writes=kind.declaration.storage.writes,
+        groups=kind.declaration.storage.groups,
     )
 
 
