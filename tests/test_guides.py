@@ -153,10 +153,10 @@ def test_the_page_on_names_lists_every_alphabet() -> None:
     assert {name for name in declared - abstract if f"`{name}(" not in page} == {"Unsigned64"}
 
 
-def test_the_program_of_the_page_on_kinds_prints_its_output(tmp_path: Path, redis_url: str) -> None:
+def test_the_programs_of_the_page_on_kinds_print_its_output(tmp_path: Path, redis_url: str) -> None:
     page = Guide("kinds.md", tmp_path)
-    done = page.python("museum.py", url=redis_url)
-    assert (done.stderr, done.stdout) == ("", page.output)
+    done = [page.python(name, url=redis_url) for name in page.files]
+    assert ("".join(each.stderr for each in done), "".join(each.stdout for each in done)) == ("", page.output)
 
 
 def test_the_page_on_kinds_lists_every_kind() -> None:

@@ -107,6 +107,7 @@ __all__ = [
     "OneOf",
     "OneToOne",
     "Opaque",
+    "OtherFields",
     "Pattern",
     "Pickled",
     "Plain",

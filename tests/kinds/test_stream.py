@@ -7,10 +7,20 @@ from datetime import timedelta
 import msgspec
 import pytest
 
+from exploring import exploring, key_path
 from keywright import Entry, Id, Keyspace, SnowflakeId, Stream, preview
-from keywright.errors import ServerRefusedError, StoredDataError, ValueRefusedError, WrongTypeError
+from keywright.errors import (
+    DeclarationError,
+    ServerRefusedError,
+    StoredDataError,
+    ValueRefusedError,
+    WrongTypeError,
+)
 from keywright.testing import RedisServer
 from keywright.testing.runs import Raw, Run
+from keywright.tools.diff import Severity, diff
+from keywright.tools.docs.formats import Format, written
+from keywright.tools.model import Model, ModelDescription
 from old_redis import is_redis_6
 
 space = Keyspace("weather", "What stations report.")
@@ -231,3 +241,117 @@ def test_groups_work_on_a_cluster(cluster_run: Run) -> None:
     assert len(cluster_run(reports.consume("archive", "ann"))) == 3
     assert cluster_run(reports.acknowledge("archive", "1-0")) == 1
     assert cluster_run(reports.read("2-0", wait=timedelta(seconds=1))) == [Entry("3-0", HOT)]
+
+
+class Orders(Stream[Remark], key="orders:<shop>", space=space, groups=["billing", "mail"]):
+    """Orders, which two services consume."""
+
+    shop: Id
+
+
+def _ordered(run: Run) -> Orders:
+    orders = Orders("a")
+    assert run(orders.create_groups()) == ["billing", "mail"]
+    for number in (1, 2, 3):
+        run(orders.add(Remark(f"order {number}"), entry_id=f"{number}-0"))
+    return orders
+
+
+def test_declared_groups_are_created_once(run: Run, raw: Raw) -> None:
+    orders = _ordered(run)
+    assert run(orders.create_groups()) == []
+    raw("XGROUP", "DESTROY", "orders:a", "mail")
+    assert run(orders.create_groups()) == ["mail"]
+
+
+def test_the_lag_and_the_pending_entries_of_a_group_are_known(
+    run: Run, keywright_server: RedisServer
+) -> None:
+    orders = _ordered(run)
+    run(orders.consume("billing", "ann", count=2))
+    state = run(orders.group_state("billing"))
+    assert state is not None
+    assert (state.pending, state.last_delivered) == (2, "2-0")
+    assert state.lag == (None if is_redis_6(keywright_server) else 1)
+    run(orders.delete_group("mail"))
+    assert run(orders.group_state("mail")) is None
+
+
+def test_claim_takes_over_the_given_entries_only(run: Run) -> None:
+    orders = _ordered(run)
+    run(orders.consume("billing", "ann"))
+    taken = run(orders.claim("billing", "ben", "1-0", "3-0", idle=NOW))
+    assert taken == [Entry("1-0", Remark("order 1")), Entry("3-0", Remark("order 3"))]
+    owners = {each.id: each.consumer for each in run(orders.pending("billing"))}
+    assert owners == {"1-0": "ben", "2-0": "ann", "3-0": "ben"}
+    assert run(orders.claim("billing", "ann", "1-0", idle=timedelta(hours=1))) == []
+    assert preview(orders.claim("billing", "ann", idle=NOW)) == []
+
+
+def test_a_claimed_entry_that_was_deleted_is_left_out(run: Run) -> None:
+    orders = _ordered(run)
+    run(orders.consume("billing", "ann"))
+    run(orders.remove("2-0"))
+    assert [each.id for each in run(orders.claim("billing", "ben", "1-0", "2-0", idle=NOW))] == ["1-0"]
+
+
+def test_a_group_that_is_not_declared_is_refused_before_anything_is_sent() -> None:
+    orders = Orders("a")
+    for call in (
+        lambda: orders.create_group("other"),
+        lambda: orders.consume("other", "ann"),
+        lambda: orders.acknowledge("other", "1-0"),
+        lambda: orders.claim("other", "ann", "1-0", idle=NOW),
+        lambda: orders.reclaim("other", "ann", idle=NOW),
+        lambda: orders.pending("other"),
+        lambda: orders.group_state("other"),
+    ):
+        with pytest.raises(ValueRefusedError, match="billing, mail"):
+            call()
+
+
+def test_an_undeclared_group_can_be_deleted(run: Run, raw: Raw) -> None:
+    raw("XGROUP", "CREATE", "orders:a", "former", "0", "MKSTREAM")
+    assert run(Orders("a").delete_group("former")) is True
+
+
+@pytest.mark.parametrize("groups", [[], "billing", ["a", "a"], ["a", ""], [1]])
+def test_groups_that_are_not_different_names_are_a_declaration_error(groups: list[str]) -> None:
+    with pytest.raises(DeclarationError):
+
+        class Wrong(Stream[Remark], key="wrong", space=Keyspace("w", "Wrong."), groups=groups):
+            """Wrong."""
+
+
+def test_groups_are_used_on_a_cluster(cluster_run: Run) -> None:
+    orders = _ordered(cluster_run)
+    cluster_run(orders.consume("mail", "ann"))
+    assert len(cluster_run(orders.claim("mail", "ben", "1-0", "2-0", idle=NOW))) == 2
+
+
+def test_declared_groups_are_documented_and_a_new_one_is_a_caution() -> None:
+    def described(*groups: str) -> ModelDescription:
+        other = Keyspace("other", "Other.")
+
+        class Things(Stream[Remark], key="things", space=other, groups=groups):
+            """Things."""
+
+        return Model("other", (other,)).described()
+
+    assert "Consumer groups" in written(described("a"), Format.MARKDOWN)
+    changes = diff(described("a"), described("b")).changes
+    assert [(each.severity, each.what.split(":")[0]) for each in changes] == [
+        (Severity.CAUTION, "the consumer group 'b' is new"),
+        (Severity.CAUTION, "the consumer group 'a' is not declared any more"),
+    ]
+
+
+def test_the_explorer_shows_lag_and_pending_entries(
+    run: Run, redis_url: str, keywright_server: RedisServer
+) -> None:
+    orders = _ordered(run)
+    run(orders.consume("billing", "ann", count=2))
+    with exploring(redis_url, [space]) as explored:
+        page = explored.surveyed().get(key_path("orders:a"))
+    lag = "unknown" if is_redis_6(keywright_server) else "1"
+    assert f"<code>billing</code>: 2 pending, lag {lag}" in page.text

@@ -6,8 +6,12 @@ from typed_keys import (
     EVENT,
     SERIES,
     Happening,
+    Level,
+    Readers,
+    Seats,
     SeriesEvents,
     SeriesOf,
+    Stops,
     TagEvents,
     Total,
     Visits,
@@ -29,6 +33,13 @@ many_to_one(SeriesOf)  # E: mypy[call-arg] pyright[reportCallIssue]
 gather(Total().get(), 3)  # E: mypy[call-overload] pyright[reportArgumentType,reportCallIssue]
 Total().get() + 1  # E: mypy[operator] pyright[reportOperatorIssue]
 Total().get().map(len)  # E: mypy[arg-type] pyright[reportArgumentType]
+
+Readers().add(5)  # E: mypy[arg-type] pyright[reportArgumentType]
+Readers().merge(SeriesEvents(SERIES))  # E: mypy[arg-type] pyright[reportArgumentType]
+Seats().set("1")  # E: mypy[arg-type] pyright[reportArgumentType]
+Seats().count(unit="word")  # E: mypy[arg-type] pyright[reportArgumentType]
+Level().put(EVENT)  # E: mypy[arg-type] pyright[reportArgumentType]
+Stops().add(EVENT, (1, 2))  # E: mypy[arg-type] pyright[reportArgumentType]
 
 
 def with_threads() -> None:

@@ -15,6 +15,7 @@ from keywright.errors import KeywrightError, ServerRefusedError, StoredDataError
 from keywright.keyspace import Call, Key, gather_list
 from keywright.keyspace.call import Plain as PlainCall
 from keywright.keyspace.codecs import CodecError, UnpackedTooLarge, unpacking_at_most
+from keywright.keyspace.kinds.stream import ConsumerGroup, consumer_group
 from keywright.keyspace.layouts import LAYOUTS, Ask, layout_of
 from keywright.keyspace.references import Place
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
@@ -41,6 +42,8 @@ class Facts(NamedTuple):
     """Entries, or bytes of a string."""
     fields: Sequence[tuple[bytes, int]] = ()
     """The fields of a hash that expire on their own, with their time to live in ms; the next one first."""
+    groups: Sequence[ConsumerGroup] = ()
+    """The consumer groups of a stream."""
 
     @property
     def exists(self) -> bool:
@@ -103,7 +106,13 @@ async def facts_of(db: AsyncDatabase, name: bytes) -> Facts:
         ],
     )
     fields = await _expiring_fields(db, name, size or 0) if stored_type == "hash" else ()
-    return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size, fields)
+    groups = await _groups(db, name) if stored_type == "stream" else ()
+    return Facts(stored_type, ttl_ms, memory, encoding and encoding.decode(), size, fields, groups)
+
+
+async def _groups(db: AsyncDatabase, name: bytes) -> list[ConsumerGroup]:
+    (found,) = await answers(db, [ask(b"XINFO", name, before=[b"GROUPS"])])
+    return [consumer_group(row) for row in found or ()]
 
 
 async def _expiring_fields(db: AsyncDatabase, name: bytes, size: int) -> list[tuple[bytes, int]]:

@@ -66,6 +66,7 @@ from keywright.keyspace.commits.recovery import recover
 from keywright.keyspace.composition import atomic, gather, gather_list
 from keywright.keyspace.context import Binding, Context, preview
 from keywright.keyspace.expiry import Expiry, expires_at, expires_in, may_expire
+from keywright.keyspace.fields import OtherFields
 from keywright.keyspace.invariants import Fix, Invariant, Violation, invariant
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds import (
@@ -178,6 +179,7 @@ __all__ = [
     "OneOf",
     "OneToOne",
     "Opaque",
+    "OtherFields",
     "Pattern",
     "Pickled",
     "Plain",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.codecs import Codec, CodecError, codec_of, without_none
-from keywright.keyspace.codecs.models import REQUIRED, fields_of, has_fields, maker_of, reason_of
+from keywright.keyspace.codecs.models import REQUIRED, ClassField, fields_of, has_fields, maker_of, reason_of
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
@@ -32,6 +32,23 @@ class Member(NamedTuple):
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+
+class OtherFields:
+    """Marks the member of a struct that holds all fields which the struct does not name.
+
+    ``others: Annotated[dict[str, int], OtherFields]``: names of fields to values, which vary by key or entry.
+    """
+
+
+class Others(NamedTuple):
+    """The member that holds the other fields: its attribute, and the codecs of their names and values."""
+
+    attribute: str
+    field: Codec[Any]
+    value: Codec[Any]
+    argument: str
+    """The argument of the constructor that is this member."""
 
 
 class FieldSet(Generic[T]):
@@ -72,8 +89,15 @@ class Shape(FieldSet[T]):
     def __init__(self, owner: type[Key], hint: type[T]) -> None:
         self.owner = owner
         self.type = hint
-        self.members = tuple(_members(owner, hint))
+        self.others = _others(owner, hint)
+        self.members = tuple(_members(owner, hint, self.others))
         self.codecs = tuple(member.codec for member in self.members)
+        if self.others is not None:
+            self.codecs += (self.others.field, self.others.value)
+        self._named = frozenset(member.stored for member in self.members)
+        self.attributes = [member.attribute for member in self.members]
+        if self.others is not None:
+            self.attributes.append(self.others.attribute)
         self._readers = [
             (member.stored, member.argument, member.codec.decode, member.default) for member in self.members
         ]
@@ -102,7 +126,32 @@ class Shape(FieldSet[T]):
             encoded = self.encode(member, getattr(value, member.attribute))
             if encoded is not None:
                 stored[member.stored] = encoded
+        if self.others is not None:
+            stored.update(self.encode_others(getattr(value, self.others.attribute)))
         return stored
+
+    def encode_others(self, values: Mapping[Any, Any]) -> dict[bytes, bytes]:
+        """Return the stored form of the fields that the struct does not name."""
+        assert self.others is not None
+        attribute, field, value, _ = self.others
+        template = self.owner._template.source
+        if not isinstance(values, Mapping):
+            raise ValueRefusedError(template, f"a dict as {attribute!r}", f"a {type(values).__name__}")
+        try:
+            stored = {field.encode(name): value.encode(each) for name, each in values.items()}
+        except CodecError as error:
+            raise ValueRefusedError(template, f"{error.expected} in {attribute!r}", error.found) from error
+        taken = self._named.intersection(stored)
+        if taken:
+            name = repr(min(taken).decode())
+            raise ValueRefusedError(template, f"names in {attribute!r} that are not members", name)
+        return stored
+
+    def other_fields(self, stored: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """Return the stored fields that the struct does not name, if it has a member for them."""
+        if self.others is None:
+            return []
+        return [(name, data) for name, data in stored.items() if name not in self._named]
 
     def encode(self, member: Member, value: object) -> bytes | None:
         """Return the stored form of one member, or None if it must be absent."""
@@ -128,6 +177,8 @@ class Shape(FieldSet[T]):
                 raise CodecError(f"the member {name.decode()!r}", f"only {_listed(stored)}")
             else:
                 values[argument] = default() if callable(default) else default
+        if self.others is not None:
+            values[self.others.argument] = self._read_others(stored)
         return self.made(values)
 
     def made(self, arguments: Mapping[str, Any]) -> T:
@@ -139,6 +190,17 @@ class Shape(FieldSet[T]):
         else:
             return value
         raise CodecError(f"a {self.type.__name__}", f"members that it refuses ({reason[:200]})")
+
+    def _read_others(self, stored: Mapping[bytes, bytes]) -> dict[Any, Any]:
+        assert self.others is not None
+        found = {}
+        for name, data in self.other_fields(stored):
+            try:
+                found[self.others.field.decode(name)] = self.others.value.decode(data)
+            except CodecError as error:
+                shown = name.decode("utf-8", "backslashreplace")
+                raise type(error)(f"{error.expected} as member {shown!r}", error.found) from error
+        return found
 
 
 class Union(FieldSet[T]):
@@ -182,14 +244,48 @@ def _arms(hint: object) -> list[Any]:
     return [hint]
 
 
-def _members(owner: type[Key], hint: type) -> Iterable[Member]:
+def _declared(owner: type[Key], hint: type) -> list[ClassField]:
     if not has_fields(hint):
         raise DeclarationError(
             owner.__name__,
             f"{hint!r} has no fixed members",
             "Use a msgspec.Struct, a dataclass, a class of attrs or a Pydantic model.",
         )
-    for field in fields_of(hint):
+    return list(fields_of(hint))
+
+
+def _others(owner: type[Key], hint: type) -> Others | None:
+    """Return the member that holds the fields which a struct does not name, if it has one."""
+    found = [field for field in _declared(owner, hint) if _marked(field.hint)]
+    if not found:
+        return None
+    member, *more = found
+    attribute, inner = member.attribute, typing.get_args(member.hint)[0]
+    if more or typing.get_origin(inner) is not dict:
+        raise DeclarationError(
+            owner.__name__,
+            f"{attribute!r} cannot hold the other fields",
+            "Declare one member as Annotated[dict[name, value], OtherFields].",
+        )
+    field, value = map(codec_of, typing.get_args(inner))
+    if field.secret or field.sealed or value.sealed:
+        raise DeclarationError(
+            owner.__name__,
+            f"the other fields in {attribute!r} cannot be sealed, nor their names secret",
+            "Declare a member of its own, or a Map.",
+        )
+    return Others(attribute, field, value, member.argument)
+
+
+def _marked(hint: Any) -> bool:
+    marks = getattr(hint, "__metadata__", ())
+    return any(mark is OtherFields or isinstance(mark, OtherFields) for mark in marks)
+
+
+def _members(owner: type[Key], hint: type, others: Others | None) -> Iterable[Member]:
+    for field in _declared(owner, hint):
+        if others is not None and field.attribute == others.attribute:
+            continue
         inner = without_none(field.hint)
         stored = field.stored.encode()
         codec = codec_of(inner).for_member(stored)

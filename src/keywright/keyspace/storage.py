@@ -94,6 +94,8 @@ class Storage:
     reads: ClassVar[tuple[str, ...]] = ()
     """The reading commands that the kind sends beside those of its Redis type, for access rules."""
     writes: ClassVar[tuple[str, ...]] = ()
+    groups: tuple[str, ...] = ()
+    """The declared consumer groups of a stream."""
     # Typed as Any, so that a kind can narrow them: a Codec or None, and a FieldSet or None.
     item: Any = None
     """The codec of the value, of members, items, or values of fields."""
@@ -283,13 +285,20 @@ def member_entry(
     there = [member for member in shape.members if member.stored in stored]
     missing = [member for member in shape.members if member.required and member.stored not in stored]
 
+    others = shape.other_fields(stored)
+
     def built(values: Sequence[Any]) -> Any:
-        found = {member.argument: value for member, value in zip(there, values, strict=True)}
-        return wrap(shape.made({m.argument: found.get(m.argument, _default(m)) for m in shape.members}))
+        found = {member.argument: value for member, value in zip(there, values, strict=False)}
+        rest = values[len(there) :]
+        more = {} if shape.others is None else {shape.others.argument: dict(pairs(rest))}
+        members = {m.argument: found.get(m.argument, _default(m)) for m in shape.members}
+        return wrap(shape.made({**members, **more}))
 
     def named(values: Sequence[Any]) -> Any:
-        found = {member.stored: value for member, value in zip(there, values, strict=True)}
-        return wrap({m.stored.decode(): found.get(m.stored, _default(m)) for m in shape.members})
+        found = {member.stored: value for member, value in zip(there, values, strict=False)}
+        members = {m.stored.decode(): found.get(m.stored, _default(m)) for m in shape.members}
+        rest = values[len(there) + 1 :: 2]
+        return wrap(members | {_text(name): value for (name, _), value in zip(others, rest, strict=True)})
 
     parts = [
         EntryPart(
@@ -297,14 +306,26 @@ def member_entry(
         )
         for member in there
     ]
+    if shape.others is not None:
+        _, field, value, _ = shape.others
+        for name, data in others:
+            role = f" as member {_text(name)!r}"
+            parts.append(EntryPart(field, name, entry or name, role))
+            parts.append(EntryPart(value, data, entry or name, role))
     return StoredEntry(parts, built, named, [_missing(member, entry) for member in missing])
 
 
 def undeclared_names(fields: FieldSet[Any], stored: Mapping[bytes, bytes]) -> dict[bytes, str]:
     """Return the stored members that a shape does not declare, with their names as text."""
-    declared = {member.stored for member in fields.shape_of(stored).members}
-    others = (name for name in stored if name not in declared)
-    return {name: name.decode("utf-8", "backslashreplace") for name in others}
+    shape = fields.shape_of(stored)
+    if shape.others is not None:
+        return {}
+    declared = {member.stored for member in shape.members}
+    return {name: _text(name) for name in stored if name not in declared}
+
+
+def _text(name: bytes) -> str:
+    return name.decode("utf-8", "backslashreplace")
 
 
 def _missing(member: Member, entry: bytes | None) -> Defect:

@@ -194,6 +194,20 @@ def _circumstances(old: KeyDescription, new: KeyDescription) -> Iterator[Change]
         )
     if old.slot.hashed != new.slot.hashed and old.template == new.template:
         yield Change(Severity.CAUTION, new.template, f"is hashed by {new.slot.hashed!r} on a cluster")
+    for group in (group for group in new.groups if group not in old.groups):
+        yield Change(
+            Severity.CAUTION,
+            new.template,
+            f"the consumer group {group!r} is new: it does not exist in stored streams",
+            "Create it with create_groups() before it consumes.",
+        )
+    for group in (group for group in old.groups if group not in new.groups):
+        yield Change(
+            Severity.CAUTION,
+            new.template,
+            f"the consumer group {group!r} is not declared any more: its entries stay pending",
+            "Delete it with delete_group().",
+        )
     if old.part_of != new.part_of:
         yield Change(Severity.COMPATIBLE, new.template, f"is part of {new.part_of or 'nothing'}")
     if old.doc != new.doc:

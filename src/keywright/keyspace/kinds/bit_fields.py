@@ -46,7 +46,7 @@ class Bits(Codec[int]):
         self.width, self.signed = width, bool(signed)
         self.follows = at is None
         self.at = at or 0
-        self.overflow = overflow
+        self.overflow: Overflow = overflow
         self.policy = _OVERFLOW[overflow]
         self.lowest = -(1 << width - 1) if signed else 0
         self.highest = (1 << width - signed) - 1

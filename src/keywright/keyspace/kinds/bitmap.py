@@ -59,15 +59,20 @@ class BitmapStorage(StringStorage):
 
     reads = ("getbit", "bitcount", "bitpos", "bitfield_ro")
     writes = ("setbit", "bitfield")
-    item: BitmapCodec
+
+    def __init__(self, kind: type[Key]) -> None:
+        super().__init__(kind)
+        (codec,) = kind.declaration.codecs
+        assert isinstance(codec, BitmapCodec)
+        self._codec = codec
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
         yield StoredEntry([EntryPart(self.item, stored)], _only, _shown)
 
     def malformed(self, refused: Any, key: Key) -> Ask | None:
-        if self.item.bits == MOST_BITS:
+        if self._codec.bits == MOST_BITS:
             return None
-        return self.layout.addition(bytes(self.item.most_bytes + 1))
+        return self.layout.addition(bytes(self._codec.most_bytes + 1))
 
 
 class Bitmap(Key):

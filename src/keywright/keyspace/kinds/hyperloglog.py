@@ -130,15 +130,14 @@ class HyperLogLogStorage(StringStorage):
 
     reads = ("pfcount",)
     writes = ("pfadd", "pfmerge")
-    item: HyperLogLogCodec
 
     def __init__(self, kind: type[Key]) -> None:
         super().__init__(kind)
-        self.item = HyperLogLogCodec(kind.declaration.codecs[0])
+        self.item = self._codec = HyperLogLogCodec(kind.declaration.codecs[0])
 
     def verify(self, stored: Sequence[Any]) -> bool:
         for data in stored:
-            self.item.verify(data)
+            self._codec.verify(data)
         return True
 
 

@@ -12,8 +12,9 @@ from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import atomic, gather_list
 from keywright.keyspace.expiry import Expiry
-from keywright.keyspace.fields import FieldSet, Shape, Union
+from keywright.keyspace.fields import FieldSet, Others, Shape, Union
 from keywright.keyspace.key import Key, KeyOptions, type_arguments
+from keywright.keyspace.kinds.encoders import encoder
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
@@ -78,7 +79,11 @@ class RecordStorage(Storage):
             bad = None if member.codec.sealed else refused(member.codec)
             if bad is not None:
                 return self.layout.addition(member.stored, bad)
-        return None
+        others: Others | None = getattr(self._fields_of(key), "others", None)
+        bad = None if others is None else refused(others.value)
+        if others is None or bad is None:
+            return None
+        return self.layout.addition(others.field.encode(others.field.samples[0]), bad)
 
     def _fields_of(self, key: Key | None) -> FieldSet[Any]:
         if self._by_prefix is None or key is None:
@@ -91,7 +96,8 @@ class Record(Key, Generic[S]):
     """A hash whose fields are the members of the struct or dataclass S, or of a union of them.
 
     An optional member (`X | None`, or one with a default) is left out of the hash when it is None.
-    Members that S does not know are ignored by reads and kept by `update`.
+    Members that S does not know are ignored by reads and kept by `update`, unless S has a member marked with
+    `OtherFields`: that one holds them.
     With `shape_by` the arm of a union follows from the prefix of a key variable instead of a member.
     """
 
@@ -172,10 +178,18 @@ class Record(Key, Generic[S]):
         return commit(f"create {type(self).__name__}", [absent(self)], [self._written(value)]).map(bool)
 
     def update(self, **members: object) -> Call[bool]:
-        """Change members of a record that exists; None removes an optional one. Return whether it exists."""
-        written, dropped = {}, []
+        """Change members of a record that exists; None removes an optional one. Return whether it exists.
+
+        Of the other fields those that are given are changed, and those whose value is None are removed.
+        """
+        written, dropped = dict[bytes, bytes](), list[bytes]()
         for attribute, value in members.items():
             shape = self._shape_with(attribute)
+            if shape.others is not None and attribute == shape.others.attribute:
+                kept, gone = _divided(value)
+                written |= shape.encode_others(kept)
+                dropped += self._names_of(shape, gone)
+                continue
             member = shape.member(attribute)
             encoded = shape.encode(member, value)
             if encoded is None:
@@ -219,7 +233,18 @@ class Record(Key, Generic[S]):
     def _shape_with(self, attribute: str) -> Shape[Any]:
         own = self._own_fields()
         shapes = (own,) if isinstance(own, Shape) else self.shapes()
-        return next((s for s in shapes if any(m.attribute == attribute for m in s.members)), shapes[0])
+        return next((s for s in shapes if attribute in s.attributes), shapes[0])
+
+    def _names_of(self, shape: Shape[Any], names: Iterable[Any]) -> list[bytes]:
+        """Return the stored names of other fields."""
+        assert shape.others is not None
+        encode = encoder(type(self), shape.others.field)
+        stored = [encode(name) for name in names]
+        named = [member.attribute for member in shape.members if member.stored in stored]
+        if named:
+            expected = f"names in {shape.others.attribute!r} that are not members"
+            raise ValueRefusedError(self._template.source, expected, repr(named[0]))
+        return stored
 
     def _written(self, value: S) -> Command[int]:
         members = self._members_of(value)
@@ -261,6 +286,16 @@ def _recoding(cls: type[Record[Any]], formerly: Mapping[str, object]) -> Upgrade
         )
     former = {members[attribute]: codec_of(hint) for attribute, hint in formerly.items()}
     return members_recoded({member: codec.for_member(member.stored) for member, codec in former.items()})
+
+
+def _divided(values: object) -> tuple[Any, list[Any]]:
+    """Return the fields to write, and the names of those to remove."""
+    if not isinstance(values, Mapping):
+        return values, []  # the encoder refuses it
+    return (
+        {name: value for name, value in values.items() if value is not None},
+        [name for name, value in values.items() if value is None],
+    )
 
 
 def _by_member(stored: Any) -> Mapping[bytes, bytes]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar, Unpack
 
-from keywright.errors import ValueRefusedError
+from keywright.errors import DeclarationError, ValueRefusedError, excerpt
 from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, patient
 from keywright.keyspace.codecs import Codec
+from keywright.keyspace.composition import gather_list
 from keywright.keyspace.fields import FieldSet
-from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.key import Key, KeyOptions, type_arguments
 from keywright.keyspace.kinds.encoders import each
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained, raise_explained
@@ -32,6 +33,7 @@ READ = Operation("read", b"XREAD", Effect.READ)
 GROUP = Operation("group", b"XGROUP", Effect.REPEATABLE)
 CONSUME = Operation("consume", b"XREADGROUP", Effect.ONCE)
 ACKNOWLEDGE = Operation("acknowledge", b"XACK", Effect.REPEATABLE)
+CLAIM = Operation("claim", b"XCLAIM", Effect.REPEATABLE)
 RECLAIM = Operation("reclaim", b"XAUTOCLAIM", Effect.REPEATABLE)
 PENDING = Operation("pending", b"XPENDING", Effect.READ)
 INFO = Operation("info", b"XINFO", Effect.READ)
@@ -83,6 +85,7 @@ class StreamStorage(Storage):
     def __init__(self, kind: type[Stream[Any]]) -> None:
         super().__init__(kind)
         self.fields = kind._fields
+        self.groups = kind._groups
 
     def value(self, stored: Any, key: Key | None = None) -> Any:
         return [Entry(identity.decode(), self.fields.unflatten(flat)) for identity, flat in stored]
@@ -105,18 +108,39 @@ class StreamStorage(Storage):
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
         members = [(member.stored, refused(member.codec) or b"") for member in self.fields.members]
+        others = getattr(self.fields, "others", None)
+        if others is not None and (bad := refused(others.value)) is not None:
+            members.append((others.field.encode(others.field.samples[0]), bad))
         if not any(bad for _, bad in members):
             return None
         return self.layout.addition(*(part for pair in members for part in pair))
 
 
 class Stream(Key, Generic[E]):
-    """A log of entries whose fields are those of the struct or dataclass E."""
+    """A log of entries whose fields are those of the struct or dataclass E.
+
+    Fields that vary from entry to entry are in a member of E that is marked with `OtherFields`.
+    `groups=` declares its consumer groups: `create_groups` makes them, and other names are refused.
+    """
 
     redis_type: ClassVar[str] = "stream"
     kind: ClassVar[str] = "stream"
     _storage = StreamStorage
     _fields: ClassVar[FieldSet[Any]]
+    _groups: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(cls, *, groups: Iterable[str] | None = None, **options: Unpack[KeyOptions]) -> None:
+        if groups is not None:
+            declared = () if isinstance(groups, str) else tuple(groups)
+            names = [name for name in declared if isinstance(name, str) and name]
+            if not names or len(set(names)) != len(declared):
+                raise DeclarationError(
+                    cls.__name__,
+                    f"{groups!r} are not names of consumer groups",
+                    "Give different names, as a list.",
+                )
+            cls._groups = declared
+        super().__init_subclass__(**options)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
@@ -173,11 +197,21 @@ class Stream(Key, Generic[E]):
 
     def create_group(self, group: str, *, start: str = "0") -> Call[bool]:
         """Create a consumer group, and the stream if need be. Return False if the group exists."""
+        self._check_group(group)
         return (
             _Placed(GROUP, self, ((b"CREATE",), (group, start, b"MKSTREAM")), bool)
             .attempt()
             .map(_unless_there)
         )
+
+    def create_groups(self, *, start: str = "0") -> Call[list[str]]:
+        """Create the declared consumer groups that do not exist. Return their names.
+
+        They are created one by one: if the process dies in between, the next call creates the rest.
+        """
+        names = self._groups
+        created = gather_list(self.create_group(name, start=start) for name in names)
+        return created.map(lambda made: [name for name, new in zip(names, made, strict=True) if new])
 
     def delete_group(self, group: str) -> Call[bool]:
         return _Placed(GROUP, self, ((b"DESTROY",), (group,)), bool)
@@ -197,29 +231,55 @@ class Stream(Key, Generic[E]):
         again_from: str | None = None,
     ) -> Call[list[Entry[E]]]:
         """Return new entries for one consumer of a group, or its unacknowledged ones after `again_from`."""
+        self._check_group(group)
         operation = _patient(CONSUME, wait)
         lead = (b"GROUP", group, consumer, *_counted(count), *_waiting(wait), b"STREAMS")
         return _Placed(operation, self, (lead, (again_from or b">",)), self._decode_read)
 
     def acknowledge(self, group: str, *ids: str) -> Call[int]:
+        self._check_group(group)
         return Command(ACKNOWLEDGE, self, (group, *ids), int) if ids else Ready(0)
+
+    @explained
+    def claim(self, group: str, consumer: str, *ids: str, idle: timedelta) -> Call[list[Entry[E]]]:
+        """Take over these entries, those that were left unacknowledged for `idle`. Return them."""
+        self._check_group(group)
+        if not ids:
+            return Ready([])
+
+        def taken(reply: Reply) -> list[Entry[E]]:
+            return self._decode_entries([item for item in reply if item is not None])
+
+        return Command(CLAIM, self, (group, consumer, idle // MILLISECOND, *ids), taken)
 
     @explained
     def reclaim(
         self, group: str, consumer: str, *, idle: timedelta, cursor: str = "0-0", count: int = 100
     ) -> Call[Reclaimed[E]]:
         """Take over entries that others left unacknowledged for `idle`. Return one page of them."""
+        self._check_group(group)
         operands = (group, consumer, idle // MILLISECOND, cursor, b"COUNT", count)
         return Command(RECLAIM, self, operands, self._decode_reclaimed)
 
     @explained
     def pending(self, group: str, *, count: int = 100, idle: timedelta = timedelta(0)) -> Call[list[Pending]]:
         """Return entries that were delivered to some consumer and not acknowledged."""
+        self._check_group(group)
         operands = (group, b"IDLE", idle // MILLISECOND, b"-", b"+", count)
         return Command(PENDING, self, operands, each(_pending))
 
     def groups(self) -> Call[list[ConsumerGroup]]:
-        return _Placed(INFO, self, ((b"GROUPS",), ()), each(_group))
+        return _Placed(INFO, self, ((b"GROUPS",), ()), each(consumer_group))
+
+    def group_state(self, group: str) -> Call[ConsumerGroup | None]:
+        """Return the lag of one consumer group and how much is pending; None if it does not exist."""
+        self._check_group(group)
+        return self.groups().map(lambda found: next((each for each in found if each.name == group), None))
+
+    def _check_group(self, group: str) -> None:
+        if self._groups and group not in self._groups:
+            expected = f"one of the declared consumer groups {', '.join(self._groups)}"
+            raise ValueRefusedError(self._template.source, expected, excerpt(group))
 
     def _members_of(self, entry: E) -> dict[bytes, bytes]:
         return self._fields.write(entry)
@@ -287,10 +347,11 @@ def _pending(row: list[Any]) -> Pending:
     return Pending(row[0].decode(), row[1].decode(), row[2] * MILLISECOND, row[3])
 
 
-def _group(row: list[Any]) -> ConsumerGroup:
+def consumer_group(row: list[Any]) -> ConsumerGroup:
+    """Return a group from its row of XINFO GROUPS."""
     facts = {row[i].decode(): row[i + 1] for i in range(0, len(row), 2)}
     return ConsumerGroup(
-        facts["name"].decode(),
+        facts["name"].decode("utf-8", "backslashreplace"),
         facts["consumers"],
         facts["pending"],
         facts["last-delivered-id"].decode(),

@@ -139,6 +139,8 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     reads: tuple[str, ...] = ()
     """The reading commands of its kind beside those of its Redis type."""
     writes: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    """The declared consumer groups of a stream."""
 
 
 class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -272,6 +274,7 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         patterns=globs_of(template.forms, template.alphabets),
         reads=kind.declaration.storage.reads,
         writes=kind.declaration.storage.writes,
+        groups=kind.declaration.storage.groups,
     )
 
 
@@ -285,6 +288,11 @@ def _held(kind: type[Key]) -> tuple[TypeDescription | None, TypeDescription | No
 def _shape(shape: Shape[Any], when: str) -> ShapeDescription:
     docs = attribute_docs(shape.type)
     members = tuple(_member(member, docs.get(member.attribute, "")) for member in shape.members)
+    if shape.others is not None:
+        field, value = type_of(shape.others.field), type_of(shape.others.value)
+        words, doc = f"{field.words} → {value.words}", docs.get(shape.others.attribute, "")
+        secret = field.secret or value.secret
+        members += (MemberDescription("*", words, required=False, doc=doc, secret=secret),)
     return ShapeDescription(shape.type.__name__, members, own_doc(shape.type), when)
 
 

@@ -180,6 +180,8 @@ def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, 
     if key.secret or key.sealed:
         yield "Confidential", prose(_HIDDEN[key.secret, key.sealed, key.optional_seal])
     yield "Expires", prose(_expires(key))
+    if key.groups:
+        yield "Consumer groups", joined([[Code(group)] for group in key.groups])
     for link in space.links_of(key.name):
         yield "Relation", _seen_from(key, link, space)
     for reference in space.references:
