@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,21 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(invoke: Invoke
     done = invoke("infer", "--names", "-", "-o", str(tmp_path / "no" / "x.py"), stdin=NAMES)
     assert done.exit_code == 2
     assert "does not exist" in done.stderr
+
+
+def test_stats_without_a_model_counts_by_inferred_templates(invoke: Invoke, redis_url: str) -> None:
+    with connect(redis_url) as db:
+        for n in range(30):
+            name = b"visits:%d" % n
+            db.run(Plain(Operation("plant", b"SET", Effect.REPEATABLE), (name, b"1"), name))
+    done = invoke("stats", "--url", redis_url, "--format", "json")
+    assert done.exit_code == 0, done.output
+    counted = json.loads(done.stdout)
+    assert [(each["template"], each["keys"]) for each in counted["templates"]] == [("visits:<visit>", 30)]
+    assert "no MODEL is given, so one is inferred from the server" in done.stderr
+
+
+def test_stats_without_a_model_take_no_prefix(invoke: Invoke, redis_url: str) -> None:
+    done = invoke("stats", "--url", redis_url, "--prefix", "eu")
+    assert done.exit_code == 2
+    assert "--prefix needs a MODEL" in done.stderr

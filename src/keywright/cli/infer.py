@@ -16,10 +16,11 @@ from keywright.cli.progress import Meter
 from keywright.cli.targets import EmbeddedOption, UrlOption, server_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
-from keywright.tools.infer import Survey, names_in, survey
+from keywright.tools.infer import Survey, inferred_model, names_in, survey
 from keywright.tools.infer import infer as inferred
+from keywright.tools.model import Model
 
-__all__ = ["infer"]
+__all__ = ["infer", "model_on_the_fly"]
 
 
 def infer(
@@ -67,6 +68,15 @@ def infer(
     else:
         echo_exact(result.text, nl=False)
     echo(*result.coverage, err=True)
+
+
+def model_on_the_fly(url: str, max_rate: int | None = None) -> Model:
+    """Return a model that is inferred from a server, and print to standard error that it is."""
+    found = asyncio.run(_survey(url, max_rate, primary=False))
+    result = inferred(found.sample, found.facts, origin="a server")
+    echo("no MODEL is given, so one is inferred from the server; keywright infer -o FILE saves it", err=True)
+    echo(*result.coverage[:1], err=True)
+    return inferred_model(result)
 
 
 async def _survey(url: str, max_rate: int | None, *, primary: bool) -> Survey:
