@@ -18,6 +18,7 @@ from keywright.engine import aconnect
 from keywright.errors import UsageError
 from keywright.tools.infer import Survey, inferred_model, names_in, survey
 from keywright.tools.infer import infer as inferred
+from keywright.tools.infer.update import added_to, append_to, module_at
 from keywright.tools.model import Model
 
 __all__ = ["infer", "model_on_the_fly"]
@@ -38,6 +39,14 @@ def infer(
         Path | None,
         typer.Option("--output", "-o", help="Write the module there instead.", show_default=False),
     ] = None,
+    update: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append to this module what it does not declare; the rest stays as it is.",
+            show_default=False,
+        ),
+    ] = None,
     space: Annotated[str, typer.Option(help="The name of the keyspace in the module.")] = "inferred",
     max_rate: MaxRateOption = None,
     primary: Annotated[bool, typer.Option("--primary", help="Read from primaries, not replicas.")] = False,
@@ -52,7 +61,10 @@ def infer(
 
     Exits with 2 for a wrong invocation, 3 when it could not run.
     """
-    check_writable(output)
+    check_writable(output, update)
+    if output is not None and update is not None:
+        raise UsageError("--update changes a module, --output makes one. Give one of them.")
+    module = None if update is None else module_at(update)
     if names is not None:
         if url or embedded:
             raise UsageError("--names is instead of a server. Give one of them.")
@@ -62,6 +74,12 @@ def infer(
     else:
         found = asyncio.run(_survey(server_url(url, embedded), max_rate, primary=primary))
         origin = "a server"
+    if update is not None and module is not None:
+        addition = added_to(module, found.sample, found.facts, show_ids=show_ids)
+        if addition.text:
+            append_to(update, addition.text)
+        echo(*addition.coverage, err=True)
+        return
     result = inferred(found.sample, found.facts, space=space, origin=origin, show_ids=show_ids)
     if output is not None:
         write_file(output, result.text)
