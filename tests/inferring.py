@@ -5,13 +5,11 @@ from __future__ import annotations
 import ast
 import asyncio
 import io
-import sys
-import types
 from collections.abc import Iterable
 
 import keywright
 from keywright import Keyspace, aconnect, check
-from keywright.tools.infer import Inference, infer, names_in, survey
+from keywright.tools.infer import Inference, infer, inferred_model, names_in, survey
 
 CALLS = {*keywright.__all__, "timedelta", "msgspec.field"}
 
@@ -33,15 +31,7 @@ def inferred_server(url: str) -> Inference:
 def declared_space(inference: Inference) -> Keyspace:
     """Return the keyspace that a module declares. Fail if it holds anything but declarations."""
     refuse_code(inference.text)
-    module = types.ModuleType("inferred_module")
-    sys.modules[module.__name__] = module
-    try:
-        exec(compile(inference.text, "inferred_module.py", "exec"), vars(module))  # refused above
-    finally:
-        del sys.modules[module.__name__]
-    space = vars(module)["inferred"]
-    assert isinstance(space, Keyspace)
-    return space
+    return inferred_model(inference).spaces[0]
 
 
 def refuse_code(text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,64 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(invoke: Invoke
     done = invoke("infer", "--names", "-", "-o", str(tmp_path / "no" / "x.py"), stdin=NAMES)
     assert done.exit_code == 2
     assert "does not exist" in done.stderr
+
+
+def test_stats_without_a_model_counts_by_inferred_templates(invoke: Invoke, redis_url: str) -> None:
+    with connect(redis_url) as db:
+        for n in range(30):
+            name = b"visits:%d" % n
+            db.run(Plain(Operation("plant", b"SET", Effect.REPEATABLE), (name, b"1"), name))
+    done = invoke("stats", "--url", redis_url, "--format", "json")
+    assert done.exit_code == 0, done.output
+    counted = json.loads(done.stdout)
+    assert [(each["template"], each["keys"]) for each in counted["templates"]] == [("visits:<visit>", 30)]
+    assert "no MODEL is given, so one is inferred from the server" in done.stderr
+
+
+def test_stats_without_a_model_take_no_prefix(invoke: Invoke, redis_url: str) -> None:
+    done = invoke("stats", "--url", redis_url, "--prefix", "eu")
+    assert done.exit_code == 2
+    assert "--prefix needs a MODEL" in done.stderr
+
+
+def test_an_update_appends_what_is_new_and_changes_nothing_else(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("names.txt").write_text(NAMES)
+    assert invoke("infer", "--names", "names.txt", "-o", "updated_shop.py", "--space", "shop").exit_code == 0
+    before = Path("updated_shop.py").read_bytes() + b"# mine \xc3\xa9\n"
+    Path("updated_shop.py").write_bytes(before)
+    names = f"{NAMES}order:2026-11-16\norder:2026-11-17\nuser:x9\nuser:y{'z' * 9}\n"
+    done = invoke("infer", "--names", "-", "--update", "updated_shop.py", stdin=names)
+    assert done.exit_code == 0, done.output
+    assert "4 of 8 keys were declared" in done.stderr
+    after = Path("updated_shop.py").read_bytes()
+    assert after.startswith(before)
+    refuse_code(after.decode())
+    checked = invoke("check", "updated_shop:shop")
+    assert checked.exit_code == 0, checked.output
+    assert b'key="order:<order>"' in after[len(before) :]
+    again = invoke("infer", "--names", "-", "--update", "updated_shop.py", stdin=names)
+    assert "8 of 8 keys were declared; 0 new templates" in again.stderr
+    assert Path("updated_shop.py").read_bytes() == after
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("x = 1\n", "has none"),
+        ("1 / 0\n", "cannot be imported: ZeroDivisionError"),
+        (None, "is not a Python"),
+    ],
+)
+def test_an_update_of_a_module_without_a_keyspace_is_refused(
+    invoke: Invoke, tmp_path: Path, text: str | None, error: str
+) -> None:
+    path = tmp_path / "wrong_shop.py"
+    if text is not None:
+        path.write_text(text)
+    done = invoke("infer", "--names", "-", "--update", str(path), stdin=NAMES)
+    assert done.exit_code == 2
+    assert error in done.stderr
+    assert not path.exists() or path.read_text() == text

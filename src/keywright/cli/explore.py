@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from keywright.cli.infer import model_on_the_fly
 from keywright.cli.output import echo
 from keywright.cli.targets import (
     MODEL_HELP,
@@ -33,7 +34,8 @@ def explore(
         list[str] | None,
         typer.Argument(
             metavar="[MODEL]…",
-            help=f"{MODEL_HELP} Without any, all installed models are shown together, if no name is of two.",
+            help=f"{MODEL_HELP} Without any, all installed models are shown together, if no name is "
+            "of two; if none is installed, one is inferred from the server.",
             show_default=False,
         ),
     ] = None,
@@ -101,11 +103,16 @@ def explore(
         undo=undo,
     )
     settings.check()
-    if not models and not model_names():
-        raise UsageError("no model is installed. Name one: MODULE:ATTRIBUTE.")
     if write and unproved:
         raise UsageError("--write repairs, which needs a proved model. Drop --write or --unproved.")
-    spaces = proved_model(",".join(models or model_names()), prefix, unproved=unproved).spaces
+    named = models or model_names()
+    if named:
+        spaces = proved_model(",".join(named), prefix, unproved=unproved).spaces
+    elif prefix is not None or write:
+        option = "--write" if write else "--prefix"
+        raise UsageError(f"{option} needs a MODEL, and none is installed. Name one, or drop {option}.")
+    else:
+        spaces = model_on_the_fly(server_url(url, embedded)).spaces
     asyncio.run(
         serve(
             spaces,

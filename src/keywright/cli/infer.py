@@ -16,10 +16,12 @@ from keywright.cli.progress import Meter
 from keywright.cli.targets import EmbeddedOption, UrlOption, server_url
 from keywright.engine import aconnect
 from keywright.errors import UsageError
-from keywright.tools.infer import Survey, names_in, survey
+from keywright.tools.infer import Survey, inferred_model, names_in, survey
 from keywright.tools.infer import infer as inferred
+from keywright.tools.infer.update import added_to, append_to, module_at
+from keywright.tools.model import Model
 
-__all__ = ["infer"]
+__all__ = ["infer", "model_on_the_fly"]
 
 
 def infer(
@@ -37,6 +39,14 @@ def infer(
         Path | None,
         typer.Option("--output", "-o", help="Write the module there instead.", show_default=False),
     ] = None,
+    update: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Append to this module what it does not declare; the rest stays as it is.",
+            show_default=False,
+        ),
+    ] = None,
     space: Annotated[str, typer.Option(help="The name of the keyspace in the module.")] = "inferred",
     max_rate: MaxRateOption = None,
     primary: Annotated[bool, typer.Option("--primary", help="Read from primaries, not replicas.")] = False,
@@ -51,7 +61,10 @@ def infer(
 
     Exits with 2 for a wrong invocation, 3 when it could not run.
     """
-    check_writable(output)
+    check_writable(output, update)
+    if output is not None and update is not None:
+        raise UsageError("--update changes a module, --output makes one. Give one of them.")
+    module = None if update is None else module_at(update)
     if names is not None:
         if url or embedded:
             raise UsageError("--names is instead of a server. Give one of them.")
@@ -61,12 +74,27 @@ def infer(
     else:
         found = asyncio.run(_survey(server_url(url, embedded), max_rate, primary=primary))
         origin = "a server"
+    if update is not None and module is not None:
+        addition = added_to(module, found.sample, found.facts, show_ids=show_ids)
+        if addition.text:
+            append_to(update, addition.text)
+        echo(*addition.coverage, err=True)
+        return
     result = inferred(found.sample, found.facts, space=space, origin=origin, show_ids=show_ids)
     if output is not None:
         write_file(output, result.text)
     else:
         echo_exact(result.text, nl=False)
     echo(*result.coverage, err=True)
+
+
+def model_on_the_fly(url: str, max_rate: int | None = None) -> Model:
+    """Return a model that is inferred from a server, and print to standard error that it is."""
+    found = asyncio.run(_survey(url, max_rate, primary=False))
+    result = inferred(found.sample, found.facts, origin="a server")
+    echo("no MODEL is given, so one is inferred from the server; keywright infer -o FILE saves it", err=True)
+    echo(*result.coverage[:1], err=True)
+    return inferred_model(result)
 
 
 async def _survey(url: str, max_rate: int | None, *, primary: bool) -> Survey:

@@ -13,10 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from keywright.cli.audit import MaxRateOption, PrefixOption, parse_share
+from keywright.cli.infer import model_on_the_fly
 from keywright.cli.output import as_json, echo_json, printable
 from keywright.cli.targets import (
+    MODEL_HELP,
     EmbeddedOption,
-    ModelName,
     UnprovedOption,
     UrlOption,
     bindings_of,
@@ -38,7 +39,14 @@ class StatsFormat(Enum):
 
 
 def stats(
-    model: ModelName,
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODEL]",
+            help=f"{MODEL_HELP} Without one, it is inferred from the server.",
+            show_default=False,
+        ),
+    ] = None,
     url: UrlOption = None,
     embedded: EmbeddedOption = None,
     prefix: PrefixOption = None,
@@ -61,7 +69,13 @@ def stats(
     if watch and (once or form is StatsFormat.JSON):
         raise UsageError("--watch cannot be combined with --once or --format json. Drop one of them.")
     target = server_url(url, embedded)
-    loaded, share = proved_model(model, prefix, unproved=unproved), parse_share(sample)
+    share = parse_share(sample)
+    if model is not None:
+        loaded = proved_model(model, prefix, unproved=unproved)
+    elif prefix is None:
+        loaded = model_on_the_fly(target, max_rate)
+    else:
+        raise UsageError("--prefix needs a MODEL. Name one, or drop --prefix.")
     if watch:
         asyncio.run(_watch(loaded, target, prefix, share, max_rate, interval))
         return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import builtins
 import keyword
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import keywright
@@ -19,7 +19,7 @@ from keywright.tools.infer.templates import Declared
 from keywright.tools.infer.tree import Observation
 from keywright.tools.infer.values import BYTES, Hint, hint_of, scalar_hint
 
-__all__ = ["RESERVED", "KeyDeclaration", "key_declarations", "module_text"]
+__all__ = ["RESERVED", "KeyDeclaration", "addition_text", "key_declarations", "module_text"]
 
 MOST_FIELDS = 80
 RESERVED = frozenset(
@@ -60,7 +60,7 @@ def key_declarations(declared: Sequence[Declared], structs: Structs) -> list[Key
 
 def _place(declared: Declared, ordered: dict[str, Declared]) -> None:
     """Append a template after those to which it yields, which are narrower: there is no cycle."""
-    if declared.template.source not in ordered:
+    if declared.template.source not in ordered and not declared.name:
         for superior in declared.yields_to:
             _place(superior, ordered)
         ordered[declared.template.source] = declared
@@ -196,22 +196,45 @@ def module_text(
     show_ids: bool = False,
 ) -> str:
     """Return the module. `total` is the number of names; `rest` are those that no template has."""
-    names = {each.declared.template.source: each.name for each in keys}
-    blocks = ["\n".join(lines) for lines in structs.sources.values()]
-    blocks += [_key_text(space, key, names, total, show_ids=show_ids) for key in keys]
-    uses = {name for key in keys for name in key.imports}
-    uses |= {name for key in keys for variable in key.declared.variables.values() for name in variable.names}
-    if any(key.expiry.seconds for key in keys):
-        uses.add("expires_in")
+    blocks = _blocks(space, keys, structs, total, show_ids=show_ids)
+    uses = {"Keyspace", *_uses(keys)}
     if rest:
         uses |= {"Bytes", "Value"}
         blocks.append(_fallback_text(space, structs.class_name("other"), rest, total))
-    body = "\n\n\n".join(block.rstrip() for block in blocks)
-    imports = _imports(body, sorted({"Keyspace", *uses}))
-    description = f"Inferred from {origin}."
+    body = "\n\n\n".join(blocks)
     heading = f'"""A keyspace that `keywright infer` wrote from {origin}. Review what is marked `guess`."""'
-    made = f'{space} = Keyspace("{space}", "{description}")'
-    return f"{heading}\n\n{imports}\n\n{made}\n\n\n{body}\n"
+    made = f'{space} = Keyspace("{space}", "Inferred from {origin}.")'
+    return f"{heading}\n\n{_imports(body, sorted(uses))}\n\n{made}\n\n\n{body}\n"
+
+
+def addition_text(
+    space: str,
+    keys: Sequence[KeyDeclaration],
+    structs: Structs,
+    *,
+    total: int,
+    imported: Mapping[str, object],
+    show_ids: bool = False,
+) -> str:
+    """Return what to append to a module that has the names `imported`."""
+    body = "\n\n\n".join(_blocks(space, keys, structs, total, show_ids=show_ids))
+    missing = [name for name in sorted(_uses(keys)) if imported.get(name) is not getattr(keywright, name)]
+    return f"\n\n# Added by `keywright infer --update`.\n{_imports(body, missing)}\n\n\n{body}\n"
+
+
+def _blocks(
+    space: str, keys: Sequence[KeyDeclaration], structs: Structs, total: int, *, show_ids: bool
+) -> list[str]:
+    names = {each.declared.template.source: each.name for each in keys}
+    blocks = ["\n".join(lines).rstrip() for lines in structs.sources.values()]
+    return blocks + [_key_text(space, key, names, total, show_ids=show_ids) for key in keys]
+
+
+def _uses(keys: Sequence[KeyDeclaration]) -> set[str]:
+    """Return the names of `keywright` that declarations need."""
+    uses = {name for key in keys for name in key.imports}
+    uses |= {name for key in keys for variable in key.declared.variables.values() for name in variable.names}
+    return uses | {"expires_in"} if any(key.expiry.seconds for key in keys) else uses
 
 
 def _imports(text: str, names: Sequence[str]) -> str:
@@ -228,8 +251,9 @@ def _imports(text: str, names: Sequence[str]) -> str:
         lines.append("")
     if "msgspec." in text:
         lines += ["import msgspec", ""]
-    lines += ["from keywright import (", *(f"    {name}," for name in names), ")"]
-    return "\n".join(lines)
+    if names:
+        lines += ["from keywright import (", *(f"    {name}," for name in names), ")"]
+    return "\n".join(lines).rstrip()
 
 
 def _mentions(text: str, name: str) -> bool:
@@ -249,7 +273,7 @@ def _key_text(space: str, key: KeyDeclaration, names: dict[str, str], total: int
         jitter = f", jitter={key.expiry.jitter:g}" if key.expiry.jitter else ""
         options.append(f"expiry=expires_in(timedelta(seconds={key.expiry.seconds}){jitter})")
     if declared.yields_to:
-        above = ", ".join(sorted(names[each.template.source] for each in declared.yields_to))
+        above = ", ".join(sorted(each.name or names[each.template.source] for each in declared.yields_to))
         options.append(f"yields_to=({above},)")
     options += key.options
     lines.append(f"class {key.name}({', '.join((key.kind, *options))}):")

@@ -7,11 +7,11 @@ left no name, or that cannot be proved, is dropped: the fallback takes its names
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from keywright.errors import KeywrightError
-from keywright.keyspace import Counter, List, Map, Record, Set, SortedSet, Stream, Value
+from keywright.keyspace import Counter, Key, List, Map, Record, Set, SortedSet, Stream, Value
 from keywright.keyspace.languages.automaton import alternation, is_empty
 from keywright.keyspace.languages.language import difference
 from keywright.keyspace.template import Template
@@ -19,7 +19,7 @@ from keywright.tools.infer.structs import attribute_of
 from keywright.tools.infer.tree import Observation, Pattern, Slot
 from keywright.tools.infer.variables import Variable, alphabets_of
 
-__all__ = ["Declared", "declared_templates"]
+__all__ = ["Declared", "declared_templates", "known_templates"]
 
 MOST_SUPERIORS = 60
 _KINDS = (Counter, List, Map, Record, Set, SortedSet, Stream, Value)
@@ -37,6 +37,8 @@ class Declared:
         """The literal words, from which the class is named; a variable is an empty one."""
         self.observations: list[Observation] = []
         self.yields_to: list[Declared] = []
+        self.name = ""
+        """The class that declares it already, if one does."""
 
     @property
     def weight(self) -> float:
@@ -50,10 +52,23 @@ class Declared:
         return max(breadths, default=0), sum(breadths), -text, self.template.source
 
 
+def known_templates(classes: Mapping[str, type[Key]]) -> list[Declared]:
+    """Return the templates that a module declares already, by the names of their classes."""
+    known = []
+    for name, kind in classes.items():
+        declared = Declared(kind.declaration.template, {}, [])
+        declared.name = name
+        known.append(declared)
+    return known
+
+
 def declared_templates(
-    patterns: Iterable[Pattern], observations: Sequence[Observation]
+    patterns: Iterable[Pattern], observations: Sequence[Observation], known: Sequence[Declared] = ()
 ) -> tuple[list[Declared], list[Observation]]:
-    """Return templates that `check` proves, and the names that none of them has."""
+    """Return templates that `check` proves, and the names that none of them has.
+
+    They yield to those that are `known`, where both make the same name.
+    """
     found: dict[str, Declared] = {}
     origins: dict[str, Pattern] = {}
     for pattern in patterns:
@@ -71,13 +86,15 @@ def declared_templates(
     ordered = sorted(found.values(), key=lambda each: each.rank)
     kept: list[Declared] = []
     for each in ordered:
-        each.yields_to = [other for other in kept if each.template.collision(other.template) is not None]
+        each.yields_to = [
+            other for other in (*known, *kept) if each.template.collision(other.template) is not None
+        ]
         if len(each.yields_to) <= MOST_SUPERIORS and _has_names_left(each):
             kept.append(each)
     rest = _assign(kept, observations)
     used = [each for each in kept if each.observations]
     for each in used:
-        each.yields_to = [other for other in each.yields_to if other.observations]
+        each.yields_to = [other for other in each.yields_to if other.observations or other.name]
     return used, rest
 
 

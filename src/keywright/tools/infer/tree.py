@@ -18,11 +18,13 @@ __all__ = ["Observation", "Pattern", "Slot", "patterns_of"]
 
 VARIABLE: Looks = ("mixed",)
 MANY_WORDS = 24
+MOST_WORDS = 200
+"""More words are not compared with each other: they are values."""
 BEGINNING = 8
 """So many words in one place are values of a variable, whatever they hold."""
 SAME_WORDS = 8
 """So many words in one place are values of a variable if they hold the same; deep in a name, half of it."""
-MOST_PATTERNS = 150
+MOST_PATTERNS = 120
 MOST_BELOW = 60
 MOST_VALUES = 2_000
 DEEPEST = 3
@@ -93,7 +95,10 @@ _Key: TypeAlias = tuple[bytes, Looks]
 
 
 def patterns_of(observations: Iterable[Observation]) -> list[Pattern]:
-    """Return the patterns of names, those of most names first; at most `MOST_PATTERNS`."""
+    """Return the patterns of names, those of most names first; at most `MOST_PATTERNS`.
+
+    Among many, one with variables of which a single name was seen is noise, and would only slow proofs down.
+    """
     root = _Node()
     for each in observations:
         node = root
@@ -106,7 +111,13 @@ def patterns_of(observations: Iterable[Observation]) -> list[Pattern]:
     _merge(root, depth=0)
     found = list(_emitted(root, ()))
     found.sort(key=lambda pattern: -pattern.weight)
+    if len(found) > MOST_BELOW:
+        found = [each for each in found if len(each.observations) > 1 or _is_literal(each)]
     return found[:MOST_PATTERNS]
+
+
+def _is_literal(pattern: Pattern) -> bool:
+    return all(isinstance(piece, bytes) for piece in pattern.pieces)
 
 
 def _merge(node: _Node, depth: int) -> None:
@@ -126,9 +137,10 @@ def _join_words(node: _Node, separator: bytes, depth: int) -> None:
     }
     chosen = words.keys() & node.values
     beside_ids = any(key[0] == separator and not _is_word(key) for key in node.children)
-    for group in _alike(words, MANY_WORDS if beside_ids else SAME_WORDS, depth):
-        chosen |= group
-    if len(words) > MANY_WORDS and len(words) - len(chosen) > MANY_WORDS:
+    if len(words) <= MOST_WORDS:
+        for group in _alike(words, MANY_WORDS if beside_ids else SAME_WORDS, depth):
+            chosen |= group
+    if len(words) - len(chosen) > MANY_WORDS:
         chosen = set(words)
     chosen = _join_beginnings(node, separator, chosen)
     glued = {key for key in node.children if key[0] == separator and len(key[1]) > 1}
