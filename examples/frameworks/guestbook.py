@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
 
 import msgspec
 import pydantic
 
-from keywright import Counter, Id, Json, Keyspace, Value
+from keywright import Counter, Id, Keyspace, Value
 
 guestbook = Keyspace("guestbook", "Guests of a web site.", prefix="guestbook")
 
@@ -35,7 +34,7 @@ class GuestBadge(msgspec.Struct):
     points: int = 0
 
 
-class Profile(Value[Annotated[GuestProfile, Json]], key="guest:<guest>:profile", space=guestbook):
+class Profile(Value[GuestProfile], key="guest:<guest>:profile", space=guestbook):
     """The profile of a guest."""
 
     guest: Id
