@@ -21,6 +21,7 @@ from keywright.errors import UsageError
 from keywright.keyspace.call import Plain
 from keywright.operations import Effect, Operation
 from keywright.tools.infer import NameSample, infer
+from keywright.tools.infer.model import require_declarations
 from keywright.tools.infer.names import LONGEST_NAME, MOST_NAMES, PER_STRATUM
 
 
@@ -284,3 +285,18 @@ def test_shipped_models_are_inferred_and_every_key_is_matched(name: str, redis_u
 
 def raw(verb: bytes, name: bytes, *operands: bytes) -> Plain:
     return Plain(Operation("plant", verb, Effect.ONCE), (name, *operands), name)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import os\nos.system('true')",
+        "open('x')",
+        "class A(B):\n    def f(self): ...",
+        "[x for x in y]",
+        "f'{x}'",
+    ],
+)
+def test_a_module_that_holds_more_than_declarations_is_not_run(text: str) -> None:
+    with pytest.raises(UsageError, match="not a declaration"):
+        require_declarations(text)
