@@ -32,7 +32,7 @@ from keywright.errors import KeywrightError, MalformedReplyError
 OpenEngine = Callable[..., Engine]
 
 space = Keyspace("hostile", "Keys on a server that is not Redis.")
-HASTY = Settings(timeout_seconds=0.5, connect_seconds=2.0, retry=Retry(attempts=1))
+ONE_TRY = Settings(timeout_seconds=10.0, connect_seconds=10.0, retry=Retry(attempts=1))
 
 
 class Word(Value[str], key="word:<n>", space=space):
@@ -147,7 +147,7 @@ def hostile() -> Iterator[HostileServer]:
 def test_a_reply_of_another_form_is_returned_or_raises_an_error_of_ours(
     open_engine: OpenEngine, hostile: HostileServer, form: str
 ) -> None:
-    engine = open_engine(hostile.url, HASTY)
+    engine = open_engine(hostile.url, ONE_TRY)
     hostile.reply = REPLIES[form]
     for call in CALLS.values():
         run_or_refuse(engine, call)
@@ -170,7 +170,7 @@ def run_or_refuse(engine: Any, call: Call[Any]) -> None:
 def test_such_a_reply_is_not_blamed_on_the_arguments_of_the_call(
     open_engine: OpenEngine, hostile: HostileServer, call: Call[Any], reply: bytes
 ) -> None:
-    engine = open_engine(hostile.url, HASTY)
+    engine = open_engine(hostile.url, ONE_TRY)
     hostile.reply = reply
     with pytest.raises(MalformedReplyError, match="does not have the form of the command"):
         engine.run(call)
@@ -182,7 +182,7 @@ def test_a_probe_that_is_answered_in_another_form_is_an_error_of_ours(
 ) -> None:
     hostile.info = REPLIES[form]
     with pytest.raises(KeywrightError):
-        open_engine(hostile.url, HASTY)
+        open_engine(hostile.url, ONE_TRY)
 
 
 @pytest.mark.parametrize("form", ["an integer", "a text", "arrays in arrays", "an odd array"])
@@ -191,7 +191,7 @@ def test_slots_that_are_described_in_another_form_are_an_error_of_ours(
 ) -> None:
     hostile.reply = REPLIES[form]
     with pytest.raises(KeywrightError):
-        open_engine(hostile.url.replace("redis://", "redis+cluster://"), HASTY).run(CALLS["get"])
+        open_engine(hostile.url.replace("redis://", "redis+cluster://"), ONE_TRY).run(CALLS["get"])
 
 
 def test_an_error_of_a_function_of_the_caller_stays_as_it_is(open_engine: OpenEngine, redis_url: str) -> None:
@@ -211,5 +211,5 @@ def test_random_replies_raise_nothing_but_errors_of_ours(
     for _ in range(150):
         # What is left over closes the connection, and so does what is missing, at the next command.
         hostile.reply = b"".join(chance.choice(tokens) + b"\r\n" for _ in range(chance.randint(1, 6))) + b"!"
-        engine = open_engine(hostile.url, HASTY)
+        engine = open_engine(hostile.url, ONE_TRY)
         run_or_refuse(engine, chance.choice(list(CALLS.values())))
