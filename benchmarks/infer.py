@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))  # the databases
 
 from audit_samples import SAMPLES
 from foreign.projects import Project, bullmq, python_project, workload
-from inferring import declared_space, inferred_server
+from inferred_modules import declared_space, inferred_server
 
 __all__ = ["Score", "measure"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from inferring import refuse_code
+from inferred_modules import refuse_code
 from invoking import Invoke
 from keywright import connect
 from keywright.keyspace.call import Plain

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from audit_samples import SAMPLES
 from declaring import key_classes
-from inferring import declared_space, inferred_names, inferred_server, refuse_code, unproved
+from inferred_modules import declared_space, inferred_names, inferred_server, refuse_code, unproved
 from keywright import Keyspace, connect
 from keywright.errors import UsageError
 from keywright.keyspace.call import Plain

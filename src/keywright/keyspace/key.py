@@ -12,7 +12,7 @@ import typing
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any, ClassVar, Self, TypeAlias, TypedDict, TypeVar, Unpack, dataclass_transform
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypedDict, TypeVar, Unpack, dataclass_transform
 
 from keywright.errors import DeclarationError, UsageError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
@@ -99,10 +99,11 @@ class Key:
             return
         if space is None:
             raise DeclarationError(cls.__name__, "belongs to no keyspace", "Add space=your_keyspace.")
-        alphabets = _variables(cls)
-        cls._template = Template(key, {name: alphabet for name, (alphabet, _) in alphabets.items()})
-        _check_optional(cls)
-        cls._derived = {name: derived for name, (_, derived) in alphabets.items() if derived}
+        variables = _variables(cls)
+        alphabets = {name: each.alphabet for name, each in variables.items()}
+        cls._template = Template(key, alphabets)
+        _check_optional(cls, variables)
+        cls._derived = {name: each.derived for name, each in variables.items() if each.derived}
         cls._space = space
         cls._expiry = _fitting(cls, options.get("expiry"))
         cls._part_of = options.get("part_of")
@@ -114,7 +115,7 @@ class Key:
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
         cls._secret = any(codec.secret for codec in cls._codecs)
-        _generate(cls, list(alphabets), {name: alphabet for name, (alphabet, _) in alphabets.items()})
+        _generate(cls, list(alphabets), alphabets)
         cls.declaration = Declaration(cls)
         space.keys.append(cls)
         moved_from = options.get("moved_from", ())
@@ -284,7 +285,13 @@ def _passed_on(middle: type[Key], given: tuple[object, ...], kind: type[Key]) ->
     return tuple(values.get(argument, argument) for argument in type_arguments(middle, kind))
 
 
-def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]]:
+class _Variable(NamedTuple):
+    alphabet: Alphabet[Any]
+    derived: Derived | None
+    may_be_none: bool
+
+
+def _variables(cls: type[Key]) -> dict[str, _Variable]:
     own = inspect.get_annotations(cls)
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
@@ -310,7 +317,9 @@ def _variables(cls: type[Key]) -> dict[str, tuple[Alphabet[Any], Derived | None]
                 "Give the variable another name.",
             )
         try:
-            variables[name] = alphabet_of(_without_none(hint))
+            variables[name] = _Variable(
+                *alphabet_of(_without_none(hint)), types.NoneType in typing.get_args(hint)
+            )
         except TypeError as error:
             reason = f"variable <{name}>: {str(error).rstrip('.')}"
             raise DeclarationError(cls.__name__, reason, "Use a typed id.") from error
@@ -325,11 +334,9 @@ def _without_none(hint: object) -> object:
     return others[0] if len(others) == 1 else hint
 
 
-def _check_optional(cls: type[Key]) -> None:
+def _check_optional(cls: type[Key], variables: dict[str, _Variable]) -> None:
     """Require of the variables in optional segments, and of no others, that they may be None."""
-    hints = typing.get_type_hints(cls, include_extras=True)
-    for name in cls._template.variables:
-        may_be_none = types.NoneType in typing.get_args(hints[name])
+    for name, (_, _, may_be_none) in variables.items():
         if may_be_none and name not in cls._template.optional:
             remedy = f"Write […] around <{name}> and what comes with it, or drop the None."
             raise DeclarationError(cls.__name__, f"<{name}> may be None, but is not optional", remedy)
@@ -385,8 +392,13 @@ def _arguments(cls: type[Key]) -> list[str]:
 
 def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
-    scope: dict[str, Any] = {"_refuse": _refuse, "_rendered": _rendered, "_encoded": encoded, "_cls": cls}
-    scope["_own"] = _own
+    scope: dict[str, Any] = {
+        "_refuse": _refuse,
+        "_rendered": _rendered,
+        "_encoded": encoded,
+        "_own": _own,
+        "_cls": cls,
+    }
     own = "_own(_cls, {})" if cls._yields else "{}"
     places = [f"_v{index}" for index in range(len(names))]
     for index, name in enumerate(names):

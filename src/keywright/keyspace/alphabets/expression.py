@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # The parser of the standard library, without which every feature would be read a second time, differently.
 from re import _constants, _parser  # type: ignore[attr-defined]  # typeshed does not have them
@@ -27,6 +28,7 @@ _CATEGORIES = {
 }
 
 
+@lru_cache(maxsize=256)
 def language_of(expression: str) -> Language:
     """Return the texts that match an expression in full. Raise ValueError if they are not a regular set."""
     if len(expression) > LONGEST_EXPRESSION:

@@ -177,7 +177,7 @@ class Checker:
             return None
 
     def longest_ms(self, value: Any, key: Callable[[], Any] | None = None) -> int | None:
-        """Return the longest valid TTL, with some slack; None if there is no bound."""
+        """Return the longest valid TTL, with some slack; None without a bound."""
         expiry = self.expiry_for(key)
         if expiry is None or (expiry.optional and expiry.ttl_ms is None):
             return None

@@ -59,7 +59,7 @@ def key_declarations(declared: Sequence[Declared], structs: Structs) -> list[Key
 
 
 def _place(declared: Declared, ordered: dict[str, Declared]) -> None:
-    """Append a template after those to which it yields, which are narrower: there is no cycle."""
+    """Append a template after those to which it yields, which are narrower, so they form no cycle."""
     if declared.template.source not in ordered and not declared.name:
         for superior in declared.yields_to:
             _place(superior, ordered)

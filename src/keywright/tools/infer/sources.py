@@ -151,7 +151,7 @@ class _Walk:
 
 
 def facts_of(kind: str, ttl: int | None, reply: Reply, size: int = 0) -> Facts:
-    """Return the facts of a key from the reply to its reading command; an error or None is no value."""
+    """Return the facts of a key from the reply to its reading command; an error or None is left out."""
     if isinstance(reply, bytes):
         return Facts(kind, ttl, (reply,) if len(reply) <= LARGEST_VALUE else ())
     if not isinstance(reply, list):

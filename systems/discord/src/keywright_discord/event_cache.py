@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
-from keywright import Call, atomic
+from keywright import Call, Set, atomic
 from keywright.errors import EngineError, KeywrightError
 from keywright.operations import Steps, bound_context, procedure
 from keywright_discord.changes import (
@@ -229,10 +229,19 @@ def _same(stored: msgspec.Raw | None, given: bytes | None) -> bool:
     return stored is None or given is None or bytes(stored) == given
 
 
-def is_complete(guild: bytes | None, members: int) -> bool:
-    """Return whether a stored guild has this number of members."""
-    counted = (stored_fields(guild) or {}).get("member_count")
-    return counted is not None and scalar(counted, "guild.member_count") == members
+def complete_members(change: ReceiveChunk, draft: Draft, received: Set[Any], guild: Place) -> set[str] | None:
+    """Note the members of a chunk. With the last one return all, if they are as many as the guild has."""
+    people = set(change.people)
+    if change.is_last and change.index > 0:
+        people |= draft.listed(received)
+    if change.index == 0 or change.is_last:
+        draft.erase(received)
+    if not change.is_last:
+        draft.add(received, *change.people)
+        return None
+    counted = (stored_fields(draft.get(guild)) or {}).get("member_count")
+    complete = counted is not None and scalar(counted, "guild.member_count") == len(people)
+    return people if complete else None
 
 
 def homes(changes: Iterable[Change]) -> list[str]:

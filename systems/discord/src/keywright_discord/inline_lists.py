@@ -8,7 +8,7 @@ from keywright_discord.raw_json import Fields, absent, objects, one_id, stored_f
 
 
 def put_item(change: PutItem, guild: Place, draft: Draft) -> None:
-    """Write or remove an element, at its old position or the end; nothing if there is no such list."""
+    """Write or remove an element, at its old position or the end; nothing if the list is not stored."""
     listed = (stored_fields(draft.get(guild)) or {}).get(change.field)
     if listed is None or absent(listed):
         return

@@ -52,9 +52,9 @@ from keywright_discord.drc.removal import (
 from keywright_discord.event_cache import (
     EventCache,
     Refused,
+    complete_members,
     count_member,
     homes,
-    is_complete,
     left_guilds,
     parent_of,
     unsynced,
@@ -250,14 +250,8 @@ def _keep_members(change: KeepMembers, draft: Draft) -> Steps[None]:
 
 def _receive_chunk(change: ReceiveChunk, draft: Draft) -> Steps[None]:
     received = schema.ReceivedMembers(change.guild, change.request)
-    people = set(change.people)
-    if change.is_last and change.index > 0:
-        people |= draft.listed(received)
-    if change.index == 0 or change.is_last:
-        draft.erase(received)
-    if not change.is_last:
-        draft.add(received, *change.people)
-    elif is_complete(draft.get(place_of(Kind.GUILD, (change.guild,))), len(people)):
+    people = complete_members(change, draft, received, place_of(Kind.GUILD, (change.guild,)))
+    if people is not None:
         members = yield schema.Members(change.guild).members()
         yield from drop_members(change.guild, sorted(members - people), draft)
 

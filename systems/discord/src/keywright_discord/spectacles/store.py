@@ -45,9 +45,9 @@ from keywright_discord.event_cache import (
     Event,
     EventCache,
     Refused,
+    complete_members,
     count_member,
     homes,
-    is_complete,
     left_guilds,
     parent_of,
     unsynced,
@@ -286,14 +286,8 @@ def _keep_members(change: KeepMembers, draft: IndexedDraft) -> Steps[None]:
 
 def _receive_chunk(change: ReceiveChunk, draft: IndexedDraft) -> Steps[None]:
     received = schema.ReceivedMembers(change.guild, change.request)
-    people = set(change.people)
-    if change.is_last and change.index > 0:
-        people |= draft.listed(received)
-    if change.index == 0 or change.is_last:
-        draft.erase(received)
-    if not change.is_last:
-        draft.add(received, *change.people)
-    elif is_complete(draft.get((schema.Guilds(), change.guild)), len(people)):
+    people = complete_members(change, draft, received, (schema.Guilds(), change.guild))
+    if people is not None:
         yield from _keep_members(KeepMembers(change.guild, list(people)), draft)
 
 

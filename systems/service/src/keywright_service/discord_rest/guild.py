@@ -99,7 +99,7 @@ class DiscordGuild(DiscordRest):
         mentions: Mapping[str, Any] = _OF_ROLES,
         components: Sequence[Mapping[str, Any]] = (),
     ) -> bool:
-        """Post a message, once however often it is tried; return False when there is no such channel.
+        """Post a message, once however often it is tried; return False if the channel does not exist.
 
         `mentions` says whom it may notify, `components` are rows of buttons; both in Discord's form.
         """
