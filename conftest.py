@@ -27,6 +27,14 @@ pytest_plugins = [
 ]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--at-length",
+        action="store_true",
+        help="run the programs of tests/foreign at length, also those of .venv-foreign: make foreign",
+    )
+
+
 @pytest.fixture(autouse=True)
 def loggers() -> Iterator[None]:
     """Undo `log_to_stderr` of a command that the test ran, so that the next test sees the usual log."""

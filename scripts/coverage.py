@@ -21,6 +21,7 @@ FLOORS = {
     "keywright_openmod": 95,
     "keywright_registry": 97,
     "keywright_meetup": 97,
+    "keywright_catalogue": 95,
     "keywright_demo": 65,
 }
 

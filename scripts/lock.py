@@ -1,5 +1,7 @@
 """Write requirements-dev.txt: what `make test` installs, each file pinned by version and hash.
 
+Also tests/foreign/requirements/*.txt: what `make foreign` installs, one for each group `foreign-…`.
+
     python scripts/lock.py [--upgrade]
 
 Versions that are locked stay unless they no longer satisfy pyproject.toml, or with --upgrade. One file
@@ -16,20 +18,33 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-dev.txt"
+FOREIGN = ROOT / "tests" / "foreign" / "requirements"
+APART = "foreign-"
 OLDEST_PYTHON = "3.11"
 
 
-def projects() -> list[Path]:
+def projects(root: Path = ROOT) -> list[Path]:
     """Return the folders of the packages that are installed from this repository."""
-    return [ROOT, *sorted(path.parent for path in ROOT.glob("systems/*/pyproject.toml")), ROOT / "demo"]
+    return [root, *sorted(path.parent for path in root.glob("systems/*/pyproject.toml")), root / "demo"]
 
 
-def digest() -> str:
-    """Return the digest of every table that decides what is installed."""
+def groups() -> dict[str, Path]:
+    """Return the dependency groups that have an environment of their own, with their lock files."""
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]
+    names = [name for name in declared if name.startswith(APART)]
+    return {name: FOREIGN / f"{name.removeprefix(APART)}.txt" for name in names}
+
+
+def digest(group: str | None = None) -> str:
+    """Return the digest of every table that decides what is installed; with `group` of this one."""
+    if group is not None:
+        wanted = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"][group]
+        return hashlib.sha256(json.dumps(wanted).encode()).hexdigest()
     tables = []
     for folder in projects():
         declared = tomllib.loads((folder / "pyproject.toml").read_text())
@@ -46,37 +61,44 @@ def digest() -> str:
 
 
 def write(*options: str) -> None:
+    """Write every lock file."""
     names = [
         tomllib.loads((folder / "pyproject.toml").read_text())["project"]["name"] for folder in projects()
     ]
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder, "wanted.in")
-        written = Path(folder, "locked.txt")
         wanted.write_text(
             "".join(f"-e {path}[all]\n" if path == ROOT else f"-e {path}\n" for path in projects())
         )
-        if LOCK.exists():
-            written.write_text(LOCK.read_text())
+        excluded = [part for name in names for part in ("--no-emit-package", name)]
+        _compile(LOCK, digest(), [str(wanted), *_group("dev"), *excluded, *options])
+    for group, locked in groups().items():
+        _compile(locked, digest(group), [*_group(group), *options])
+
+
+def _group(name: str) -> tuple[str, str]:
+    return "--group", f"{ROOT / 'pyproject.toml'}:{name}"
+
+
+def _compile(lock: Path, tables: str, arguments: Sequence[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, "locked.txt")
+        if lock.exists():
+            written.write_text(lock.read_text())
         subprocess.run(
             [
-                *(sys.executable, "-m", "uv", "pip", "compile", str(wanted)),
-                *(
-                    "--group",
-                    f"{ROOT / 'pyproject.toml'}:dev",
-                    "--universal",
-                    "--python-version",
-                    OLDEST_PYTHON,
-                ),
+                *(sys.executable, "-m", "uv", "pip", "compile", *arguments),
+                *("--universal", "--python-version", OLDEST_PYTHON),
                 *("--generate-hashes", "--no-header", "--no-annotate", "--quiet"),
-                *(part for name in names for part in ("--no-emit-package", name)),
-                *("--output-file", str(written), *options),
+                *("--output-file", str(written)),
             ],
             check=True,
             cwd=ROOT,
         )
         pinned = written.read_text().partition("\n# The following packages were excluded")[0]
-    LOCK.write_text(
-        f"# {digest()}\n# Written by `make lock`. Installed by scripts/setup.sh.\n{pinned.rstrip()}\n"
+    lock.parent.mkdir(exist_ok=True)
+    lock.write_text(
+        f"# {tables}\n# Written by `make lock`. Installed by scripts/setup.sh.\n{pinned.rstrip()}\n"
     )
 
 

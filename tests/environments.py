@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from scripts import distributions
 
 __all__ = ["ROOT", "Environment", "build_wheels"]
 
@@ -91,11 +92,8 @@ def build_wheels(folder: Path, *sources: Path) -> dict[str, str]:
 
     They are installed by path: by name, an index could answer with a package of somebody else.
     """
-    # One environment builds all of them; pip would make another for each.
-    builder = Environment.create(folder / "builder", "hatchling>=1.25")
-    wheels = folder / "wheels"
-    builder.pip("wheel", "--no-deps", "--no-build-isolation", f"--wheel-dir={wheels}", *map(str, sources))
-    return {path.name.partition("-")[0].replace("_", "-"): str(path) for path in wheels.glob("*.whl")}
+    built = [distributions.build_wheel(source, folder / "wheels") for source in sources]
+    return {path.name.partition("-")[0].replace("_", "-"): str(path) for path in built}
 
 
 def _variables(more: dict[str, str]) -> dict[str, str]:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+from pathlib import Path
+
 import pytest
+from scripts import sbom, version
 
 from environments import ROOT, Environment, build_wheels
 
@@ -47,6 +52,28 @@ def test_the_library_brings_three_distributions(bare: Environment) -> None:
     assert distributions(bare) == {"keywright", "hiredis", "msgspec", "redis"}
 
 
+def test_the_bill_of_materials_lists_what_is_installed_and_what_is_vendored(
+    bare: Environment, tmp_path: Path
+) -> None:
+    written = sbom.write(sbom.inventory(bare.folder), tmp_path / "bill.json")
+    document = json.loads(written.read_text())
+    packages = {each["name"]: each["purl"].partition("@")[0] for each in document["components"]}
+    python = {name: f"pkg:pypi/{name}" for name in ("hiredis", "msgspec", "redis")}
+    assert packages == {**python, "htmx.org": "pkg:npm/htmx.org"}
+    assert all(each["version"] and each["licenses"] for each in document["components"])
+    own = document["metadata"]["component"]
+    assert (own["name"], own["version"]) == ("keywright", str(version.current()))
+    (needed,) = (each["dependsOn"] for each in document["dependencies"] if each["ref"] == own["bom-ref"])
+    assert [each.partition("==")[0].partition("@")[0] for each in needed] == sorted(packages)
+
+
+def test_a_bill_of_materials_that_is_not_valid_is_not_written(tmp_path: Path) -> None:
+    document = {"bomFormat": "CycloneDX", "specVersion": "1.6", "components": [{"name": "no type"}]}
+    with pytest.raises(RuntimeError, match="the document is not valid"):
+        sbom.write(document, tmp_path / "bill.json")
+    assert list(tmp_path.iterdir()) == []
+
+
 PUBLIC = ("keywright", "keywright.errors", "keywright.operations", "keywright.testing", "keywright.tools")
 
 
@@ -82,7 +109,7 @@ def test_the_command_line_names_its_extra(bare: Environment, arguments: tuple[st
         ("Lz4(Json(str)).encode('long' * 100)", "keywright[lz4]"),
         ("Zstd(Json(str)).encode('long' * 100)", "keywright[zstd]"),
         (
-            "from keywright.engine.opentelemetry import OpenTelemetryObserver; OpenTelemetryObserver()",
+            "OpenTelemetryObserver()",
             "keywright[telemetry]",
         ),
         ("import keywright.explorer", "keywright[explorer]"),
@@ -159,3 +186,13 @@ def test_a_system_that_is_not_installed_is_named(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.endswith(f" is not installed. Install it with: pip install {distribution}\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_wheel_has_the_pages_of_findings(wheels: dict[str, str], bare: Environment) -> None:
+    with zipfile.ZipFile(wheels["keywright"]) as wheel:
+        shipped = {name for name in wheel.namelist() if name.startswith("keywright/findings/")}
+    assert {f"keywright/findings/{page.name}" for page in (ROOT / "docs/findings").iterdir()} == shipped
+    done = bare.python(
+        "from keywright.tools.finding_pages import page_named\nprint(page_named('KW402').text[:5])"
+    )
+    assert (done.returncode, done.stdout) == (0, "# KW4\n"), done.stderr

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.lock import projects
 
 from environments import ROOT
 from keywright.tools.plugins import install_hint
 
-FOLDERS = [ROOT, *sorted(path.parent for path in ROOT.glob("systems/*/pyproject.toml")), ROOT / "demo"]
+FOLDERS = projects()
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -55,10 +56,24 @@ def test_every_distribution_is_checked_typed_and_measured() -> None:
 
 
 @each_folder
+def test_a_distribution_says_what_it_runs_on_in_the_words_of_the_others(folder: Path) -> None:
+    """What differs are topics and frameworks."""
+    own, root = (
+        {each for each in PROJECTS[one]["classifiers"] if not each.startswith(("Topic ::", "Framework ::"))}
+        for one in (folder, ROOT)
+    )
+    assert own == root
+    supported = {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13, 14)}
+    assert {each for each in own if ":: 3." in each} == supported
+    assert PROJECTS[folder].get("urls") == PROJECTS[ROOT].get("urls")
+
+
+@each_folder
 def test_a_system_that_is_missing_can_be_named(folder: Path) -> None:
     project = PROJECTS[folder]
     groups = project.get("entry-points", {})
-    names = [name for group in ("keywright.models", "keywright.commands") for name in groups.get(group, ())]
+    published = ("keywright.models", "keywright.catalogue", "keywright.commands")
+    names = [name for group in published for name in groups.get(group, ())]
     assert [install_hint(name) for name in names] == [f"pip install {project['name']}"] * len(names)
 
 

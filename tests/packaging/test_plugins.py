@@ -25,6 +25,9 @@ PROJECT = """
     [project.entry-points."keywright.models"]
     greenhouse = "greenhouse.schema:greenhouse"
 
+    [project.entry-points."keywright.catalogue"]
+    potting = "greenhouse.potting:program"
+
     [project.entry-points."keywright.commands"]
     water = "greenhouse.commands:water"
     prune = "greenhouse.shears:prune"
@@ -54,6 +57,24 @@ SCHEMA = '''
     beds = many_to_one(BedOf, inverse=Plants)
 '''
 
+POTTING = '''
+    """Software of others, which this package declares."""
+
+    from keywright import Id, Keyspace, Value
+    from keywright.tools import Program
+
+    potting = Keyspace("potting", "Machines that fill pots.")
+
+
+    class Machine(Value[str], key="potting-machine-<machine>", space=potting):
+        """What a machine does."""
+
+        machine: Id
+
+
+    program = Program("potting", "Potting", "1.2", (potting,), distinctive=(Machine,))
+'''
+
 COMMANDS = '''
     """The commands of the greenhouse."""
 
@@ -79,6 +100,7 @@ def greenhouse(tmp_path_factory: pytest.TempPathFactory) -> Environment:
     (package / "__init__.py").touch()
     (package / "schema.py").write_text(dedent(SCHEMA).lstrip())
     (package / "commands.py").write_text(dedent(COMMANDS).lstrip())
+    (package / "potting.py").write_text(dedent(POTTING).lstrip())
     (package / "shears.py").write_text("import secateurs\n")
     wheels = build_wheels(tmp_path_factory.mktemp("wheels"), ROOT, source)
     folder = tmp_path_factory.mktemp("environment")
@@ -170,6 +192,7 @@ def test_an_entry_point_that_names_nothing_is_refused(greenhouse: Environment) -
     [
         (("broker", "publish", "X"), "the command 'broker'", "keywright-messaging"),
         (("check", "drc"), "the model 'drc'", "keywright-discord"),
+        (("audit", "celery"), "the model 'celery'", "keywright-catalogue"),
         (("get", "openmod", "a"), "the model 'openmod'", "keywright-openmod"),
         (("explore", "meetup"), "the model 'meetup'", "keywright-meetup"),
         (("registry", "--help"), "the command 'registry'", "keywright-registry"),
@@ -189,4 +212,15 @@ def test_a_system_that_is_not_installed_is_named_with_its_distribution(
 def test_an_unknown_model_is_answered_with_those_that_are_installed(greenhouse: Environment) -> None:
     done = greenhouse.keywright("check", "orchard")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "or the name of an installed model (greenhouse)." in done.stderr
+    assert "or the name of an installed model (greenhouse; in the catalogue: potting)." in done.stderr
+
+
+def test_its_program_is_audited_by_name_and_recognised(greenhouse: Environment, redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        client.set("potting-machine-1", "digs")
+    done = greenhouse.keywright("audit", "potting", "--url", redis_url)
+    assert (done.returncode, done.stderr) == (0, "")
+    done = greenhouse.keywright("infer", "--url", redis_url)
+    assert done.returncode == 0
+    assert "1 key is Potting, in the catalogue as potting:" in done.stderr
+    assert "from greenhouse.potting import program as potting_program" in done.stdout

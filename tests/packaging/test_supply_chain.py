@@ -16,7 +16,8 @@ from scripts import advisories, lock
 
 from environments import ROOT
 
-VENDORED = ROOT / "src/keywright/explorer/static/vendor"
+LOCKS = [lock.LOCK, *lock.groups().values()]
+VENDORED = [ROOT / "src/keywright/explorer/static/vendor", ROOT / "website/vendor"]
 
 # The first release without the newest advisory that reaches a part of it which we, or a dependency, may run.
 SAFE = {
@@ -60,14 +61,17 @@ def test_a_vulnerable_release_satisfies_no_requirement(name: str) -> None:
         assert max(bounds) >= Version(safe), f"{owner} permits {requirement}: {advisory}"
 
 
-def test_the_lock_file_follows_the_dependency_tables() -> None:
-    written = lock.LOCK.read_text().partition("\n")[0].removeprefix("# ")
-    assert written == lock.digest(), "a dependency table changed: run make lock"
+@pytest.mark.parametrize("group", [None, *lock.groups()])
+def test_a_lock_file_follows_the_dependency_tables(group: str | None) -> None:
+    file = lock.LOCK if group is None else lock.groups()[group]
+    written = file.read_text().partition("\n")[0].removeprefix("# ")
+    assert written == lock.digest(group), "a dependency table changed: run make lock"
 
 
-def test_every_pinned_package_has_a_hash() -> None:
-    entries = re.split(r"\n(?=\S)", lock.LOCK.read_text().partition("setup.sh.\n")[2])
-    assert len(entries) > 100
+@pytest.mark.parametrize("file", LOCKS, ids=lambda file: file.name)
+def test_every_pinned_package_has_a_hash(file: Path) -> None:
+    entries = re.split(r"\n(?=\S)", file.read_text().partition("setup.sh.\n")[2])
+    assert len(entries) > (100 if file == lock.LOCK else 4)
     assert [entry.partition("\n")[0] for entry in entries if "--hash=sha256:" not in entry] == []
 
 
@@ -80,10 +84,11 @@ def test_pinned_versions_satisfy_what_is_declared() -> None:
         assert any(requirement.specifier.contains(each) for each in versions), (owner, str(requirement))
 
 
-def test_vendored_files_are_what_was_published() -> None:
-    table = (VENDORED / "README.md").read_text()
+@pytest.mark.parametrize("folder", VENDORED, ids=lambda folder: str(folder.relative_to(ROOT)))
+def test_vendored_files_are_what_was_published(folder: Path) -> None:
+    table = (folder / "README.md").read_text()
     hashes = dict(re.findall(r"^\| `([^`]+)` \|.*\| `([0-9a-f]{64})` \|", table, re.MULTILINE))
-    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in VENDORED.iterdir()}
+    files = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
     del files["README.md"]
     assert hashes == files
 
@@ -112,10 +117,15 @@ def test_a_package_that_was_not_looked_up_is_not_called_sound() -> None:
     assert lines[-1] == "not audited: h11"
 
 
-def test_the_lock_file_names_no_index_and_no_folder() -> None:
+@pytest.mark.parametrize("file", LOCKS, ids=lambda file: file.name)
+def test_a_lock_file_names_no_index_and_no_folder(file: Path) -> None:
     assert not re.search(
-        r"https?://|file://|--(extra-)?index-url|--find-links|^-e ", lock.LOCK.read_text(), re.MULTILINE
+        r"https?://|file://|--(extra-)?index-url|--find-links|^-e ", file.read_text(), re.MULTILINE
     )
+
+
+def test_every_environment_of_programs_has_one_lock_file() -> None:
+    assert sorted(lock.groups().values()) == sorted(lock.FOREIGN.iterdir())
 
 
 def test_the_lock_file_lies_where_the_set_up_looks() -> None:
