@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from keywright import (
     I64,
     U64,
+    Base64Url,
     Choice,
+    Day,
+    Email,
     Except,
     FreeText,
     Hex,
@@ -31,6 +34,9 @@ from keywright import (
     Sha256,
     SnowflakeId,
     SnowflakeStr,
+    Ulid,
+    Uuid,
+    UuidText,
     Value,
 )
 
@@ -79,6 +85,13 @@ VARIABLES: dict[Any, st.SearchStrategy[Any]] = {
         allow_nan=False, allow_infinity=False, places=2, min_value=-999, max_value=999
     ).filter(lambda value: bool(value) or not value.is_signed()),
     bool: st.booleans(),
+    Annotated[str, Ulid()]: st.from_regex("[0-7][0-9A-HJKMNP-TV-Z]{25}", fullmatch=True),
+    Annotated[str, Base64Url(4)]: st.text("aZ09_-", min_size=4, max_size=4),
+    Annotated[str, Email()]: st.sampled_from(["ann@example.org", "o'b+x@a-b.c.de"]),
+    Annotated[str, Hex(4, upper=True)]: st.text("0123456789ABCDEF", min_size=4, max_size=4),
+    Annotated[str, UuidText()]: st.uuids().map(str),
+    Annotated[UUID, Uuid(upper=True, dashes=False)]: st.uuids(),
+    Annotated[date, Day("")]: st.dates(date(1000, 1, 1)),
     bytes: st.binary(min_size=1, max_size=4).map(lambda data: data.replace(b":", b"\xff")),
     Annotated[str, Segment()]: st.text("a {}\x00é", min_size=1, max_size=4),
     Annotated[str, Except(Plain(), "a")]: _identifiers.filter(lambda text: text != "a"),
@@ -114,7 +127,10 @@ def body_filled(body: Mapping[str, Any]) -> Any:
 
 @st.composite
 def key_classes(draw: st.DrawFn, space: Keyspace) -> tuple[type[Key], dict[str, st.SearchStrategy[Any]]]:
-    """Draw a class with up to three variables, declared in any order, and the alphabet of each."""
+    """Draw a class with up to three variables, declared in any order, and the alphabet of each.
+
+    The last variable may be an optional segment.
+    """
     count = draw(st.integers(0, 3))
     literals = st.sampled_from([":", "a", "a:", ":b:", "é/"])
     hints: dict[str, Any] = {}
@@ -123,8 +139,13 @@ def key_classes(draw: st.DrawFn, space: Keyspace) -> tuple[type[Key], dict[str, 
         table = LAST if number == count - 1 else VARIABLES
         hints[f"v{number}"] = draw(st.sampled_from(list(table)))
         pieces += [draw(literals), f"<v{number}>"]
-    if count and hints[f"v{count - 1}"] is not RestOfName:
+    values = {name: LAST[hint] for name, hint in hints.items()}
+    last = f"v{count - 1}"
+    if count and hints[last] is not RestOfName and draw(st.booleans()):
+        pieces[-2:] = [f"[{pieces[-2]}{pieces[-1]}]"]
+        hints[last], values[last] = hints[last] | None, st.none() | values[last]
+    elif count and hints[f"v{count - 1}"] is not RestOfName:
         pieces.append(draw(st.sampled_from(["", ":z", ":a"])))
     declared = draw(st.permutations(list(hints)))
     made = key_class(space, "".join(pieces), {name: hints[name] for name in declared})
-    return made, {name: LAST[hints[name]] for name in declared}
+    return made, {name: values[name] for name in declared}

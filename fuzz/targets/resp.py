@@ -1,7 +1,7 @@
 """Replies of a server that lies: any bytes in answer to any kind of call.
 
-The input's first byte chooses the call, the rest is the reply, after which the server hangs up. The call
-returns or raises a KeywrightError.
+The input's first byte chooses the call, and with its highest bit RESP3; the rest is the reply, after which
+the server hangs up. The call returns or raises a KeywrightError.
 """
 
 from __future__ import annotations
@@ -133,24 +133,33 @@ class Liar:
     def _serve(self) -> None:
         while True:
             connection, _ = self._listener.accept()
-            with connection:
-                self._answer(connection)
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
         try:
-            while received := connection.recv(65536):
-                if b"liar:" in received:
-                    connection.sendall(self.reply)
-                    return
-                for command in received.split(b"*")[1:]:
-                    info = b"INFO" in command.upper() and b"CLIENT" not in command.upper()
-                    connection.sendall(b"$%d\r\n%b\r\n" % (len(INFO), INFO) if info else b"+OK\r\n")
+            with connection:
+                self._converse(connection)
         except OSError:
             return
 
+    def _converse(self, connection: socket.socket) -> None:
+        while received := connection.recv(65536):
+            if b"liar:" in received:
+                connection.sendall(self.reply)
+                return
+            for command in received.split(b"*")[1:]:
+                words = command.upper()
+                if b"HELLO" in words:
+                    connection.sendall(b"%1\r\n$5\r\nproto\r\n:3\r\n")
+                elif b"INFO" in words and b"CLIENT" not in words:
+                    connection.sendall(b"$%d\r\n%b\r\n" % (len(INFO), INFO))
+                else:
+                    connection.sendall(b"+OK\r\n")
+
 
 liar = Liar()
-database = connect(liar.url, settings=Settings(timeout_seconds=2, connect_seconds=2, retry=Retry(attempts=1)))
+SETTINGS = Settings(timeout_seconds=2, connect_seconds=2, retry=Retry(attempts=1))
+databases = [connect(liar.url, settings=SETTINGS, protocol=protocol) for protocol in (2, 3)]
 
 
 def one_input(data: bytes) -> None:
@@ -158,6 +167,6 @@ def one_input(data: bytes) -> None:
         return
     liar.reply = data[1:]
     try:
-        database.run(CALLS[data[0] % len(CALLS)]())
+        databases[data[0] >> 7].run(CALLS[data[0] % 128 % len(CALLS)]())
     except KeywrightError:
         pass

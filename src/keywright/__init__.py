@@ -12,21 +12,25 @@ Declare a keyspace, open a database, run calls:
         db.run(Order("a1").put(details))
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from keywright.keyspace import *  # noqa: F403  # the declaration language, as its own __all__ lists it
-
 if TYPE_CHECKING:
-    from keywright.engine import *  # noqa: F403  # the same for the engine
+    from keywright.engine import *  # noqa: F403  # as its own __all__ lists it
+    from keywright.keyspace import *  # noqa: F403  # the same for the declaration language
 
 _ENGINE = (
     "AsyncDatabase",
-    "Channel",
+    "BlockingSubscription",
+    "CacheStats",
+    "Caching",
     "Clock",
     "Database",
     "Durability",
     "EmbeddedServer",
+    "Message",
     "Observer",
+    "OpenTelemetryObserver",
     "Retry",
     "RoundTrip",
     "Server",
@@ -46,10 +50,15 @@ __all__ = [
     "BitFields",
     "Bitmap",
     "Bits",
+    "BlockingSubscription",
     "Boolean",
     "Bytes",
+    "CacheStats",
+    "Caching",
     "Call",
     "Channel",
+    "ChannelDeclaration",
+    "ChannelPattern",
     "Choice",
     "Claim",
     "ClaimState",
@@ -90,6 +99,7 @@ __all__ = [
     "Int64",
     "Invariant",
     "Json",
+    "JsonDocument",
     "Key",
     "Keyring",
     "Keyspace",
@@ -101,12 +111,14 @@ __all__ = [
     "ManyToMany",
     "ManyToOne",
     "Map",
+    "Message",
     "MessagePack",
     "Near",
     "Observer",
     "OneOf",
     "OneToOne",
     "Opaque",
+    "OpenTelemetryObserver",
     "OtherFields",
     "Pattern",
     "Pickled",
@@ -114,6 +126,7 @@ __all__ = [
     "PlainDecimal",
     "Point",
     "Prefixed",
+    "Published",
     "Raw",
     "Record",
     "Rest",
@@ -176,9 +189,12 @@ __all__ = [
 if not TYPE_CHECKING:  # a checker that saw it would take any name for one of ours
 
     def __getattr__(name: str) -> Any:
-        """The engine, and redis-py with it, is imported when first used: a declaration needs neither."""
-        if name in _ENGINE:
-            from keywright import engine
+        """Import a name on first use: a declaration needs no engine, the command line's help neither."""
+        if name not in __all__:
+            raise AttributeError(f"module 'keywright' has no attribute {name!r}")
+        home = import_module("keywright.engine" if name in _ENGINE else "keywright.keyspace")
+        found = globals()[name] = getattr(home, name)
+        return found
 
-            return getattr(engine, name)
-        raise AttributeError(f"module 'keywright' has no attribute {name!r}")
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -14,6 +14,9 @@
     │   ├── WrongTypeError      the key holds another Redis type
     │   ├── IntentError         an intent of a journal that may not be carried out
     │   └── SealError           a sealed value that no key of the keyring opens
+    ├── MessageError            a published message disagrees with the declaration of its channel
+    ├── DumpError               a file is not a dump that can be read
+    ├── WorkerError             a worker process of a tool ended before its work was done
     └── EngineError             the server refused, or could not be reached
         ├── ConnectionLostError the server was not reached; calling again is safe
         ├── OutcomeUnknownError the connection was lost after sending; it may have been applied
@@ -31,7 +34,8 @@ Errors carry fields, compose their own message and end with the remedy.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -42,10 +46,12 @@ __all__ = [
     "CrossSlotError",
     "DeadlineError",
     "DeclarationError",
+    "DumpError",
     "EngineError",
     "IntentError",
     "KeywrightError",
     "MalformedReplyError",
+    "MessageError",
     "MissingDependencyError",
     "OutcomeUnknownError",
     "ScriptError",
@@ -60,8 +66,10 @@ __all__ = [
     "UsageError",
     "ValueRefusedError",
     "VariableError",
+    "WorkerError",
     "WrongTypeError",
     "dependencies_of",
+    "did_you_mean",
     "excerpt",
 ]
 
@@ -209,6 +217,48 @@ def missing_dependency(error: Exception, feature: str, install: str) -> MissingD
     return MissingDependencyError(feature, error.name.partition(".")[0], install)
 
 
+class MessageError(KeywrightError):
+    """A published message that does not decode as its channel declares. The subscription goes on."""
+
+    def __init__(self, channel: bytes, template: str, expected: str, found: str) -> None:
+        self.channel = channel
+        self.template = template
+        self.expected = expected
+        self.found = found
+        super().__init__(
+            f"a message on {excerpt(channel)} ({template!r}) should be {expected}, but is {found}. "
+            f"Correct its publisher, or iterate again to go on with the next message."
+        )
+
+
+class DumpError(KeywrightError):
+    """A file that is not a dump of a database, or is damaged, or has a form that is not known."""
+
+    exit_code = 3
+
+    def __init__(self, path: str, offset: int, reason: str) -> None:
+        self.path = path
+        self.offset = offset
+        self.reason = reason
+        super().__init__(
+            f"{path} cannot be read as a dump: {reason} (byte {offset:,}). "
+            f"Take it again, for example with `redis-cli --rdb FILE`."
+        )
+
+
+class WorkerError(KeywrightError):
+    """A worker process of a tool that ended before its work was done. The tool has no result then."""
+
+    exit_code = 3
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"a worker process {reason}, so there is no result. Run it again; with fewer --jobs if the "
+            f"memory is short."
+        )
+
+
 class StoredDataError(KeywrightError):
     """A stored value that does not decode as declared; it was left as it is."""
 
@@ -223,6 +273,7 @@ class StoredDataError(KeywrightError):
 
     @property
     def remedy(self) -> str:
+        """Return what the reader can do."""
         return "Correct the stored value, or declare the shape it has."
 
 
@@ -252,10 +303,12 @@ class IntentError(StoredDataError):
 
 
 class SealError(StoredDataError):
-    """A sealed value that no key of the bound keyring opens."""
+    """A sealed value that no key of the bound keyring opens, or a value in clear where a seal is declared."""
 
     @property
     def remedy(self) -> str:
+        if self.found == "plaintext":
+            return "If a program of yours wrote it, declare the type in clear with formerly=; else delete it."
         return "Bind a keyring that still holds the key that sealed it."
 
 
@@ -446,7 +499,16 @@ def _as(wanted: type | None, found: object) -> str:
         return f"Pass it as text: {found.decode('utf-8', 'backslashreplace')!r}."
     if wanted is int and type(found) is str and found.isdecimal():
         return f"Pass it as a number: {int(found)}."
+    if wanted is str and type(found) is str:
+        return "Pass a value of that form, or declare a wider type of ids, such as Annotated[str, Segment()]."
     return "Pass a value of that form."
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" for a misspelt name, or nothing if no known name is like it."""
+    folded = {each.casefold(): each for each in known}
+    near = difflib.get_close_matches(name.casefold(), folded, 1)
+    return f" Did you mean {folded[near[0]]!r}?" if near else ""
 
 
 def excerpt(found: object, limit: int = 120) -> str:

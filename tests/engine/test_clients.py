@@ -21,9 +21,10 @@ from redis.asyncio.connection import Connection as AsyncConnection
 from redis.connection import Connection, SSLConnection, UnixDomainSocketConnection
 from redis.credentials import CredentialProvider
 
+import cached_keys as shelved
 from certificates import write_certificate
 from engines import Asyncio, Blocking, Engine, Word
-from keywright import Retry, Settings, aconnect, connect
+from keywright import Id, Keyspace, Retry, Settings, Value, aconnect, connect, gather_list
 from keywright.engine.options import ELSEWHERE, KNOWN
 from keywright.errors import ConnectionLostError, EngineError, ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisSentinel, RedisServer
@@ -218,6 +219,21 @@ def test_tls_by_keyword(open_engine: OpenEngine, certificate: tuple[Path, Path],
     assert engine.run(Word("none").get()) is None
 
 
+def test_a_cache_learns_of_changes_over_tls(
+    open_engine: OpenEngine, certificate: tuple[Path, Path], tls_port: int
+) -> None:
+    client = BlockingClient(LOOPBACK, tls_port, ssl=True, ssl_ca_certs=str(certificate[0]), password=SECRET)
+    writer = open_engine(client)
+    cached = shelved.Cached(open_engine(client), [])  # type: ignore[arg-type]  # either engine
+    cached.warm()
+    for number in range(20):
+        writer.run(gather_list([shelved.Word(f"w{each}").set(f"{number}") for each in range(40)]))
+        cached.settle()
+        reads = [shelved.Word(f"w{each}").get() for each in range(40)]
+        assert [cached.run(gather_list(reads)) for _ in range(2)] == [[f"{number}"] * 40] * 2
+    assert cached.stats.hits >= 20 * 40
+
+
 def test_a_certificate_that_is_not_trusted_is_refused(open_engine: OpenEngine, tls_port: int) -> None:
     with pytest.raises(ConnectionLostError, match=r"(?i)certificate"):
         open_engine(redis.Redis(LOOPBACK, tls_port, ssl=True, password=SECRET), ONCE)
@@ -285,6 +301,14 @@ def test_a_sentinel_client_gives_service_and_sentinels(
     engine.run(Word("a").set("x"))
     (ours,) = _listed(sentinels.master, "name", "watched")
     assert ours["db"] == "4"
+
+
+def test_the_primary_of_sentinels_is_used_in_resp3(open_engine: OpenEngine, sentinels: RedisSentinel) -> None:
+    hosts = [(LOOPBACK, sentinel.port) for sentinel in sentinels.sentinels]
+    client = BlockingSentinel(hosts, socket_timeout=1).master_for("mymaster", client_name="third")
+    open_engine(client, protocol=3).run(Word("a").set("x"))
+    (ours,) = _listed(sentinels.master, "name", "third")
+    assert ours.get("resp", "3") == "3"  # Redis 6.2 does not list it
 
 
 def test_sentinels_with_a_password_are_asked_with_it(
@@ -463,7 +487,7 @@ def test_connections_report_the_library(open_engine: OpenEngine) -> None:
         ({"retry": None}, r"'retry' .*Settings\(retry="),
         ({"decode_responses": True}, "'decode_responses' .*codecs"),
         ({"max_connections": 3}, "most_connections"),
-        ({"protocol": 3}, "'protocol' .*RESP2"),
+        ({"protocol": 4}, "protocol must be 2 or 3, got 4"),
         ({"socket_timeout": "2"}, "socket_timeout must be a number of seconds"),
         ({"socket_connect_timeout": 0}, "socket_connect_timeout must be a number of seconds"),
         ({"credential_provider": AsyncOnly(), "password": "x"}, "user and password are given twice"),
@@ -525,3 +549,21 @@ def _taken(kind: type[Any]) -> set[str]:
 )
 def test_every_option_of_redis_py_is_taken_or_refused_with_the_remedy(kind: type[Any]) -> None:
     assert _taken(kind) - KNOWN - ELSEWHERE.keys() - PLUMBING == set()
+
+
+def test_bindings_without_an_address_open_the_server_of_the_environment(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDIS_URL", redis_url)
+    space = Keyspace("words", "Words.")
+
+    class Saved(Value[str], key="saved:<name>", space=space):
+        name: Id
+
+    async def read() -> tuple[str | None, bytes]:
+        async with aconnect(space.bind(prefix="live")) as db:
+            return await db.run(Saved("a").get()), db.name(Saved("a"))
+
+    with connect(space.bind(prefix="live")) as db:
+        db.run(Saved("a").set("one"))
+    assert asyncio.run(read()) == ("one", b"live:saved:a")

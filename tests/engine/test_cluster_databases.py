@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
+from invoking import invoke_keywright
 from keywright import Database, Id, Keyspace, Set, Value, connect, many_to_one
 from keywright.testing import RedisCluster
 from new_valkey import new_binary
+from numbered_spaces import Page, User, pages, people
 
 space = Keyspace("harbour", "Ships and their berths.", prefix="harbour")
 
@@ -49,3 +52,16 @@ def test_a_relation_is_kept_in_the_database_that_the_url_names(cluster: RedisClu
         assert {key.ship for key in third.scan(Berth)} >= set(ships)
         assert list(first.names(space)) == []
         assert first.run(Ships("north").members()) == set()
+
+
+def test_the_databases_of_a_cluster_are_read_in_one_run(cluster: RedisCluster) -> None:
+    unnamed = cluster.url.rpartition("/")[0]
+    with connect(unnamed, people.bind()) as first, connect(unnamed, pages.bind()) as third:
+        for number in range(30):
+            first.run(User(str(number)).set("x"))
+            third.run(Page(str(number)).set(number))
+    arguments = ("--url", unnamed, "--format", "json")
+    audit = invoke_keywright("audit", "numbered_spaces:people,numbered_spaces:pages", *arguments)
+    assert [part["names"] for part in json.loads(audit.stdout)["databases"]] == [30, 30], audit.output
+    stats = json.loads(invoke_keywright("stats", *arguments).stdout)
+    assert {0, 2} <= {part["database"] for part in stats["databases"]}

@@ -53,6 +53,16 @@ def _next(delivery: Delivery) -> Shipment:
     return shipment
 
 
+def test_each_call_that_misses_the_deadline_has_an_error_of_its_own() -> None:
+    """Callers that raise one exception all add to its traceback: a thousand of them, a thousand frames."""
+    delivery = _delivery(Word("a").get(), Word("b").get())
+    delivery.overdue(_next(delivery), 0, 5.0)
+    first, second = delivery.replies
+    assert isinstance(first, DeadlineError)
+    assert isinstance(second, DeadlineError)
+    assert first is not second
+
+
 def test_a_moved_key_is_asked_for_where_it_is_now_and_so_are_others_of_its_slot() -> None:
     delivery = _delivery(Word("a").get())
     delivery.answered(_next(delivery), [ErrorReply(f"MOVED {SLOT} b:2")])

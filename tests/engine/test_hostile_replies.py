@@ -32,6 +32,7 @@ from keywright.errors import KeywrightError, MalformedReplyError
 OpenEngine = Callable[..., Engine]
 
 space = Keyspace("hostile", "Keys on a server that is not Redis.")
+HASTY = Settings(timeout_seconds=0.05, connect_seconds=10.0, retry=Retry(attempts=1))
 ONE_TRY = Settings(timeout_seconds=10.0, connect_seconds=10.0, retry=Retry(attempts=1))
 
 
@@ -90,6 +91,14 @@ REPLIES = {
     "a push message": b">2\r\n+invalidate\r\n*0\r\n",
     "a double": b",1.5\r\n",
     "a boolean": b"#t\r\n",
+    "null": b"_\r\n",
+    "a large number": b"(349289032840923850932485094385094382502\r\n",
+    "a verbatim text": b"=5\r\ntxt:a\r\n",
+    "a set of maps": b"~2\r\n%1\r\n+a\r\n,inf\r\n#f\r\n",
+    "attributes": b"|1\r\n+a\r\n+b\r\n+OK\r\n",
+    "a push and a reply": b">2\r\n+invalidate\r\n*0\r\n+OK\r\n",
+    "arrays in arrays in arrays": b"*1\r\n" * 5000 + b":1\r\n",
+    "maps in maps": b"%1\r\n:1\r\n" * 5000 + b":1\r\n",
     "too many elements": b"*4294967295\r\n",
     "a negative length": b"$-5\r\n",
     "HTTP": b"HTTP/1.1 200 OK\r\n\r\n",
@@ -124,6 +133,8 @@ class HostileServer(socketserver.ThreadingTCPServer):
 
     def answer(self, command: bytes) -> bytes:
         words = command.upper()
+        if b"HELLO" in words:
+            return b"%1\r\n$5\r\nproto\r\n:3\r\n"
         if b"CLIENT" in words or b"SELECT" in words:
             return b"+OK\r\n"
         if b"COMMAND" in words:
@@ -143,11 +154,12 @@ def hostile() -> Iterator[HostileServer]:
         serving.join()
 
 
+@pytest.mark.parametrize("protocol", [2, 3])
 @pytest.mark.parametrize("form", REPLIES)
 def test_a_reply_of_another_form_is_returned_or_raises_an_error_of_ours(
-    open_engine: OpenEngine, hostile: HostileServer, form: str
+    open_engine: OpenEngine, hostile: HostileServer, form: str, protocol: int
 ) -> None:
-    engine = open_engine(hostile.url, ONE_TRY)
+    engine = open_engine(hostile.url, HASTY if form == "a push message" else ONE_TRY, protocol=protocol)
     hostile.reply = REPLIES[form]
     for call in CALLS.values():
         run_or_refuse(engine, call)
@@ -203,13 +215,14 @@ def test_an_error_of_a_function_of_the_caller_stays_as_it_is(open_engine: OpenEn
         engine.run(Word("a").get().map(lambda _: 1 // 0))
 
 
+@pytest.mark.parametrize("protocol", [2, 3])
 def test_random_replies_raise_nothing_but_errors_of_ours(
-    open_engine: OpenEngine, hostile: HostileServer
+    open_engine: OpenEngine, hostile: HostileServer, protocol: int
 ) -> None:
     chance = random.Random(16)
-    tokens = b"*1 *2 $1\r\na $-1 :1 +OK -ERR *-1 %1 ~1 _ #t (1 ,1 -NOSCRIPT -WRONGTYPE".split(b" ")
+    tokens = b"*1 *2 $1\r\na $-1 :1 +OK -ERR *-1 %1 ~1 _ #t (1 ,1 >1 |1 -NOSCRIPT -WRONGTYPE".split(b" ")
     for _ in range(150):
         # What is left over closes the connection, and so does what is missing, at the next command.
         hostile.reply = b"".join(chance.choice(tokens) + b"\r\n" for _ in range(chance.randint(1, 6))) + b"!"
-        engine = open_engine(hostile.url, ONE_TRY)
+        engine = open_engine(hostile.url, ONE_TRY, protocol=protocol)
         run_or_refuse(engine, chance.choice(list(CALLS.values())))

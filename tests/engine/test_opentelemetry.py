@@ -13,8 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
-from keywright import Counter, Id, Keyspace, Set, aconnect, connect, gather
-from keywright.engine.opentelemetry import OpenTelemetryObserver
+from keywright import Counter, Id, Keyspace, OpenTelemetryObserver, Set, aconnect, connect, gather
 from keywright.errors import WrongTypeError
 
 space = Keyspace("observed", "What is watched.")

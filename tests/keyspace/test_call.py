@@ -6,6 +6,7 @@ from collections.abc import Generator
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import msgspec
 import pytest
 
 from declaring import key_class
@@ -15,6 +16,7 @@ from keywright import (
     Counter,
     Id,
     Keyspace,
+    Record,
     Set,
     Value,
     atomic,
@@ -33,7 +35,7 @@ from keywright.errors import (
     UsageError,
     WrongTypeError,
 )
-from keywright.keyspace.call import inside
+from keywright.keyspace.call import inside, lowered
 from keywright.keyspace.wires import Transacted
 from keywright.operations import Effect, Pause, Procedure, Ready, Reply, Steps, Wire, bound_context, procedure
 
@@ -334,3 +336,45 @@ def test_a_key_without_variables_is_erased_beside_relations_of_others() -> None:
     sent, there = drive(erase(total()), [0], [], [[1]])
     assert there is False
     assert b"total" in sent[2][0]
+
+
+class Fact(msgspec.Struct):
+    """What a record holds."""
+
+    text: str
+
+
+class Facts(Record[Fact], key="facts:<id>", space=space):
+    """A record."""
+
+    id: Id
+
+
+PLAIN: list[Call[Any]] = [
+    Number("a").get(),
+    Number("a").set(1),
+    Members("a").add("b"),
+    Members("b").members(),
+    Members("a").union(Members("a")),
+    Facts("a").write(Fact("b")),
+    Members("a").memory(),
+]
+EXPIRING: list[Call[Any]] = [Tally("a").add(), Tally("a").get()]
+REPLACING: list[Call[Any]] = [Facts("a").put(Fact("b")), Facts("b").put(Fact("c"))]
+
+
+@pytest.mark.parametrize(
+    "calls", [PLAIN, PLAIN[2:4], EXPIRING, PLAIN + EXPIRING, REPLACING, PLAIN + REPLACING]
+)
+@pytest.mark.parametrize(
+    "context",
+    [
+        Context([space.bind(prefix="test")]),
+        Context([space.bind(expiry={Members: expires_in(timedelta(days=1))})], sharded=True),
+    ],
+)
+def test_commands_are_lowered_together_as_one_by_one(calls: list[Any], context: Context) -> None:
+    together = lowered(calls, context, set(map(type, calls)))
+    one_by_one = [call.lower(context) for call in calls]
+    assert list(map(type, together)) == list(map(type, one_by_one))
+    assert list(map(msgspec.structs.astuple, together)) == list(map(msgspec.structs.astuple, one_by_one))

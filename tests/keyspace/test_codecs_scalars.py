@@ -206,6 +206,12 @@ def test_literals_refuse_other_words() -> None:
 
 
 @given(moments)
+def test_rfc3339_is_written_as_by_isoformat(moment: datetime) -> None:
+    assert Rfc3339().encode(moment) == moment.astimezone(UTC).isoformat().encode()
+    assert Rfc3339().encode(moment.astimezone(UTC)) == moment.astimezone(UTC).isoformat().encode()
+
+
+@given(moments)
 def test_rfc3339_round_trips_in_utc(moment: datetime) -> None:
     read = round_trip(Rfc3339(), moment)
     assert read == moment
@@ -245,6 +251,11 @@ def test_rfc3339_is_written_in_one_form() -> None:
         b"2019-08-08T17:30:00.1234567890Z",
         b"2019-08-08T17:30:00Z\n",
         b"0001-01-01T00:00:00+01:00",
+        b"2019-08-08 17:30:00+00:00",
+        b"2019-08-08T17:30:60+00:00",
+        b"2019-08-08T173000.1+00:00",
+        b'2019-08-08T17:30:0""+00:00',
+        b"2019-02-30T00:00:00.000001+00:00",
     ],
 )
 def test_what_is_not_rfc3339_is_refused(data: bytes) -> None:

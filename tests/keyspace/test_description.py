@@ -403,6 +403,11 @@ def test_globs_are_no_wider_than_alphabets_allow() -> None:
     assert not _matches(glob, "we*ird:")
 
 
+def test_globs_have_no_character_that_would_end_a_rule() -> None:
+    template = Template(r"a\x20b\x06<x>", {"x": alphabet_of(Id)[0]})
+    assert globs_of(template.forms, template.alphabets) == (r"a?b?[A-Za-z0-9\_\-]*",)
+
+
 def test_a_template_of_too_many_choices_gets_one_wide_glob() -> None:
     many = Choice(*(f"v{number}" for number in range(MOST + 1)))
     few = Choice("a", "b")

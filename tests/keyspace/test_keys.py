@@ -162,6 +162,7 @@ def test_the_nearest_template_is_looked_for_behind_the_prefix() -> None:
 
 FAULTS: list[tuple[str, dict[str, Any], str, str]] = [
     ("k:<v>", {}, "<v> has no type", "Annotate 'v' in the class"),
+    ("k:<pass>", {}, "<pass> has no type", "Name it otherwise, such as <pass_>"),
     ("k", {"v": Id}, "<v> is not in the template", "Add it, or drop the annotation"),
     ("k:<v>:<v>", {"v": Id}, "<v> stands there twice", "Give each place its own variable"),
     (

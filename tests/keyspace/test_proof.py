@@ -421,6 +421,20 @@ def test_the_bound_prefix_decides_whether_keyspaces_overlap() -> None:
     assert check(one, one) == []
 
 
+def test_a_fallback_yields_to_other_keyspaces_and_not_to_their_fallbacks() -> None:
+    _, other = _union()
+    rest = Keyspace("rest", "d")
+    key_class(rest, "<x>", {"x": Colons}, name="Rest", fallback=True)
+    noted = [finding for finding in check(other, rest) if finding.severity == "note"]
+    assert check(other, rest) == noted
+    assert [(finding.template, finding.reason) for finding in noted] == [
+        ("<x>", "the fallback yields to Other of other")
+    ]
+    twice = Keyspace("twice", "d")
+    key_class(twice, "<y>", {"y": Colons}, name="Twice", fallback=True)
+    assert "overlapping-keyspaces" in [finding.code for finding in check(rest, twice)]
+
+
 def test_a_former_name_that_another_keyspace_makes_is_found() -> None:
     one, other = _union()
     (finding,) = check(one, other.bind(prefix="b"))

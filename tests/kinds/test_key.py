@@ -20,6 +20,7 @@ from keywright import (
     Geo,
     Hex,
     HyperLogLog,
+    JsonDocument,
     Key,
     Keyspace,
     List,
@@ -184,8 +185,8 @@ KINDS: list[tuple[type[Key], str]] = [
     (Key, "key"),
     (Value, "value"),
     (Counter, "counter"),
-    (Record, "record"),
-    (Map, "map"),
+    (Record, "record field_expiry"),
+    (Map, "map field_expiry"),
     (Set, "set"),
     (SortedSet, "sorted_set"),
     (List, "list"),
@@ -194,6 +195,7 @@ KINDS: list[tuple[type[Key], str]] = [
     (Bitmap, "bitmap"),
     (Geo, "geo"),
     (BitFields, "bit_fields"),
+    (JsonDocument, "json_document json_document_on_a_server"),
 ]
 
 
@@ -203,8 +205,8 @@ def _public_methods(kind: type[Key]) -> Iterator[str]:
             yield name
 
 
-@pytest.mark.parametrize(("kind", "file"), KINDS)
-def test_every_public_method_of_a_kind_is_run(kind: type[Key], file: str) -> None:
-    text = Path(__file__).with_name(f"test_{file}.py").read_text()
+@pytest.mark.parametrize(("kind", "files"), KINDS)
+def test_every_public_method_of_a_kind_is_run(kind: type[Key], files: str) -> None:
+    text = "".join(Path(__file__).with_name(f"test_{file}.py").read_text() for file in files.split())
     untested = [name for name in _public_methods(kind) if not re.search(rf"\.{name}\b", text)]
     assert untested == []

@@ -65,8 +65,9 @@ def test_wait_returns_at_once_when_there_is_an_item(run: Run) -> None:
     assert run(Queue("a").wait(timedelta(seconds=5), end="right")) == 2
 
 
-def test_wait_gives_up_after_its_time(run: Run) -> None:
-    assert run(Queue("a").wait(timedelta(milliseconds=20))) is None
+@pytest.mark.parametrize("milliseconds", [0, 1, 20])
+def test_wait_gives_up_after_its_time(run: Run, milliseconds: int) -> None:
+    assert run(Queue("a").wait(timedelta(milliseconds=milliseconds))) is None
 
 
 def test_items_are_read_by_place(run: Run) -> None:

@@ -23,6 +23,7 @@ from keywright import (
     preview,
 )
 from keywright.errors import DeclarationError, StoredDataError, ValueRefusedError, WrongTypeError
+from keywright.operations import commit, record_equals
 from keywright.testing.runs import Raw, Run
 
 space = Keyspace("garage", "What a garage knows of vehicles and bills.")
@@ -199,6 +200,14 @@ def test_update_changes_and_removes_members(run: Run, raw: Raw) -> None:
     run(CarOf("a").put(RED))
     assert run(CarOf("a").update(kilometres=9, colour=None, electric=False)) is True
     assert raw("HMGET", "car:a", "kilometres", "colour", "electric") == [b"9", None, None]
+
+
+def test_changes_are_applied_by_a_commit_whose_checks_hold(run: Run, raw: Raw) -> None:
+    run(CarOf("a").put(RED))
+    changes = CarOf("a").changes(kilometres=9, colour=None)
+    assert not run(commit("repaint", [record_equals(CarOf("a"), BEETLE)], changes))
+    assert run(commit("repaint", [record_equals(CarOf("a"), RED)], changes))
+    assert raw("HMGET", "car:a", "kilometres", "colour") == [b"9", None]
 
 
 def test_update_makes_no_record(run: Run, raw: Raw) -> None:

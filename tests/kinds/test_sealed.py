@@ -164,7 +164,7 @@ def test_plaintext_where_a_seal_is_declared_is_refused_and_not_shown(
     raw("SET", "code:a", HIDDEN)
     run = open_run(redis_url, space.bind(keyring=FIRST))
     for read in (Code("a").get(), Code.get_many(["a"])):
-        with pytest.raises(SealError) as refused:
+        with pytest.raises(SealError, match=r"formerly=") as refused:
             run(read)
         assert HIDDEN not in str(refused.value)
 

@@ -18,9 +18,10 @@ from keywright.keyspace.commits.recovery import abandoned, discard_intent
 from keywright.operations import Command, Effect, Operation, as_is, commit, equals
 from keywright.testing import RedisCluster, as_user
 from keywright.testing.runs import Raw
-from keywright.tools.acl import AclRole, acl
+from keywright.tools.acl import AclRole, AclServer, acl
 from keywright.tools.model import Model
 from kinship import HomeOf, Mortal, Moves, Residents, assert_whole, desk, home, survey, town
+from old_redis import is_redis_6
 
 Opener = Callable[..., Database]
 
@@ -264,7 +265,9 @@ def test_a_reader_that_looks_while_a_commit_is_applied_sees_its_result(
 def _users(cluster: RedisCluster, *models: Model) -> Iterator[list[str]]:
     """Yield the names of users with the generated rules of writers, on every node."""
     digest = hashlib.sha256(PASSWORD.encode()).hexdigest()
-    rules = [acl(model.described(), AclRole.WRITER, password_hash=digest) for model in models]
+    server = AclServer.REDIS_6_2 if is_redis_6(cluster.nodes[0]) else AclServer.REDIS_7_0
+    described = [model.described() for model in models]
+    rules = [acl(each, AclRole.WRITER, server=server, password_hash=digest) for each in described]
     with ExitStack() as users:
         for node in cluster.nodes:
             for each in rules:

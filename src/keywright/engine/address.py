@@ -33,7 +33,7 @@ class Sentinels(NamedTuple):
 
 
 class Address(NamedTuple):
-    """The address of a database. `settings` may hold a password: it is never shown."""
+    """The address of a database, or the path of a file. `settings` may hold a password: it is never shown."""
 
     scheme: str
     settings: dict[str, Any]
@@ -50,9 +50,20 @@ class Address(NamedTuple):
         if self.sentinels:
             hosts = ",".join(f"{host}:{port}" for host, port in self.sentinels.hosts)
             return f"sentinel {hosts}/{self.sentinels.service}"
-        if self.scheme == "unix":
+        if self.scheme in ("unix", "file"):
             return str(self.settings.get("path", "unix socket"))
         return f"{self.settings.get('host', 'localhost')}:{self.settings.get('port', 6379)}"
+
+    @property
+    def database(self) -> int | None:
+        """Return the database that the URL, the client or a keyword names; None if none does."""
+        number = self.settings.get("db")
+        return None if number is None else int(number)
+
+    @property
+    def protocol(self) -> int:
+        """Return the version of RESP: 2, unless the URL, the client or a keyword says 3."""
+        return int(self.settings.get("protocol", 2))
 
     def at(self, host: str, port: int) -> Address:
         """Return the address of another node, reached by TCP, with the same settings."""
@@ -61,6 +72,10 @@ class Address(NamedTuple):
         if self.scheme == "unix":
             return self._replace(scheme="redis", settings=settings, sentinels=None, kind=None)
         return self._replace(settings=settings, sentinels=None)
+
+    def with_database(self, number: int) -> Address:
+        """Return the address of another database of the same server."""
+        return self._replace(settings={**self.settings, "db": number})
 
     def with_options(self, options: Mapping[str, Any], *, is_async: bool) -> Address:
         """Return the address with options that replace its own. Raise UsageError for one it cannot have."""
@@ -94,7 +109,7 @@ class Address(NamedTuple):
             "socket_connect_timeout": settings.connect_seconds,
             **self.settings,
             **IDENTITY,
-            "protocol": 2,
+            "protocol": self.protocol,
             "health_check_interval": 0,
         }
 

@@ -24,7 +24,7 @@ from redis.asyncio.sentinel import (
 from redis.backoff import NoBackoff
 
 from keywright.engine.address import Address
-from keywright.engine.connections import CLOSED, BrokenConnectionError, all_in_use
+from keywright.engine.connections import CLOSED, SURPLUS, BrokenConnectionError, all_in_use
 from keywright.engine.settings import Settings
 from keywright.engine.translation import invalid_option, is_name_denied, unreachable
 from keywright.engine.wire_format import READONLY, Incoming, Parser
@@ -52,11 +52,13 @@ class _Expected(NamedTuple):
 class AsyncBatchConnection(asyncio.Protocol):
     """An open connection: it writes the batches of many tasks and matches the replies to them."""
 
-    def __init__(self, transport: asyncio.Transport, former: asyncio.BaseProtocol) -> None:
+    def __init__(
+        self, transport: asyncio.Transport, former: asyncio.BaseProtocol, *, resp3: bool = False
+    ) -> None:
         self.loop = asyncio.get_running_loop()
         self.transport = transport
         self.former = former
-        self.parser = Parser()
+        self.parser = Parser(resp3=resp3)
         self.waiting: deque[_Expected] = deque()
         self.open = True
         self._timer: asyncio.TimerHandle | None = None
@@ -88,7 +90,10 @@ class AsyncBatchConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         waiting = self.waiting
         if not waiting:
-            self.close()  # unsolicited: it would be matched to the next batch
+            if self.parser.resp3:
+                self.parser.feed(data)
+            if not self.parser.resp3 or self.parser.has_surplus():
+                self.close()  # unsolicited: it would be matched to the next batch
             return
         waiting[0].incoming.feed(data)
         while waiting:
@@ -97,7 +102,12 @@ class AsyncBatchConnection(asyncio.Protocol):
                 incoming.start()
             if not incoming.complete():
                 return
-            waiting.popleft().resolve()
+            expected = waiting.popleft()
+            if not waiting and self.parser.has_surplus():
+                expected.done(BrokenConnectionError([], OSError(SURPLUS), sent=True, silent=False))
+                self.close()
+                return
+            expected.resolve()
         if not self.open:
             self.close()  # it was retired, and this was its last batch
 
@@ -160,11 +170,12 @@ class _Opener:
     """The method that turns a redis-py connection into one for batches."""
 
     _writer: Any
+    protocol: Any
 
     async def open_batch_connection(self) -> AsyncBatchConnection:
         await self.connect()  # type: ignore[attr-defined]  # of the redis-py connection this is mixed into
         transport = self._writer.transport
-        connection = AsyncBatchConnection(transport, transport.get_protocol())
+        connection = AsyncBatchConnection(transport, transport.get_protocol(), resp3=self.protocol == 3)
         transport.set_protocol(connection)
         return connection
 
@@ -380,7 +391,8 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
         sentinel,
         connection_class=SecureSentinelOpener if secure else SentinelOpener,
         retry=ConnectRetry(NoBackoff(), 0),
-        **options,
+        **{**options, "protocol": 2},  # with 3 a pool adds handlers of notifications that are not used here
     )
+    pool.connection_kwargs["protocol"] = address.protocol
     # Not pool.make_connection: it counts opened connections, never closed ones, and stops at 100.
     return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels

@@ -13,15 +13,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias, TypeVar, overload
 
 from keywright.engine.address import Address
+from keywright.engine.async_cache import AsyncCache
 from keywright.engine.async_connections import AsyncBatchConnection, AsyncConnectionPool, Outcome
 from keywright.engine.capabilities import Server, probe_call, read_probe
 from keywright.engine.connections import CLOSED, BrokenConnectionError
 from keywright.engine.database import CLUSTER_SLOTS, REPLICATION
 from keywright.engine.deadlines import check_durability, deadline_of, makes_wait, wait_command, without_pauses
 from keywright.engine.delivery import MOST_BYTES, MOST_WIRES, Delivery, Shipment
+from keywright.engine.messages import Message, wanted
 from keywright.engine.nodes import (
     At,
     NodeReader,
@@ -32,7 +34,9 @@ from keywright.engine.nodes import (
     require_reads,
 )
 from keywright.engine.pubsub import Subscription
+from keywright.engine.read_only import require_reading
 from keywright.engine.replies import UNREADABLE
+from keywright.engine.reply_cache import NO_CACHE, CacheStats
 from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
@@ -42,6 +46,7 @@ from keywright.engine.translation import raise_failed
 from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError, UsageError
 from keywright.keyspace.call import Call, Command
+from keywright.keyspace.channel import Channel, ChannelPattern, Published
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
@@ -59,11 +64,14 @@ Items: TypeAlias = list[Item]
 class AsyncDatabase:
     """An open database for asyncio. One event loop; close it, or use it as an async context manager."""
 
+    is_still = False  # others write while tools read
+
     def __init__(
         self, address: Address, context: Context, settings: Settings, observers: Sequence[Observer] = ()
     ) -> None:
         self.address = address
         self._shown = address.shown
+        self._resp3 = address.protocol == 3
         self.context = context
         self.settings = settings
         self._observers = tuple(observers)
@@ -80,6 +88,7 @@ class AsyncDatabase:
         self._tasks: set[asyncio.Task[Delivery]] = set()
         self._on_close: list[Any] = []
         self._closed = False
+        self._cache: AsyncCache | None = None
         self._closing: asyncio.Future[None] = self._loop.create_future()
 
     async def run(self, call: Call[T], *, at: At | None = None) -> T:
@@ -96,7 +105,8 @@ class AsyncDatabase:
         try:
             if at is None and isinstance(call, Command):
                 command: Command[T] = call
-                replies = await self._enqueue([command.lower(context)])
+                wires = [command.lower(context)]
+                replies = await (self._through_cache(wires) if context.cached else self._enqueue(wires))
                 return command.read(replies[0], context)
             rounds = call.rounds(context)
             wires = next(rounds)
@@ -117,17 +127,32 @@ class AsyncDatabase:
         """Yield every stored key of one class, page by page, optionally with some variables fixed."""
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
-    def name(self, key: Key) -> bytes:
-        """Return the full name of a key, with the bound prefix and version, for use with other clients."""
+    def name(self, key: Key | Channel[Any]) -> bytes:
+        """Return the full name of a key or channel, with prefix and version, for use with other clients."""
         return self.context.name(key)
 
     def names(self, space: Keyspace) -> AsyncIterator[bytes]:
         """Yield every stored name with the prefix of a keyspace, declared or not, page by page."""
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))
 
-    def subscribe(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> Subscription:
-        """Subscribe to channels: `async with db.subscribe(b"news") as messages:`."""
-        return Subscription(self._listening_places, self.settings, channels, patterns)
+    @overload
+    def subscribe(
+        self, channel: Channel[T] | ChannelPattern[T], /, *more: Channel[T] | ChannelPattern[T]
+    ) -> Subscription[Published[T]]: ...
+
+    @overload
+    def subscribe(self, *channels: bytes, patterns: Iterable[bytes] = ()) -> Subscription[Message]: ...
+
+    def subscribe(self, *channels: Any, patterns: Iterable[bytes] = ()) -> Subscription[Any]:
+        """Subscribe to channels: `async with db.subscribe(News("art"), News.matching()) as messages:`.
+
+        Messages of declared channels are decoded: each has its `channel` and its `message`. Names as bytes,
+        and globs in `patterns`, give messages as bytes. Messages that are published while a connection is
+        made again are lost, which `interruptions` of the subscription counts.
+        """
+        return Subscription(
+            self._listening_places, self.settings, self.context, wanted(channels, patterns, self.context)
+        )
 
     async def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
         """Return a reader for each primary, for `run(call, at=…)`; see `Database.nodes`."""
@@ -143,6 +168,19 @@ class AsyncDatabase:
             self._server = read_probe(await self.run(probe_call().attempt()))
         return self._server
 
+    def cache_stats(self) -> CacheStats:
+        """Return what the cache of classes declared with `cached=` holds and has done."""
+        return NO_CACHE if self._cache is None else self._cache.stats_now()
+
+    async def settle_cache(self, within_seconds: float = 5.0) -> bool:
+        """Wait until changes are tracked and every one that was acknowledged before is known.
+
+        See `Database.settle_cache`.
+        """
+        if not self.context.caches() or self.settings.caching is None:
+            return False
+        return await self._caching().settle(within_seconds)
+
     async def close(self) -> None:
         """Close every connection, and the embedded server if one was started.
 
@@ -152,6 +190,8 @@ class AsyncDatabase:
         self._require_loop()
         if not self._closing.done():
             self._closing.set_result(None)
+        if self._cache is not None:
+            await self._cache.close()
         for pool in (self._home, *self._nodes.values()):
             await pool.close()
         if self._queue:
@@ -199,7 +239,25 @@ class AsyncDatabase:
         sent, pause, merge = without_pauses(wires)
         if pause:
             await asyncio.sleep(pause)
-        return merge(await self._enqueue(sent) if sent else [])
+        if not sent:
+            return merge([])
+        return merge(await (self._through_cache(sent) if self.context.cached else self._enqueue(sent)))
+
+    async def _through_cache(self, wires: list[Wire]) -> list[Reply]:
+        if self.settings.caching is None:
+            return await self._enqueue(wires)
+        if self._closed:
+            raise ConnectionLostError(self.address.shown, CLOSED)
+        if self.context.sharded:
+            await self._routes()
+        return await self._caching().exchange(wires, self._enqueue)
+
+    def _caching(self) -> AsyncCache:
+        if self._cache is None:
+            self._cache = AsyncCache(
+                self.address, self.settings, self.context, lambda: self._topology, self._primaries
+            )
+        return self._cache
 
     async def _exchange_at(self, readers: Sequence[NodeReader], wires: list[Wire]) -> list[Reply]:
         """Send wires to chosen nodes, in a batch and on a connection of their own.
@@ -212,6 +270,8 @@ class AsyncDatabase:
         if not sent:
             return merge([])
         require_reads(sent)
+        if self.settings.read_only:
+            require_reading(sent)
         await self._routes()
         start = time.perf_counter()
         delivery = Delivery(sent, self.settings, self._shown, self._topology, readers, resend_late=True)
@@ -223,6 +283,8 @@ class AsyncDatabase:
         return merge(delivery.replies)
 
     def _enqueue(self, wires: list[Wire]) -> asyncio.Future[list[Reply]]:
+        if self.settings.read_only:
+            require_reading(wires)
         future: asyncio.Future[list[Reply]] = self._loop.create_future()
         if self._closed:
             future.set_exception(ConnectionLostError(self.address.shown, CLOSED))
@@ -271,7 +333,7 @@ class AsyncDatabase:
     def _send_now(self, connection: AsyncBatchConnection, items: Items, wires: list[Wire]) -> None:
         """Write at once, since the connection is open, and answer from its callback: the common case."""
         try:
-            packed = Packed(wires)
+            packed = Packed(wires, resp3=self._resp3)
             buffer = packed.buffer
         except Exception:  # noqa: BLE001  # one of the calls cannot be sent: the delivery finds out which
             self._spawn(items, wires, self._from_the_start(wires))
@@ -287,7 +349,7 @@ class AsyncDatabase:
             self._bytes_in_flight -= size
             self._calls_in_flight -= count
             if packed.plain and not isinstance(outcome, BrokenConnectionError) and not outcome[1]:
-                replies = Sound(outcome[0])
+                replies = Sound(packed.replies(outcome[0]))
                 _hand_out(items, replies)
                 if self._observers:
                     report(self._observers, wires, replies, time.perf_counter() - start)
@@ -334,6 +396,8 @@ class AsyncDatabase:
             await asyncio.gather(*shipments)  # the nodes work at the same time
         if delivery.stale_topology:
             self._stale_topology = True
+        if delivery.attempt and self._cache is not None:
+            self._cache.detours += 1
 
     async def _deliver_to(
         self, node: Node | None, wire: Wire, settings: Settings, *, alone: bool = False
@@ -360,7 +424,7 @@ class AsyncDatabase:
         durability = self.settings.durability
         extra = b"" if durability is None else wait_command(shipment.wires, durability)
         try:
-            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra, resp3=self._resp3)
             buffer = packed.buffer
         except Exception as error:  # noqa: BLE001  # raised to the caller of `run`
             delivery.unsendable(shipment, error)
@@ -392,9 +456,9 @@ class AsyncDatabase:
         if self.settings.durability and packed.extra:
             confirmed = raw[-1] if broken is None else None
             replies = check_durability(replies, confirmed, shipment.wires, self.settings.durability)
-        clean = isinstance(outcome, tuple) and packed.plain and not outcome[1]
+        clean = isinstance(outcome, tuple) and not outcome[1] and packed.is_sound(replies)
         if clean and len(shipment.indexes) == len(delivery.wires):
-            delivery.complete(replies)
+            delivery.complete(replies, packed)
             return
         delivery.answered(shipment, replies)
         if broken is None:
@@ -431,11 +495,17 @@ class AsyncDatabase:
                 return replica
         return None
 
-    async def _listening_places(self) -> list[AsyncConnectionPool]:
-        """Return the pools that a subscription may use; none once the database is closed."""
+    async def _listening_places(self, slot: int | None, again: bool) -> list[AsyncConnectionPool]:
+        """Return the pools that a subscription may use; none once the database is closed.
+
+        A slot is at one node, which may be another one after a connection was lost.
+        """
         if self._closed:
             return []
+        self._stale_topology = self._stale_topology or (again and self._topology is not None)
         nodes = await self._primaries()
+        if slot is not None and self._topology is not None:
+            nodes = [self._topology.owner(slot)]
         return [self._pool_of(node) for node in nodes]
 
     async def _routes(self) -> None:

@@ -37,6 +37,7 @@ class Server(NamedTuple):
 
     @explained
     def can(self, feature: str) -> bool:
+        """Return whether the server has a feature."""
         return feature in self.features
 
     @explained

@@ -34,6 +34,7 @@ from keywright.keyspace.wires import Reply
 
 READ_SIZE = 256 * 1024
 CLOSED = "the database was closed"
+SURPLUS = "the server sent replies that were not asked for"
 
 
 def all_in_use(settings: Settings) -> str:
@@ -55,6 +56,7 @@ class _Batching:
     """The methods that a batch connection adds to one of redis-py."""
 
     _sock: Any
+    protocol: Any
     _parsing: Parser
     _parsed: Any = None
 
@@ -83,6 +85,8 @@ class _Batching:
         except (OSError, *UNPARSABLE) as error:
             silent = isinstance(error, TimeoutError)
             raise BrokenConnectionError(incoming.before_break(), error, sent=True, silent=silent) from error
+        if self._parsing.has_surplus():  # so any of them may be the reply to another command
+            raise BrokenConnectionError([], ConnectionError(SURPLUS), sent=True, silent=False)
         return incoming.replies, incoming.had_errors()
 
     def _limit(self, seconds: float) -> None:
@@ -95,7 +99,7 @@ class _Batching:
 
     def _parser_of(self, sock: Any) -> Parser:
         if self._parsed is not sock:
-            self._parsed, self._parsing = sock, Parser()
+            self._parsed, self._parsing = sock, Parser(resp3=self.protocol == 3)
         return self._parsing
 
     def _poller(self) -> Any:
@@ -266,7 +270,8 @@ def _maker(address: Address, settings: Settings) -> tuple[Any, list[Any]]:
         sentinel,
         connection_class=SecureSentinelBatchConnection if secure else SentinelBatchConnection,
         retry=ConnectRetry(NoBackoff(), 0),
-        **options,
+        **{**options, "protocol": 2},  # with 3 a pool adds handlers of notifications that are not used here
     )
+    pool.connection_kwargs["protocol"] = address.protocol
     # Not pool.make_connection: it counts opened connections, never closed ones, and stops at 100.
     return lambda: pool.connection_class(**pool.connection_kwargs), sentinel.sentinels

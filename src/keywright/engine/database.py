@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from keywright.engine.address import Address
+from keywright.engine.blocking_cache import BlockingCache, drop_after_fork
+from keywright.engine.blocking_pubsub import BlockingSubscription
 from keywright.engine.capabilities import Server, probe_call, read_probe
 from keywright.engine.connections import CLOSED, BrokenConnectionError, ConnectionPool
 from keywright.engine.deadlines import check_durability, deadline_of, wait_command, without_pauses
 from keywright.engine.delivery import MOST_WIRES, Delivery, Shipment
+from keywright.engine.messages import Message, wanted
 from keywright.engine.nodes import (
     At,
     NodeReader,
@@ -23,7 +27,9 @@ from keywright.engine.nodes import (
     replica_candidates,
     require_reads,
 )
+from keywright.engine.read_only import require_reading
 from keywright.engine.replies import UNREADABLE
+from keywright.engine.reply_cache import NO_CACHE, CacheStats
 from keywright.engine.retry import NEVER
 from keywright.engine.scan import KeyPage, NamePage, ScanPage
 from keywright.engine.settings import Settings
@@ -33,8 +39,10 @@ from keywright.engine.translation import raise_failed
 from keywright.engine.wire_format import Packed, is_demoted
 from keywright.errors import ConnectionLostError, EngineError, KeywrightError
 from keywright.keyspace.call import Call, Command, Plain
+from keywright.keyspace.channel import Channel, ChannelPattern, Published
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
+from keywright.keyspace.misuse import explained
 from keywright.keyspace.space import Keyspace
 from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 
@@ -53,6 +61,7 @@ class Database:
     ) -> None:
         self.address = address
         self._shown = address.shown
+        self._resp3 = address.protocol == 3
         self.context = context
         self.settings = settings
         self._observers = tuple(observers)
@@ -63,6 +72,8 @@ class Database:
         self._server: Server | None = None
         self._on_close: list[Any] = []
         self._closed = False
+        self._cache: BlockingCache | None = None
+        self._making = threading.Lock()
 
     def run(self, call: Call[T], *, at: At | None = None) -> T:
         """Run a call and return its value. Raise a KeywrightError if it fails.
@@ -98,8 +109,8 @@ class Database:
         """
         return self._pages(lambda cursor: KeyPage(kind, variables, cursor, self.context))
 
-    def name(self, key: Key) -> bytes:
-        """Return the full name of a key, with the bound prefix and version, for use with other clients."""
+    def name(self, key: Key | Channel[Any]) -> bytes:
+        """Return the full name of a key or channel, with prefix and version, for use with other clients."""
         return self.context.name(key)
 
     def names(self, space: Keyspace) -> Iterator[bytes]:
@@ -108,6 +119,27 @@ class Database:
         A keyspace bound without prefix and version yields every name.
         """
         return self._pages(lambda cursor: NamePage(space, cursor, self.context))
+
+    @overload
+    def subscribe(
+        self, channel: Channel[T] | ChannelPattern[T], /, *more: Channel[T] | ChannelPattern[T]
+    ) -> BlockingSubscription[Published[T]]: ...
+
+    @overload
+    def subscribe(
+        self, *channels: bytes, patterns: Iterable[bytes] = ()
+    ) -> BlockingSubscription[Message]: ...
+
+    def subscribe(self, *channels: Any, patterns: Iterable[bytes] = ()) -> BlockingSubscription[Any]:
+        """Subscribe to channels: `with db.subscribe(News("art"), News.matching()) as messages:`.
+
+        Messages of declared channels are decoded: each has its `channel` and its `message`. Names as bytes,
+        and globs in `patterns`, give messages as bytes. Messages that are published while a connection is
+        made again are lost, which `interruptions` of the subscription counts.
+        """
+        return BlockingSubscription(
+            self._listening_places, self.settings, self.context, wanted(channels, patterns, self.context)
+        )
 
     def nodes(self, *, prefer_replica: bool = False) -> list[NodeReader]:
         """Return a reader for each primary, for `run(call, at=…)`: several on a cluster, else one.
@@ -127,12 +159,29 @@ class Database:
             self._server = read_probe(self.run(probe_call().attempt()))
         return self._server
 
+    def cache_stats(self) -> CacheStats:
+        """Return what the cache of classes declared with `cached=` holds and has done."""
+        return NO_CACHE if self._cache is None else self._cache.stats_now()
+
+    @explained
+    def settle_cache(self, within_seconds: float = 5.0) -> bool:
+        """Wait until changes are tracked and every one that was acknowledged before is known.
+
+        Return False if that is not so in time, or if the bound keyspaces have no cached class. Nothing needs
+        to call it: reads go to the server until changes are tracked.
+        """
+        if not self.context.caches() or self.settings.caching is None:
+            return False
+        return self._caching().settle(within_seconds)
+
     def close(self) -> None:
         """Close every connection, and the embedded server if one was started.
 
         Calls in flight in other threads may end; their connections are closed then.
         """
         self._closed = True
+        if self._cache is not None:
+            self._cache.close()
         for pool in (self._home, *self._nodes.values()):
             pool.close()
         while self._on_close:
@@ -166,11 +215,32 @@ class Database:
         return merge(self._deliver(sent, readers) if sent else [])
 
     def _deliver(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
+        if self.settings.read_only:
+            require_reading(wires)
         if readers:
             require_reads(wires)
+        elif self.context.cached and self.settings.caching is not None:
+            if self.context.sharded:
+                self._routes()
+            return self._caching().exchange(wires, self._sent)
+        return self._sent(wires, readers)
+
+    def _sent(self, wires: list[Wire], readers: Sequence[NodeReader] = ()) -> list[Reply]:
         if not self._observers:
             return self._delivered(wires, readers)
         return observe(self._observers, wires, lambda: self._delivered(wires, readers))
+
+    def _caching(self) -> BlockingCache:
+        cache = self._cache
+        if cache is None:
+            with self._making:
+                if self._cache is None:
+                    self._cache = BlockingCache(
+                        self.address, self.settings, self.context, lambda: self._topology, self._primaries
+                    )
+                    drop_after_fork(self)
+                cache = self._cache
+        return cache
 
     def _delivered(self, wires: list[Wire], readers: Sequence[NodeReader]) -> list[Reply]:
         topology = self._routes()
@@ -200,6 +270,8 @@ class Database:
             self._ship_all(delivery.shipments(), delivery)
         if delivery.stale_topology:
             self._stale_topology = True
+        if delivery.attempt and self._cache is not None:
+            self._cache.detours += 1
         return delivery.replies
 
     def _ship_all(self, shipments: list[Shipment], delivery: Delivery) -> None:
@@ -225,7 +297,7 @@ class Database:
         durability = self.settings.durability
         extra = b"" if durability is None else wait_command(shipment.wires, durability)
         try:
-            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra)
+            packed = Packed(shipment.wires, asking=shipment.asking, extra=extra, resp3=self._resp3)
         except Exception as error:  # noqa: BLE001  # raised to the caller of `run`
             delivery.unsendable(shipment, error)
             return None
@@ -266,8 +338,8 @@ class Database:
         replies = packed.replies(raw, asking=shipment.asking)
         if self.settings.durability and packed.extra:
             replies = check_durability(replies, raw[-1], shipment.wires, self.settings.durability)
-        if packed.plain and not errors and len(shipment.indexes) == len(delivery.wires):
-            delivery.complete(replies)
+        if not errors and packed.is_sound(replies) and len(shipment.indexes) == len(delivery.wires):
+            delivery.complete(replies, packed)
         else:
             delivery.answered(shipment, replies)
 
@@ -306,6 +378,19 @@ class Database:
     def _primaries(self) -> Iterable[Node | None]:
         topology = self._routes()
         return [None] if topology is None else topology.primaries
+
+    def _listening_places(self, slot: int | None, again: bool) -> list[ConnectionPool]:
+        """Return the pools that a subscription may use; none once the database is closed.
+
+        A slot is at one node, which may be another one after a connection was lost.
+        """
+        if self._closed:
+            return []
+        self._stale_topology = self._stale_topology or (again and self._topology is not None)
+        nodes = self._primaries()
+        if slot is not None and self._topology is not None:
+            nodes = [self._topology.owner(slot)]
+        return [self._pool_of(node) for node in nodes]
 
     def _replica_of(self, primary: Node | None) -> Node | None:
         """Return a replica of a primary that can be reached and is up to date, or None."""

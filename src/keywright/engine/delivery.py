@@ -92,9 +92,9 @@ class Delivery:
             self._pending = dict.fromkeys(range(len(self.wires)))
         return self._pending
 
-    def complete(self, replies: list[Reply]) -> None:
-        """Take the replies of the whole batch, none of which is an error or a transaction."""
-        self.replies = Sound(replies)
+    def complete(self, replies: list[Reply], packed: Packed) -> None:
+        """Take the replies of the whole batch, none of which has an error."""
+        self.replies = Sound(replies) if packed.plain else replies
         self._pending = {}
 
     def shipments(self) -> list[Shipment]:
@@ -179,8 +179,9 @@ class Delivery:
         self._late = True
         self.stale_topology = self.topology is not None  # a replica may have replaced the node
         self._note(shipment)
-        error = DeadlineError(self._name(shipment), seconds)
         for index in shipment.indexes[answered:]:
+            # One for each: callers that raise the same exception would all add to its traceback.
+            error = DeadlineError(self._name(shipment), seconds)
             if self.resend_late:
                 self._trouble[index] = error
             else:

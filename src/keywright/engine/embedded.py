@@ -40,7 +40,9 @@ __all__ = [
 ]
 
 START_SECONDS = 20.0
+"""How long a server may take to start."""
 STOP_SECONDS = 10.0
+"""How long a server may take to stop, before it is killed."""
 _PR_SET_PDEATHSIG = 1
 _LOG_TAIL_LINES = 15
 
@@ -152,6 +154,7 @@ class ServerProcess:
 
     @property
     def pid(self) -> int | None:
+        """Return the id of the process, or None if it does not run."""
         child = self._own_child()
         return child.pid if child else None
 
@@ -191,6 +194,7 @@ class ServerProcess:
             _kill(child)
 
     def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process, if it runs."""
         if child := self._own_child():
             child.send_signal(number)
 
@@ -207,6 +211,7 @@ class ServerProcess:
         return None
 
     def spawn(self, held: Sequence[int]) -> subprocess.Popen[bytes]:
+        """Start the server, which inherits these file descriptors."""
         command = [str(self._binary or find_server()), str(self._config), *self._flags]
         # Since 3.12 a preexec_fn warns when threads run; under -W error the child would be lost to us.
         with self.log.open("ab") as log, warnings.catch_warnings():
@@ -234,6 +239,7 @@ class ServerProcess:
             raise EngineError(self._failure(f"ended at once with exit code {code}"))
 
     def answers(self) -> bool:
+        """Return whether the server replies to PING."""
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
                 probe.settimeout(1.0)
@@ -286,6 +292,7 @@ class EmbeddedServer:
 
     @property
     def url(self) -> str:
+        """Return the URL of the unix socket. Raise EngineError before the server is started."""
         if self._process is None:
             raise EngineError(
                 "the embedded server has not been started. Call start(), or use it in a with block."
@@ -294,6 +301,7 @@ class EmbeddedServer:
 
     @property
     def pid(self) -> int | None:
+        """Return the id of the process, or None if it does not run."""
         return self._process.pid if self._process else None
 
     def start(self) -> Self:

@@ -19,6 +19,7 @@ from keywright.engine.embedded import EmbeddedServer
 from keywright.engine.options import PLACES, ConnectionOptions, require_known
 from keywright.engine.settings import Settings
 from keywright.engine.telemetry import Observer
+from keywright.errors import UsageError
 from keywright.keyspace.context import Binding, Context
 from keywright.keyspace.misuse import MISUSE, explained, raise_explained
 
@@ -33,7 +34,7 @@ class Clock(Protocol):
 
 @explained
 def connect(
-    url: str | Client | None = None,
+    url: str | Client | Binding | None = None,
     *bindings: Binding,
     settings: Settings | None = None,
     observers: Sequence[Observer] = (),
@@ -51,14 +52,19 @@ def connect(
     `options` are those of redis-py, as in `connect(url, client_name="web")`; they replace options of the
     URL or client. Without a URL, `host` and `port`, or `path`, say where the server is.
 
-    Bindings say which prefix, version, expiries and keyring a keyspace has here. A cluster is
-    recognised by asking the server. The embedded server keeps its data in `data`, else nowhere, and
-    stops with the database.
+    Bindings say which prefix, version, expiries and keyring a keyspace has here. If the URL does not name a
+    database, that of the bound keyspaces is selected; calls of a keyspace that is declared or bound to
+    another database are refused. Without a URL they may come first: `connect(shop.bind(prefix="live"))`.
+
+    A cluster is recognised by asking the server. The embedded server keeps its data in `data`, else
+    nowhere, and stops with the database.
     """
+    url, bindings = _divided(url, bindings)
     address, server = _address(url, data, options, is_async=False)
     settings = settings or Settings()
     try:
-        database = Database(address, Context(bindings, now=clock), settings, observers)
+        context = Context(bindings, now=clock)
+        database = Database(_selected(address, context), context, settings, observers)
         _learn(database.context, None if address.cluster else database.server())
     except BaseException:
         if server is not None:
@@ -77,6 +83,10 @@ def _learn(context: Context, server: Server | None) -> None:
     """Tell a context what its server can do; a cluster that the URL names is not asked."""
     context.sharded = server is None or server.mode == "cluster"
     context.expiring_batches = server is not None and server.can("set many with expiry")
+    if server is not None:
+        context.server = f"{server.product} {server.version}"
+        # A user who may not run COMMAND does not learn any feature.
+        context.field_expiry = server.can("field expiry") if server.features else None
 
 
 class aconnect:  # noqa: N801  # reads as the function it stands for
@@ -87,7 +97,7 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
 
     def __init__(
         self,
-        url: str | Client | None = None,
+        url: str | Client | Binding | None = None,
         *bindings: Binding,
         settings: Settings | None = None,
         observers: Sequence[Observer] = (),
@@ -95,8 +105,7 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
         data: Path | None = None,
         **options: Unpack[ConnectionOptions],
     ) -> None:
-        self._url = url
-        self._bindings = bindings
+        self._url, self._bindings = _divided(url, bindings)
         self._settings = settings or Settings()
         self._observers = observers
         self._clock = clock
@@ -120,6 +129,7 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
         address, server = _address(self._url, self._data, self._options, is_async=True)
         try:
             context = Context(self._bindings, now=self._clock)
+            address = _selected(address, context)
             database = AsyncDatabase(address, context, self._settings, self._observers)
         except BaseException as error:
             if server is not None:
@@ -136,6 +146,13 @@ class aconnect:  # noqa: N801  # reads as the function it stands for
             await database.close()
             raise
         return database
+
+
+def _divided(
+    first: str | Client | Binding | None, bindings: tuple[Binding, ...]
+) -> tuple[str | Client | None, tuple[Binding, ...]]:
+    """Return the URL or client, if there is one, and the bindings."""
+    return (None, (first, *bindings)) if isinstance(first, Binding) else (first, bindings)
 
 
 def _address(
@@ -164,6 +181,26 @@ def _address(
         if server is not None:
             server.stop()
         raise
+
+
+def _selected(address: Address, context: Context) -> Address:
+    """Return the address with the database of the bound keyspaces, and let the context know its number.
+
+    Raise UsageError if they are in another one than the address names, or in several.
+    """
+    named = {binding.database: space.name for space, binding in context.bindings.items()}
+    numbers = sorted(number for number in named if number is not None)
+    if address.database is None and len(numbers) == 1:
+        address = address.with_database(numbers[0])
+    number = address.database or 0
+    other = next((each for each in numbers if each != number), None)
+    if other is not None:
+        raise UsageError(
+            f"the keyspace {named[other]!r} is in database {other}, and this connection would be to database "
+            f"{number}. Open a database for each: connect(url, db={other})."
+        )
+    context.database = number
+    return address
 
 
 @cache  # once in a process: a test suite or a worker opens many

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import TypeAlias
 
-from keywright.engine.scan import SCAN, escaped
+from keywright.engine.scan import SCAN
 from keywright.engine.settings import Settings
 from keywright.engine.topology import Node, Topology
 from keywright.errors import UsageError
 from keywright.keyspace.call import Call, Plain
 from keywright.keyspace.context import Context
+from keywright.keyspace.template import escaped
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds, Wire
 
 __all__ = ["At", "Batch", "NodeReader", "info", "key_count", "name_page"]
@@ -123,9 +124,9 @@ def key_count() -> Call[int]:
     return Plain(DBSIZE).map(int)
 
 
-def info(*sections: bytes) -> Call[dict[str, str]]:
-    """Return the fields of INFO, of some sections or of all."""
-    return Plain(INFO, sections).map(info_fields)
+def info(section: bytes | None = None) -> Call[dict[str, str]]:
+    """Return the fields of INFO, of one section (servers before 7.0 take no more) or of the usual ones."""
+    return Plain(INFO, () if section is None else (section,)).map(info_fields)
 
 
 def name_page(cursor: int, count: int, *, lead: bytes = b"", pattern: bytes = b"") -> Call[Names]:

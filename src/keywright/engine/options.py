@@ -25,6 +25,8 @@ class ConnectionOptions(TypedDict, total=False):
     ssl: bool
     """Whether to use TLS, as `rediss://` does."""
     db: int
+    protocol: int
+    """The version of RESP, 2 or 3. Calls return the same in both."""
     username: str
     password: str
     credential_provider: CredentialProvider
@@ -78,7 +80,6 @@ ELSEWHERE = {
     "decode_responses": _TEXT,
     "max_connections": "Pass settings=Settings(most_connections=…).",
     "timeout": "Pass settings=Settings(timeout_seconds=…).",
-    "protocol": "Leave it out: replies are read in RESP2, whose forms all supported servers share.",
     "legacy_responses": _OWN_PARSER,
     "parser_class": _OWN_PARSER,
     "encoder_class": _OWN_PARSER,
@@ -91,7 +92,7 @@ ELSEWHERE = {
     "single_connection_client": "Pass settings=Settings(most_connections=1).",
     "connection_pool": "Pass the pool in the place of the URL: connect(pool).",
     "connection_class": "Pass a pool with it in the place of the URL: connect(pool).",
-    "maint_notifications_config": "Leave it out: these notifications need RESP3.",
+    "maint_notifications_config": "Leave it out: these notifications are not used.",
     "auto_close_connection_pool": "Leave it out: a database closes its own connections only.",
     "cache": "Leave it out: replies are not cached in the client.",
     "cache_config": "Leave it out: replies are not cached in the client.",
@@ -109,6 +110,8 @@ def require_known(options: Mapping[str, Any], *, of_url: bool = False) -> None:
         nearest = difflib.get_close_matches(name, KNOWN, 1)
         hint = f"use {nearest[0]!r}" if nearest else "correct its name, as in socket_timeout"
         raise UsageError(f"the option {excerpt(name)} {subject}is not known. Remove it, or {hint}.")
+    if options.get("protocol") not in (None, 2, 3, "2", "3"):
+        raise UsageError(f"protocol must be 2 or 3, got {excerpt(options['protocol'])}.")
     for name in TIMEOUTS:
         value = options.get(name)
         if value is not None and (

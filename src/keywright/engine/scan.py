@@ -9,6 +9,7 @@ from keywright.errors import KeywrightError, UsageError, excerpt
 from keywright.keyspace.context import Context
 from keywright.keyspace.key import Key
 from keywright.keyspace.space import Keyspace
+from keywright.keyspace.template import escaped
 from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 
 T = TypeVar("T")
@@ -74,8 +75,3 @@ def _checked(reply: Reply) -> tuple[int, list[bytes]]:
         raise reply
     cursor, names = reply
     return int(cursor), names
-
-
-def escaped(text: bytes) -> bytes:
-    """Return a literal escaped for a SCAN pattern."""
-    return b"".join(b"\\" + bytes([byte]) if byte in b"*?[]\\^" else bytes([byte]) for byte in text)

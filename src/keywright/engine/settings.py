@@ -16,7 +16,22 @@ class Durability(NamedTuple):
 
     @property
     def command(self) -> bytes:
+        """Return the packed WAIT command."""
         return pack_command((b"WAIT", self.replicas, self.within_ms))
+
+
+class Caching(NamedTuple):
+    """Bounds on the replies that a database keeps of classes declared or bound with `cached=`.
+
+    `silence_seconds` is how long replies are served without a sign of life on the connection that reports
+    changes, so it bounds the age of a stale reply when that connection dies without notice.
+    `longest_seconds` bounds the age of every reply, whatever the server reports.
+    """
+
+    most_bytes: int = 64 * 1024 * 1024
+    most_entries: int = 100_000
+    longest_seconds: float = 300.0
+    silence_seconds: float = 3.0
 
 
 class Settings(NamedTuple):
@@ -24,7 +39,9 @@ class Settings(NamedTuple):
 
     `timeout_seconds` is the time of one round trip in all: connections, attempts and the reply. Blocking
     commands and `durability` add their own waits, and a batch that is sent in parts has it for each part.
-    `connect_seconds` bounds one attempt to connect.
+    `connect_seconds` bounds one attempt to connect. With `read_only` calls that may write are refused before
+    anything is sent; so are reads that renew an expiry.
+    `caching=None` caches nothing, whatever is declared.
     """
 
     timeout_seconds: float = 5.0
@@ -34,3 +51,5 @@ class Settings(NamedTuple):
     most_bytes_in_flight: int = 64 * 1024 * 1024
     most_calls_in_flight: int = 100_000
     durability: Durability | None = None
+    read_only: bool = False
+    caching: Caching | None = Caching()

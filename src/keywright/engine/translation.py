@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 
 _ARRIVALS = dict(FEATURES.values())
+_FIELD_EXPIRY = (b"HPEXPIREAT", b"HPEXPIRETIME", b"HPERSIST", b"HPTTL")
+_ARRIVALS |= dict.fromkeys(_FIELD_EXPIRY, _ARRIVALS[b"HPEXPIRE"])
+_JSON = "Redis 8, or in the module RedisJSON or, without JSON.MERGE, valkey-json"
+_UNKNOWN = re.compile(r"ERR unknown command ['`]([^'`,]+)")
 
 
 def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
@@ -46,7 +50,10 @@ def refusal(error: ErrorReply, wire: Wire, server: str) -> KeywrightError:
     if script is not None and error.code == "ERR":
         return ScriptError(script.name, text)
     if text.startswith("ERR unknown command"):
-        return CapabilityError(verb_of(wire), server, _ARRIVALS.get(verb_of(wire).encode(), "a later Redis"))
+        named = _UNKNOWN.match(text)  # one of several, in a transaction
+        verb = verb_of(wire) if named is None else named[1].upper()
+        arrival = _JSON if verb.startswith("JSON.") else "a later Redis"
+        return CapabilityError(verb, server, _ARRIVALS.get(verb.encode(), arrival))
     return ServerRefusedError(verb_of(wire), wire.name, text)
 
 
@@ -58,6 +65,8 @@ def unreachable(error: Exception, address: Address) -> EngineError | UsageError:
         # redis-py drops the code of the reply, and the wording differs between servers.
         code = "WRONGPASS" if address.settings.keys() & {"password", "credential_provider"} else "NOAUTH"
         return ServerRefusedError("AUTH", b"", _coded(str(error), code))
+    if address.protocol == 3 and "unknown command" in str(error).lower():
+        return CapabilityError("RESP3", address.shown, "Redis 6.0; without protocol=3 RESP2 is used")
     if isinstance(error, redis.exceptions.ResponseError):
         return ServerRefusedError("HELLO", b"", str(error))
     if isinstance(error, redis.exceptions.DataError):

@@ -36,6 +36,7 @@ from keywright.keyspace.alphabets import (
     sha256_hex,
 )
 from keywright.keyspace.call import Call
+from keywright.keyspace.channel import Channel, ChannelDeclaration, ChannelPattern, Published
 from keywright.keyspace.codecs import (
     Boolean,
     Codec,
@@ -81,6 +82,7 @@ from keywright.keyspace.kinds import (
     Entry,
     Geo,
     HyperLogLog,
+    JsonDocument,
     Lease,
     List,
     Map,
@@ -127,6 +129,9 @@ __all__ = [
     "Boolean",
     "Bytes",
     "Call",
+    "Channel",
+    "ChannelDeclaration",
+    "ChannelPattern",
     "Choice",
     "Claim",
     "ClaimState",
@@ -163,6 +168,7 @@ __all__ = [
     "Int64",
     "Invariant",
     "Json",
+    "JsonDocument",
     "Key",
     "Keyring",
     "Keyspace",
@@ -186,6 +192,7 @@ __all__ = [
     "PlainDecimal",
     "Point",
     "Prefixed",
+    "Published",
     "Raw",
     "Record",
     "Rest",

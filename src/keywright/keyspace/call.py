@@ -18,6 +18,7 @@ from keywright.errors import KeywrightError, SealError, StoredDataError
 from keywright.keyspace.codecs import CodecError, Plaintext, SealRefused
 from keywright.keyspace.wires import (
     PAUSE,
+    REPLACE,
     TIME,
     TRANSACTION,
     TRANSACTION_ONCE,
@@ -55,6 +56,7 @@ class Call(Generic[T_co]):
         return True
 
     def rounds(self, context: Context) -> Rounds[T_co]:
+        """Return a generator of the round trips: it yields commands and receives their replies."""
         raise NotImplementedError
 
     def map(self, change: Callable[[T_co], U]) -> Call[U]:
@@ -67,6 +69,36 @@ class Call(Generic[T_co]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}>"
+
+
+def plain_without_expiry(lower: Callable[P, T]) -> Callable[P, T]:
+    """Mark a `lower` that does the same as that of `Command` if the key has no expiry."""
+    lower.is_plain = True  # type: ignore[attr-defined]  # a function takes attributes
+    return lower
+
+
+def lowered(commands: Sequence[Command[Any]], context: Context, sorts: set[type[Command[Any]]]) -> list[Wire]:
+    """Lower many commands of these sorts.
+
+    Those that need neither a seal nor an expiry are lowered in one loop, which takes half the time.
+    """
+    if sorts == {Replacing}:
+        writes: list[Command[Any]] = [command.write for command in commands]  # type: ignore[attr-defined]  # it has
+        return [replaced(wire) for wire in lowered(writes, context, set(map(type, writes)))]
+    kinds: set[type[Key]] = {command.key.__class__ for command in commands}
+    if context.overrides or not (
+        all(hasattr(sort.lower, "is_plain") for sort in sorts)
+        and not any(kind._expiry or kind._field_expiry or kind._sealed for kind in kinds)
+    ):
+        return [command.lower(context) for command in commands]
+    leads = {kind: context.prefixes[kind._space] for kind in kinds}
+    wires = []
+    for command in commands:
+        operation, key = command.operation, command.key
+        kind = key.__class__
+        name = leads[kind] + key._name
+        wires.append(Wire((operation.verb, name, *command.operands), name, operation, kind))
+    return wires
 
 
 class Command(Call[T], msgspec.Struct, gc=False, eq=False):
@@ -82,7 +114,9 @@ class Command(Call[T], msgspec.Struct, gc=False, eq=False):
         """The keys that the command touches beside its own."""
         return ()
 
+    @plain_without_expiry
     def lower(self, context: Context) -> Wire:
+        """Return the command for a context: with prefix, version, seals and expiry."""
         key = self.key
         name = context.prefixes[key._space] + key._name
         operands = context.seal(key, self.operands) if key._sealed else self.operands
@@ -123,24 +157,55 @@ class Patient(Command[T]):
 
 
 class Refreshing(Command[T]):
-    """A command on a key that is given its expiry with it, in one transaction."""
+    """A command on a key that is given its expiry, and those of its fields, in one transaction."""
 
     def expiry(self, context: Context) -> Expiry | None:
+        """Return the expiry that the write gives the key."""
         return context.expiry_for(self.key)
 
+    @plain_without_expiry
     def lower(self, context: Context) -> Wire:
         wire = Command.lower(self, context)
-        expiry = self.expiry(context)
-        if expiry is None:
+        key = self.key
+        fields = key._field_expiry
+        if fields is None and key._expiry is None and not context.overrides:
             return wire
-        return transaction(
-            [wire.arguments, expiry.command(wire.name, context)], wire.name, wire.operation, wire.source
-        )
+        expiry = self.expiry(context)
+        if expiry is None and fields is None:
+            return wire
+        commands = [wire.arguments]
+        if fields is not None:
+            commands += fields.following(self.key, self.operation.verb, self.operands, context)
+        if expiry is not None:
+            commands.append(expiry.command(wire.name, context))
+        if len(commands) == 1:
+            return wire
+        return transaction(commands, wire.name, wire.operation, wire.source)
 
     def read(self, reply: Reply, context: Context) -> T:
         if type(reply) is Transacted:
             reply = reply[0]
         return super().read(reply, context)
+
+
+class Replacing(Command[None]):
+    """A repeatable write of a whole key that deletes what was there before, in one transaction."""
+
+    write: Command[Any]
+
+    @classmethod
+    def by(cls, write: Command[Any]) -> Replacing:
+        return cls(REPLACE, write.key, (), nothing, write)
+
+    def lower(self, context: Context) -> Wire:
+        return replaced(self.write.lower(context))
+
+    def read(self, reply: Reply, context: Context) -> None:
+        if isinstance(reply, KeywrightError):
+            raise reply
+
+    def __repr__(self) -> str:
+        return f"<replace by {self.write!r}>"
 
 
 class Sliding(Refreshing[T]):
@@ -257,6 +322,7 @@ def nothing(reply: object) -> None:
 
 
 def undecodable(key: Key, context: Context, error: CodecError) -> StoredDataError:
+    """Return the error for a value that does not decode; it quotes nothing of a key that hides its value."""
     if key.hides:
         error.withhold()
     kind = SealError if isinstance(error, SealRefused) else StoredDataError
@@ -283,8 +349,14 @@ def inside(wire: Wire) -> list[Arguments]:
 def transaction(
     commands: list[Arguments], name: bytes, operation: Operation, source: type[Key] | None
 ) -> Wire:
+    return Transaction(tuple(commands), name, _outer(operation), source)
+
+
+@functools.lru_cache(256)
+def _outer(operation: Operation) -> Operation:
+    """Return the operation of a transaction around a command; telemetry counts it by the command's name."""
     outer = TRANSACTION_ONCE if operation.effect is Effect.ONCE else TRANSACTION
-    return Transaction(tuple(commands), name, outer._replace(name=operation.name), source)
+    return outer._replace(name=operation.name)
 
 
 def patient(wire: Wire) -> Wire:
@@ -292,6 +364,17 @@ def patient(wire: Wire) -> Wire:
     if not wire.operation.blocking:
         return wire
     return Waiting(wire.arguments, wire.name, wire.operation, wire.source)
+
+
+REPLACED = _outer(REPLACE)
+
+
+def replaced(write: Wire) -> Wire:
+    """Return the transaction that deletes a key, and writes it."""
+    commands: tuple[Arguments, ...] = (REPLACE.verb, write.name), write.arguments
+    if type(write) is not Wire or write.operation.script is not None:
+        commands = commands[0], *inside(write)
+    return Transaction(commands, write.name, REPLACED, write.source)
 
 
 Steps: TypeAlias = Generator[Call[Any], Any, T]

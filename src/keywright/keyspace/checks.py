@@ -37,10 +37,12 @@ class Check(NamedTuple):
 
 
 def absent(key: Key) -> Check:
+    """Require that the key does not exist."""
     return Check(key, "absent")
 
 
 def exists(key: Key) -> Check:
+    """Require that the key exists."""
     return Check(key, "exists")
 
 
@@ -50,6 +52,7 @@ def equals(key: Key, value: bytes | None) -> Check:
 
 
 def field_equals(key: Key, field: bytes, value: bytes | None) -> Check:
+    """Require that a field of the hash has exactly these bytes, or with None that it does not exist."""
     return Check(key, "field-absent", (field,)) if value is None else Check(key, "field", (field, value))
 
 
@@ -59,6 +62,7 @@ def owned(key: Key) -> Check:
 
 
 def has_member(key: Key, member: bytes, *, present: bool = True) -> Check:
+    """Require that the set has a member, or with `present=False` that it does not."""
     return Check(key, "member" if present else "no-member", (member,))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from keywright.errors import CrossSlotError, KeywrightError, UsageError
-from keywright.keyspace.call import Attempt, Call, Command, Mapped, Prepared, inside
+from keywright.keyspace.call import Attempt, Call, Command, Mapped, Prepared, inside, lowered
 from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.misuse import raise_explained
 from keywright.keyspace.slots import slot_of
@@ -61,16 +61,18 @@ class Gather(Call[Any]):
         return all(call.one_round for call in self.calls)
 
     def rounds(self, context: Context) -> Rounds[Any]:
-        if all(issubclass(kind, Command) for kind in set(map(type, self.calls))):
-            return (yield from self._one_round(context))
+        sorts = set(map(type, self.calls))
+        if all(issubclass(sort, Command) for sort in sorts):
+            return (yield from self._one_round(context, sorts))
         return (yield from _in_step([call.rounds(context) for call in self.calls], self.shape))
 
-    def _one_round(self, context: Context) -> Rounds[Any]:
+    def _one_round(self, context: Context, sorts: set[type[Any]]) -> Rounds[Any]:
         commands: Sequence[Command[Any]] = self.calls  # type: ignore[assignment]  # checked by rounds
-        merged = _merged(commands, context)
-        if merged is not None:
-            return self.shape((yield from merged))
-        replies = yield [command.lower(context) for command in commands]
+        if len(commands) >= MERGED_FROM and context.merging and len(sorts) == 1:
+            merged = commands[0].merged(commands, context)
+            if merged is not None:
+                return self.shape((yield from merged))
+        replies = yield lowered(commands, context, sorts)
         if type(replies) is Sound:
             try:
                 return self.shape(decoded(commands, replies))
@@ -87,19 +89,16 @@ class Gather(Call[Any]):
 MERGED_FROM = 32  # below it one command each is as fast, and simpler to watch
 
 
-def _merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
-    if len(commands) < MERGED_FROM or not context.merging or len(set(map(type, commands))) > 1:
-        return None
-    return commands[0].merged(commands, context)
-
-
 def decoded(commands: Sequence[Command[Any]], replies: Sound) -> list[Any]:
     """Return the values of replies without errors; one shared decoder is mapped over all of them."""
     decoders = set(map(_decoder, commands))
-    quick = getattr(decoders.pop(), "quick", None) if len(decoders) == 1 else None
-    if quick is not None:
-        with contextlib.suppress(Exception):  # something is missing, or wrong
-            return list(map(quick, replies))
+    if len(decoders) == 1 and len(commands) == len(replies):
+        decode = decoders.pop()
+        quick = getattr(decode, "quick", None)
+        if quick is not None:
+            with contextlib.suppress(Exception):  # something is missing, or wrong
+                return list(map(quick, replies))
+        return list(map(decode, replies))
     return [command.decode(reply) for command, reply in zip(commands, replies, strict=True)]
 
 

@@ -12,8 +12,10 @@ from keywright.keyspace.recognition import FormerPlace, former_places
 
 if TYPE_CHECKING:
     from keywright.keyspace.alphabets import Derived
+    from keywright.keyspace.cached_reads import Cached
     from keywright.keyspace.codecs import Codec
     from keywright.keyspace.expiry import Expiry
+    from keywright.keyspace.field_expiry import FieldExpiry
     from keywright.keyspace.key import Key
     from keywright.keyspace.space import Keyspace
     from keywright.keyspace.storage import Storage
@@ -44,6 +46,16 @@ class Declaration:
     def expiry(self) -> Expiry | None:
         """The declared expiry; a database may override it, see `Context.expiry_of`."""
         return self._key._expiry
+
+    @cached_property
+    def cached(self) -> Cached:
+        """Whether reads are answered from memory while the key is unchanged, or how long at most."""
+        return self._key._cached
+
+    @cached_property
+    def field_expiry(self) -> FieldExpiry | None:
+        """The declared expiries of single fields, of a Map or Record."""
+        return self._key._field_expiry
 
     @cached_property
     def codecs(self) -> tuple[Codec[Any], ...]:

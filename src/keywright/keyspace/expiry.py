@@ -108,6 +108,7 @@ class Expiry:
         return None if self.ttl_ms is None else round(self.ttl_ms * (1 + self.jitter))
 
     def describe(self) -> str:
+        """Return the expiry in words, as documents show it."""
         if self.optional:
             return "some expire" + (f", within {self.ttl_ms / 1000:g} s" if self.ttl_ms is not None else "")
         if self.ttl_of is not None:

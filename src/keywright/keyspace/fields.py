@@ -5,12 +5,14 @@ from __future__ import annotations
 import enum
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.codecs import Codec, CodecError, codec_of, without_none
 from keywright.keyspace.codecs.models import REQUIRED, ClassField, fields_of, has_fields, maker_of, reason_of
+from keywright.keyspace.member_functions import flat_reader, flat_writer
 
 if TYPE_CHECKING:
     from keywright.keyspace.key import Key
@@ -32,6 +34,11 @@ class Member(NamedTuple):
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether its field is there if it is true, and absent if not."""
+        return _is_flag(self.codec)
 
 
 class OtherFields:
@@ -56,6 +63,10 @@ class FieldSet(Generic[T]):
 
     codecs: tuple[Codec[Any], ...]
     members: tuple[Member, ...]
+    flat: Callable[[T], tuple[bytes, ...]]
+    """Returns the stored members of a value as alternating names and bytes."""
+    unflatten: Callable[[list[bytes]], T]
+    """Returns the value of alternating names and bytes."""
 
     @staticmethod
     def of(owner: type[Key], hint: object) -> FieldSet[Any]:
@@ -75,10 +86,10 @@ class FieldSet(Generic[T]):
         """Return the shape of stored members. Raise CodecError if they match none."""
         raise NotImplementedError
 
-    def flat(self, value: T) -> tuple[bytes, ...]:
-        return tuple(x for pair in self.write(value).items() for x in pair)
+    def flat_plainly(self, value: T) -> tuple[bytes, ...]:
+        return tuple(chain.from_iterable(self.write(value).items()))
 
-    def unflatten(self, reply: list[bytes]) -> T:
+    def unflatten_plainly(self, reply: list[bytes]) -> T:
         flat = iter(reply)
         return self.read(dict(zip(flat, flat, strict=True)))
 
@@ -99,9 +110,16 @@ class Shape(FieldSet[T]):
         if self.others is not None:
             self.attributes.append(self.others.attribute)
         self._readers = [
-            (member.stored, member.argument, member.codec.decode, member.default) for member in self.members
+            (member, member.stored, member.argument, member.codec.quick_decode or member.codec.decode)
+            for member in self.members
         ]
-        self._make = maker_of(hint)
+        self._writers = [
+            (member, member.stored, member.attribute, member.codec.quick_encode or member.codec.encode)
+            for member in self.members
+        ]
+        self.make = maker_of(hint)
+        self.flat = flat_writer(self)
+        self.unflatten = flat_reader(self)
 
     def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
         return self
@@ -122,10 +140,17 @@ class Shape(FieldSet[T]):
                 self.owner._template.source, f"a {self.type.__name__}", f"a {type(value).__name__}"
             )
         stored = {}
-        for member in self.members:
-            encoded = self.encode(member, getattr(value, member.attribute))
-            if encoded is not None:
-                stored[member.stored] = encoded
+        for member, name, attribute, quick in self._writers:
+            item = getattr(value, attribute)
+            if item is None or item is False:
+                encoded = self.encode(member, item)
+                if encoded is not None:
+                    stored[name] = encoded
+                continue
+            try:
+                stored[name] = quick(item)
+            except Exception:  # noqa: BLE001  # the slow way reports the invalid value
+                stored[name] = self._encoded(member, item)
         if self.others is not None:
             stored.update(self.encode_others(getattr(value, self.others.attribute)))
         return stored
@@ -155,8 +180,11 @@ class Shape(FieldSet[T]):
 
     def encode(self, member: Member, value: object) -> bytes | None:
         """Return the stored form of one member, or None if it must be absent."""
-        if not member.required and (value is None or (value is False and _is_flag(member.codec))):
+        if not member.required and (value is None or (value is False and member.is_flag)):
             return None
+        return self._encoded(member, value)
+
+    def _encoded(self, member: Member, value: object) -> bytes:
         try:
             return member.codec.encode(value)
         except CodecError as error:
@@ -166,32 +194,34 @@ class Shape(FieldSet[T]):
     def read(self, stored: Mapping[bytes, bytes]) -> T:
         values: dict[str, Any] = {}
         get = stored.get
-        for name, argument, decode, default in self._readers:
+        for member, name, argument, quick in self._readers:
             data = get(name)
             if data is not None:
                 try:
-                    values[argument] = decode(data)
-                except CodecError as error:
-                    raise type(error)(f"{error.expected} as member {name.decode()!r}", error.found) from error
-            elif default is REQUIRED:
+                    values[argument] = quick(data)
+                except Exception:  # noqa: BLE001  # the slow way reports the malformed value
+                    values[argument] = _decoded(member, data)
+            elif member.required:
                 raise CodecError(f"the member {name.decode()!r}", f"only {_listed(stored)}")
             else:
+                default = member.default
                 values[argument] = default() if callable(default) else default
         if self.others is not None:
-            values[self.others.argument] = self._read_others(stored)
+            values[self.others.argument] = self.read_others(stored)
         return self.made(values)
 
     def made(self, arguments: Mapping[str, Any]) -> T:
         """Return the value of these arguments. Raise CodecError if the class refuses them."""
         try:
-            value: T = self._make(**arguments)
+            value: T = self.make(**arguments)
         except Exception as error:  # noqa: BLE001  # the validation of the class may raise anything
             reason = "<secret>" if any(codec.secret for codec in self.codecs) else reason_of(error)
         else:
             return value
         raise CodecError(f"a {self.type.__name__}", f"members that it refuses ({reason[:200]})")
 
-    def _read_others(self, stored: Mapping[bytes, bytes]) -> dict[Any, Any]:
+    def read_others(self, stored: Mapping[bytes, bytes]) -> dict[Any, Any]:
+        """Return the fields that the struct does not name."""
         assert self.others is not None
         found = {}
         for name, data in self.other_fields(stored):
@@ -219,14 +249,18 @@ class Union(FieldSet[T]):
         }
         self.members = tuple({m.stored: m for shape in shapes for m in shape.members}.values())
         self.codecs = tuple(codec for shape in shapes for codec in shape.codecs)
+        self.flat = lambda value: self._shape_for(value).flat(value)
+        self.unflatten = self.unflatten_plainly
 
     def write(self, value: T) -> dict[bytes, bytes]:
-        shape = next((shape for shape in self.shapes if isinstance(value, shape.type)), self.shapes[0])
-        return shape.write(value)
+        return self._shape_for(value).write(value)
 
     def read(self, stored: Mapping[bytes, bytes]) -> T:
         value: T = self.shape_of(stored).read(stored)
         return value
+
+    def _shape_for(self, value: T) -> Shape[Any]:
+        return next((shape for shape in self.shapes if isinstance(value, shape.type)), self.shapes[0])
 
     def shape_of(self, stored: Mapping[bytes, bytes]) -> Shape[Any]:
         tag = stored.get(self.tag)
@@ -235,6 +269,14 @@ class Union(FieldSet[T]):
             known = ", ".join(sorted(value.decode() for value in self.arms))
             raise CodecError(f"one of {known} as member {self.tag.decode()!r}", repr(tag))
         return shape
+
+
+def _decoded(member: Member, data: bytes) -> Any:
+    try:
+        return member.codec.decode(data)
+    except CodecError as error:
+        expected = f"{error.expected} as member {member.stored.decode()!r}"
+        raise type(error)(expected, error.found) from error
 
 
 def _arms(hint: object) -> list[Any]:

@@ -16,10 +16,12 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypedDict, TypeVa
 
 from keywright.errors import DeclarationError, UsageError, VariableError
 from keywright.keyspace.alphabets import Alphabet, Derived, alphabet_of
+from keywright.keyspace.cached_reads import Cached, required
 from keywright.keyspace.call import Call, Command, as_is
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.declaration import Declaration
 from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.field_expiry import FieldExpiry
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.renames import move_first
 from keywright.keyspace.space import Keyspace
@@ -51,6 +53,8 @@ class KeyOptions(TypedDict, total=False):
     """The template of its names."""
     space: Keyspace
     expiry: Expiry | None
+    cached: Cached
+    """Whether reads of unchanged keys are answered from memory, or how long at most."""
     part_of: type[Key]
     """The class whose keys this one is part of: `erase` deletes both."""
     moved_from: str | Sequence[str]
@@ -74,6 +78,8 @@ class Key:
     _template: ClassVar[Template]
     _space: ClassVar[Keyspace]
     _expiry: ClassVar[Expiry | None] = None
+    _cached: ClassVar[Cached] = False
+    _field_expiry: ClassVar[FieldExpiry | None] = None
     _codecs: ClassVar[tuple[Codec[Any], ...]] = ()
     _derived: ClassVar[dict[str, Derived]] = {}
     _part_of: ClassVar[type[Key] | None] = None
@@ -99,10 +105,10 @@ class Key:
             return
         if space is None:
             raise DeclarationError(cls.__name__, "belongs to no keyspace", "Add space=your_keyspace.")
-        variables = _variables(cls)
+        variables = variables_of(cls)
         alphabets = {name: each.alphabet for name, each in variables.items()}
         cls._template = Template(key, alphabets)
-        _check_optional(cls, variables)
+        check_optional(cls, variables)
         cls._derived = {name: each.derived for name, each in variables.items() if each.derived}
         cls._space = space
         cls._expiry = _fitting(cls, options.get("expiry"))
@@ -115,7 +121,8 @@ class Key:
         cls._codecs = tuple(cls._declare())
         cls._sealed = any(codec.sealed for codec in cls._codecs)
         cls._secret = any(codec.secret for codec in cls._codecs)
-        _generate(cls, list(alphabets), alphabets)
+        cls._cached = required(cls, options.get("cached", False))
+        generate(cls, list(alphabets), alphabets)
         cls.declaration = Declaration(cls)
         space.keys.append(cls)
         moved_from = options.get("moved_from", ())
@@ -203,6 +210,7 @@ class Key:
         return _make(cls, identity if type(identity) is tuple else (identity,))
 
     def exists(self) -> Call[bool]:
+        """Return whether the key exists."""
         return Command(EXISTS, self, (), bool)
 
     def delete(self) -> Call[bool]:
@@ -215,10 +223,12 @@ class Key:
 
     @explained
     def expire(self, after: timedelta) -> Call[bool]:
+        """Let the key expire after a time. Return False if it does not exist."""
         return Command(EXPIRE, self, (round(after / timedelta(milliseconds=1)),), bool)
 
     @explained
     def expire_at(self, moment: datetime) -> Call[bool]:
+        """Let the key expire at a moment. Return False if it does not exist."""
         return Command(EXPIRE_AT, self, (round(moment.timestamp() * 1000),), bool)
 
     def persist(self) -> Call[bool]:
@@ -265,7 +275,7 @@ class _Memory(Command[int | None]):
         return wire.with_arguments((b"MEMORY", b"USAGE", wire.name, b"SAMPLES", 0))
 
 
-def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
+def type_arguments(cls: type[Any], kind: type[Any]) -> tuple[object, ...]:
     """Return the type arguments of the kind in a declaration: `Set[EventId]` gives (EventId,)."""
     for base in getattr(cls, "__orig_bases__", ()):
         origin = typing.get_origin(base)
@@ -279,19 +289,22 @@ def type_arguments(cls: type[Key], kind: type[Key]) -> tuple[object, ...]:
     )
 
 
-def _passed_on(middle: type[Key], given: tuple[object, ...], kind: type[Key]) -> tuple[object, ...]:
+def _passed_on(middle: type[Any], given: tuple[object, ...], kind: type[Any]) -> tuple[object, ...]:
     """Return the arguments that a kind in between passes on: `DueQueue[M]` gives (M, datetime)."""
-    values = dict(zip(middle.__parameters__, given, strict=True))  # type: ignore[attr-defined]  # Generic has it
+    values = dict(zip(middle.__parameters__, given, strict=True))
     return tuple(values.get(argument, argument) for argument in type_arguments(middle, kind))
 
 
-class _Variable(NamedTuple):
+class Variable(NamedTuple):
+    """A variable of a template."""
+
     alphabet: Alphabet[Any]
     derived: Derived | None
     may_be_none: bool
 
 
-def _variables(cls: type[Key]) -> dict[str, _Variable]:
+def variables_of(cls: type[Any]) -> dict[str, Variable]:
+    """Return the variables that a class of keys or channels annotates, with their alphabets."""
     own = inspect.get_annotations(cls)
     try:
         hints = typing.get_type_hints(cls, include_extras=True)
@@ -317,7 +330,7 @@ def _variables(cls: type[Key]) -> dict[str, _Variable]:
                 "Give the variable another name.",
             )
         try:
-            variables[name] = _Variable(
+            variables[name] = Variable(
                 *alphabet_of(_without_none(hint)), types.NoneType in typing.get_args(hint)
             )
         except TypeError as error:
@@ -334,7 +347,7 @@ def _without_none(hint: object) -> object:
     return others[0] if len(others) == 1 else hint
 
 
-def _check_optional(cls: type[Key], variables: dict[str, _Variable]) -> None:
+def check_optional(cls: type[Any], variables: dict[str, Variable]) -> None:
     """Require of the variables in optional segments, and of no others, that they may be None."""
     for name, (_, _, may_be_none) in variables.items():
         if may_be_none and name not in cls._template.optional:
@@ -365,7 +378,7 @@ def variant(cls: type[Key], name: str, template: str, space: Keyspace) -> type[K
     other._template = Template(template, alphabets)
     other._space = space
     other.__doc__ = cls.__doc__
-    _generate(other, list(alphabets), alphabets)
+    generate(other, list(alphabets), alphabets)
     other.declaration = Declaration(other)
     return other
 
@@ -390,7 +403,7 @@ def _arguments(cls: type[Key]) -> list[str]:
     return names
 
 
-def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
+def generate(cls: type[Any], names: list[str], alphabets: dict[str, Alphabet[Any]]) -> None:
     """Write `__init__` and `_render` for one class: a check and an f-string, no loops."""
     scope: dict[str, Any] = {
         "_refuse": _refuse,
@@ -419,11 +432,11 @@ def _generate(cls: type[Key], names: list[str], alphabets: dict[str, Alphabet[An
     exec(source, scope)
     for index, name in enumerate(names):
         setattr(cls, name, _variable(index))
-    cls._argument_names = names  # type: ignore[attr-defined]  # read back by _arguments
+    cls._argument_names = names
     cls._render = staticmethod(scope["_render"])
     init = scope["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"
-    cls.__init__ = init  # type: ignore[method-assign]  # the generated constructor
+    cls.__init__ = init
 
 
 def _parameters(cls: type[Key], names: list[str], places: list[str]) -> str:

@@ -46,7 +46,7 @@ class Reference:
         self.target = target
         self.name = name
         self.required = required
-        self._ids = ids
+        self.ids = ids
         self._inside = issubclass(target, Geo | Map | Set | SortedSet)
         if not name:
             raise DeclarationError(f"{source.__name__} → {target.__name__}", "has no name", "Give it one.")
@@ -54,12 +54,14 @@ class Reference:
 
     def places(self, key: Key, value: Any) -> Iterator[Place]:
         """Yield the targets of the value of a key; a collection may be given in parts."""
-        for identity in self._ids(key, value):
-            if self._inside:
-                holder, field = identity
-                yield Place(self.target.made(holder), field)
-            else:
-                yield Place(self.target.made(identity))
+        return map(self.place, self.ids(key, value))
+
+    def place(self, identity: Any) -> Place:
+        """Return the target of one id. Raise UsageError if no key can have it."""
+        if not self._inside:
+            return Place(self.target.made(identity))
+        holder, field = identity
+        return Place(self.target.made(holder), field)
 
     def __repr__(self) -> str:
         return f"Reference({self.name}: {self.source.__name__} → {self.target.__name__})"

@@ -7,10 +7,11 @@ across the slots of a cluster it goes through the journal. Ids are the variables
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from keywright.errors import DeclarationError, TakenError
+from keywright.keyspace.alphabets import Signed64
 from keywright.keyspace.call import Call, Ready, Steps, nothing, procedure
 from keywright.keyspace.checks import Check, equals, has_member, owned
 from keywright.keyspace.codecs import Codec
@@ -60,10 +61,12 @@ class ManyToOne(Link, Generic[A, B]):
         self.index = index
 
     def of(self, a: A) -> Call[B | None]:
+        """Return what `a` is related to, or None."""
         key = _key(self.forward, a)
         return settled(key, key.get())
 
     def inverse_of(self, b: B) -> Call[set[A]]:
+        """Return all that are related to `b`."""
         return _key(self.inverse, b).members()
 
     @explained
@@ -166,10 +169,12 @@ class OneToOne(Link, Generic[A, B]):
         self.inverse_index = other
 
     def of(self, a: A) -> Call[B | None]:
+        """Return what `a` is related to, or None."""
         key = _key(self.forward, a)
         return settled(key, key.get())
 
     def inverse_of(self, b: B) -> Call[A | None]:
+        """Return what `b` is related to, or None."""
         key = _key(self.inverse, b)
         return settled(key, key.get())
 
@@ -271,10 +276,12 @@ class ManyToMany(Link, Generic[A, B]):
         self.inverse = inverse
 
     def of(self, a: A) -> Call[set[B]]:
+        """Return all that `a` is related to."""
         key = _key(self.forward, a)
         return settled(key, key.members())
 
     def inverse_of(self, b: B) -> Call[set[A]]:
+        """Return all that `b` is related to."""
         return _key(self.inverse, b).members()
 
     @explained
@@ -548,3 +555,22 @@ def same_ids(held: Codec[Any], alphabet: Any) -> bool:
     return getattr(held, "alphabet", None) == alphabet or (
         getattr(held, "alphabet", None) is None and held.python_type is alphabet.python_type
     )
+
+
+def named_elsewhere(holder: type[Key]) -> Iterator[type[Key]]:
+    """Yield the kinds whose ids a kind holds for a relation, where it may hold what is no such id."""
+    for link in holder._space.links:
+        pairs: list[tuple[type[Key] | None, type[Key]]] = []
+        if isinstance(link, Index):
+            pairs = [(link.by, link.of)]
+        elif isinstance(link, ManyToOne | OneToOne | ManyToMany):
+            pairs = [(link.forward, link.inverse), (link.inverse, link.forward)]
+            if not isinstance(link, ManyToMany):
+                pairs.append((link.index, link.forward))
+            if isinstance(link, OneToOne):
+                pairs.append((link.inverse_index, link.inverse))
+        for by, named in pairs:
+            if by is not holder or getattr(holder._codecs[0], "alphabet", None) is not None:
+                continue
+            if _variable(named) != Signed64():  # all that a codec of int has
+                yield named

@@ -42,6 +42,7 @@ class Script:
 
     @cached_property
     def digest(self) -> bytes:
+        """Return the SHA-1 digest by which EVALSHA names the script."""
         return hashlib.sha1(self.source, usedforsecurity=False).hexdigest().encode()
 
     def call(self, keys: Sequence[Key], arguments: Arguments, decode: Callable[[Reply], T]) -> ScriptCall[T]:

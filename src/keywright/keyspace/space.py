@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from keywright.errors import DeclarationError, UnknownKeyError
 from keywright.keyspace.codecs import Keyring
-from keywright.keyspace.context import Binding, Context
+from keywright.keyspace.context import Binding, Context, require_number
 from keywright.keyspace.misuse import explained, explained_constructor, raise_explained
 from keywright.keyspace.template import not_a_name
 
 if TYPE_CHECKING:
+    from keywright.keyspace.cached_reads import Cached
+    from keywright.keyspace.channel import Channel
     from keywright.keyspace.expiry import Expiry
     from keywright.keyspace.invariants import Invariant
     from keywright.keyspace.key import Key
@@ -27,6 +29,7 @@ class Keyspace:
     defaults that `bind` overrides when a database is opened. A prefix may hold colons, and may hold
     a hash tag, which then keeps the whole keyspace in one slot of a cluster. `replaced_by` is the keyspace
     that took over the names of this one, which only describes older data: both may make the same name.
+    `database` is the number of the database that has the keys; a connection to another one refuses them.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Keyspace:
         prefix: str | None = None,
         version: str | None = None,
         replaced_by: Keyspace | None = None,
+        database: int | None = None,
     ) -> None:
         if not name:
             raise DeclarationError("Keyspace", "has no name", "Give it one: Keyspace('orders', '…').")
@@ -45,10 +49,12 @@ class Keyspace:
         self.prefix = prefix
         self.version = version
         self.replaced_by = replaced_by
+        self.database = require_number(database, name)
         self.keys: list[type[Key]] = []
         self.links: list[Link] = []
         self.references: list[Reference] = []
         self.invariants: list[Invariant] = []
+        self.channels: list[type[Channel[Any]]] = []
 
     @explained
     def bind(
@@ -58,9 +64,23 @@ class Keyspace:
         version: str | None = None,
         expiry: Mapping[type[Key], Expiry | None] | None = None,
         keyring: Keyring | None = None,
+        database: int | None = None,
+        cached: Mapping[type[Key], Cached] | None = None,
     ) -> Binding:
-        """Bind this keyspace to a prefix, a version, expiries and a keyring; pass the result to `connect`."""
-        return Binding(self, prefix=prefix, version=version, expiry=expiry, keyring=keyring)
+        """Bind this keyspace to a prefix, a version, expiries, a keyring and the number of a database.
+
+        `cached` says of which classes reads are cached: `{Profile: True, Price: timedelta(seconds=10)}`.
+        Pass the result to `connect`. What is not given stays as declared.
+        """
+        return Binding(
+            self,
+            prefix=prefix,
+            version=version,
+            expiry=expiry,
+            keyring=keyring,
+            database=database,
+            cached=cached,
+        )
 
     def parse(self, name: bytes, context: Context | None = None) -> Key:
         """Return the key of this name. Raise UnknownKeyError if no template matches."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from keywright.keyspace.key import Key
 
 __all__ = [
+    "Case",
     "Defect",
     "EntryPart",
     "Fault",
@@ -80,6 +81,23 @@ class StoredEntry(NamedTuple):
     defects: Sequence[Defect] = ()
 
 
+class Case(NamedTuple):
+    """The condition under which one of several shapes holds: values of a member, or how a variable begins."""
+
+    member: str = ""
+    values: tuple[str, ...] = ()
+    variable: str = ""
+    prefix: str = ""
+
+    @property
+    def words(self) -> str:
+        if self.variable:
+            return f"`<{self.variable}>` begins with `{self.prefix}`"
+        return (
+            f"`{self.member}` is {' or '.join(f'`{value}`' for value in self.values)}" if self.member else ""
+        )
+
+
 class Storage:
     """The storage of one key class. A stored form that it gets may be a part of a collection."""
 
@@ -114,9 +132,19 @@ class Storage:
         return None
 
     @property
+    def score_form(self) -> Any:
+        """Return the score of a sorted set, with its form for other languages."""
+        return None
+
+    @property
     def shapes(self) -> list[tuple[Shape[Any], str]]:
         """Return the shapes of the members, each with the condition, in words, under which it holds."""
-        return [] if self.fields is None else _conditions(self.fields)
+        return [(shape, case.words) for shape, case in self.cases]
+
+    @property
+    def cases(self) -> list[tuple[Shape[Any], Case]]:
+        """Return the shapes of the members, each with the condition under which it holds."""
+        return [] if self.fields is None else _cases(self.fields)
 
     def form(self, stored: Any) -> Any:
         """Return the stored form that upgrades look at: bytes, or the members of a hash by name."""
@@ -341,12 +369,12 @@ def _default(member: Member) -> Any:
     return member.default() if callable(member.default) else member.default
 
 
-def _conditions(fields: FieldSet[Any]) -> list[tuple[Shape[Any], str]]:
+def _cases(fields: FieldSet[Any]) -> list[tuple[Shape[Any], Case]]:
     if isinstance(fields, Shape):
-        return [(fields, "")]
+        return [(fields, Case())]
     tag, arms = fields.tag.decode(), fields.arms  # type: ignore[attr-defined]  # else it is a union
     words = {shape: [word.decode() for word, arm in arms.items() if arm is shape] for shape in arms.values()}
     return [
-        (shape, f"`{tag}` is {' or '.join(f'`{word}`' for word in words[shape])}")
+        (shape, Case(member=tag, values=tuple(words[shape])))
         for shape in fields.shapes  # type: ignore[attr-defined]  # else it is a union
     ]

@@ -5,6 +5,7 @@ Owns names: writing, reading, matching and comparing them. What is stored under 
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -336,6 +337,11 @@ def not_a_name(found: object) -> UsageError:
     return UsageError(f"a key name is bytes, got {excerpt(found)}. {remedy}")
 
 
+def escaped(text: bytes) -> bytes:
+    """Return a literal escaped for a glob, as SCAN and PSUBSCRIBE take it."""
+    return b"".join(b"\\" + bytes([byte]) if byte in b"*?[]\\^" else bytes([byte]) for byte in text)
+
+
 def encoded(text: str) -> bytes:
     """Return the bytes of a text of a name, in which surrogates stand for bytes that are not UTF-8."""
     return text.encode("utf-8", "surrogateescape")
@@ -406,6 +412,9 @@ def _merged(tokens: Iterable[_Token]) -> Iterator[Part]:
 def _check_variables(source: str, used: Sequence[str], alphabets: Mapping[str, Alphabet[object]]) -> None:
     for name in used:
         if name not in alphabets:
+            if keyword.iskeyword(name):
+                remedy = f"Name it otherwise, such as <{name}_>: {name!r} is a keyword of Python."
+                raise DeclarationError(source, f"<{name}> has no type", remedy)
             raise DeclarationError(source, f"<{name}> has no type", f"Annotate {name!r} in the class.")
         if used.count(name) > 1:
             raise DeclarationError(

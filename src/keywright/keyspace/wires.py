@@ -20,6 +20,7 @@ T = TypeVar("T")
 Argument: TypeAlias = bytes | str | int
 Arguments: TypeAlias = tuple[Any, ...]
 Reply: TypeAlias = Any
+"""A reply of the server, as the protocol has it."""
 
 
 class Effect(enum.Enum):
@@ -53,6 +54,7 @@ class Wire(msgspec.Struct, gc=False, eq=False, frozen=True):
     source: type[Key] | None
 
     def with_arguments(self, arguments: Arguments) -> Wire:
+        """Return the command with other arguments."""
         return Wire(arguments, self.name, self.operation, self.source)
 
 
@@ -69,8 +71,10 @@ class Transaction(Wire, frozen=True):
 
 
 Rounds: TypeAlias = Generator[list[Wire], list[Reply], T]
+"""The round trips of a call: yields the commands of each, receives their replies, returns the value."""
 TRANSACTION = Operation("atomic", b"MULTI", Effect.REPEATABLE)
 TRANSACTION_ONCE = Operation("atomic", b"MULTI", Effect.ONCE)
+REPLACE = Operation("replace", b"UNLINK", Effect.REPEATABLE)
 TIME = Operation("time", b"TIME", Effect.READ)
 PAUSE = Operation("pause", b"", Effect.READ)
 

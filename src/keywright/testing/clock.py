@@ -28,6 +28,7 @@ class ManualClock:
         return self.now()
 
     def now(self) -> datetime:
+        """Return the time that the clock shows."""
         return self._start + self._elapsed
 
     def now_ms(self) -> int:

@@ -16,6 +16,7 @@ from keywright.keyspace import Call, Keyspace
 from keywright.keyspace.alphabets import Alphabet
 from keywright.keyspace.call import Plain
 from keywright.keyspace.codecs import Codec, CodecError, is_sealed
+from keywright.keyspace.expiry import Expiry
 from keywright.keyspace.key import Key
 from keywright.keyspace.layouts import Ask
 from keywright.keyspace.references import Place
@@ -107,8 +108,10 @@ class Planter:
         """Plant every fault that concerns one key alone."""
         for space in self.spaces:
             for kind in space:
-                damages = (self._endless, self._too_long, self._undecodable, self._incomplete, self._unsealed)
-                for damage in (*damages, self._broken_seal, self._wrong_type, self._other_version):
+                expiries = (self._endless, self._too_long, self._endless_field, self._expiring_field)
+                values = (self._undecodable, self._incomplete, self._unsealed, self._broken_seal)
+                groups = (self._without_group, self._foreign_group)
+                for damage in (*expiries, *values, *groups, self._wrong_type, self._other_version):
                     for key in self._victims(kind):
                         damage(key)
 
@@ -185,6 +188,45 @@ class Planter:
         if longest and self._send(b"PTTL", key) > 0:
             self._send(b"PEXPIRE", key, 3 * longest + HOUR_MS)
             self._planted("KW302", key, "made to last longer")
+
+    def _endless_field(self, key: Any) -> None:
+        """Remove the expiry of a field that is declared with one."""
+        for field, expiry in self._fields(key):
+            if expiry and not expiry.optional and self._field_command(b"HPERSIST", key, field) == 1:
+                self._planted("KW304", key, "given an endless field")
+                return
+
+    def _expiring_field(self, key: Any) -> None:
+        """Give an expiry to a field that is declared without one."""
+        for field, expiry in self._fields(key):
+            if expiry is None and field not in key.declaration.storage.required(key):
+                self._field_command(b"HPEXPIRE", key, field, HOUR_MS)
+                self._planted("KW305", key, "given a field that expires")
+                return
+
+    def _fields(self, key: Any) -> list[tuple[bytes, Expiry | None]]:
+        """Return the stored fields with their declared expiries, where a class declares any."""
+        rules = key.declaration.field_expiry
+        if rules is None or not self.db.server().can("field expiry"):
+            return []
+        return [(field, rules.of(field)) for field in self._send(b"HKEYS", key)]
+
+    def _without_group(self, key: Any) -> None:
+        """Delete a declared consumer group of a stream."""
+        name = self.db.context.name(key)
+        for group in key.declaration.storage.groups[:1]:
+            if self._raw_words(b"XGROUP", b"DESTROY", name, group.encode()):
+                self._planted("KW207", key, "without a consumer group")
+
+    def _foreign_group(self, key: Any) -> None:
+        """Create a consumer group that is not declared."""
+        if key.declaration.storage.groups:
+            self._raw_words(b"XGROUP", b"CREATE", self.db.context.name(key), b"foreign", b"$")
+            self._planted("KW208", key, "given a consumer group")
+
+    def _field_command(self, verb: bytes, key: Any, field: bytes, *operands: int) -> int:
+        (reply,) = self._send(verb, key, *operands, b"FIELDS", 1, field)
+        return int(reply)
 
     def _undecodable(self, key: Any) -> None:
         if key.declaration.sealed or key.declaration.upgrades:
@@ -317,6 +359,10 @@ class Planter:
 
     def _ask(self, ask: Ask, key: Key) -> Any:
         return self._send(ask.verb, key, *ask.operands)
+
+    def _raw_words(self, verb: bytes, word: bytes, name: bytes, *operands: bytes) -> Any:
+        """Send a command whose subcommand comes before the key."""
+        return self.db.run(Plain(Operation("plant", verb, Effect.ONCE), (word, name, *operands), name))
 
     def _raw(self, verb: bytes, name: bytes, *operands: bytes | int) -> Any:
         return self.db.run(Plain(Operation("plant", verb, Effect.ONCE), (name, *operands), name))

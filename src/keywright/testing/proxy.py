@@ -60,10 +60,12 @@ class Proxy:
 
     @property
     def url(self) -> str:
+        """Return the URL of the server through the proxy."""
         return f"redis://{self._credentials}{LOOPBACK}:{self._port}/{self._database}"
 
     @property
     def port(self) -> int:
+        """Return the port of the proxy."""
         return self._port
 
     @property

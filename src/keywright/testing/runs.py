@@ -16,11 +16,15 @@ class Run(Protocol):
     """An open database of either engine; calling it runs a call."""
 
     @property
-    def context(self) -> Context: ...
+    def context(self) -> Context:
+        """Return the context of the database."""
+        ...
 
     def __call__(self, call: Call[T]) -> T: ...
 
-    def scan(self, kind: type[Key], **variables: object) -> list[Key]: ...
+    def scan(self, kind: type[Key], **variables: object) -> list[Key]:
+        """Return all keys of a class with these variables."""
+        ...
 
 
 OpenRun = Callable[..., Run]

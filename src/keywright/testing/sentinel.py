@@ -29,6 +29,7 @@ class RedisSentinel:
 
     @property
     def url(self) -> str:
+        """Return the URL of the service, with all sentinels."""
         hosts = ",".join(f"{LOOPBACK}:{sentinel.port}" for sentinel in self.sentinels)
         return f"redis+sentinel://{hosts}/{_NAME}/0"
 

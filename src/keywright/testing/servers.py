@@ -30,7 +30,9 @@ __all__ = [
 ]
 
 LOOPBACK = "127.0.0.1"
-PORT_PAIR_OFFSET = 10_000  # a cluster node also listens this far above its port
+"""The address on which servers of tests listen."""
+PORT_PAIR_OFFSET = 10_000
+"""A cluster node also listens this far above its port."""
 _PORTS = range(11_000, 22_000)  # bus ports included, below what Linux hands to outgoing connections
 _PORT_ATTEMPTS = 5
 
@@ -74,10 +76,12 @@ class RedisServer(PrivateServer[ServerProcess]):
 
     @property
     def socket(self) -> Path:
+        """Return the path of the unix socket."""
         return self.started().socket
 
     @property
     def port(self) -> int:
+        """Return the loopback port. Raise UsageError if the server has none."""
         self.started()
         if not self._tcp:
             raise UsageError("this server listens on its unix socket only. Make it with tcp=True.")

@@ -45,6 +45,7 @@ class RawConnection:
             self.call("AUTH", password)
 
     def call(self, *words: str | bytes | int) -> Reply:
+        """Send a command and return its reply. An error reply is raised."""
         encoded = [word if isinstance(word, bytes) else str(word).encode() for word in words]
         parts = [b"*%d\r\n" % len(encoded), *(b"$%d\r\n%b\r\n" % (len(word), word) for word in encoded)]
         try:
@@ -63,6 +64,7 @@ class RawConnection:
         return reply.decode() if isinstance(reply, bytes) else ""
 
     def close(self) -> None:
+        """Close the connection."""
         self._replies.close()
         self._socket.close()
 

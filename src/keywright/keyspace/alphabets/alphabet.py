@@ -90,6 +90,7 @@ class Alphabet(ABC, Generic[T_co]):
 
     @cached_property
     def matcher(self) -> Callable[[str], re.Match[str] | None]:
+        """Return a function that matches a whole text against `pattern`."""
         return re.compile(self.pattern).fullmatch
 
     def _refusal(self, found: object) -> ValueError:

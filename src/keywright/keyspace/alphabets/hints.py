@@ -35,13 +35,21 @@ __all__ = [
 ]
 
 U64 = Annotated[int, Unsigned64()]
+"""An integer of 64 bits without a sign."""
 I64 = Annotated[int, Signed64()]
+"""An integer of 64 bits with a sign; `int` means the same."""
 SnowflakeId = Annotated[int, Snowflake()]
+"""A Discord id as an integer."""
 SnowflakeStr = Annotated[str, SnowflakeText()]
+"""A Discord id as text."""
 Id = Annotated[str, Plain()]
+"""A text of letters, digits, `_` and `-`; `str` means the same."""
 FreeText = Annotated[str, Text()]
+"""Any text; colons, braces and other symbols are escaped as `%XX`."""
 RestOfName = Annotated[str, Rest()]
+"""All text up to the end of the name."""
 Sha256 = Annotated[str, Hex(64)]
+"""A SHA-256 digest as 64 hexadecimal digits."""
 
 
 @dataclass(frozen=True)

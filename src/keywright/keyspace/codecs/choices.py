@@ -24,6 +24,7 @@ class Boolean(Codec[bool]):
         if true == false:
             raise TypeError(f"Boolean needs two spellings, not {true!r} twice")
         self.expected = f"{true or 'nothing'} or {false or 'nothing'}"
+        self.true, self.false = true, false
         self._true = true.encode()
         self._false = false.encode()
 
@@ -54,6 +55,7 @@ class Flag(Codec[bool]):
         if not word:
             raise TypeError("a Flag needs a word: the empty value already means false")
         self.expected = f"{word!r} or nothing"
+        self.word = word
         self._word = word.encode()
 
     def encode(self, value: bool) -> bytes:

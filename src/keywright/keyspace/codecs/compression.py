@@ -74,17 +74,17 @@ class Compressed(Codec[T]):
         self.secret = inner.secret
         self.samples = inner.samples
         self.inner = inner
-        self._level = level
-        self._min_size = min_size
-        self._max_size = max_size
+        self.level = level
+        self.min_size = min_size
+        self.max_size = max_size
         if inner.undeclared is not None:
             self.undeclared = self._undeclared
 
     def encode(self, value: T) -> bytes:
         plain = self.inner.encode(value)
-        if len(plain) > self._max_size:
-            raise self.refusal(value, f"larger than {self._max_size} bytes")
-        if len(plain) < self._min_size and not self.recognises(plain):
+        if len(plain) > self.max_size:
+            raise self.refusal(value, f"larger than {self.max_size} bytes")
+        if len(plain) < self.min_size and not self.recognises(plain):
             return plain
         return self._packed(plain)
 
@@ -104,11 +104,11 @@ class Compressed(Codec[T]):
 
     def _plain(self, data: bytes) -> bytes:
         if not self.recognises(data):
-            if not self._min_size:
+            if not self.min_size:
                 raise self.refusal(data)
             return data
         allowance = _allowance.get()
-        limit = self._max_size
+        limit = self.max_size
         if allowance is not None:
             limit = min(limit, allowance.limit - allowance.used)
         self._check_installed()
@@ -117,7 +117,7 @@ class Compressed(Codec[T]):
         except Exception as exc:
             raise self.refusal(data, exc) from exc
         if plain is None:
-            if limit < self._max_size:
+            if limit < self.max_size:
                 raise UnpackedTooLarge(self.expected, f"a value that unpacks to more than {limit} bytes")
             raise self.refusal(data, f"unpacks to more than the limit of {limit} bytes")
         if allowance is not None:
@@ -144,7 +144,7 @@ class Zlib(Compressed[T]):
         return len(data) > 1 and data[0] == 0x78 and not data[1] & 0x20 and int.from_bytes(data[:2]) % 31 == 0
 
     def _packed(self, plain: bytes) -> bytes:
-        return zlib.compress(plain, -1 if self._level is None else self._level)
+        return zlib.compress(plain, -1 if self.level is None else self.level)
 
     def _unpacked(self, data: bytes, limit: int) -> bytes | None:
         return _inflated(data, limit, zlib.MAX_WBITS)
@@ -161,7 +161,7 @@ class Gzip(Compressed[T]):
         return data.startswith(b"\x1f\x8b\x08")
 
     def _packed(self, plain: bytes) -> bytes:
-        return gzip.compress(plain, 9 if self._level is None else self._level, mtime=0)
+        return gzip.compress(plain, 9 if self.level is None else self.level, mtime=0)
 
     def _unpacked(self, data: bytes, limit: int) -> bytes | None:
         return _inflated(data, limit, zlib.MAX_WBITS | 16)
@@ -188,7 +188,7 @@ class Lz4(Compressed[T]):
         return data.startswith(b"\x04\x22\x4d\x18")
 
     def _packed(self, plain: bytes) -> bytes:
-        packed: bytes = _lz4_frame().compress(plain, compression_level=self._level or 0)
+        packed: bytes = _lz4_frame().compress(plain, compression_level=self.level or 0)
         return packed
 
     def _unpacked(self, data: bytes, limit: int) -> bytes | None:
@@ -251,11 +251,11 @@ class _Contexts(threading.local):
     """A compressor and a decompressor per thread: zstandard's own are not safe to share."""
 
     def __init__(self, level: int) -> None:
-        self._level = level
+        self.level = level
 
     @cached_property
     def compressor(self) -> zstandard.ZstdCompressor:
-        compressor: zstandard.ZstdCompressor = _zstandard().ZstdCompressor(level=self._level)
+        compressor: zstandard.ZstdCompressor = _zstandard().ZstdCompressor(level=self.level)
         return compressor
 
     @cached_property

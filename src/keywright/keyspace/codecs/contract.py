@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 __all__ = ["Codec", "CodecError", "SealRefused", "UnpackedTooLarge"]
 
@@ -57,8 +57,13 @@ class Codec(ABC, Generic[T]):
     """The bare function behind `encode`, where there is one; it may raise anything when `encode` would."""
     quick_decode: Callable[[bytes], T] | None = None
     """The same for `decode`."""
+    inline_decode: str | None = None
+    """The same as source: an expression, where `{0}` is the name of the bytes and `{1}` that of `decode`."""
     layout: type | None = None
     """A struct or dataclass that names the parts of the bytes, for documentation, where there are such."""
+    alike: Codec[Any] | None = None
+    """Of a codec of a program: one of the library that reads what it writes, and the other way, for programs
+    in other languages."""
     samples: tuple[T, ...] = ()
     """Values that must round-trip."""
     undeclared: Callable[[bytes], list[str]] | None = None
@@ -73,6 +78,7 @@ class Codec(ABC, Generic[T]):
         """Return the value. Raise CodecError, and nothing else, if the bytes are malformed."""
 
     def decode_many(self, replies: Sequence[bytes | None]) -> list[T | None]:
+        """Return the values of several replies; None stays None."""
         decode = self.decode
         return [None if data is None else decode(data) for data in replies]
 
@@ -85,6 +91,15 @@ class Codec(ABC, Generic[T]):
         """Return the codec of one member: itself, unless its bytes depend on where they are stored."""
         del member
         return self
+
+    def decoding(self, data: str, decode: str) -> str:
+        """Return an expression that decodes bytes: in line, unless a subclass decodes in another way."""
+        for kind in type(self).__mro__:
+            if "inline_decode" in vars(kind):
+                break
+            if "decode" in vars(kind):
+                return f"{decode}({data})"
+        return (self.inline_decode or "{1}({0})").format(data, decode)
 
     def refusal(self, found: object, reason: object = "") -> CodecError:
         """Return the error to raise; it shows nothing of a secret."""

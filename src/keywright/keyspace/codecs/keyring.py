@@ -53,6 +53,7 @@ class Keyring:
     @classmethod
     @explained
     def generate(cls, key_id: str) -> Keyring:
+        """Return a keyring with one new random key."""
         return cls(key_id, {key_id: secrets.token_bytes(32)})
 
     @classmethod
@@ -85,9 +86,11 @@ class Keyring:
 
     @property
     def key_ids(self) -> tuple[str, ...]:
+        """Return the ids of all keys."""
         return tuple(self._keys)
 
     def cipher(self, key_id: str) -> AESGCM | None:
+        """Return the cipher of a key, or None if the keyring does not have it."""
         cipher = self._ciphers.get(key_id)
         if cipher is None and key_id in self._keys:
             cipher = self._ciphers[key_id] = _cipher_of(self._keys[key_id])

@@ -16,6 +16,8 @@ class _Integer(Codec[int]):
     """Canonical decimal: no sign but minus, no leading zero, no space."""
 
     python_type = int
+    # Positive numbers of less digits than the limits have; `decode` knows the others.
+    inline_decode = "int({0}) if {0}.isdigit() and {0}[0] != 48 and len({0}) < 19 else {1}({0})"
     _low: int
     _high: int
 

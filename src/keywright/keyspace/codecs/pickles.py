@@ -28,7 +28,7 @@ class Pickled(Codec[bytes]):
     def __init__(self, *, most: int = 100_000) -> None:
         if most < 1:
             raise TypeError(f"Pickled checks at least one opcode, not {most}")
-        self._most = most
+        self.most = most
 
     def encode(self, value: bytes) -> bytes:
         if not isinstance(value, bytes):
@@ -42,7 +42,7 @@ class Pickled(Codec[bytes]):
             for count, (opcode, _, position) in enumerate(pickletools.genops(data), 1):
                 if opcode.code == "." and position != len(data) - 1:
                     raise ValueError("followed by other bytes")
-                if count == self._most:
+                if count == self.most:
                     break
         except Exception as exc:
             raise self.refusal(data, exc) from exc

@@ -25,6 +25,7 @@ class Secret(Generic[T]):
         object.__setattr__(self, "_hidden", value)
 
     def reveal(self) -> T:
+        """Return the value."""
         return self._hidden
 
     def __repr__(self) -> str:

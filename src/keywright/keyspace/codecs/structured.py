@@ -40,11 +40,14 @@ class _Structured(Codec[Any]):
         encode: Callable[[Any], bytes],
         decode: Callable[[bytes], Any],
         samples: tuple[Any, ...],
+        *,
+        strict: bool,
     ) -> None:
         for foreign in foreign_types(hint):
             raise UsageError(unwritable(foreign, form))
         self.expected = form if hint in (Any, object) else f"{form} of {_name_of(hint)}"
         self.python_type = hint
+        self.strict = strict
         accepted = _accepted_classes(hint)
         self._accepted = accepted[0] if len(accepted) == 1 else accepted  # a lone class is checked faster
         self._encode = encode
@@ -92,12 +95,12 @@ class Json(_Structured):
 
         def encode(value: Any) -> bytes:
             data = encoder.encode(value)
-            if data.count(b"[") + data.count(b"{") > DEEPEST and _is_deep(data):
+            if len(data) > DEEPEST and data.count(b"[") + data.count(b"{") > DEEPEST and _is_deep(data):
                 raise ValueError(f"nested deeper than {DEEPEST} levels")
             return data
 
         decoder = msgspec.json.Decoder(hint, strict=strict, dec_hook=loaded)
-        super().__init__("JSON", hint, encode, decoder.decode, samples)
+        super().__init__("JSON", hint, encode, decoder.decode, samples, strict=strict)
         self.undeclared = undeclared_members(hint, msgspec.json.Decoder)
 
 
@@ -108,7 +111,7 @@ class MessagePack(_Structured):
     def __init__(self, hint: Any = Any, *, strict: bool = True, samples: tuple[Any, ...] = ()) -> None:
         encoder = msgspec.msgpack.Encoder(enc_hook=dumped)
         decoder = msgspec.msgpack.Decoder(hint, strict=strict, dec_hook=loaded)
-        super().__init__("MessagePack", hint, encoder.encode, decoder.decode, samples)
+        super().__init__("MessagePack", hint, encoder.encode, decoder.decode, samples, strict=strict)
         self.undeclared = undeclared_members(hint, msgspec.msgpack.Decoder)
 
 

@@ -22,6 +22,7 @@ class Text(Codec[str]):
     samples = ("", "plain", "naïve café ☕ 𝄞", "\x00\r\n")
     quick_encode = staticmethod(str.encode)
     quick_decode = staticmethod(bytes.decode)
+    inline_decode = "{0}.decode()"
 
     def encode(self, value: str) -> bytes:
         try:

@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal, get_args
 
+import msgspec
+
 from keywright.keyspace.codecs.contract import Codec
 from keywright.keyspace.codecs.numeric import Int64
 from keywright.keyspace.misuse import explained_constructor
@@ -24,6 +26,11 @@ _RFC3339 = re.compile(
 
 # As Python and Redis print a float, too; more digits than a double has are not a number of seconds.
 _NUMBER = re.compile(rb"-?\d{1,20}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?").fullmatch
+# As `encode` writes a time, without and with microseconds.
+_WRITTEN_LENGTHS = frozenset({25, 32})
+_T = ord("T")
+_json = msgspec.json.Encoder().encode
+_from_json = msgspec.json.Decoder(datetime).decode
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND = timedelta(seconds=1)
 
@@ -46,9 +53,16 @@ class Rfc3339(Codec[datetime]):
     samples = (_ON_THE_SECOND, _ON_THE_SECOND.replace(microsecond=1), _BEFORE_THE_EPOCH)
 
     def encode(self, value: datetime) -> bytes:
+        if value.__class__ is datetime and value.tzinfo is UTC:
+            return _json(value)[1:-2] + b"+00:00"  # in a quarter of the time of isoformat
         return _in_utc(self, value).isoformat().encode()
 
     def decode(self, data: bytes) -> datetime:
+        if len(data) in _WRITTEN_LENGTHS and data[10] == _T and data[-6:] == b"+00:00":
+            try:
+                return _from_json(b'"' + data + b'"')
+            except msgspec.MsgspecError:
+                pass  # the slow way reports it
         if not _RFC3339(data):
             raise self.refusal(data)
         try:
@@ -77,12 +91,16 @@ class _Epoch(Codec[datetime]):
 
 
 class EpochMs(_Epoch):
+    """A time as an integer of milliseconds since 1970, in UTC."""
+
     expected = "a time in milliseconds since 1970"
     samples = (*_Epoch.samples, _ON_THE_SECOND.replace(microsecond=1000))
     _unit = timedelta(milliseconds=1)
 
 
 class EpochSeconds(_Epoch):
+    """A time as an integer of seconds since 1970, in UTC."""
+
     expected = "a time in seconds since 1970"
     _unit = timedelta(seconds=1)
 
@@ -121,6 +139,7 @@ class Duration(Codec[timedelta]):
         if unit not in get_args(Unit):
             raise TypeError(f"a Duration is in 's' (seconds) or 'ms' (milliseconds), not {unit!r}")
         words, self.unit = _UNITS[unit]
+        self.symbol = unit
         self.expected = f"a duration in {words}"
         self.samples = (
             timedelta(0),

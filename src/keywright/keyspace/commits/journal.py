@@ -50,6 +50,7 @@ from keywright.keyspace.commits.plans import (
 )
 from keywright.keyspace.commits.work import COMMIT, COMMIT_AGAIN, Outcome, Work, bind, moving_keys, run_work
 from keywright.keyspace.composition import gather, gather_list
+from keywright.keyspace.field_expiry import FIELD_VERBS, required_of_server
 from keywright.keyspace.key import Key
 from keywright.keyspace.renames import moved
 from keywright.keyspace.script import Script
@@ -62,6 +63,7 @@ T = TypeVar("T")
 
 GRACE = timedelta(seconds=5)
 ATTEMPTS = 24
+"""How often a commit is tried against other writers, before ConflictError is raised."""
 
 GET = Operation("journal", b"HGET", Effect.READ)
 # Sent once only: a copy that arrives after the intent was undone would bring it back, to be decided.
@@ -87,12 +89,21 @@ def _committed(shown: str, checks: Sequence[Check], writes: Sequence[Call[Any]])
     for key in moving_keys(checks, writes):
         yield moved(key)
     work = bind(context, checks, writes)
+    if context.field_expiry is not True:
+        yield from required_of_server(_with_field_expiry(work), context)
     for attempt in range(ATTEMPTS):
         outcome = yield from _once(shown, work, context)
         if outcome.failed != BUSY:
             return outcome
         yield Pause(context.random.uniform(0, 0.004 * min(attempt + 1, 12)))
     raise ConflictError(shown, ATTEMPTS)
+
+
+def _with_field_expiry(work: Work) -> list[tuple[bytes, type[Key]]]:
+    """Return the names whose fields are given an expiry: in mid-script a server without it would refuse."""
+    return [
+        (work.names[index], work.kinds[index]) for index, (verb, *_) in work.writes if verb in FIELD_VERBS
+    ]
 
 
 class Labelled(Call[T]):

@@ -230,7 +230,7 @@ def _faults(part: CommitPart, context: Context) -> Iterator[str]:
 def known_spaces(context: Context) -> dict[Journal, list[Keyspace]]:
     """Return the keyspaces that a database was opened with, or has used, by their journals."""
     found: dict[Journal, list[Keyspace]] = {}
-    for space in list(context.prefixes):
+    for space in context.spaces:
         if space is not journals:
             found.setdefault(Journal.of(space, context), []).append(space)
     return found

@@ -15,7 +15,9 @@ __all__ = ["Also", "Writes", "optimistic"]
 T = TypeVar("T")
 
 Writes: TypeAlias = list[Call[Any]]
+"""The writes of a commit."""
 Also: TypeAlias = Sequence[Call[Any]]
+"""Further writes that are applied in the same commit."""
 
 
 @procedure

@@ -37,7 +37,7 @@ NEEDS = {
     verb: kind
     for kind, verbs in {
         "set": (b"SADD", b"SREM", b"SPOP"),
-        "hash": (b"HSET", b"HDEL", b"HSETNX", b"HINCRBY", b"HPEXPIRE"),
+        "hash": (b"HSET", b"HDEL", b"HSETNX", b"HINCRBY", b"HPEXPIRE", b"HPEXPIREAT", b"HPERSIST"),
         "zset": (
             b"ZADD",
             b"ZREM",

@@ -9,6 +9,7 @@ from keywright.keyspace.kinds.due_queue import Claimed, DueQueue
 from keywright.keyspace.kinds.geo import Geo, Near, Point
 from keywright.keyspace.kinds.hold import new_token
 from keywright.keyspace.kinds.hyperloglog import HyperLogLog
+from keywright.keyspace.kinds.json_document import JsonDocument
 from keywright.keyspace.kinds.lease import Lease
 from keywright.keyspace.kinds.list import List
 from keywright.keyspace.kinds.map import Map
@@ -33,6 +34,7 @@ __all__ = [
     "Entry",
     "Geo",
     "HyperLogLog",
+    "JsonDocument",
     "Lease",
     "List",
     "Map",

@@ -9,8 +9,9 @@ from keywright.errors import DeclarationError, UsageError, ValueRefusedError, ex
 from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, CodecError
 from keywright.keyspace.fields import Member, Shape
-from keywright.keyspace.key import Key, type_arguments
+from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.layouts import Ask
+from keywright.keyspace.member_functions import bits_reader, bits_writer
 from keywright.keyspace.misuse import explained, explained_constructor
 from keywright.keyspace.storage import Defect, EntryPart, Fault, Storage, StoredEntry
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -60,6 +61,7 @@ class Bits(Codec[int]):
         return b"%s%d" % (b"i" if self.signed else b"u", self.width)
 
     def placed(self, at: int) -> Bits:
+        """Return the same bits at this offset."""
         return Bits(self.width, signed=self.signed, overflow=self.overflow, at=at)
 
     def encode(self, value: int) -> bytes:
@@ -146,22 +148,24 @@ class BitFields(Key, Generic[S]):
     kind: ClassVar[str] = "bit fields"
     _storage = BitFieldsStorage
     _fields: ClassVar[Shape[Any]]
+    _all: ClassVar[tuple[bytes | int, ...]]
+    """The operands that ask for all members."""
+    _read: ClassVar[Unbound]
+    _write: ClassVar[Unbound]
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._fields = Shape(cls, type_arguments(cls, BitFields)[0])  # type: ignore[arg-type]  # it is checked
         cls._fields.members = tuple(_placed(cls, cls._fields.members))
+        cls._all = _asked(cls._fields.members)
+        cls._read = staticmethod(bits_reader(cls._fields, cls._read_plainly))
+        bits = [_bits(member) for member in cls._fields.members]
+        cls._write = staticmethod(bits_writer(cls._fields, bits, cls._write_plainly))
         return tuple(member.codec for member in cls._fields.members)
 
     def get(self) -> Call[S]:
         """Return all members, in one command."""
-        members, build = self._fields.members, self._fields.type
-
-        def read(reply: Reply) -> S:
-            found: S = build(**_by_name(members, reply))
-            return found
-
-        return Sliding(GET, self, _asked(members), read)
+        return Sliding(GET, self, self._all, self._read)
 
     def pick(self, *members: str) -> Call[dict[str, int]]:
         """Return some members by name, in one command."""
@@ -172,9 +176,7 @@ class BitFields(Key, Generic[S]):
 
     def put(self, value: S) -> Call[None]:
         """Write all members in one command."""
-        self._fields.write(value)  # refuses what is not of the type
-        members = {m.attribute: getattr(value, m.attribute) for m in self._fields.members}
-        return Refreshing(PUT, self, self._written(members), nothing)
+        return Refreshing(PUT, self, self._write(value), nothing)
 
     def update(self, **members: int) -> Call[dict[str, int]]:
         """Write some members by name, in one command. Return what they were before."""
@@ -195,15 +197,25 @@ class BitFields(Key, Generic[S]):
         operands = (b"OVERFLOW", bits.policy, b"INCRBY", bits.type, bits.at, by)
         return Refreshing(ADD, self, operands, _first)
 
-    def _written(self, members: dict[str, int]) -> tuple[bytes | int, ...]:
+    @classmethod
+    def _read_plainly(cls, reply: Reply) -> Any:
+        return cls._fields.type(**_by_name(cls._fields.members, reply))
+
+    @classmethod
+    def _write_plainly(cls, value: Any) -> tuple[bytes | int, ...]:
+        cls._fields.write(value)  # refuses what is not of the type
+        return cls._written({m.attribute: getattr(value, m.attribute) for m in cls._fields.members})
+
+    @classmethod
+    def _written(cls, members: dict[str, int]) -> tuple[bytes | int, ...]:
         operands: list[bytes | int] = []
         for name, value in members.items():
-            bits = _bits(self._fields.member(name))
+            bits = _bits(cls._fields.member(name))
             try:
                 operands += (b"SET", bits.type, bits.at, bits.encode(value))
             except CodecError as error:
                 expected = f"{error.expected} as {name!r}"
-                raise ValueRefusedError(self._template.source, expected, error.found) from error
+                raise ValueRefusedError(cls._template.source, expected, error.found) from error
         return tuple(operands)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from keywright.errors import KeywrightError, SealError, StoredDataError
+from keywright.errors import KeywrightError, SealError, StoredDataError, WrongTypeError
 from keywright.keyspace.call import Call
 from keywright.keyspace.codecs import Codec, CodecError, SealRefused
 from keywright.keyspace.slots import slot_of
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 GET_MANY = Operation("get_many", b"MGET", Effect.READ)
+GET = Operation("get_many", b"GET", Effect.READ)
 GET_RENEWING = Operation("get_many", b"GETEX", Effect.REPEATABLE)
 
 
@@ -40,6 +41,9 @@ class BulkRead(Call[list[T | None]]):
         if expiry is not None and expiry.sliding:
             replies = yield [self._renewing(name, expiry, context) for name in names]
             found: list[Any] = [checked(reply) for reply in replies]
+        elif self.kind in context.cached:
+            replies = yield [Wire((b"GET", name), name, GET, self.kind) for name in names]
+            found = [None if isinstance(reply, WrongTypeError) else checked(reply) for reply in replies]
         elif context.sharded:
             groups = _by_slot(names)
             replies = yield [wire for group in groups for wire in self._wires([names[i] for i in group])]

@@ -26,6 +26,8 @@ HELD = b"claim:"
 
 
 class ClaimState(enum.Enum):
+    """The states of a claim."""
+
     FREE = "free"
     HELD = "held"
     DONE = "done"
@@ -80,6 +82,7 @@ class Claim(Key):
         return holding.release(self, _stamp(token))
 
     def state(self) -> Call[ClaimState]:
+        """Return whether the work is free, held by a process, or done."""
         return Command(GET, self, (), _state)
 
     @explained

@@ -10,7 +10,7 @@ from keywright.keyspace.codecs import Codec, Int64
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.key import Key, Unbound
 from keywright.keyspace.kinds.bulk import BulkRead
-from keywright.keyspace.kinds.encoders import encoder, optional
+from keywright.keyspace.kinds.encoders import encoder
 from keywright.keyspace.kinds.value import GET, SET, SET_ONCE, TAKE
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import StringStorage
@@ -55,6 +55,7 @@ class Counter(Key):
         return Refreshing(ADD, self, (self._encode(by),), int)
 
     def set(self, value: int) -> Call[None]:
+        """Set the number."""
         return Refreshing(SET, self, (self._encode(value),), nothing)
 
     def take(self) -> Call[int]:
@@ -66,8 +67,8 @@ class Counter(Key):
         return Refreshing(SET_ONCE, self, (self._encode(value), b"GET"), _or_zero)
 
 
-_decode = optional(Int64())
+_decode = Int64().decode
 
 
 def _or_zero(reply: Reply) -> int:
-    return _decode(reply) or 0
+    return 0 if reply is None else _decode(reply)

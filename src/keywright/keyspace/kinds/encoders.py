@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from keywright.errors import DeclarationError, ValueRefusedError
 from keywright.keyspace.codecs import Codec, CodecError
+from keywright.keyspace.generated import function
 from keywright.keyspace.wires import Reply
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def comparable(cls: type[Key], codec: Codec[T]) -> Codec[T]:
     return codec
 
 
-def encoder(cls: type[Key], codec: Codec[T]) -> Callable[[T], bytes]:
+def encoder(cls: type[Any], codec: Codec[T]) -> Callable[[T], bytes]:
     """Return the codec's encoder; an invalid value raises a ValueRefusedError of this template."""
     quick, encode = codec.quick_encode or codec.encode, codec.encode
 
@@ -78,22 +79,57 @@ def each(decode: Callable[[Any], T]) -> Callable[[Reply], list[T]]:
     return decoded
 
 
+def items(codec: Codec[T]) -> Callable[[Reply], list[T]]:
+    """Return a decoder of a list of values."""
+    item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode or codec.decode}
+    return function("reply", [f"return [{item} for item in reply]"], scope, each(codec.decode))
+
+
 def unique(codec: Codec[T]) -> Callable[[Reply], set[T]]:
+    """Return a decoder of a set of values."""
+
     def decoded(reply: list[bytes]) -> set[T]:
         return set(cast("list[T]", codec.decode_many(reply))) if reply else set()
 
-    return decoded
+    if codec.quick_decode is None:  # some decode many values in less time
+        return decoded
+    item, scope = codec.decoding("item", "decode"), {"decode": codec.quick_decode}
+    return function("reply", [f"return {{{item} for item in reply}}"], scope, decoded)
 
 
 def paired(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:
     """Return a decoder of a flat list of alternating fields and values."""
-    decode_first, decode_second = first.decode, second.decode
 
     def decoded(reply: list[bytes]) -> dict[Any, T]:
         flat = iter(reply)
-        return {decode_first(field): decode_second(value) for field, value in zip(flat, flat, strict=True)}
+        pairs = zip(flat, flat, strict=True)
+        return {first.decode(field): second.decode(value) for field, value in pairs}
 
-    return decoded
+    field, value = first.decoding("field", "decode_field"), second.decoding("value", "decode_value")
+    scope = {
+        "decode_field": first.quick_decode or first.decode,
+        "decode_value": second.quick_decode or second.decode,
+    }
+    lines = [*_IN_PAIRS, f"return {{{field}: {value} for field, value in zip(flat, flat)}}"]
+    return function("reply", lines, scope, decoded)
+
+
+def scored(codec: Codec[Any], read: Callable[[float], Any]) -> Callable[[Reply], list[tuple[Any, Any]]]:
+    """Return a decoder of a flat list of alternating members and scores."""
+
+    def decoded(reply: list[bytes]) -> list[tuple[Any, Any]]:
+        flat = iter(reply)
+        return [(codec.decode(member), read(float(score))) for member, score in zip(flat, flat, strict=True)]
+
+    member = codec.decoding("member", "decode")
+    number = "float(score)" if read is float else "read(float(score))"
+    scope = {"decode": codec.quick_decode or codec.decode, "read": read}
+    lines = [*_IN_PAIRS, f"return [({member}, {number}) for member, score in zip(flat, flat)]"]
+    return function("reply", lines, scope, decoded)
+
+
+# As zip(…, strict=True) does it, in less time.
+_IN_PAIRS = ("if len(reply) % 2: raise ValueError", "flat = iter(reply)")
 
 
 def sealed_pairs(first: Codec[Any], second: Codec[T]) -> Callable[[Reply], dict[Any, T]]:

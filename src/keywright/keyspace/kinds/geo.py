@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from math import inf
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from keywright.errors import ValueRefusedError, excerpt
 from keywright.keyspace.call import Call, Ready, Refreshing, Sliding
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import comparable, each, encoder
+from keywright.keyspace.kinds.encoders import comparable, encoder, items
 from keywright.keyspace.kinds.scores import Score
 from keywright.keyspace.kinds.sorted_set import SortedSetStorage
 from keywright.keyspace.layouts import Ask
-from keywright.keyspace.misuse import explained
+from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.wires import Effect, Operation, Reply
 
 M = TypeVar("M")
@@ -74,7 +76,7 @@ def score_of(point: Point) -> int:
 # Read back exactly: Redis rounds a position to a cell, of which these are centres.
 SAMPLES = tuple(point_of(score_of(Point(*each))) for each in ((2.35, 48.86), (-180.0, -85.0), (180.0, 85.0)))
 POSITION: Score[Any] = Score(
-    "a position: longitude and latitude in 52 bits", Point, score_of, point_of, SAMPLES
+    "a position: longitude and latitude in 52 bits", Point, score_of, point_of, SAMPLES, form="position"
 )
 
 
@@ -107,11 +109,16 @@ class Geo(Key, Generic[M]):
         cls._encode = staticmethod(encoder(cls, cls._codec))
         return (cls._codec,)
 
-    @explained
     def add(self, member: M, point: Point, *, when: PlaceWhen | None = None) -> Call[bool]:
         """Add or move a member. Return whether anything changed. `when` limits it to new or known ones."""
+        if when is None:
+            return Refreshing(ADD, self, (b"CH", *self._placed(point), self._encode(member)), bool)
         operation = ADD_ONCE if when == "absent" else ADD
-        operands = (*_CONDITIONS[when], b"CH", *self._placed(point), self._encode(member))
+        try:
+            condition = _CONDITIONS[when]
+        except (KeyError, TypeError) as error:
+            raise_explained(Geo.add, (self, member, point), {"when": when}, error)
+        operands = (*condition, b"CH", *self._placed(point), self._encode(member))
         return Refreshing(operation, self, operands, bool)
 
     @explained
@@ -130,7 +137,7 @@ class Geo(Key, Generic[M]):
 
     def position(self, member: M) -> Call[Point | None]:
         """Return the position of a member, or None."""
-        return Sliding(POSITIONS, self, (self._encode(member),), lambda reply: _point(reply[0]))
+        return Sliding(POSITIONS, self, (self._encode(member),), _first_point)
 
     @explained
     def positions(self, members: Iterable[M]) -> Call[dict[M, Point]]:
@@ -166,9 +173,10 @@ class Geo(Key, Generic[M]):
 
     def members(self) -> Call[list[M]]:
         """Return every member."""
-        return Sliding(MEMBERS, self, (0, -1), each(self._codec.decode))
+        return Sliding(MEMBERS, self, (0, -1), items(self._codec))
 
     def size(self) -> Call[int]:
+        """Return the number of members."""
         return Sliding(SIZE, self, (), int)
 
     def _search(self, center: Any, area: tuple[Any, ...], limit: int | None) -> Call[list[Near[M]]]:
@@ -190,12 +198,13 @@ class Geo(Key, Generic[M]):
         operands = (*start, *area, b"m", b"ASC", *count, b"WITHCOORD", b"WITHDIST")
         return Sliding(SEARCH, self, operands, found)
 
-    def _placed(self, point: Point) -> tuple[float, float]:
-        numbers = isinstance(point, Point) and all(type(each) in (int, float) for each in point)
-        if not numbers or not (abs(point.longitude) <= 180 and abs(point.latitude) <= HIGHEST_LATITUDE):
+    def _placed(self, point: Any) -> tuple[float, float]:
+        longitude, latitude = point if isinstance(point, Point) else (inf, inf)
+        numbers = type(longitude) in _NUMBERS and type(latitude) in _NUMBERS
+        if not (numbers and abs(longitude) <= 180 and abs(latitude) <= HIGHEST_LATITUDE):
             expected = f"a Point with a longitude within ±180 and a latitude within ±{HIGHEST_LATITUDE}"
             raise ValueRefusedError(self._template.source, expected, excerpt(point))
-        return point.longitude, point.latitude
+        return longitude, latitude
 
     def _length(self, metres: float) -> float:
         if type(metres) not in (int, float) or not 0 <= metres <= FARTHEST:
@@ -204,8 +213,18 @@ class Geo(Key, Generic[M]):
         return metres
 
 
+_NUMBERS = frozenset({int, float})
+# Point(…) itself takes twice the time.
+_new_point: Callable[[tuple[float, float]], Point] = partial(tuple.__new__, Point)
+
+
 def _point(reply: Reply) -> Point | None:
-    return None if reply is None else Point(float(reply[0]), float(reply[1]))
+    return None if reply is None else _new_point((float(reply[0]), float(reply[1])))
+
+
+def _first_point(reply: Reply) -> Point | None:
+    found = reply[0]
+    return None if found is None else _new_point((float(found[0]), float(found[1])))
 
 
 def _metres(reply: Reply) -> float | None:

@@ -29,14 +29,17 @@ def new_token() -> str:
 
 
 def acquire(key: Key, stamp: bytes, hold: timedelta) -> Call[bool]:
+    """Take a key for a time. Return False if another holder has it."""
     return ACQUIRE.call([key], (stamp, hold_ms(hold)), bool)
 
 
 def extend(key: Key, stamp: bytes, hold: timedelta) -> Call[bool]:
+    """Hold a key for longer. Return False if it is not held with this stamp."""
     return EXTEND.call([key], (stamp, hold_ms(hold)), bool)
 
 
 def release(key: Key, stamp: bytes) -> Call[bool]:
+    """Give a key back. Return False if it is not held with this stamp."""
     return RELEASE.call([key], (stamp,), bool)
 
 

@@ -12,7 +12,7 @@ from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.key import Key, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import comparable, encoder, many_encoder
 from keywright.keyspace.kinds.several import Merging, Several
-from keywright.keyspace.misuse import explained
+from keywright.keyspace.misuse import MISUSE, explained, raise_explained
 from keywright.keyspace.storage import StringStorage
 from keywright.keyspace.wires import Effect, Operation
 
@@ -164,12 +164,18 @@ class HyperLogLog(Key, Generic[M]):
         """Add members in one command. Return whether the estimate changed. Without members send nothing."""
         if not members:
             return Ready(False)
+        if len(members) == 1:
+            return Refreshing(ADD, self, (self._encode(members[0]),), bool)
         return Refreshing(ADD, self, tuple(self._encode_many(members)), bool)
 
-    @explained
     def estimate(self, *others: HyperLogLog[M]) -> Call[int]:
         """Estimate the distinct members, of several keys together; on a cluster all must share a slot."""
-        return Several(ESTIMATE, self, (), int, others) if others else Sliding(ESTIMATE, self, (), int)
+        if not others:
+            return Sliding(ESTIMATE, self, (), int)
+        try:
+            return Several(ESTIMATE, self, (), int, others)
+        except MISUSE as error:
+            raise_explained(HyperLogLog.estimate, (self, *others), {}, error)
 
     @explained
     def merge(self, *others: HyperLogLog[M]) -> Call[None]:

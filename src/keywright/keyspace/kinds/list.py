@@ -24,7 +24,7 @@ from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.commits.journal import ATTEMPTS, commit
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import each, encoder, optional
+from keywright.keyspace.kinds.encoders import encoder, items, optional
 from keywright.keyspace.kinds.several import Moving
 from keywright.keyspace.layouts import Ask, stored_read
 from keywright.keyspace.misuse import explained, raise_explained
@@ -36,6 +36,8 @@ End = Literal["left", "right"]
 
 PUSH = {end: Operation("push", verb, Effect.ONCE) for end, verb in (("left", b"LPUSH"), ("right", b"RPUSH"))}
 POP = {end: Operation("pop", verb, Effect.ONCE) for end, verb in (("left", b"LPOP"), ("right", b"RPOP"))}
+# A server waits forever if the time is 0, and Redis 6.2 rounds 0.001 s down to it.
+LEAST_WAIT = timedelta(milliseconds=2)
 WAIT = {end: Operation("wait", verb, Effect.ONCE) for end, verb in (("left", b"BLPOP"), ("right", b"BRPOP"))}
 RANGE = Operation("range", b"LRANGE", Effect.READ)
 LENGTH = Operation("length", b"LLEN", Effect.READ)
@@ -63,12 +65,14 @@ class List(Key, Generic[M]):
     _codec: ClassVar[Codec[Any]]
     _encode: ClassVar[Unbound]
     _decode: ClassVar[Unbound]
+    _decode_items: ClassVar[Unbound]
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._codec = codec_of(type_arguments(cls, List)[0])
         cls._encode = staticmethod(encoder(cls, cls._codec))
         cls._decode = staticmethod(optional(cls._codec))
+        cls._decode_items = staticmethod(items(cls._codec))
         return (cls._codec,)
 
     def push(self, *items: M, end: End = "right") -> Call[int]:
@@ -77,6 +81,8 @@ class List(Key, Generic[M]):
             operation = PUSH[end]
         except (KeyError, TypeError) as error:
             raise_explained(List.push, (self, *items), {"end": end}, error)
+        if len(items) == 1:
+            return Refreshing(operation, self, (self._encode(items[0]),), int)
         return Refreshing(operation, self, tuple(map(self._encode, items)), int) if items else self.length()
 
     def pop(self, *, end: End = "left") -> Call[M | None]:
@@ -88,25 +94,28 @@ class List(Key, Generic[M]):
 
     @explained
     def pop_many(self, count: int, *, end: End = "left") -> Call[list[M]]:
-        decode = each(self._codec.decode)
+        """Remove and return up to `count` elements of an end, the outermost first."""
+        decode = self._decode_items
         return Refreshing(POP[end], self, (count,), lambda reply: decode(reply or []))
 
     @explained
     def wait(self, timeout: timedelta, *, end: End = "left") -> Call[M | None]:
-        """Pop an item, and wait for one up to `timeout`, on a connection of its own."""
+        """Pop an item, and wait for one up to `timeout`, on a connection of its own; 2 ms at least."""
         decode = self._codec.decode
-        seconds = timeout / timedelta(seconds=1)
+        seconds = max(timeout, LEAST_WAIT) / timedelta(seconds=1)
         operation = WAIT[end]._replace(blocking=seconds)
         return Patient(operation, self, (seconds,), lambda reply: None if reply is None else decode(reply[1]))
 
     def range(self, first: int = 0, last: int = -1) -> Call[list[M]]:
         """Return items by index, both ends included, negative from the end."""
-        return Sliding(RANGE, self, (first, last), each(self._codec.decode))
+        return Sliding(RANGE, self, (first, last), self._decode_items)
 
     def length(self) -> Call[int]:
+        """Return the number of elements."""
         return Sliding(LENGTH, self, (), int)
 
     def at(self, place: int) -> Call[M | None]:
+        """Return the element at an index, negative from the right; None if there is none."""
         return Sliding(AT, self, (place,), self._decode)
 
     def put_at(self, place: int, item: M) -> Call[None]:

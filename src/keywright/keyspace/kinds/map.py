@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from itertools import chain
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, Unpack
 
-from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
+from keywright.keyspace.cached_reads import required
+from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, nothing
 from keywright.keyspace.codecs import Codec, Plaintext, codec_of
 from keywright.keyspace.composition import atomic
-from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import comparable, each, encoder, optional, paired, sealed_pairs
+from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.field_expiry import FieldCommand, changed, declared, ttls_of
+from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
+from keywright.keyspace.kinds.encoders import comparable, encoder, items, optional, paired, sealed_pairs
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
@@ -35,6 +38,7 @@ PUT_IF_ABSENT = Operation("put_if_absent", b"HSETNX", Effect.ONCE)
 REMOVE = Operation("remove", b"HDEL", Effect.REPEATABLE)
 ADD = Operation("add", b"HINCRBY", Effect.ONCE)
 EXPIRE = Operation("expire_field", b"HPEXPIRE", Effect.REPEATABLE)
+PERSIST = Operation("persist_field", b"HPERSIST", Effect.REPEATABLE)
 
 
 class MapStorage(Storage):
@@ -86,7 +90,10 @@ class MapStorage(Storage):
 
 
 class Map(Key, Generic[F, V]):
-    """A hash from ids of type F to values of type V. An expiry covers the whole map."""
+    """A hash from ids of type F to values of type V.
+
+    `expiry` is that of the whole map, `field_expiry` that of each entry (Redis 7.4 or Valkey 9).
+    """
 
     redis_type: ClassVar[str] = "hash"
     kind: ClassVar[str] = "map"
@@ -97,6 +104,12 @@ class Map(Key, Generic[F, V]):
     _encode_value: ClassVar[Unbound]
     _decode_value: ClassVar[Unbound]
     _decode_pairs: ClassVar[Unbound]
+
+    def __init_subclass__(cls, *, field_expiry: Expiry | None = None, **options: Unpack[KeyOptions]) -> None:
+        super().__init_subclass__(**options)
+        if field_expiry is not None:
+            cls._field_expiry = declared(cls.__name__, field_expiry)
+            required(cls, cls._cached)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
@@ -110,6 +123,7 @@ class Map(Key, Generic[F, V]):
         return cls._field, cls._value
 
     def get(self, field: F) -> Call[V | None]:
+        """Return the value of a field, or None if it does not exist."""
         stored = self._encode_field(field)
         decode = optional(self._value.for_member(stored)) if self._sealed else self._decode_value
         return Sliding(GET, self, (stored,), decode)
@@ -138,27 +152,33 @@ class Map(Key, Generic[F, V]):
         return Sliding(ALL, self, (), self._decode_pairs)
 
     def fields(self) -> Call[list[F]]:
-        return Sliding(FIELDS, self, (), each(self._field.decode))
+        """Return all fields, in no order. For large maps use `scan`."""
+        return Sliding(FIELDS, self, (), items(self._field))
 
     def values(self) -> Call[list[V]]:
+        """Return all values, in no order. For large maps use `scan`."""
         if self._sealed:  # a value opens with its field only
             pairs = self._decode_pairs
             return Sliding(ALL_VALUES, self, (), lambda reply: list(pairs(reply).values()))
-        return Sliding(VALUES, self, (), each(self._value.decode))
+        return Sliding(VALUES, self, (), items(self._value))
 
     def size(self) -> Call[int]:
+        """Return the number of fields."""
         return Sliding(SIZE, self, (), int)
 
     def has(self, field: F) -> Call[bool]:
+        """Return whether a field exists."""
         return Sliding(HAS, self, (self._encode_field(field),), bool)
 
     def sample(self, count: int) -> Call[list[F]]:
         """Return up to `count` different fields, chosen at random."""
-        return Sliding(SAMPLE, self, (count,), each(self._field.decode))
+        return Sliding(SAMPLE, self, (count,), items(self._field))
 
     def put(self, field: F, value: V) -> Call[bool]:
         """Write one field. Return whether it is new."""
-        return Refreshing(PUT, self, self._pair(field, value), bool)
+        if self._sealed:
+            return Refreshing(PUT, self, self._pair(field, value), bool)
+        return Refreshing(PUT, self, (self._encode_field(field), self._encode_value(value)), bool)
 
     @explained
     def put_many(self, entries: Mapping[F, V]) -> Call[int]:
@@ -166,6 +186,7 @@ class Map(Key, Generic[F, V]):
         return Refreshing(PUT, self, self._flat(entries), int) if entries else Ready(0)
 
     def put_if_absent(self, field: F, value: V) -> Call[bool]:
+        """Set a field unless it exists. Return whether it was set."""
         return Refreshing(PUT_IF_ABSENT, self, self._pair(field, value), bool)
 
     @explained
@@ -185,7 +206,23 @@ class Map(Key, Generic[F, V]):
     def expire_field(self, field: F, after: timedelta) -> Call[bool]:
         """Set the expiry of one field. Return whether the field exists. Needs Redis 7.4 or Valkey 9."""
         operands = (after // timedelta(milliseconds=1), b"FIELDS", 1, self._encode_field(field))
-        return Command(EXPIRE, self, operands, _expires)
+        return FieldCommand(EXPIRE, self, operands, changed)
+
+    @explained
+    def persist_field(self, field: F) -> Call[bool]:
+        """Remove the expiry of one field. Return whether it had one. Needs Redis 7.4 or Valkey 9."""
+        return FieldCommand(PERSIST, self, (b"FIELDS", 1, self._encode_field(field)), changed)
+
+    @explained
+    def field_ttls(self, *fields: F) -> Call[dict[F, timedelta | None]]:
+        """Return the times to live of fields; None for one without expiry, or that does not exist.
+
+        Needs Redis 7.4 or Valkey 9.
+        """
+        if not fields:
+            return Ready({})
+        stored = [self._encode_field(field) for field in fields]
+        return ttls_of(self, stored).map(lambda found: dict(zip(fields, found, strict=True)))
 
     def add(self: Map[F, int], field: F, by: int = 1) -> Call[int]:
         """Add to a field that holds an integer, and return it."""
@@ -211,7 +248,3 @@ class Map(Key, Generic[F, V]):
             return tuple(x for f, v in entries.items() for x in self._pair(f, v))
         encode_field, encode_value = self._encode_field, self._encode_value
         return tuple(x for f, v in entries.items() for x in (encode_field(f), encode_value(v)))
-
-
-def _expires(reply: Reply) -> bool:
-    return bool(reply[0] > 0)

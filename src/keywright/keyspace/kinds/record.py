@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, Unpack
 
 from keywright.errors import DeclarationError, ValueRefusedError
-from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, nothing
+from keywright.keyspace.cached_reads import required
+from keywright.keyspace.call import Call, Command, Ready, Refreshing, Replacing, Sliding
 from keywright.keyspace.checks import absent, exists
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.commits.journal import commit
-from keywright.keyspace.composition import atomic, gather_list
+from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
-from keywright.keyspace.fields import FieldSet, Others, Shape, Union
-from keywright.keyspace.key import Key, KeyOptions, type_arguments
+from keywright.keyspace.field_expiry import FieldCommand, FieldExpiry, changed, declared, ttls_of
+from keywright.keyspace.fields import FieldSet, Member, Others, Shape, Union
+from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import encoder
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained
-from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
+from keywright.keyspace.storage import Case, Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.versions.codecs import members_recoded
 from keywright.keyspace.versions.upgrades import Upgrade, upgraded
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -32,6 +36,8 @@ PICK = Operation("pick", b"HMGET", Effect.READ)
 WRITE = Operation("put", b"HSET", Effect.REPEATABLE)
 DROP = Operation("drop", b"HDEL", Effect.REPEATABLE)
 ADD = Operation("add", b"HINCRBY", Effect.ONCE)
+EXPIRE = Operation("expire_member", b"HPEXPIRE", Effect.REPEATABLE)
+PERSIST = Operation("persist_member", b"HPERSIST", Effect.REPEATABLE)
 
 
 class RecordStorage(Storage):
@@ -47,20 +53,20 @@ class RecordStorage(Storage):
         self.by_name = kind._by_prefix is not None
 
     @property
-    def shapes(self) -> list[tuple[Shape[Any], str]]:
+    def cases(self) -> list[tuple[Shape[Any], Case]]:
         if self._by_prefix is None:
-            return super().shapes
+            return super().cases
         variable, by_prefix = self._by_prefix
-        return [(shape, f"`<{variable}>` begins with `{prefix}`") for prefix, shape in by_prefix.items()]
+        return [(shape, Case(variable=variable, prefix=prefix)) for prefix, shape in by_prefix.items()]
 
     def value(self, stored: Any, key: Key | None = None) -> Any:
-        return self._fields_of(key).read(_by_member(stored))
+        return self.fields_of(key).read(_by_member(stored))
 
     def entries(self, stored: Any, key: Key | None = None) -> Iterator[StoredEntry]:
-        yield member_entry(self._fields_of(key), _by_member(stored))
+        yield member_entry(self.fields_of(key), _by_member(stored))
 
     def undeclared(self, stored: Any, key: Key | None = None) -> list[tuple[bytes | None, list[str]]]:
-        others = undeclared_names(self._fields_of(key), _by_member(stored))
+        others = undeclared_names(self.fields_of(key), _by_member(stored))
         return [*((name, [text]) for name, text in others.items()), *super().undeclared(stored, key)]
 
     def joined(self, values: list[Any]) -> Any:
@@ -70,22 +76,23 @@ class RecordStorage(Storage):
         return values[0]
 
     def required(self, key: Key) -> list[bytes]:
-        fields = self._fields_of(key)
+        fields = self.fields_of(key)
         # Without the discriminator of a union it is not known which members are required.
         return [m.stored for m in fields.members if m.required] if isinstance(fields, Shape) else []
 
     def malformed(self, refused: Callable[[Codec[Any]], bytes | None], key: Key) -> Ask | None:
-        for member in self._fields_of(key).members:
+        for member in self.fields_of(key).members:
             bad = None if member.codec.sealed else refused(member.codec)
             if bad is not None:
                 return self.layout.addition(member.stored, bad)
-        others: Others | None = getattr(self._fields_of(key), "others", None)
+        others: Others | None = getattr(self.fields_of(key), "others", None)
         bad = None if others is None else refused(others.value)
         if others is None or bad is None:
             return None
         return self.layout.addition(others.field.encode(others.field.samples[0]), bad)
 
-    def _fields_of(self, key: Key | None) -> FieldSet[Any]:
+    def fields_of(self, key: Key | None) -> FieldSet[Any]:
+        """Return the members that a key has: of a class with `shape_by` they follow from its name."""
         if self._by_prefix is None or key is None:
             return self.fields
         assert isinstance(key, Record)
@@ -98,6 +105,8 @@ class Record(Key, Generic[S]):
     An optional member (`X | None`, or one with a default) is left out of the hash when it is None.
     Members that S does not know are ignored by reads and kept by `update`, unless S has a member marked with
     `OtherFields`: that one holds them.
+    `expiry` is that of the whole record, `field_expiry` that of some members: ``{"code": expires_in(…)}``
+    (Redis 7.4 or Valkey 9).
     With `shape_by` the arm of a union follows from the prefix of a key variable instead of a member.
     """
 
@@ -105,6 +114,7 @@ class Record(Key, Generic[S]):
     kind: ClassVar[str] = "record"
     _storage = RecordStorage
     _fields: ClassVar[FieldSet[Any]]
+    _decode_fields: ClassVar[Unbound]
     _by_prefix: ClassVar[tuple[str, dict[str, Shape[Any]]] | None] = None
     _upgrades: ClassVar[tuple[Upgrade, ...]] = ()
 
@@ -114,6 +124,7 @@ class Record(Key, Generic[S]):
         shape_by: tuple[str, dict[str, type]] | None = None,
         upgrades: Iterable[Upgrade] = (),
         formerly: Mapping[str, object] | None = None,
+        field_expiry: Mapping[str, Expiry] | None = None,
         **options: Unpack[KeyOptions],
     ) -> None:
         if shape_by is not None:
@@ -123,6 +134,9 @@ class Record(Key, Generic[S]):
         super().__init_subclass__(**options)
         if formerly:
             cls._upgrades += (_recoding(cls, formerly),)
+        if field_expiry is not None:
+            cls._field_expiry = _expiries(cls, field_expiry)
+            required(cls, cls._cached)
 
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
@@ -137,6 +151,7 @@ class Record(Key, Generic[S]):
                 )
             return tuple(codec for shape in shapes for codec in shape.codecs)
         cls._fields = FieldSet.of(cls, type_arguments(cls, Record)[0])
+        cls._decode_fields = staticmethod(_optional_record(cls._fields))
         return cls._fields.codecs
 
     @classmethod
@@ -157,7 +172,9 @@ class Record(Key, Generic[S]):
 
     def get(self) -> Call[S | None]:
         """Return the record, or None. Upgrade an older shape in place."""
-        return self.get_upgraded(*self._upgrades)
+        if self._upgrades:
+            return self.get_upgraded(*self._upgrades)
+        return Sliding(GET, self, (), self._decode)
 
     @explained
     def get_upgraded(self, *upgrades: Upgrade) -> Call[S | None]:
@@ -167,7 +184,7 @@ class Record(Key, Generic[S]):
 
     def put(self, value: S) -> Call[None]:
         """Make the record exactly this: delete and write in one transaction, so no reader sees half of it."""
-        return atomic(self.delete(), self._written(value)).map(nothing)
+        return Replacing.by(self._written(value))
 
     def write(self, value: S) -> Call[int]:
         """Write the members of a value in one command; others in the hash stay. Return how many are new."""
@@ -182,6 +199,10 @@ class Record(Key, Generic[S]):
 
         Of the other fields those that are given are changed, and those whose value is None are removed.
         """
+        return commit(f"update {type(self).__name__}", [exists(self)], self.changes(**members)).map(bool)
+
+    def changes(self, **members: object) -> list[Call[Any]]:
+        """Return the writes of `update`, for a commit of your own that checks that the record exists."""
         written, dropped = dict[bytes, bytes](), list[bytes]()
         for attribute, value in members.items():
             shape = self._shape_with(attribute)
@@ -196,12 +217,12 @@ class Record(Key, Generic[S]):
                 dropped.append(member.stored)
             else:
                 written[member.stored] = encoded
-        writes: list[Command[Any]] = []
+        writes: list[Call[Any]] = []
         if written:
             writes.append(RefreshingUnlessByValue(WRITE, self, _flat(written), int))
         if dropped:
             writes.append(RefreshingUnlessByValue(DROP, self, tuple(dropped), int))
-        return commit(f"update {type(self).__name__}", [exists(self)], writes).map(bool)
+        return writes
 
     def pick(self, *members: str) -> Call[dict[str, Any]]:
         """Return some members by name, those that are stored, without reading the rest."""
@@ -219,6 +240,37 @@ class Record(Key, Generic[S]):
     def add(self, member: str, by: int = 1) -> Call[int]:
         """Add to an integer member and return it. This makes a hash that does not exist: create it first."""
         return Refreshing(ADD, self, (self._shape_with(member).member(member).stored, by), int)
+
+    @explained
+    def expire_member(self, member: str, after: timedelta) -> Call[bool]:
+        """Set the expiry of one member. Return whether it is stored. Needs Redis 7.4 or Valkey 9."""
+        stored = self._optional_member(member).stored
+        return FieldCommand(EXPIRE, self, (after // timedelta(milliseconds=1), b"FIELDS", 1, stored), changed)
+
+    @explained
+    def persist_member(self, member: str) -> Call[bool]:
+        """Remove the expiry of one member. Return whether it had one. Needs Redis 7.4 or Valkey 9."""
+        stored = self._shape_with(member).member(member).stored
+        return FieldCommand(PERSIST, self, (b"FIELDS", 1, stored), changed)
+
+    @explained
+    def member_ttls(self, *members: str) -> Call[dict[str, timedelta | None]]:
+        """Return the times to live of members; None for one without expiry, or that is not stored.
+
+        Needs Redis 7.4 or Valkey 9.
+        """
+        if not members:
+            return Ready({})
+        stored = [self._shape_with(name).member(name).stored for name in members]
+        return ttls_of(self, stored).map(lambda found: dict(zip(members, found, strict=True)))
+
+    def _optional_member(self, name: str) -> Member:
+        member = self._shape_with(name).member(name)
+        if member.required:
+            raise ValueRefusedError(
+                self._template.source, "a member that may be absent", f"{name!r}, which is required"
+            )
+        return member
 
     def _members_of(self, value: S) -> dict[bytes, bytes]:
         return self._own_fields().write(value)
@@ -247,16 +299,17 @@ class Record(Key, Generic[S]):
         return stored
 
     def _written(self, value: S) -> Command[int]:
-        members = self._members_of(value)
+        fields = self._fields if self._by_prefix is None else self._own_fields()
+        members = fields.flat(value)
         if not members:
             raise ValueRefusedError(
                 self._template.source, "at least one member", "a record whose members are all absent"
             )
-        return _RefreshingAs(WRITE, self, _flat(members), int, value)
+        return _RefreshingAs(WRITE, self, members, int, value)
 
     @property
     def _decode(self) -> Callable[[Reply], Any]:
-        return _optional_record(self._own_fields())
+        return self._decode_fields if self._by_prefix is None else _optional_record(self._own_fields())
 
 
 class RefreshingUnlessByValue(Refreshing[S]):
@@ -275,6 +328,33 @@ class _RefreshingAs(Refreshing[S]):
     def expiry(self, context: Context) -> Expiry | None:
         declared = super().expiry(context)
         return declared and declared.resolved(self.value)
+
+
+def _expiries(cls: type[Record[Any]], field_expiry: Mapping[str, Expiry]) -> FieldExpiry:
+    members = [(member.attribute, member) for shape in cls.shapes() for member in shape.members]
+    others = [shape.others.attribute for shape in cls.shapes() if shape.others is not None]
+    named: dict[bytes, tuple[str, Expiry]] = {}
+    rest: Expiry | None = None
+    for attribute, expiry in field_expiry.items():
+        found = [member for name, member in members if name == attribute]
+        if not found and attribute not in others:
+            raise DeclarationError(
+                cls.__name__, f"field_expiry names {attribute!r}, which is not a member", "Name one."
+            )
+        if any(member.required for member in found):
+            raise DeclarationError(
+                cls.__name__,
+                f"{attribute!r} expires, but every record must have it",
+                f"Declare it with a default, as in {attribute}: … | None = None.",
+            )
+        if attribute in others:
+            rest = expiry
+        named.update({member.stored: (repr(attribute), expiry) for member in found})
+    # Members that are not named do not expire, unlike other fields where those are named.
+    lasting = {member.stored: None for _, member in members if member.stored not in named}
+    result = declared(cls.__name__, rest, named)
+    result.named.update(lasting)
+    return result
 
 
 def _recoding(cls: type[Record[Any]], formerly: Mapping[str, object]) -> Upgrade:
@@ -303,7 +383,7 @@ def _by_member(stored: Any) -> Mapping[bytes, bytes]:
 
 
 def _flat(members: dict[bytes, bytes]) -> tuple[bytes, ...]:
-    return tuple(x for pair in members.items() for x in pair)
+    return tuple(chain.from_iterable(members.items()))
 
 
 def _optional_record(fields: FieldSet[Any]) -> Callable[[Reply], Any]:

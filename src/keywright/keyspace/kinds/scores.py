@@ -9,7 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin
 
 from keywright.keyspace.codecs import Codec, CodecError, Duration, EpochFloat, EpochMs, EpochSeconds, codec_of
 
-__all__ = ["Score", "ScoreCodec", "score_of"]
+__all__ = ["FLOAT", "Score", "ScoreCodec", "score_of"]
 
 S = TypeVar("S")
 
@@ -28,8 +28,16 @@ class Score(Generic[S]):
         write: Callable[[S], int | float],
         read: Callable[[float], S],
         samples: tuple[Any, ...],
+        *,
+        form: str,
+        unit: str | None = None,
+        or_never: bool = False,
     ) -> None:
         self.meaning = meaning
+        self.form = form
+        """Its name in schema files; `unit` is that of a duration: s or ms."""
+        self.unit = unit
+        self.or_never = or_never
         self.accepts = accepts
         self.write = write
         self.read = read
@@ -94,7 +102,7 @@ def _number(value: float) -> float:
     return float(value)
 
 
-def _time(meaning: str, unit: timedelta, *, fraction: bool = False) -> Score[datetime]:
+def _time(form: str, meaning: str, unit: timedelta, *, fraction: bool = False) -> Score[datetime]:
     def write(moment: datetime) -> int | float:
         return (moment - EPOCH) / unit if fraction else (moment - EPOCH) // unit
 
@@ -104,7 +112,8 @@ def _time(meaning: str, unit: timedelta, *, fraction: bool = False) -> Score[dat
         except (OverflowError, ValueError) as error:
             raise CodecError(meaning, repr(number)) from error
 
-    return Score(meaning, datetime, write, read, (EPOCH, datetime(2024, 2, 29, tzinfo=UTC)))
+    samples = EPOCH, datetime(2024, 2, 29, tzinfo=UTC)
+    return Score(meaning, datetime, write, read, samples, form=form)
 
 
 def _duration(codec: Duration) -> Score[timedelta]:
@@ -114,7 +123,15 @@ def _duration(codec: Duration) -> Score[timedelta]:
         except (OverflowError, ValueError) as error:
             raise CodecError(codec.expected, repr(number)) from error
 
-    return Score(codec.expected, timedelta, lambda span: span / codec.unit, read, codec.samples[:2])
+    return Score(
+        codec.expected,
+        timedelta,
+        lambda span: span / codec.unit,
+        read,
+        codec.samples[:2],
+        form="duration",
+        unit=codec.symbol,
+    )
 
 
 def _or_never(score: Score[Any]) -> Score[Any]:
@@ -125,17 +142,30 @@ def _or_never(score: Score[Any]) -> Score[Any]:
         return None if number == INFINITE else score.read(number)
 
     accepts = (score.accepts, type(None))
-    return Score(f"{score.meaning}, or inf for none", accepts, write, read, (*score.samples, None))
+    return Score(
+        f"{score.meaning}, or inf for none",
+        accepts,
+        write,
+        read,
+        (*score.samples, None),
+        form=score.form,
+        unit=score.unit,
+        or_never=True,
+    )
 
 
+FLOAT: Score[Any] = Score("a number", (int, float), _number, float, (0.0, 1.0), form="float")
 _NUMBERS: dict[object, Score[Any]] = {
-    float: Score("a number", (int, float), _number, float, (0.0, 1.0)),
-    int: Score("a whole number within ±2^53", int, _exact, _whole, (0, 1)),
+    float: FLOAT,
+    int: Score("a whole number within ±2^53", int, _exact, _whole, (0, 1), form="int"),
 }
 _TIMES: dict[type[Codec[Any]], Score[Any]] = {
-    EpochMs: _time("a time, in ms since the epoch", timedelta(milliseconds=1)),
-    EpochSeconds: _time("a time, in seconds since the epoch", timedelta(seconds=1)),
+    EpochMs: _time("epoch-ms", "a time, in ms since the epoch", timedelta(milliseconds=1)),
+    EpochSeconds: _time("epoch-seconds", "a time, in seconds since the epoch", timedelta(seconds=1)),
     EpochFloat: _time(
-        "a time, in seconds since the epoch with a fraction", timedelta(seconds=1), fraction=True
+        "epoch-float",
+        "a time, in seconds since the epoch with a fraction",
+        timedelta(seconds=1),
+        fraction=True,
     ),
 }

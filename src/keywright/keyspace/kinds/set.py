@@ -9,7 +9,7 @@ from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, as_is, not
 from keywright.keyspace.codecs import Codec, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import comparable, each, encoder, many_encoder, optional, unique
+from keywright.keyspace.kinds.encoders import comparable, encoder, items, many_encoder, optional, unique
 from keywright.keyspace.kinds.several import Moving, Several
 from keywright.keyspace.misuse import explained
 from keywright.keyspace.storage import ItemStorage
@@ -85,10 +85,12 @@ class Set(Key, Generic[M]):
         return Sliding(MEMBERS, self, (), self._decode_set)
 
     def has(self, member: M) -> Call[bool]:
+        """Return whether the set has a member."""
         return Sliding(HAS, self, (self._encode(member),), bool)
 
     @explained
     def has_many(self, members: Iterable[M]) -> Call[dict[M, bool]]:
+        """Return for each of these members whether the set has it."""
         asked = list(members)
         if not asked:
             return Ready({})
@@ -99,6 +101,7 @@ class Set(Key, Generic[M]):
         return Sliding(HAS_MANY, self, tuple(map(self._encode, asked)), answers)
 
     def size(self) -> Call[int]:
+        """Return the number of members."""
         return Sliding(SIZE, self, (), int)
 
     def pop(self) -> Call[M | None]:
@@ -106,15 +109,16 @@ class Set(Key, Generic[M]):
         return Refreshing(POP, self, (), self._decode)
 
     def pop_many(self, count: int) -> Call[set[M]]:
+        """Remove and return up to `count` members, chosen at random."""
         return Refreshing(POP, self, (count,), self._decode_set)
 
     def sample(self, count: int) -> Call[list[M]]:
         """Return up to `count` different members, chosen at random."""
-        return Sliding(SAMPLE, self, (count,), each(self._codec.decode))
+        return Sliding(SAMPLE, self, (count,), items(self._codec))
 
     def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, list[M]]]:
         """Return one page: the next cursor (0 at the end) and some members; a member may come twice."""
-        decode = each(self._codec.decode)
+        decode = items(self._codec)
 
         def page(reply: Reply) -> tuple[int, list[M]]:
             return int(reply[0]), decode(reply[1])

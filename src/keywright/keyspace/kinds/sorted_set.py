@@ -13,8 +13,8 @@ from keywright.keyspace.call import Call, Ready, Refreshing, Sliding, as_is, not
 from keywright.keyspace.codecs import Codec, CodecError, codec_of
 from keywright.keyspace.composition import atomic
 from keywright.keyspace.key import Key, Unbound, type_arguments
-from keywright.keyspace.kinds.encoders import comparable, each, encoder
-from keywright.keyspace.kinds.scores import Score, ScoreCodec, score_of
+from keywright.keyspace.kinds.encoders import comparable, encoder, items, scored
+from keywright.keyspace.kinds.scores import FLOAT, Score, ScoreCodec, score_of
 from keywright.keyspace.layouts import Ask, pairs
 from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import EntryPart, Storage, StoredEntry
@@ -66,6 +66,10 @@ class SortedSetStorage(Storage):
     def score_meaning(self) -> str:
         return self.score.expected
 
+    @property
+    def score_form(self) -> Score[Any]:
+        return self.score.score
+
     def verify(self, stored: Sequence[Any]) -> bool:
         flat = list(chain.from_iterable(stored))
         self.item.decode_many(flat[::2])
@@ -115,11 +119,13 @@ class SortedSet(Key, Generic[M, S]):
             )
         cls._codec, cls._score = comparable(cls, codec_of(member)), meaning
         cls._encode = staticmethod(encoder(cls, cls._codec))
-        cls._decode_pairs = staticmethod(_scored(cls._codec.decode, cls._score.read))
+        cls._decode_pairs = staticmethod(scored(cls._codec, cls._score.read))
         return (cls._codec,)
 
     def add(self, member: M, score: S, *, when: AddWhen | None = None) -> Call[bool]:
         """Add or move a member. Return whether anything changed. `when` limits it to new or moving ones."""
+        if when is None:
+            return Refreshing(ADD, self, (b"CH", self._written(score), self._encode(member)), bool)
         operation = ADD_ONCE if when == "absent" else ADD
         try:
             condition = _CONDITIONS[when]
@@ -150,6 +156,7 @@ class SortedSet(Key, Generic[M, S]):
         return Refreshing(INCREASE, self, (by, self._encode(member)), lambda reply: read(float(reply)))
 
     def remove(self, *members: M) -> Call[int]:
+        """Remove members. Return how many there were."""
         return Refreshing(REMOVE, self, tuple(map(self._encode, members)), int) if members else Ready(0)
 
     def remove_by_score(self, low: S | None = None, high: S | None = None) -> Call[int]:
@@ -157,9 +164,11 @@ class SortedSet(Key, Generic[M, S]):
         return Refreshing(REMOVE_BY_SCORE, self, self._bounds(low, high), int)
 
     def remove_by_rank(self, first: int, last: int) -> Call[int]:
+        """Remove the members from one rank to another, both included. Return how many."""
         return Refreshing(REMOVE_BY_RANK, self, (first, last), int)
 
     def score(self, member: M) -> Call[S | None]:
+        """Return the score of a member, or None if it is missing."""
         return Sliding(SCORE, self, (self._encode(member),), self._read_score)
 
     @explained
@@ -176,6 +185,7 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(SCORES, self, tuple(map(self._encode, asked)), found)
 
     def has(self, member: M) -> Call[bool]:
+        """Return whether the set has a member."""
         return Sliding(SCORE, self, (self._encode(member),), _present)
 
     def rank(self, member: M, *, descending: bool = False) -> Call[int | None]:
@@ -184,6 +194,7 @@ class SortedSet(Key, Generic[M, S]):
         return Sliding(operation, self, (self._encode(member),), as_is)
 
     def size(self) -> Call[int]:
+        """Return the number of members."""
         return Sliding(SIZE, self, (), int)
 
     def count(self, low: S | None = None, high: S | None = None) -> Call[int]:
@@ -212,16 +223,19 @@ class SortedSet(Key, Generic[M, S]):
 
     def members(self) -> Call[list[M]]:
         """Return every member, lowest score first."""
-        return Sliding(RANGE, self, (0, -1), each(self._codec.decode))
+        return Sliding(RANGE, self, (0, -1), items(self._codec))
 
     def pop_lowest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
+        """Remove and return up to `count` members with the lowest scores."""
         return Refreshing(POP_MIN, self, (count,), self._decode_pairs)
 
     def pop_highest(self, count: int = 1) -> Call[list[tuple[M, S]]]:
+        """Remove and return up to `count` members with the highest scores."""
         return Refreshing(POP_MAX, self, (count,), self._decode_pairs)
 
     def sample(self, count: int) -> Call[list[M]]:
-        return Sliding(SAMPLE, self, (count,), each(self._codec.decode))
+        """Return members chosen at random: up to `count` different ones, or `-count` with repetitions."""
+        return Sliding(SAMPLE, self, (count,), items(self._codec))
 
     def scan(self, cursor: int = 0, count: int = 500) -> Call[tuple[int, list[tuple[M, S]]]]:
         """Return one page: the next cursor (0 at the end) and some members; a member may come twice."""
@@ -232,7 +246,9 @@ class SortedSet(Key, Generic[M, S]):
 
         return Sliding(SCAN, self, (cursor, b"COUNT", count), page)
 
-    def _written(self, score: S) -> int | float:
+    def _written(self, score: Any) -> int | float:
+        if type(score) is float and self._score is FLOAT and score == score:
+            return score
         if not isinstance(score, self._score.accepts) or isinstance(score, bool):
             raise ValueRefusedError(self._template.source, self._score.meaning, repr(score))
         try:
@@ -248,16 +264,6 @@ class SortedSet(Key, Generic[M, S]):
 
     def _read_score(self, reply: Reply) -> S | None:
         return None if reply is None else self._score.read(float(reply))
-
-
-def _scored(
-    decode: Callable[[bytes], Any], read: Callable[[float], Any]
-) -> Callable[[Reply], list[tuple[Any, Any]]]:
-    def decoded(reply: list[bytes]) -> list[tuple[Any, Any]]:
-        flat = iter(reply)
-        return [(decode(member), read(float(score))) for member, score in zip(flat, flat, strict=True)]
-
-    return decoded
 
 
 def _present(reply: Reply) -> bool:

@@ -11,10 +11,11 @@ from keywright.errors import DeclarationError, ValueRefusedError, excerpt
 from keywright.keyspace.call import Call, Command, Ready, Refreshing, Sliding, patient
 from keywright.keyspace.codecs import Codec
 from keywright.keyspace.composition import gather_list
-from keywright.keyspace.fields import FieldSet
-from keywright.keyspace.key import Key, KeyOptions, type_arguments
+from keywright.keyspace.fields import FieldSet, Shape
+from keywright.keyspace.key import Key, KeyOptions, Unbound, type_arguments
 from keywright.keyspace.kinds.encoders import each
 from keywright.keyspace.layouts import Ask, pairs
+from keywright.keyspace.member_functions import entries_reader
 from keywright.keyspace.misuse import explained, raise_explained
 from keywright.keyspace.storage import Storage, StoredEntry, member_entry, undeclared_names
 from keywright.keyspace.wires import Effect, Operation, Reply
@@ -127,6 +128,7 @@ class Stream(Key, Generic[E]):
     kind: ClassVar[str] = "stream"
     _storage = StreamStorage
     _fields: ClassVar[FieldSet[Any]]
+    _decode_entries: ClassVar[Unbound]
     _groups: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, *, groups: Iterable[str] | None = None, **options: Unpack[KeyOptions]) -> None:
@@ -145,6 +147,7 @@ class Stream(Key, Generic[E]):
     @classmethod
     def _declare(cls) -> Iterable[Codec[Any]]:
         cls._fields = FieldSet.of(cls, type_arguments(cls, Stream)[0])
+        cls._decode_entries = staticmethod(_entries(cls._fields))
         return cls._fields.codecs
 
     def add(
@@ -155,11 +158,14 @@ class Stream(Key, Generic[E]):
         An entry with a whole id of its own can be sent twice without harm; the second is refused, also where
         the engine sent it again because the first reply was lost.
         """
-        trim, members = _trimming(max_length, min_id), self._fields.flat(entry)
+        trim = () if max_length is None and min_id is None else _trimming(max_length, min_id)
+        members = self._fields.flat(entry)
         if not members:
             raise ValueRefusedError(
                 self._template.source, "at least one member", "an entry whose members are all absent"
             )
+        if entry_id == "*":
+            return Refreshing(ADD, self, (*trim, entry_id, *members), bytes.decode)
         try:
             operation = ADD if entry_id.endswith("*") else ADD_AT
         except (AttributeError, TypeError) as error:
@@ -175,9 +181,11 @@ class Stream(Key, Generic[E]):
         return Sliding(REVERSE, self, (b"+", b"-", b"COUNT", count), self._decode_entries)
 
     def length(self) -> Call[int]:
+        """Return the number of entries."""
         return Sliding(LENGTH, self, (), int)
 
     def remove(self, *ids: str) -> Call[int]:
+        """Remove entries by id. Return how many there were."""
         return Refreshing(REMOVE, self, ids, int) if ids else Ready(0)
 
     def trim(
@@ -214,6 +222,7 @@ class Stream(Key, Generic[E]):
         return created.map(lambda made: [name for name, new in zip(names, made, strict=True) if new])
 
     def delete_group(self, group: str) -> Call[bool]:
+        """Delete a consumer group with its pending entries. Return False if it does not exist."""
         return _Placed(GROUP, self, ((b"DESTROY",), (group,)), bool)
 
     def delete_consumer(self, group: str, consumer: str) -> Call[int]:
@@ -237,6 +246,7 @@ class Stream(Key, Generic[E]):
         return _Placed(operation, self, (lead, (again_from or b">",)), self._decode_read)
 
     def acknowledge(self, group: str, *ids: str) -> Call[int]:
+        """Remove entries from the pending ones of a group. Return how many were pending."""
         self._check_group(group)
         return Command(ACKNOWLEDGE, self, (group, *ids), int) if ids else Ready(0)
 
@@ -248,7 +258,8 @@ class Stream(Key, Generic[E]):
             return Ready([])
 
         def taken(reply: Reply) -> list[Entry[E]]:
-            return self._decode_entries([item for item in reply if item is not None])
+            found: list[Entry[E]] = self._decode_entries([item for item in reply if item is not None])
+            return found
 
         return Command(CLAIM, self, (group, consumer, idle // MILLISECOND, *ids), taken)
 
@@ -269,6 +280,7 @@ class Stream(Key, Generic[E]):
         return Command(PENDING, self, operands, each(_pending))
 
     def groups(self) -> Call[list[ConsumerGroup]]:
+        """Return the consumer groups that the server has."""
         return _Placed(INFO, self, ((b"GROUPS",), ()), each(consumer_group))
 
     def group_state(self, group: str) -> Call[ConsumerGroup | None]:
@@ -287,18 +299,9 @@ class Stream(Key, Generic[E]):
     def _own_fields(self) -> FieldSet[Any]:
         return self._fields
 
-    @property
-    def _decode_entries(self) -> Callable[[Reply], list[Entry[E]]]:
-        unflatten = self._fields.unflatten
-
-        def decoded(reply: list[Any]) -> list[Entry[E]]:
-            # A deleted entry that is still pending comes back as [id, nil].
-            return [Entry(item[0].decode(), unflatten(item[1])) for item in reply if item[1] is not None]
-
-        return decoded
-
     def _decode_read(self, reply: Reply) -> list[Entry[E]]:
-        return self._decode_entries(reply[0][1]) if reply else []
+        found: list[Entry[E]] = self._decode_entries(reply[0][1]) if reply else []
+        return found
 
     def _decode_reclaimed(self, reply: Reply) -> Reclaimed[E]:
         # Redis 6.2 answers without the third element, and with nil for deleted entries.
@@ -314,6 +317,16 @@ class _Placed(Command[E]):
         wire = super().lower(context)
         before, after = self.operands
         return patient(wire.with_arguments((self.operation.verb, *before, wire.name, *after)))
+
+
+def _entries(fields: FieldSet[Any]) -> Callable[[Reply], list[Entry[Any]]]:
+    unflatten = fields.unflatten
+
+    def plainly(reply: list[Any]) -> list[Entry[Any]]:
+        # A deleted entry that is still pending comes back as [id, nil].
+        return [Entry(item[0].decode(), unflatten(item[1])) for item in reply if item[1] is not None]
+
+    return entries_reader(fields, Entry, plainly) if isinstance(fields, Shape) else plainly
 
 
 def _patient(operation: Operation, wait: timedelta | None) -> Operation:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar, Unpack
 
 from keywright.errors import UsageError
-from keywright.keyspace.call import Call, Command, Refreshing, Sliding, nothing
+from keywright.keyspace.call import Call, Command, Refreshing, Sliding, nothing, plain_without_expiry
 from keywright.keyspace.codecs import Codec, Raw, Text, codec_of
 from keywright.keyspace.composition import gather_list
 from keywright.keyspace.expiry import Expiry
@@ -177,6 +177,7 @@ class Value(Key, Generic[T]):
 class _Get(Command[T]):
     """GET, or GETEX where the expiry slides."""
 
+    @plain_without_expiry
     def lower(self, context: Context) -> Wire:
         key = self.key
         name = context.prefixes[key._space] + key._name
@@ -187,8 +188,11 @@ class _Get(Command[T]):
 
     @staticmethod
     def merged(commands: Sequence[Command[Any]], context: Context) -> Rounds[list[Any]] | None:
-        """Return one MGET for many GETs, unless reading renews an expiry."""
-        expiries = [context.expiry_of(kind) for kind in kinds_of(commands)]
+        """Return one MGET for many GETs, unless reading renews an expiry or is cached by key."""
+        kinds = kinds_of(commands)
+        if context.cached and not kinds.isdisjoint(context.cached):
+            return None
+        expiries = [context.expiry_of(kind) for kind in kinds]
         if any(expiry is not None and expiry.sliding for expiry in expiries):
             return None
         return read_together(commands, context)
@@ -197,6 +201,7 @@ class _Get(Command[T]):
 class Expiring(Command[T]):
     """SET with the expiry that the key has in this database."""
 
+    @plain_without_expiry
     def lower(self, context: Context) -> Wire:
         wire = Command.lower(self, context)
         expiry = self.key._expiry if not context.overrides else context.expiry_of(self.key.__class__)

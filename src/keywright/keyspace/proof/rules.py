@@ -50,8 +50,8 @@ def check(*spaces: Keyspace | Binding) -> list[Finding]:
 
 
 def names_parse_back(space: Keyspace) -> Iterator[Finding]:
-    """Every key name parses back to one key and one key only."""
-    for kind in space:
+    """Every name of a key or channel parses back to one and one only."""
+    for kind in (*space, *space.channels):
         readings = kind._template.two_readings()
         if readings:
             name, one, other = readings
@@ -71,6 +71,15 @@ def names_parse_back(space: Keyspace) -> Iterator[Finding]:
                 one_kind._template.source,
                 f"overlaps with {other_kind._template.source!r}: both can make the same name",
                 f"{_shown(common)} is a {one_kind.__name__} and a {other_kind.__name__}",
+            )
+    for one_channel, other_channel in itertools.combinations(space.channels, 2):
+        common = one_channel._template.collision(other_channel._template)
+        if common is not None:
+            yield Finding(
+                "overlapping-templates",
+                one_channel._template.source,
+                f"overlaps with {other_channel._template.source!r}: both can make the same channel",
+                f"{_shown(common)} is a {one_channel.__name__} and a {other_channel.__name__}",
             )
 
 
@@ -172,22 +181,23 @@ def alternatives_are_distinct(space: Keyspace) -> Iterator[Finding]:
 
 def values_round_trip(space: Keyspace) -> Iterator[Finding]:
     """Every codec reads back what it wrote."""
-    for kind in space:
-        for codec in kind._codecs:
-            values = codec.samples or _generated(codec)
-            if not values:
-                yield Finding("codec-without-samples", kind._template.source, _without_samples(codec))
-            for value in values:
-                problem = _round_trip(codec, value)
-                if problem:
-                    yield Finding("codec-does-not-round-trip", kind._template.source, problem, repr(value))
+    held = [(kind._template.source, codec) for kind in space for codec in kind._codecs]
+    held += [(each._template.source, each.declaration.codec) for each in space.channels]
+    for source, codec in held:
+        values = codec.samples or _generated(codec)
+        if not values:
+            yield Finding("codec-without-samples", source, _without_samples(codec))
+        for value in values:
+            problem = _round_trip(codec, value)
+            if problem:
+                yield Finding("codec-does-not-round-trip", source, problem, repr(value))
 
 
 def docstrings_are_there(space: Keyspace) -> Iterator[Finding]:
     """The docstring is the documentation, so there is one."""
     if not space.description.strip():
         yield Finding("missing-description", space.name, "the keyspace has no description")
-    for kind in space:
+    for kind in (*space, *space.channels):
         if not (kind.__dict__.get("__doc__") or "").strip():
             yield Finding("missing-docstring", kind._template.source, f"{kind.__name__} has no docstring")
 
@@ -270,15 +280,20 @@ def slots_are_known(space: Keyspace) -> Iterator[Finding]:
 
 
 def keyspaces_share_no_name(bindings: Sequence[Binding]) -> Iterator[Finding]:
-    """No name of one keyspace is a name of another, with the prefixes that they are bound to."""
+    """No name of one keyspace is a name of another in its database, with the prefixes they are bound to.
+
+    A fallback class yields to the classes of the other keyspaces too, and to their fallbacks it does not.
+    """
     # Sorted: the findings are the same in whichever order the keyspaces are given.
     ordered = sorted({each.space: each for each in bindings}.values(), key=lambda b: (b.space.name, b.lead))
     for one, other in itertools.combinations(ordered, 2):
         if one.space.replaced_by is other.space or other.space.replaced_by is one.space:
             continue
+        if None not in (one.database, other.database) and one.database != other.database:
+            continue
         for mine, theirs in itertools.product(_with_former(one.space), _with_former(other.space)):
             common = mine._template.collision(theirs._template, one.lead, other.lead)
-            if common is not None:
+            if common is not None and mine._fallback == theirs._fallback:
                 overlapped = f"{other.lead.decode()}{theirs._template.source}"
                 yield Finding(
                     "overlapping-keyspaces",
@@ -287,6 +302,17 @@ def keyspaces_share_no_name(bindings: Sequence[Binding]) -> Iterator[Finding]:
                     f"same name. Bind one of them to another prefix",
                     f"{_shown(common)} is a {mine.__name__} of {one.space.name} and a {theirs.__name__} of "
                     f"{other.space.name}",
+                )
+            elif common is not None:
+                lead, lower, upper = (
+                    (one.lead, mine, theirs) if mine._fallback else (other.lead, theirs, mine)
+                )
+                yield Finding(
+                    "precedence",
+                    f"{lead.decode()}{lower._template.source}",
+                    f"the fallback yields to {upper.__name__} of {upper._space.name}",
+                    f"{_shown(common)} is a {upper.__name__}, not a {lower.__name__}",
+                    severity="note",
                 )
 
 

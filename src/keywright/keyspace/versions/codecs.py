@@ -43,7 +43,9 @@ def recoded(present: Codec[Any], former: Codec[Any]) -> Upgrade:
 
 def members_recoded(formerly: Mapping[Member, Codec[Any]]) -> Upgrade:
     """Return the upgrade of a record whose members had former codecs; all change together."""
-    recodings = {member.stored: Recoding(member.codec, former) for member, former in formerly.items()}
+    recodings = {
+        member.stored: Recoding(member.codec, former, member.stored) for member, former in formerly.items()
+    }
 
     def old(stored: Mapping[bytes, bytes]) -> list[bytes]:
         return [

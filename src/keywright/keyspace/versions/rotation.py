@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from keywright.errors import ConflictError, KeywrightError, UsageError
@@ -18,6 +18,7 @@ from keywright.keyspace.codecs import Ciphertext, Plaintext, SealRefused, is_sea
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
 from keywright.keyspace.context import Binding, Context
+from keywright.keyspace.field_expiry import expiries_kept
 from keywright.keyspace.key import Key, variant
 from keywright.keyspace.layouts import StoredPage, pairs, stored_read
 from keywright.keyspace.renames import Arrival
@@ -63,7 +64,8 @@ def resealed(key: Key) -> Steps[bool]:
             page = yield from _page(key, before)
             stale, broken = _opened(key, page.stored, context)
             refusal = refusal or broken
-            if not stale or (yield _renewal(key, stale, page.stored)):
+            kept = yield from _kept(key, key, [each.field for each in stale])
+            if not stale or (yield _renewal(key, stale, page.stored, kept)):
                 break
         else:
             raise ConflictError(f"resealing {key!r}", ATTEMPTS)
@@ -107,7 +109,9 @@ def moved_from_version(key: Key, version: str, *, discard: bool = False) -> Step
             operands = _moved_parts(key, former, stored, context)
             lasting = [] if left is None else [key.expire(left)]
             write = Command(_WRITES[key.redis_type], key, operands, as_is)
-            checks, writes = [absent(key), unchanged], [write, *lasting, former.delete()]
+            fields = stored[::2] if key.redis_type == "hash" else ()
+            kept = yield from _kept(key, former, fields)
+            checks, writes = [absent(key), unchanged], [write, *kept, *lasting, former.delete()]
         if (yield commit(f"move {type(key).__name__}", checks, writes, subject=former)):
             return Arrival.MOVED
     raise ConflictError(f"moving to {key!r}", ATTEMPTS)
@@ -160,7 +164,12 @@ def _opened(key: Key, stored: Any, context: Context) -> tuple[list[_Stale], Keyw
     return stale, refusal
 
 
-def _renewal(key: Key, stale: list[_Stale], stored: Any) -> Call[Any]:
+def _kept(key: Key, source: Key, fields: Sequence[bytes]) -> Steps[list[Command[Any]]]:
+    """Return the writes that keep the expiries of single fields, if there are any."""
+    return (yield from expiries_kept(key, source, fields)) if key.redis_type == "hash" else []
+
+
+def _renewal(key: Key, stale: list[_Stale], stored: Any, kept: list[Command[Any]]) -> Call[Any]:
     """Return the commit that replaces stale seals, if nobody changed them. It keeps the expiry."""
     checks: list[Check]
     writes: list[Command[Any]]
@@ -170,7 +179,7 @@ def _renewal(key: Key, stale: list[_Stale], stored: Any) -> Call[Any]:
     elif key.redis_type == "hash":
         checks = [field_equals(key, each.field, each.data) for each in stale]
         fresh = tuple(part for each in stale for part in (each.field, each.plain))
-        writes = [Command(_RENEW_FIELDS, key, fresh, as_is)]
+        writes = [Command(_RENEW_FIELDS, key, fresh, as_is), *kept]
     else:
         # Not by index, which changes with every pop of a queue.
         checks = [items_are(key, item, stored.count(item)) for item in {each.data for each in stale}]

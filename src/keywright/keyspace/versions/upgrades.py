@@ -16,6 +16,7 @@ from keywright.keyspace.checks import Check, absent, equals, hash_is
 from keywright.keyspace.codecs import Ciphertext, Codec, SealRefused
 from keywright.keyspace.commits.journal import commit
 from keywright.keyspace.composition import gather
+from keywright.keyspace.field_expiry import expiries_given, expiries_kept
 from keywright.keyspace.layouts import stored_read
 from keywright.keyspace.recognition import older_shape
 from keywright.keyspace.storage import Storage
@@ -41,6 +42,8 @@ class Recoding(NamedTuple):
 
     present: Codec[Any]
     former: Codec[Any]
+    member: bytes | None = None
+    """The member of a record that it is about."""
 
 
 class Upgrade(NamedTuple):
@@ -122,12 +125,18 @@ def _reshape(
     key: Key, upgrade: Upgrade, stored: Stored, opened: Stored, context: Context
 ) -> Generator[Call[Any], Any, bool]:
     value = yield from _converted(upgrade, opened, key, context)
+    writes = _rewrites(key, stored, value)
+    if key._field_expiry is not None and not isinstance(stored, bytes):
+        writes += expiries_given(
+            key, [name for name in writes[0].operands[::2] if name not in stored], context
+        )
+        writes += yield from expiries_kept(key, key, stored)
     return bool(
         (
             yield commit(
                 f"upgrade {type(key).__name__}",
                 [_unchanged(key, stored)],
-                _rewrites(key, stored, value),
+                writes,
                 subject=key,
             )
         )

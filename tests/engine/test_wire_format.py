@@ -1,0 +1,61 @@
+"""Batches are packed into the bytes that hiredis makes of their commands."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hiredis
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keywright.engine.wire_format import Packed
+from keywright.keyspace.wires import TIME, TRANSACTION, Transaction, Wire
+
+words = st.sampled_from([b"", b"a", b"\r\n", b"longer", b"x" * 5000])
+arguments = st.one_of(
+    words,
+    st.sampled_from(["a", "é", 0, 1, 0.0, -0.0, 1.0, 1e16, 1e-5]),
+    st.integers(),
+    st.floats(allow_nan=False),
+)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> list[Any]:
+    """Commands on keys. Most differ in their values only, and some arguments are the same in all of them."""
+    width = draw(st.integers(0, 7))
+    rows = draw(st.sampled_from([2, 16]))
+    columns = []
+    for _ in range(width):
+        alike = draw(
+            st.sampled_from([words, st.integers(), st.floats(allow_nan=False), st.text("aé", max_size=3)])
+        )
+        values = st.lists(alike, min_size=rows, max_size=rows)
+        columns.append(draw(st.one_of(values, alike.map(lambda value: [value] * rows), values)))
+    names = draw(st.lists(words, min_size=rows, max_size=rows))
+    batch = [(b"VERB", *row) for row in zip(names, *columns, strict=True)]
+    if draw(st.booleans()):
+        batch[draw(st.integers(0, rows - 1))] = (b"OTHER", b"key", *draw(st.lists(arguments, max_size=7)))
+    return batch
+
+
+def packed(*commands: Any) -> bytes:
+    return b"".join(hiredis.pack_command(each) for each in commands)
+
+
+@given(batches())
+def test_commands_are_packed_as_by_hiredis(batch: list[Any]) -> None:
+    wires = [Wire(each, b"", TIME, None) for each in batch]
+    assert Packed(wires).buffer == packed(*batch)
+    assert Packed(wires).count == len(batch)
+
+
+@given(batches(), batches())
+def test_transactions_are_packed_as_by_hiredis(first: list[Any], second: list[Any]) -> None:
+    together = list(zip(first, second, strict=False))
+    wires: list[Wire] = [Transaction(each, b"", TRANSACTION, None) for each in together]
+    framed = [command for each in together for command in ((b"MULTI",), *each, (b"EXEC",))]
+    assert Packed(wires).buffer == packed(*framed)
+    assert Packed(wires).count == len(framed)
+    mixed = [*wires, Wire((b"PING",), b"", TIME, None)]
+    assert Packed(mixed).buffer == packed(*framed, (b"PING",))
