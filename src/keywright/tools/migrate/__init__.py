@@ -3,8 +3,9 @@
 from keywright.tools.migrate.bookmark import Bookmark
 from keywright.tools.migrate.contraction import Contract, contract
 from keywright.tools.migrate.conversion import Conversion, ConversionPage, ConversionRoute, Sweep, convert_all
-from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
-from keywright.tools.migrate.sweeper import Refusal, SweepOptions, SweepResult, sweep
+from keywright.tools.migrate.page_sweep import Refusal, SweepOptions
+from keywright.tools.migrate.progress import MigrationPacemaker, MigrationProgress, SweepCounts
+from keywright.tools.migrate.sweeper import SweepResult, sweep
 
 __all__ = [
     "Bookmark",
@@ -12,7 +13,7 @@ __all__ = [
     "Conversion",
     "ConversionPage",
     "ConversionRoute",
-    "MigrationPace",
+    "MigrationPacemaker",
     "MigrationProgress",
     "Refusal",
     "Sweep",

@@ -56,10 +56,12 @@ class Bookmark:
         return page <= self.saved.page
 
     def at_cursor(self, node: str, cursor: int | None) -> None:
+        """Save the cursor that the scan of a node has reached; None is the end."""
         self.saved.cursors[node] = cursor
         self._save()
 
     def at_page(self, page: str) -> None:
+        """Save the page that the conversion has reached."""
         self.saved.page = page
         self._save()
 

@@ -11,7 +11,9 @@ from keywright.keyspace.kinds.opener import Opener
 from keywright.tools.audit import AuditOptions, audit
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.walk import WalkProgress as Walked
+from keywright.tools.jobs import JobPlan
 from keywright.tools.model import Model
+from keywright.tools.pace import GENTLE, Pace
 
 __all__ = ["Contract", "contract"]
 
@@ -37,8 +39,9 @@ async def contract(
     db: AsyncDatabase,
     model: Model,
     *,
-    max_rate: int | None = None,
+    pace: Pace = GENTLE,
     on_progress: Callable[[Walked], None] | None = None,
+    plan: JobPlan | None = None,
 ) -> Contract:
     """Audit a whole model for old data. Read only: dropping declarations is an edit of the schema.
 
@@ -61,8 +64,8 @@ async def contract(
         elif finding.code == "KW502" and finding.template in upgradable:
             unknown[finding.template] = "some values could not be read by an audit"
 
-    options = AuditOptions(max_rate=max_rate, keep=0, prefer_replica=False)
-    await audit(db, model, options, on_finding=count, on_progress=on_progress)
+    options = AuditOptions(pace=pace, keep=0, prefer_replica=False)
+    await audit(db, model, options, on_finding=count, on_progress=on_progress, plan=plan)
     droppable = [] if old or unknown else [words for kind in kinds for words in _transitional(kind)]
     return Contract(old, unknown, droppable)
 

@@ -13,8 +13,10 @@ from typing import NamedTuple, Protocol, TypeAlias
 from keywright.engine import AsyncDatabase
 from keywright.keyspace import Binding, Call, Keyspace
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
-from keywright.tools.migrate.sweeper import SweepOptions, SweepResult
+from keywright.tools.migrate.page_sweep import SweepOptions
+from keywright.tools.migrate.progress import MigrationPacemaker, MigrationProgress, SweepCounts
+from keywright.tools.migrate.sweeper import SweepResult
+from keywright.tools.pace import GENTLE, Pace
 
 __all__ = ["Conversion", "ConversionPage", "ConversionRoute", "Sweep", "convert_all"]
 
@@ -59,14 +61,14 @@ async def convert_all(
     db: AsyncDatabase,
     conversion: Conversion,
     *,
-    max_rate: int | None = None,
+    pace: Pace = GENTLE,
     bookmark: Bookmark | None = None,
     on_progress: Callable[[MigrationProgress], None] | None = None,
 ) -> int:
-    """Write the whole target. Return the number of converted entities. `max_rate` is in entities a second."""
+    """Write the whole target. Return the number of converted entities, which `pace` counts."""
     mark = bookmark or Bookmark("convert")
     counts = mark.saved.counts.setdefault("", SweepCounts())
-    total, pace = await conversion.size(db), MigrationPace(max_rate, on_progress)
+    total, pacemaker = await conversion.size(db), MigrationPacemaker(pace, on_progress)
     at_work = mark.saved.page
     try:
         async for name, convert in conversion.pages(db):
@@ -78,10 +80,10 @@ async def convert_all(
             converted = await db.run(convert)
             counts.moved += converted
             mark.saved.seen += 1
-            pace.report(mark.saved.seen, total, counts.moved, 0)
-            await pace.wait(converted)
+            pacemaker.report(mark.saved.seen, total, counts.moved, 0)
+            await pacemaker.wait(converted)
     finally:
         mark.save()
     mark.done()
-    pace.report(mark.saved.seen, mark.saved.seen, counts.moved, 0, final=True)
+    pacemaker.report(mark.saved.seen, mark.saved.seen, counts.moved, 0, final=True)
     return counts.moved

@@ -8,7 +8,7 @@ import msgspec
 
 from keywright.tools import pace as pacing
 
-__all__ = ["MigrationPace", "MigrationProgress", "SweepCounts"]
+__all__ = ["MigrationPacemaker", "MigrationProgress", "SweepCounts"]
 
 
 class SweepCounts(msgspec.Struct):
@@ -23,12 +23,19 @@ class SweepCounts(msgspec.Struct):
     both: int = 0
     refused: int = 0
 
+    def add(self, other: SweepCounts) -> None:
+        """Add the results of other keys of the template."""
+        for name in self.__struct_fields__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     @property
     def done(self) -> int:
+        """Return the number of keys that were moved or upgraded."""
         return self.moved + self.upgraded
 
     @property
     def left(self) -> int:
+        """Return the number of keys that could not be migrated."""
         return self.both + self.refused
 
 
@@ -43,13 +50,14 @@ class MigrationProgress(pacing.WalkProgress, frozen=True):
         return f"{self.done:,} done"
 
 
-class MigrationPace(pacing.Pace):
-    """The rate limiter of one migration, which reports progress a few times a second."""
+class MigrationPacemaker(pacing.Pacemaker):
+    """The pacemaker of one migration, which reports progress a few times a second."""
 
-    def __init__(self, max_rate: int | None, on_progress: Callable[[MigrationProgress], None] | None) -> None:
-        super().__init__(max_rate)
+    def __init__(self, pace: pacing.Pace, on_progress: Callable[[MigrationProgress], None] | None) -> None:
+        super().__init__(pace)
         self._on_progress = on_progress
 
     def report(self, seen: int, total: int, done: int, left: int, *, final: bool = False) -> None:
+        """Report the counts if it is time to, or if they are the last."""
         if self._on_progress is not None and (final or self.due()):
             self._on_progress(MigrationProgress(seen, max(seen, total), self.seconds, done, left))

@@ -7,48 +7,27 @@ that was stopped may start again. Without `apply` it is a dry run: the same walk
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, NamedTuple
+
+import msgspec
 
 from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import NodeReader, key_count, name_page
-from keywright.errors import ConflictError, EngineError, KeywrightError, StoredDataError, UsageError
-from keywright.keyspace import Call, Context, Key, Keyspace, gather_list
-from keywright.keyspace.renames import Arrival, moved, moved_from_name
-from keywright.keyspace.versions.rotation import moved_from_version
-from keywright.keyspace.versions.upgrades import brought_up_to_date, older_version
-from keywright.tools.audit.matcher import Matcher
+from keywright.keyspace import Keyspace
+from keywright.tools.jobs import JobPlan, Page, SharedPages, Workers
 from keywright.tools.migrate.bookmark import Bookmark
-from keywright.tools.migrate.progress import MigrationPace, MigrationProgress, SweepCounts
+from keywright.tools.migrate.page_sweep import PageCounts, PageSweep, Refusal, SweepOptions, SweepRules
+from keywright.tools.migrate.progress import MigrationPacemaker, MigrationProgress, SweepCounts
 from keywright.tools.pace import place_of, side_by_side
 
-__all__ = ["Refusal", "SweepOptions", "SweepResult", "sweep"]
+__all__ = ["SweepResult", "sweep"]
 
 PAGE = 500
-KEPT = 20
-
-
-class SweepOptions(NamedTuple):
-    """The options of a sweep. `max_rate` is in names a second; `most` ends a dry run after so many names.
-
-    With `discard` a key under a former name is removed if the present one has other content. `from_version`
-    is an earlier version of the keyspace: names that differ from the present ones in it only are moved too.
-    """
-
-    apply: bool = False
-    max_rate: int | None = None
-    most: int | None = None
-    discard: bool = False
-    from_version: str | None = None
-
-
-class Refusal(NamedTuple):
-    """A key that could not be upgraded, and why; `detail` may quote it, so it may hold ids."""
-
-    template: str
-    name: bytes
-    reason: str
-    detail: str = ""
+IN_FLIGHT = 3
+"""The pages that each worker has at a time."""
 
 
 class SweepResult(NamedTuple):
@@ -62,10 +41,12 @@ class SweepResult(NamedTuple):
 
     @property
     def done(self) -> int:
+        """Return the number of keys that were moved or upgraded."""
         return sum(counts.done for counts in self.counts.values())
 
     @property
     def left(self) -> int:
+        """Return the number of keys that could not be migrated."""
         return sum(counts.left for counts in self.counts.values())
 
 
@@ -76,220 +57,129 @@ async def sweep(
     *,
     bookmark: Bookmark | None = None,
     on_progress: Callable[[MigrationProgress], None] | None = None,
+    plan: JobPlan | None = None,
 ) -> SweepResult:
     """Upgrade every old key of some keyspaces, or only count them unless `options.apply` is set.
 
     A key that exists during the whole sweep is found; one that an older program writes behind the cursor is
-    not. Raise EngineError if the server cannot be reached; keys upgraded until then stay upgraded.
+    not. Raise EngineError if the server cannot be reached; keys upgraded until then stay upgraded. With a
+    `plan` of several jobs worker processes share the pages.
     """
-    spaces = tuple(spaces)
+    spaces, options = tuple(spaces), options or SweepOptions()
     mark = bookmark or Bookmark("sweep")
-    run = _Sweep(db, spaces, options or SweepOptions(), mark, on_progress)
+    rules = SweepRules(db, spaces, options)
     try:
-        result = await run.everywhere()
+        if plan is None:
+            result = await _Sweep(rules, mark, on_progress, None).everywhere()
+        else:
+            async with Workers(plan, "migrate", spaces, msgspec.msgpack.encode(options)) as workers:
+                result = await _Sweep(rules, mark, on_progress, workers).everywhere()
     finally:
         mark.save()
     mark.done()
     return result
 
 
-class _Found(NamedTuple):
-    """Keys that do not have their present name: renamed, converted with the move, or of another version."""
+class _Pending(NamedTuple):
+    """A page at work, and where the walk is when it is done."""
 
-    renamed: list[Key]
-    replaced: dict[Key, Key]
-    versioned: dict[Key, bytes]
+    work: asyncio.Task[None]
+    done: PageCounts
+    after: int | None
+    names: int
 
 
 class _Sweep:
     def __init__(
         self,
-        db: AsyncDatabase,
-        spaces: tuple[Keyspace, ...],
-        options: SweepOptions,
+        rules: SweepRules,
         bookmark: Bookmark,
         on_progress: Callable[[MigrationProgress], None] | None,
+        workers: Workers | None,
     ) -> None:
-        self._db = db
-        self._options = options
+        self._rules = rules
+        self._db = rules.db
+        self._workers = workers
         self._bookmark = bookmark
-        self._matcher = Matcher(spaces, db.context)
-        self._upgradable = {k.kind for k in self._matcher.known if _upgradable(k.kind, db.context)}
-        self._pace = MigrationPace(options.max_rate, on_progress)
+        self._pace = rules.options.pace
+        # Workers rest by themselves.
+        own = self._pace if workers is None else self._pace._replace(full_speed=True)
+        self._pacemaker = MigrationPacemaker(own, on_progress)
         self._total = 0
-        self._refusals: list[Refusal] = []
+        self._begun = bookmark.saved.seen
+        """The names of pages that are done or at work."""
+        self._done = PageCounts(bookmark.saved.counts)
 
     async def everywhere(self) -> SweepResult:
         saved = self._bookmark.saved
         nodes = await self._db.nodes()
         self._total = sum(await side_by_side(self._db.run(key_count(), at=node) for node in nodes))
-        await side_by_side(self._node(node) for node in nodes)
-        result = SweepResult(saved.counts, self._refusals, saved.seen, self._total, self._pace.seconds)
+        jobs = 1 if self._workers is None else IN_FLIGHT * -(-self._workers.jobs // len(nodes))
+        await side_by_side(self._node(node, self._pace.together(jobs)) for node in nodes)
+        seconds = self._pacemaker.seconds
+        result = SweepResult(saved.counts, self._done.refusals, saved.seen, self._total, seconds)
         self._report(final=True)
         return result
 
-    async def _node(self, node: NodeReader) -> None:
-        place, saved = await place_of(self._db, node), self._bookmark.saved
-        cursor = self._bookmark.cursor(place)
-        lead = self._matcher.common_lead
-        while cursor is not None and not self._enough:
-            after, names = await self._db.run(name_page(cursor, self._page_size, lead=lead), at=node)
-            await self._page(names)
-            saved.seen += len(names)
-            cursor = after or None
-            self._bookmark.at_cursor(place, cursor)
-            self._report()
-            await self._pace.wait(self._page_size)  # the server walks so many, whether they are ours or not
+    async def _node(self, node: NodeReader, most: int) -> None:
+        place = await place_of(self._db, node)
+        cursor, size = self._bookmark.cursor(place), self._pace.page(PAGE)
+        lead = self._rules.matcher.common_lead
+        work = self._work_of(node)
+        at_work: deque[_Pending] = deque()
+        try:
+            while cursor is not None and not self._enough:
+                after, names = await self._db.run(name_page(cursor, size, lead=lead), at=node)
+                done = PageCounts()
+                task = asyncio.create_task(work(Page(cursor, size, names), done))
+                cursor = after or None
+                at_work.append(_Pending(task, done, cursor, len(names)))
+                self._begun += len(names)
+                while at_work and (len(at_work) >= most or cursor is None or self._enough):
+                    await self._finished(place, at_work)
+                # The server walks so many, whether they are ours or not.
+                await self._pacemaker.wait(size)
+        finally:
+            for page in at_work:
+                page.work.cancel()
+            await asyncio.gather(*(page.work for page in at_work), return_exceptions=True)
+            for page in at_work:
+                self._done.add(page.done)
+
+    def _work_of(self, node: NodeReader) -> Callable[[Page, PageCounts], Coroutine[Any, Any, None]]:
+        """Return what is done with a page of a node: here, or by a worker. It fills the counts."""
+        if self._workers is None:
+            return self._swept
+        shared = SharedPages(self._workers, 0, self._db, node)
+
+        async def by_worker(page: Page, done: PageCounts) -> None:
+            done.add(_page_counts.decode(await shared.work(page)))
+
+        return by_worker
+
+    async def _swept(self, page: Page, done: PageCounts) -> None:
+        await PageSweep(self._rules, done).run(page.names)
+
+    async def _finished(self, place: str, at_work: deque[_Pending]) -> None:
+        """Wait for the first page of a node, and move the bookmark behind it: never over one at work."""
+        page = at_work[0]
+        await page.work
+        at_work.popleft()
+        self._done.add(page.done)
+        self._bookmark.saved.seen += page.names
+        self._bookmark.at_cursor(place, page.after)
+        self._report()
 
     @property
     def _enough(self) -> bool:
-        most = self._options.most
-        return most is not None and self._bookmark.saved.seen >= most
-
-    @property
-    def _page_size(self) -> int:
-        rate = self._options.max_rate
-        return PAGE if rate is None else max(10, min(PAGE, rate // 20))
-
-    async def _page(self, names: list[bytes]) -> None:
-        groups, unknown = self._matcher.grouped(names)
-        stored = [
-            known.key(name)
-            for known, group in groups.items()
-            if known.kind in self._upgradable
-            for name in group
-        ]
-        await self._reshape(stored)
-        await self._move(unknown)
-
-    async def _reshape(self, keys: list[Key]) -> None:
-        """Upgrade the keys of a page that are stored in an older shape, as one batch."""
-        versions = await self._tried(keys, older_version)
-        old = [key for key, version in zip(keys, versions, strict=True) if isinstance(version, str)]
-        if not self._options.apply:
-            for key in old:
-                self._of(key).upgraded += 1
-            return
-        for key, outcome in zip(old, await self._tried(old, brought_up_to_date), strict=True):
-            if not isinstance(outcome, KeywrightError):
-                self._of(key).upgraded += 1
-
-    async def _move(self, names: list[bytes]) -> None:
-        """Move keys from former names, and from the former templates of upgrades."""
-        found = self._sorted(names)
-        if not self._options.apply:
-            for key in (*found.renamed, *found.replaced, *found.versioned):
-                self._of(key).moved += 1
-            return
-        discard = self._options.discard
-        await self._bring(found.renamed, lambda key: moved(key, discard=discard))
-        version = self._options.from_version or ""
-        await self._bring(
-            list(found.versioned),
-            lambda key: (
-                moved_from_version(key, version, discard=discard)
-                if key.declaration.sealed
-                else moved_from_name(key, found.versioned[key], discard=discard)
-            ),
-        )
-        await self._convert(found.replaced)
-
-    def _sorted(self, names: list[bytes]) -> _Found:
-        found = _Found([], {}, {})
-        for name in names:
-            older = self._matcher.old_place(name)
-            if older is None:
-                found.versioned.update(self._of_another_version(name))
-                continue
-            former = older.known.key(name)
-            key = older.place.present_key(former)
-            if key is None:
-                template = older.place.present.declaration.template.source
-                self._refuse(
-                    Refusal(template, name, "its present name cannot be derived from its former one")
-                )
-            elif older.place.upgrade is None:
-                found.renamed.append(key)
-            else:
-                found.replaced[key] = former
-        return found
-
-    async def _convert(self, replaced: dict[Key, Key]) -> None:
-        """Move and convert keys, unless the present key exists already."""
-        keys = list(replaced)
-        outcomes = await self._tried(keys, brought_up_to_date)
-        for key, outcome in zip(keys, outcomes, strict=True):
-            if outcome is True:
-                self._of(key).moved += 1
-        idle = [key for key, outcome in zip(keys, outcomes, strict=True) if outcome is False]
-        left = await self._db.run(gather_list(replaced[key].exists() for key in idle))
-        for key, is_left in zip(idle, left, strict=True):
-            if is_left:
-                self._arrived(key, Arrival.BOTH)
-
-    async def _bring(self, keys: list[Key], make: Callable[[Key], Call[Arrival]]) -> None:
-        for key, arrival in zip(keys, await self._tried(keys, make), strict=True):
-            self._arrived(key, arrival)
-
-    def _of_another_version(self, name: bytes) -> dict[Key, bytes]:
-        """Return the present key of a name that differs in the version to migrate from."""
-        found = self._matcher.other_version(name) if self._options.from_version else None
-        if found is None or found[1] != self._options.from_version:
-            return {}
-        known, version = found
-        prefix = known.lead[:-1].rpartition(b":")[0]
-        rest = name[len(prefix) + bool(prefix) + len(version.encode()) + 1 :]
-        return {known.key(known.lead + rest): name}
-
-    def _arrived(self, key: Key, arrival: Arrival | KeywrightError) -> None:
-        if arrival is Arrival.MOVED:
-            self._of(key).moved += 1
-        elif arrival is Arrival.BOTH:
-            self._of(key).both += 1
-            name = self._db.context.name(key)
-            self._keep(
-                Refusal(key.declaration.template.source, name, "a key with other content has its former name")
-            )
-
-    async def _tried(self, keys: list[Key], make: Callable[[Key], Call[Any]]) -> list[Any]:
-        """Run calls concurrently. Return their outcomes, errors included; refused ones are counted."""
-        outcomes = await self._db.run(gather_list(make(key).attempt() for key in keys))
-        for key, outcome in zip(keys, outcomes, strict=True):
-            if isinstance(outcome, EngineError) and not isinstance(outcome, ConflictError):
-                raise outcome
-            if isinstance(outcome, KeywrightError):
-                name = self._db.context.name(key)
-                self._refuse(Refusal(key.declaration.template.source, name, _reason(outcome), str(outcome)))
-        return outcomes
-
-    def _refuse(self, refusal: Refusal) -> None:
-        self._bookmark.saved.counts.setdefault(refusal.template, SweepCounts()).refused += 1
-        self._keep(refusal)
-
-    def _keep(self, refusal: Refusal) -> None:
-        if len(self._refusals) < KEPT:
-            self._refusals.append(refusal)
-
-    def _of(self, key: Key) -> SweepCounts:
-        return self._bookmark.saved.counts.setdefault(key.declaration.template.source, SweepCounts())
+        most = self._rules.options.most
+        return most is not None and self._begun >= most
 
     def _report(self, *, final: bool = False) -> None:
         saved = self._bookmark.saved
         done = sum(counts.done for counts in saved.counts.values())
         left = sum(counts.left for counts in saved.counts.values())
-        self._pace.report(saved.seen, self._total, done, left, final=final)
+        self._pacemaker.report(saved.seen, self._total, done, left, final=final)
 
 
-def _upgradable(kind: type[Key], context: Context) -> bool:
-    """Return whether keys may be old in place: in shape, or in their seals, which a bound keyring renews."""
-    declared = kind.declaration
-    return declared.upgrades_in_place or (declared.sealed and context.keyring_of(kind) is not None)
-
-
-def _reason(error: KeywrightError) -> str:
-    """Return the reason of an error, without the key and its content."""
-    if isinstance(error, UsageError):
-        return str(error)
-    if isinstance(error, StoredDataError):
-        return f"it should hold {error.expected}"
-    return "other writers kept changing it" if isinstance(error, ConflictError) else type(error).__name__
+_page_counts = msgspec.msgpack.Decoder(PageCounts)
