@@ -16,8 +16,11 @@ _USUAL = (
     *(count * _HOUR for count in (1, 2, 3, 4, 6, 8, 12, 18)),
     *(count * _DAY for count in (1, 2, 3, 5, 7, 10, 14, 21, 28, 30, 31, 60, 90, 120, 180, 365, 366, 730)),
 )
-ALMOST = 0.98
+STRAY = 0.02
+"""The share of keys, at most, without an expiry among keys that expire, if it is a single key."""
 MANY = 10
+LONGEST = 100 * 365 * _DAY
+"""A longer time is a mistake or a way to say never; a timedelta could not hold the longest of Redis."""
 
 
 class SeenExpiry(NamedTuple):
@@ -27,17 +30,28 @@ class SeenExpiry(NamedTuple):
     evidence: str
     doubt: str = ""
     jitter: float = 0.0
+    optional: bool = False
+    """Whether some keys expire and others do not."""
+    since: str = ""
+    """From when on the time runs, if not from the last write."""
 
 
-def expiry_of(facts: Sequence[Facts]) -> SeenExpiry:
-    """Return the expiry of keys of one template."""
+def expiry_of(groups: Sequence[Sequence[Facts]]) -> SeenExpiry:
+    """Return the expiry of keys of one template, in groups by its optional segment.
+
+    A single key of many without a time to live is about to get one, unless it is a group.
+    """
+    facts = [each for group in groups for each in group]
     times = [each.ttl_ms for each in facts if each.ttl_ms is not None]
     if not facts or not times:
         return SeenExpiry(None, "none expires" if facts else "")
     longest = max(times) / 1000
     share = len(times) / len(facts)
-    if share < ALMOST:
-        return SeenExpiry(None, f"{share:.0%} expire, within {longest:,.0f} s", "only some of these expire")
+    kept = any(all(each.ttl_ms is None for each in group) for group in groups if group)
+    if kept or len(facts) - len(times) > 1 or 1 - share > STRAY:
+        return SeenExpiry(None, f"{share:.0%} expire, within {longest:,.0f} s", optional=True)
+    if longest > LONGEST:
+        return SeenExpiry(None, "all expire, the last in more than 100 years", optional=True)
     jittered = _jittered(min(times) / 1000, longest, len(times))
     if jittered is not None:
         seconds, jitter = jittered

@@ -19,5 +19,7 @@ class Facts(NamedTuple):
     values: tuple[bytes, ...] = ()
     scores: tuple[bytes, ...] = ()
     fields: tuple[dict[bytes, bytes], ...] = ()
+    groups: tuple[bytes, ...] = ()
+    """The consumer groups of a stream."""
     size: int = 0
     """The number of members or bytes that the server has, not those that were read."""

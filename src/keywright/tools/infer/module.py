@@ -6,26 +6,59 @@ made of our own words, numbers and ASCII identifiers.
 
 from __future__ import annotations
 
+import ast
 import builtins
 import keyword
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple
+from uuid import UUID
+
+import msgspec
 
 import keywright
 from keywright.tools.infer.expiries import SeenExpiry, expiry_of
 from keywright.tools.infer.facts import Facts
-from keywright.tools.infer.structs import Field, Structs, is_fixed_name
+from keywright.tools.infer.kinds import kind_of
+from keywright.tools.infer.patterns import Observation
+from keywright.tools.infer.programs import Recognition
+from keywright.tools.infer.structs import Structs, attribute_of
 from keywright.tools.infer.templates import Declared
-from keywright.tools.infer.tree import Observation
-from keywright.tools.infer.values import BYTES, Hint, hint_of, scalar_hint
 
-__all__ = ["RESERVED", "KeyDeclaration", "addition_text", "key_declarations", "module_text"]
+__all__ = ["RESERVED", "KeyDeclaration", "addition_text", "key_declarations", "key_order", "module_text"]
 
-MOST_FIELDS = 80
 RESERVED = frozenset(
-    (*keywright.__all__, *dir(builtins), *keyword.kwlist, "Annotated", "Any", "UUID", "date", "datetime")
+    (
+        *keywright.__all__,
+        *dir(builtins),
+        *keyword.kwlist,
+        *("Annotated", "Any", "Decimal", "Literal", "UUID", "date", "datetime", "timedelta", "programs"),
+    )
 )
-_NOUNS = {"string": "value", "hash": "hash", "set": "set", "zset": "sorted set", "list": "list"}
+_NOUNS = {
+    "Value": "Value",
+    "Record": "Hash",
+    "Map": "Hash",
+    "Set": "Set",
+    "SortedSet": "Sorted set",
+    "List": "List",
+    "Stream": "Stream",
+    "HyperLogLog": "HyperLogLog",
+    "Bitmap": "Bitmap",
+    "Geo": "Positions",
+    "JsonDocument": "JSON document",
+}
+_UNITS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
+_WIDTH = 110
+_PROVIDED: dict[str, dict[str, object]] = {
+    "datetime": {"date": date, "datetime": datetime, "timedelta": timedelta},
+    "decimal": {"Decimal": Decimal},
+    "typing": {"Annotated": Annotated, "Any": Any, "Literal": Literal},
+    "uuid": {"UUID": UUID},
+}
+"""What a module imports from the standard library, by module."""
 
 
 class KeyDeclaration(NamedTuple):
@@ -41,27 +74,29 @@ class KeyDeclaration(NamedTuple):
     notes: tuple[str, ...]
     doubts: tuple[str, ...]
     options: tuple[str, ...]
-
-
-class _Kind(NamedTuple):
-    text: str
-    hints: tuple[Hint, ...] = ()
-    doubts: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
+    evidence: str = ""
+    """Where it was found, if not among counted keys."""
+    about: str = ""
+    """The text of the docstring, as source; else it is made of the words of the template."""
 
 
 def key_declarations(declared: Sequence[Declared], structs: Structs) -> list[KeyDeclaration]:
     """Return the declarations, in an order in which none refers to a later one."""
+    return [_declaration(each, structs) for each in key_order(declared)]
+
+
+def key_order(declared: Iterable[Declared]) -> list[Declared]:
+    """Return templates by their names, each after those to which it yields."""
     ordered: dict[str, Declared] = {}
     for each in sorted(declared, key=lambda each: each.template.source):
         _place(each, ordered)
-    return [_declaration(each, structs) for each in ordered.values()]
+    return list(ordered.values())
 
 
 def _place(declared: Declared, ordered: dict[str, Declared]) -> None:
     """Append a template after those to which it yields, which are narrower, so they form no cycle."""
     if declared.template.source not in ordered and not declared.name:
-        for superior in declared.yields_to:
+        for superior in sorted(declared.yields_to, key=lambda each: each.template.source):
             _place(superior, ordered)
         ordered[declared.template.source] = declared
 
@@ -73,7 +108,7 @@ def _declaration(declared: Declared, structs: Structs) -> KeyDeclaration:
     for each in facts:
         types[each.redis_type] = types.get(each.redis_type, 0) + 1
     redis_type = max(types, key=lambda kind: types[kind], default="")
-    kind = _kind(redis_type, [each for each in facts if each.redis_type == redis_type], structs, label)
+    kind = kind_of(redis_type, [each for each in facts if each.redis_type == redis_type], structs, label)
     doubts = [*kind.doubts, *(hint.doubt for hint in kind.hints)]
     if len(types) > 1:
         listing = ", ".join(f"{count:,} {name}" for name, count in sorted(types.items()) if name.isalnum())
@@ -81,108 +116,33 @@ def _declaration(declared: Declared, structs: Structs) -> KeyDeclaration:
     for name, variable in declared.variables.items():
         if variable.doubt:
             doubts.append(f"<{name}>: {variable.doubt}")
-    expiry = expiry_of(facts)
+    expiry = expiry_of(_by_optional_texts(declared))
     base = kind.text.partition("[")[0]
     return KeyDeclaration(
         declared,
         structs.class_name(label),
         kind.text,
         redis_type,
-        tuple({base: None} | dict.fromkeys(name for hint in kind.hints for name in hint.names)),
+        tuple(
+            {base: None} | dict.fromkeys((*kind.names, *(name for hint in kind.hints for name in hint.names)))
+        ),
         expiry,
-        tuple(hint.note for hint in kind.hints if hint.note),
+        (*(hint.note for hint in kind.hints if hint.note), *kind.notes),
         tuple(doubt for doubt in (*doubts, expiry.doubt) if doubt),
         kind.options,
     )
 
 
-def _kind(redis_type: str, facts: Sequence[Facts], structs: Structs, label: str) -> _Kind:
-    values = [value for each in facts for value in each.values]
-    match redis_type:
-        case "string":
-            hint = hint_of(values, structs, label)
-            return _Kind(f"Value[{hint.text}]", (hint,))
-        case "list":
-            hint = hint_of(values, structs, label)
-            return _Kind(f"List[{hint.text}]", (hint,))
-        case "set":
-            hint = _member(values)
-            return _Kind(f"Set[{hint.text}]", (hint,))
-        case "zset":
-            hint, score = _member(values), _score([each for one in facts for each in one.scores])
-            return _Kind(f"SortedSet[{hint.text}, {score}]", (hint,))
-        case "hash":
-            return _hash(facts, structs, label)
-        case "stream":
-            return _stream(facts, structs, label)
-        case "":
-            return _Kind("Value[bytes]", (), ("the kind: only names were read",))
-    shown = redis_type if redis_type.isalnum() else "another"
-    return _Kind("Value[bytes]", (), (f"the server says {shown}, a type that has no kind here",))
-
-
-def _member(values: Sequence[bytes]) -> Hint:
-    """Return the type of members, which must have one text for each value."""
-    hint = scalar_hint(values)
-    if hint.text == "int" or hint.text == "bytes":
-        return hint
-    try:
-        for value in values:
-            value.decode()
-    except UnicodeDecodeError:
-        return BYTES
-    return Hint("str")
-
-
-def _score(scores: Sequence[bytes]) -> str:
-    hint = scalar_hint(scores)
-    if "EpochMs" in hint.text:
-        return "datetime"
-    return "int" if hint.text == "int" else "float"
-
-
-def _hash(facts: Sequence[Facts], structs: Structs, label: str) -> _Kind:
-    hashes = [found for each in facts for found in each.fields]
-    names = dict.fromkeys(name for found in hashes for name in found)
-    presence = sum(map(len, hashes)) / (len(names) * len(hashes)) if names else 0.0
-    fixed = (
-        0 < len(names) <= MOST_FIELDS
-        and presence >= 0.3
-        and all(is_fixed_name(name.decode("ascii", "replace")) for name in names)
-        and all(each.size <= MOST_FIELDS for each in facts)
-    )
-    if fixed:
-        return _fields("Record", hashes, structs, label)
-    field, value = (
-        _member(list(names)),
-        hint_of([v for found in hashes for v in found.values()], structs, label),
-    )
-    return _Kind(f"Map[{field.text}, {value.text}]", (field, value))
-
-
-def _stream(facts: Sequence[Facts], structs: Structs, label: str) -> _Kind:
-    entries = [found for each in facts for found in each.fields]
-    names = {name for found in entries for name in found}
-    if 0 < len(names) <= MOST_FIELDS and all(
-        is_fixed_name(name.decode("ascii", "replace")) for name in names
-    ):
-        return _fields("Stream", entries, structs, label)
-    struct = structs.declare(f"{label} entry", [], "Entries have other members.")
-    return _Kind(f"Stream[{struct}]", (), ("the members of entries differ",), ("open=True",))
-
-
-def _fields(kind: str, found: Sequence[dict[bytes, bytes]], structs: Structs, label: str) -> _Kind:
-    fields, hints = [], []
-    for name in sorted({name for each in found for name in each}):
-        values = [each[name] for each in found if name in each]
-        hint = hint_of(values, structs, f"{label} {name.decode()}")
-        hints.append(hint._replace(doubt=""))
-        optional = len(values) < len(found) or len(found) == 1
-        doubt = hint.doubt or ("whether it may be missing: one was read" if len(found) == 1 else "")
-        fields.append(Field(name.decode(), hint.text, optional, doubt if hint.doubt else ""))
-    struct = structs.declare(f"{label} details", fields, "Members as they were seen.")
-    single = ("which members may be missing: one was read",) if len(found) == 1 else ()
-    return _Kind(f"{kind}[{struct}]", tuple(hints), single)
+def _by_optional_texts(declared: Declared) -> list[list[Facts]]:
+    """Return what is known of the keys, in groups by the texts of optional segments."""
+    groups: dict[tuple[str | None, ...], list[Facts]] = {}
+    template = declared.template
+    places = [place for place, name in enumerate(template.variables) if name in template.optional]
+    for each in declared.observations:
+        if each.facts is not None:
+            texts = template.texts(each.name.decode("utf-8", "surrogateescape")) if places else ()
+            groups.setdefault(tuple(texts[place] for place in places) if texts else (), []).append(each.facts)
+    return list(groups.values())
 
 
 def module_text(
@@ -194,17 +154,60 @@ def module_text(
     total: int,
     rest: Sequence[Observation],
     show_ids: bool = False,
+    statements: Sequence[str] = (),
+    names: Iterable[str] = (),
+    programs: Sequence[Recognition] = (),
+    more_programs: bool = False,
+    database: int | None = None,
 ) -> str:
-    """Return the module. `total` is the number of names; `rest` are those that no template has."""
+    """Return the module. `total` is the number of names; `rest` are those that no template has.
+
+    `statements` follow the classes, and need `names` from `keywright`. With `more_programs` the variable of
+    programs exists already, in a part of the module before this one.
+    """
     blocks = _blocks(space, keys, structs, total, show_ids=show_ids)
-    uses = {"Keyspace", *_uses(keys)}
+    uses = {"Keyspace", *_uses(keys), *names}
     if rest:
         uses |= {"Bytes", "Value"}
         blocks.append(_fallback_text(space, structs.class_name("other"), rest, total))
+    if statements:
+        blocks.append("\n\n".join(statements))
     body = "\n\n\n".join(blocks)
+    imports = _imports(body, sorted(uses))
+    number = "" if database is None else f", database={database}"
+    made = f'{space} = Keyspace("{space}", "Inferred from {origin}."{number})'
+    if programs:
+        imports += "\n" + _program_imports(programs)
+        made += "\n\n" + _programs_text(space, programs, total, added=more_programs)
     heading = f'"""A keyspace that `keywright infer` wrote from {origin}. Review what is marked `guess`."""'
-    made = f'{space} = Keyspace("{space}", "Inferred from {origin}.")'
-    return f"{heading}\n\n{_imports(body, sorted(uses))}\n\n{made}\n\n\n{body}\n"
+    return f"{heading}\n\n{imports}\n\n{made}\n" + (f"\n\n{body}\n" if body else "")
+
+
+def _program_imports(programs: Sequence[Recognition]) -> str:
+    sources = (each.module.partition(":") for each in programs)
+    return "\n".join(
+        f"from {module} import {attribute} as {program_variable(each)}"
+        for each, (module, _, attribute) in zip(programs, sources, strict=True)
+    )
+
+
+def program_variable(recognition: Recognition) -> str:
+    """Return the variable of a program in a module."""
+    return f"{attribute_of(recognition.program.name)}_program"
+
+
+def _programs_text(space: str, programs: Sequence[Recognition], total: int, *, added: bool = False) -> str:
+    lines = []
+    for each in programs:
+        lines.append(f"# {each.title}: {_counted(each.keys, total)}.")
+        lines += [f"# {line[0].upper()}{line[1:]}." for line in each.evidence]
+    listing = ", ".join(map(program_variable, programs))
+    lines.append(f"programs = {'programs + ' if added else ''}({listing}{',' if len(programs) == 1 else ''})")
+    names = ",".join((space, *(each.program.name for each in programs)))
+    lines.append(
+        f'"""Programs of the catalogue, with their own declarations: keywright audit MODULE:{names}"""'
+    )
+    return "\n".join(lines)
 
 
 def addition_text(
@@ -215,55 +218,82 @@ def addition_text(
     total: int,
     imported: Mapping[str, object],
     show_ids: bool = False,
+    programs: Sequence[Recognition] = (),
+    statements: Sequence[str] = (),
+    names: Iterable[str] = (),
 ) -> str:
-    """Return what to append to a module that has the names `imported`."""
-    body = "\n\n\n".join(_blocks(space, keys, structs, total, show_ids=show_ids))
-    missing = [name for name in sorted(_uses(keys)) if imported.get(name) is not getattr(keywright, name)]
-    return f"\n\n# Added by `keywright infer --update`.\n{_imports(body, missing)}\n\n\n{body}\n"
+    """Return what to append to a module that has the names `imported`.
+
+    `statements` follow the classes, and need `names` from `keywright`.
+    """
+    blocks = _blocks(space, keys, structs, total, show_ids=show_ids)
+    if statements:
+        blocks.append("\n\n".join(statements))
+    body = "\n\n\n".join(blocks)
+    uses = sorted({*_uses(keys), *names})
+    missing = [name for name in uses if imported.get(name) is not getattr(keywright, name)]
+    text = f"\n\n# Added by `keywright infer --update`.\n{_imports(body, missing, imported)}".rstrip()
+    if programs:
+        added = isinstance(imported.get("programs"), tuple)
+        text += f"\n{_program_imports(programs)}\n\n{_programs_text(space, programs, total, added=added)}"
+    return f"{text}\n\n\n{body}\n" if body else f"{text}\n"
 
 
 def _blocks(
     space: str, keys: Sequence[KeyDeclaration], structs: Structs, total: int, *, show_ids: bool
 ) -> list[str]:
+    """Return the classes, each struct before the first that needs it."""
     names = {each.declared.template.source: each.name for each in keys}
-    blocks = ["\n".join(lines).rstrip() for lines in structs.sources.values()]
-    return blocks + [_key_text(space, key, names, total, show_ids=show_ids) for key in keys]
+    blocks: dict[str, str] = {}
+    for key in keys:
+        for name in _structs_of(key.kind, structs):
+            blocks.setdefault(name, "\n".join(structs.sources[name]).rstrip())
+        blocks[key.name] = _key_text(space, key, names, total, show_ids=show_ids)
+    return list(blocks.values())
+
+
+def _structs_of(source: str, structs: Structs) -> list[str]:
+    """Return the structs that a type needs, those of its members first."""
+    found = []
+    for name in dict.fromkeys(node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)):
+        if name in structs.sources:
+            members = ast.walk(ast.parse("\n".join(structs.sources[name])))
+            hints = [ast.unparse(node.annotation) for node in members if isinstance(node, ast.AnnAssign)]
+            found += [each for hint in hints for each in _structs_of(hint, structs)]
+            found.append(name)
+    return found
 
 
 def _uses(keys: Sequence[KeyDeclaration]) -> set[str]:
     """Return the names of `keywright` that declarations need."""
     uses = {name for key in keys for name in key.imports}
     uses |= {name for key in keys for variable in key.declared.variables.values() for name in variable.names}
-    return uses | {"expires_in"} if any(key.expiry.seconds for key in keys) else uses
+    if any(key.expiry.seconds for key in keys):
+        uses.add("expires_in")
+    return uses | {"may_expire"} if any(key.expiry.optional for key in keys) else uses
 
 
-def _imports(text: str, names: Sequence[str]) -> str:
+def _imports(text: str, names: Sequence[str], imported: Mapping[str, object] = MappingProxyType({})) -> str:
+    """Return the imports that a text needs, without those that its module has."""
+    used = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     lines = []
-    moments = [each for each in ("date", "datetime", "timedelta") if _mentions(text, each)]
-    if moments:
-        lines.append(f"from datetime import {', '.join(moments)}")
-    typing = [each for each in ("Annotated", "Any") if _mentions(text, each)]
-    if typing:
-        lines.append(f"from typing import {', '.join(typing)}")
-    if _mentions(text, "UUID"):
-        lines.append("from uuid import UUID")
+    for module, provided in _PROVIDED.items():
+        needed = [name for name, each in provided.items() if name in used and imported.get(name) is not each]
+        if needed:
+            lines.append(f"from {module} import {', '.join(needed)}")
     if lines:
         lines.append("")
-    if "msgspec." in text:
+    if "msgspec" in used and imported.get("msgspec") is not msgspec:
         lines += ["import msgspec", ""]
     if names:
         lines += ["from keywright import (", *(f"    {name}," for name in names), ")"]
     return "\n".join(lines).rstrip()
 
 
-def _mentions(text: str, name: str) -> bool:
-    return any(mark + name in text for mark in ("[", " ", "(")) and name in text
-
-
 def _key_text(space: str, key: KeyDeclaration, names: dict[str, str], total: int, *, show_ids: bool) -> str:
     declared = key.declared
     count = round(declared.weight)
-    evidence = [_counted(count, total), key.expiry.evidence]
+    evidence = [key.evidence or _counted(count, total), key.expiry.evidence]
     lines = [f"# {'; '.join(each for each in evidence if each)}."]
     lines += [f"# guess: {doubt}." for doubt in key.doubts]
     if show_ids:
@@ -271,19 +301,54 @@ def _key_text(space: str, key: KeyDeclaration, names: dict[str, str], total: int
     options = [f"key={_literal(declared.template.source)}", f"space={space}"]
     if key.expiry.seconds:
         jitter = f", jitter={key.expiry.jitter:g}" if key.expiry.jitter else ""
-        options.append(f"expiry=expires_in(timedelta(seconds={key.expiry.seconds}){jitter})")
-    if declared.yields_to:
-        above = ", ".join(sorted(each.name or names[each.template.source] for each in declared.yields_to))
-        options.append(f"yields_to=({above},)")
+        since = f', since="{key.expiry.since}"' if key.expiry.since else ""
+        options.append(f"expiry=expires_in({_duration(key.expiry.seconds)}{since}{jitter})")
+    elif key.expiry.optional:
+        options.append("expiry=may_expire()")
+    if declared.fallback:
+        options.append("fallback=True")
+    elif declared.yields_to:
+        above = sorted(each.name or names[each.template.source] for each in declared.yields_to)
+        listing = above[0] if len(above) == 1 else f"({', '.join(above)})"
+        options.append(f"yields_to={listing}")
     options += key.options
-    lines.append(f"class {key.name}({', '.join((key.kind, *options))}):")
-    noun = _NOUNS.get(key.redis_type, "key").capitalize()
+    lines.append(_class_line(key.name, [key.kind, *options]))
+    noun = _NOUNS.get(key.kind.partition("[")[0], "Key") if key.redis_type else "Key"
     about = " ".join(declared.words) or " ".join(declared.variables) or "text"
-    lines.append(f'    """{noun}: {about}.{"".join(f" {note}" for note in dict.fromkeys(key.notes))}"""')
+    notes = "".join(f" {note}" for note in dict.fromkeys(key.notes))
+    lines.append(f'    """{key.about or f"{noun}: {about}.{notes}"}"""')
     if declared.variables:
         lines.append("")
-        lines += [f"    {name}: {variable.hint}" for name, variable in declared.variables.items()]
+        optional = declared.template.optional
+        lines += [
+            f"    {name}: {declared.variables[name].hint}{' | None = None' if name in optional else ''}"
+            for name in sorted(declared.variables, key=optional.__contains__)
+        ]
     return "\n".join(lines)
+
+
+def _duration(seconds: int) -> str:
+    """Return a time in its largest whole unit."""
+    unit, size = next((unit, size) for unit, size in _UNITS.items() if seconds % size == 0)
+    return f"timedelta({unit}={seconds // size})"
+
+
+def _class_line(name: str, arguments: Sequence[str]) -> str:
+    """Return the first line of a class, or several if it is too long."""
+    line = f"class {name}({', '.join(arguments)}):"
+    if len(line) <= _WIDTH:
+        return line
+    return "\n".join((f"class {name}(", *(f"    {_wrapped(each)}," for each in arguments), "):"))
+
+
+def _wrapped(argument: str) -> str:
+    """Return an argument, a tuple of many classes with each on a line of its own."""
+    option, opening, names = argument.partition("=(")
+    if len(argument) <= _WIDTH or not opening:
+        return argument
+    return "\n".join(
+        (f"{option}=(", *(f"        {name}," for name in names.rstrip(")").split(", ")), "    )")
+    )
 
 
 def _counted(count: int, total: int) -> str:

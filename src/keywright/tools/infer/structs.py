@@ -5,16 +5,24 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Sequence
+from datetime import date, datetime
 from typing import Any, NamedTuple
+from uuid import UUID
 
-from keywright.tools.infer.segments import looks_of
+import msgspec
 
-__all__ = ["Field", "Structs", "attribute_of", "class_name_of", "is_fixed_name"]
+from keywright.tools.infer.words import Words
+
+__all__ = ["Field", "StructMember", "Structs", "attribute_of", "class_name_of", "quoted"]
 
 DEEPEST = 3
 MOST_MEMBERS = 60
+MOST_VALUES = 500
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
 _TYPES = frozenset(("bool", "bytes", "date", "datetime", "dict", "float", "int", "list", "msgspec", "str"))
+_TEXTS = {"datetime": datetime, "date": date, "UUID": UUID}
+"""What texts of JSON may be, if writing it gives the same text, but for zeros at the end of a fraction."""
+_FRACTION = re.compile(r"(?<=\.\d{3})0+(?=Z?$)")
 _SCALARS = {str: "str", int: "int", float: "float", bool: "bool", bytes: "bytes"}
 
 
@@ -25,15 +33,28 @@ class Field(NamedTuple):
     hint: str
     optional: bool
     doubt: str = ""
+    doc: str = ""
+    """The text of its docstring, as source."""
+
+
+class StructMember(NamedTuple):
+    """A member as a struct declares it."""
+
+    stored: str
+    attribute: str
+    hint: str
+    optional: bool
 
 
 class Structs:
     """The structs of one module, each under a name of its own."""
 
-    def __init__(self, reserved: Iterable[str]) -> None:
+    def __init__(self, reserved: Iterable[str], words: Words | None = None) -> None:
+        self.words = words or Words()
         self.reserved = frozenset(reserved)
         self.taken = set(self.reserved)
         self.sources: dict[str, list[str]] = {}
+        self.members: dict[str, list[StructMember]] = {}
         self.uses_any = False
 
     def class_name(self, label: str) -> str:
@@ -48,11 +69,12 @@ class Structs:
         self.taken.add(name)
         return name
 
-    def declare(self, label: str, fields: Sequence[Field], doc: str) -> str:
-        """Write a struct. Return its name."""
+    def declare(self, label: str, fields: Sequence[Field], doc: str, others: str = "") -> str:
+        """Write a struct. Return its name. `others` is the type of fields that it does not name."""
         name = self.class_name(label)
         lines = [f"class {name}(msgspec.Struct, kw_only=True):", f'    """{doc}"""', ""]
         used: set[str] = set()
+        members = self.members.setdefault(name, [])
         for field in fields:
             if field.doubt:
                 lines.append(f"    # guess: {field.doubt}")
@@ -61,13 +83,19 @@ class Structs:
             hint = f"{field.hint} | None" if optional else field.hint
             default = " = None" if field.optional else ""
             if attribute != field.stored:
-                inner = f"default=None, name={_quoted(field.stored)}" if field.optional else ""
-                default = f" = msgspec.field({inner or f'name={_quoted(field.stored)}'})"
+                inner = f"default=None, name={quoted(field.stored)}" if field.optional else ""
+                default = f" = msgspec.field({inner or f'name={quoted(field.stored)}'})"
             lines.append(f"    {attribute}: {hint}{default}")
+            members.append(StructMember(field.stored, attribute, hint, field.optional))
+            if field.doc:
+                lines.append(f'    """{field.doc}"""')
+        if others:
+            attribute = _unused("others", used)
+            lines.append(f"    {attribute}: Annotated[dict[str, {others}], OtherFields] = {{}}")
         self.sources[name] = lines
         return name
 
-    def hint(self, documents: Sequence[Any], label: str, depth: int = 0) -> str:
+    def hint(self, documents: Sequence[Any], label: str, depth: int = 0, *, is_json: bool = False) -> str:
         """Return the type of decoded documents. Objects with fixed members get a struct."""
         kinds = {type(each) for each in documents if each is not None}
         suffix = " | None" if any(each is None for each in documents) else ""
@@ -77,26 +105,38 @@ class Structs:
             return self._any()
         kind = kinds.pop()
         present = [each for each in documents if each is not None]
+        if kind is str and is_json:
+            return _text_type(present) + suffix
         if kind in _SCALARS:
             return _SCALARS[kind] + suffix
+        if kind is list and depth > DEEPEST:
+            return f"list[{self._any()}]{suffix}"
         if kind is list:
             items = [item for each in present for item in each[:50]]
-            inner = self.hint(items, f"{label} item", depth + 1) if items else self._any()
+            inner = self.hint(items, f"{label} item", depth + 1, is_json=is_json) if items else self._any()
             return f"list[{inner}]{suffix}"
-        return (self._object(present, label, depth) if kind is dict else self._any()) + suffix
+        return (
+            self._object(present, label, depth, is_json=is_json) if kind is dict else self._any()
+        ) + suffix
 
-    def _object(self, documents: Sequence[dict[Any, Any]], label: str, depth: int) -> str:
+    def _object(self, documents: Sequence[dict[Any, Any]], label: str, depth: int, *, is_json: bool) -> str:
         names = dict.fromkeys(name for each in documents for name in each)
-        if not names or depth >= DEEPEST or not all(isinstance(name, str) for name in names):
-            return f"dict[{'str' if all(isinstance(n, str) for n in names) else self._any()}, {self._any()}]"
-        presence = sum(map(len, documents)) / (len(names) * len(documents))
-        if len(names) > MOST_MEMBERS or presence < 0.3 or not all(map(is_fixed_name, names)):
+        kinds = {type(name) for name in names}
+        if not names or (kinds == {str} and depth >= DEEPEST):
+            return f"dict[str, {self._any()}]"
+        if kinds != {str}:
+            if len(kinds) > 1 or depth >= DEEPEST or not kinds <= {int, bytes}:
+                return self._any()  # what the keys of such a map are cannot be declared
+            values = [value for each in documents for value in each.values()][:MOST_VALUES]
+            return f"dict[{_SCALARS[kinds.pop()]}, {self.hint(values, f'{label} value', depth + 1)}]"
+        shown = self.words.members(documents, lambda value: type(value).__name__)
+        if len(names) > MOST_MEMBERS or len(shown) < len(names):
             values = [value for each in documents for value in each.values()]
-            return f"dict[str, {self.hint(values[:500], f'{label} value', depth + 1)}]"
+            return f"dict[str, {self.hint(values[:MOST_VALUES], f'{label} value', depth + 1)}]"
         fields = []
         for name in sorted(names):
             values = [each[name] for each in documents if name in each]
-            hint = self.hint(values, f"{label} {name}", depth + 1)
+            hint = self.hint(values, f"{label} {name}", depth + 1, is_json=is_json)
             fields.append(Field(name, hint, optional=len(values) < len(documents)))
         return self.declare(f"{label} details" if not depth else label, fields, "Members as they were seen.")
 
@@ -105,9 +145,19 @@ class Structs:
         return "Any"
 
 
-def is_fixed_name(name: str) -> bool:
-    """Return whether a member name is a word of a program, not an id."""
-    return _IDENTIFIER.fullmatch(name) is not None and isinstance(looks_of(name.encode())[0], bytes)
+def _text_type(texts: Sequence[str]) -> str:
+    """Return the type of texts of JSON documents."""
+    return next(
+        (name for name, kind in _TEXTS.items() if all(_is_written_so(text, kind) for text in texts)), "str"
+    )
+
+
+def _is_written_so(text: str, kind: type) -> bool:
+    try:
+        written = msgspec.to_builtins(msgspec.convert(text, kind))
+    except msgspec.ValidationError:
+        return False
+    return _FRACTION.sub("", text) == _FRACTION.sub("", written)
 
 
 def class_name_of(label: str) -> str:
@@ -135,5 +185,7 @@ def _unused(name: str, used: set[str]) -> str:
     return found
 
 
-def _quoted(text: str) -> str:
-    return ascii(text)
+def quoted(text: str) -> str:
+    """Return a text as a literal, escaped to ASCII."""
+    literal = ascii(text)
+    return f'"{text}"' if literal[1:-1] == text and '"' not in text else literal

@@ -15,13 +15,27 @@ from keywright.keyspace import Counter, Key, List, Map, Record, Set, SortedSet, 
 from keywright.keyspace.languages.automaton import alternation, is_empty
 from keywright.keyspace.languages.language import difference
 from keywright.keyspace.template import Template
+from keywright.tools.infer.patterns import Observation, Pattern, Slot
 from keywright.tools.infer.structs import attribute_of
-from keywright.tools.infer.tree import Observation, Pattern, Slot
 from keywright.tools.infer.variables import Variable, alphabets_of
 
-__all__ = ["Declared", "declared_templates", "known_templates"]
+__all__ = [
+    "Declared",
+    "declared_templates",
+    "escaped",
+    "known_templates",
+    "let_fall_back",
+    "template_of",
+    "variable_name",
+    "with_precedence",
+    "words_of",
+]
 
 MOST_SUPERIORS = 60
+WIDE = 3
+"""The breadth of an alphabet of words."""
+RECURRING = 4
+"""Words of an enumeration have so many names each, at least, on average."""
 _KINDS = (Counter, List, Map, Record, Set, SortedSet, Stream, Value)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _SPECIAL = "<>{}[]\\"
@@ -39,17 +53,32 @@ class Declared:
         self.yields_to: list[Declared] = []
         self.name = ""
         """The class that declares it already, if one does."""
+        self.fallback = False
+        """Whether it has what no other template has."""
 
     @property
     def weight(self) -> float:
         return sum(each.weight for each in self.observations)
 
     @property
+    def is_catch_all(self) -> bool:
+        """Whether the template is nothing but a variable that may be nearly any text."""
+        return len(self.template.marked_parts) == 1 and self.rank[0] >= WIDE
+
+    @property
     def rank(self) -> tuple[int, int, int, str]:
-        """The order of precedence, the narrowest first."""
-        breadths = [variable.breadth for variable in self.variables.values()]
+        """The order of precedence, the narrowest first; an optional segment does not make it wider."""
+        optional = self.template.optional
+        breadths = [each.breadth for name, each in self.variables.items() if name not in optional]
         text = sum(len(part.text) for part in self.template.marked_parts if not part.is_variable)
         return max(breadths, default=0), sum(breadths), -text, self.template.source
+
+
+def words_of(template: Template) -> list[str]:
+    """Return the literal words of a template."""
+    return [
+        word for part in template.marked_parts if not part.is_variable for word in _WORD.findall(part.text)
+    ]
 
 
 def known_templates(classes: Mapping[str, type[Key]]) -> list[Declared]:
@@ -63,11 +92,16 @@ def known_templates(classes: Mapping[str, type[Key]]) -> list[Declared]:
 
 
 def declared_templates(
-    patterns: Iterable[Pattern], observations: Sequence[Observation], known: Sequence[Declared] = ()
+    patterns: Iterable[Pattern],
+    observations: Sequence[Observation],
+    known: Sequence[Declared] = (),
+    outside: Sequence[tuple[bytes, Template]] = (),
+    lead: bytes = b"",
 ) -> tuple[list[Declared], list[Observation]]:
     """Return templates that `check` proves, and the names that none of them has.
 
-    They yield to those that are `known`, where both make the same name.
+    They yield to those that are `known`, where both make the same name. A template that makes a name of one
+    `outside`, of another keyspace with its prefix, is dropped; `lead` is the prefix of these templates.
     """
     found: dict[str, Declared] = {}
     origins: dict[str, Pattern] = {}
@@ -83,14 +117,12 @@ def declared_templates(
                 found[source], origins[source] = wider, joined
         else:
             found[source], origins[source] = made, pattern
-    ordered = sorted(found.values(), key=lambda each: each.rank)
-    kept: list[Declared] = []
-    for each in ordered:
-        each.yields_to = [
-            other for other in (*known, *kept) if each.template.collision(other.template) is not None
-        ]
-        if len(each.yields_to) <= MOST_SUPERIORS and _has_names_left(each):
-            kept.append(each)
+    apart = [
+        each
+        for each in found.values()
+        if all(each.template.collision(other, lead, there) is None for there, other in outside)
+    ]
+    kept = with_precedence(apart, known)
     rest = _assign(kept, observations)
     used = [each for each in kept if each.observations]
     for each in used:
@@ -98,10 +130,33 @@ def declared_templates(
     return used, rest
 
 
+def with_precedence(found: Iterable[Declared], known: Sequence[Declared] = ()) -> list[Declared]:
+    """Return the templates that are left names, the narrowest first; each yields to narrower ones."""
+    kept: list[Declared] = []
+    for each in sorted(found, key=lambda each: each.rank):
+        each.yields_to = [
+            other for other in (*known, *kept) if each.template.collision(other.template) is not None
+        ]
+        if len(each.yields_to) <= MOST_SUPERIORS and _has_names_left(each):
+            kept.append(each)
+    return kept
+
+
+def let_fall_back(declared: Sequence[Declared]) -> None:
+    """Make a fallback of the widest template that has nearly any text, if there is one."""
+    for each in reversed(declared):
+        if each.is_catch_all:
+            each.fallback = not any(other.fallback or each in other.yields_to for other in declared)
+            if each.fallback:
+                return
+
+
 def _joined_patterns(one: Pattern, other: Pattern) -> Pattern:
     """Return a pattern with the texts of both, which have the same literal texts."""
     pieces = (
-        Slot((*mine.values, *theirs.values)) if isinstance(mine, Slot) and isinstance(theirs, Slot) else mine
+        mine._replace(values=(*mine.values, *theirs.values))
+        if isinstance(mine, Slot) and isinstance(theirs, Slot)
+        else mine
         for mine, theirs in zip(_joined(one.pieces), _joined(other.pieces), strict=False)
     )
     return Pattern(tuple(pieces), (*one.observations, *other.observations))
@@ -135,21 +190,33 @@ def _assign(declared: list[Declared], observations: Sequence[Observation]) -> li
     return rest
 
 
+def template_of(pattern: Pattern) -> Template | None:
+    """Return the template of a pattern; None if it cannot be proved that no name has two readings."""
+    made = _template(pattern)
+    return made.template if made is not None else None
+
+
 def _template(pattern: Pattern) -> Declared | None:
     pieces = _joined(pattern.pieces)
-    if not pieces or sum(isinstance(piece, Slot) for piece in pieces) > 8:
+    slots = [piece for piece in pieces if isinstance(piece, Slot)]
+    if not pieces or len(slots) > 8 or not all(slot.values for slot in slots):
         return None
     literal = b"".join(piece for piece in pieces if isinstance(piece, bytes))
-    tagged = _is_tag(pieces)
+    braced = any(b"{" in value or b"}" in value for slot in slots for value in slot.values)
+    tagged = _is_tag(pieces) and not braced
+    first = next((number for number, piece in enumerate(pieces) if isinstance(piece, Slot)), 0)
     choices: list[list[Variable]] = []
     for number, piece in enumerate(pieces):
         if isinstance(piece, Slot):
-            following = pieces[number + 1] if number + 1 < len(pieces) else b""
-            if isinstance(following, Slot) or not piece.values:
+            following = piece.after or _following(pieces[number + 1 :])
+            last = number + 1 == len(pieces) and not piece.after
+            if not (following or last):
                 return None
             text = following.decode("utf-8", "replace")
-            last = number + 1 == len(pieces)
-            found = list(alphabets_of(piece.values, text, tagged=tagged or b"{" in literal, last=last))
+            closed = tagged or (b"{" in literal and not braced)
+            free = last or piece.optional  # the proof decides whether what follows ends the text
+            recurring = number > first and len(pattern.observations) >= RECURRING * len(piece.values)
+            found = list(alphabets_of(piece.values, text, tagged=closed, last=free, recurring=recurring))
             if not found:
                 return None
             choices.append(found)
@@ -159,6 +226,12 @@ def _template(pattern: Pattern) -> Declared | None:
         if made is not None:
             return made
     return None
+
+
+def _following(pieces: Sequence[bytes | Slot]) -> bytes:
+    """Return the literal text that follows a variable; empty if another variable does, or nothing."""
+    following = pieces[0] if pieces else b""
+    return following.before if isinstance(following, Slot) else following
 
 
 def _proved(pieces: Sequence[bytes | Slot], chosen: Sequence[Variable], *, tagged: bool) -> Declared | None:
@@ -180,19 +253,19 @@ def _written(
     for piece in pieces:
         if isinstance(piece, Slot):
             variable = next(remaining)
-            name = _variable_name(words, variable, variables)
+            name = variable_name(words[-1], variable, variables)
             variables[name] = variable
-            source += f"<{name}>"
+            before, after = (escaped(text, tagged=False) for text in (piece.before, piece.after))
+            source += f"[{before}<{name}>{after}]" if piece.optional else f"<{name}>"
             words.append("")
         else:
-            source += _escaped(piece, tagged=tagged)
+            source += escaped(piece, tagged=tagged)
             words += _WORD.findall(piece.decode("ascii", "replace"))
     return source, variables, [word for word in words if word]
 
 
-def _variable_name(words: Sequence[str], variable: Variable, taken: dict[str, Variable]) -> str:
+def variable_name(before: str, variable: Variable, taken: Mapping[str, Variable]) -> str:
     """Return the name of a variable: the word before it in the singular, else what it looks like."""
-    before = words[-1]
     base = attribute_of(_singular(before)) if before and len(before) > 1 else variable.word.rstrip("_")
     if any(hasattr(kind, base) for kind in _KINDS) or base in ("member", "key", "space", "expiry"):
         base = f"{base}_id"
@@ -204,7 +277,14 @@ def _variable_name(words: Sequence[str], variable: Variable, taken: dict[str, Va
 
 
 def _singular(word: str) -> str:
-    for plural, singular in (("ies", "y"), ("sses", "ss"), ("ss", "ss"), ("us", "us"), ("s", "")):
+    for plural, singular in (
+        ("series", "series"),
+        ("ies", "y"),
+        ("sses", "ss"),
+        ("ss", "ss"),
+        ("us", "us"),
+        ("s", ""),
+    ):
         if word.endswith(plural) and len(word) > len(plural) + 1:
             return word[: -len(plural)] + singular
     return word
@@ -225,7 +305,7 @@ def _is_tag(pieces: Sequence[bytes | Slot]) -> bool:
     return re.fullmatch(rb"[^{}]*\{[^{}]+\}[^{}]*", shown) is not None
 
 
-def _escaped(literal: bytes, *, tagged: bool) -> str:
+def escaped(literal: bytes, *, tagged: bool) -> str:
     """Return literal text as a template has it; braces are those of the hash tag if there is one."""
     return "".join(_escapes(literal, tagged=tagged))
 

@@ -11,6 +11,7 @@ from keywright.keyspace import (
     Alphabet,
     Base64Url,
     Bytes,
+    Choice,
     Day,
     Email,
     Hex,
@@ -21,10 +22,14 @@ from keywright.keyspace import (
     Uuid,
 )
 from keywright.keyspace.alphabets import Signed64, Snowflake, Unsigned64
+from keywright.tools.infer.structs import quoted
+from keywright.tools.infer.vocabulary import is_program_text
 
-__all__ = ["Variable", "alphabets_of"]
+__all__ = ["MOST_CHOICES", "Variable", "alphabets_of"]
 
 ENOUGH = 3
+MOST_CHOICES = 12
+"""So many words in one place, at most, are an enumeration."""
 _SNOWFLAKE = re.compile(r"[1-9][0-9]{16,18}").fullmatch
 _DAY = re.compile(r"20[0-9]{6}").fullmatch
 _EXTRA = ".@+/=,~!$*()#&;'% |^`?"
@@ -43,17 +48,24 @@ class Variable(NamedTuple):
     doubt: str = ""
 
 
-def alphabets_of(values: Sequence[bytes], following: str, *, tagged: bool, last: bool) -> Iterator[Variable]:
+def alphabets_of(
+    values: Sequence[bytes], following: str, *, tagged: bool, last: bool, recurring: bool = False
+) -> Iterator[Variable]:
     """Yield alphabets that have all these texts, the narrowest first.
 
     `following` is the text after the variable. A `tagged` name has a hash tag, so braces cannot be data.
+    Where the texts are `recurring`, after other variables, a few words of programs are an enumeration.
     """
     try:
         texts = [value.decode() for value in values]
     except UnicodeDecodeError:
         until = b"" if last else following[:1].encode("ascii", "ignore")
-        yield Variable(Bytes(until), f"Annotated[bytes, Bytes({until!r})]", ("Bytes",), 6, "name")
+        yield Variable(
+            Bytes(until), f"Annotated[bytes, Bytes({_bytes_literal(until)})]", ("Bytes",), 6, "name"
+        )
         return
+    if recurring and 1 < len(texts) <= MOST_CHOICES and all(map(is_program_text, texts)):
+        yield _enumeration(sorted(texts))
     for make in _TYPED:
         found = make(texts)
         if found is not None and _has(found.alphabet, texts):
@@ -65,12 +77,12 @@ def alphabets_of(values: Sequence[bytes], following: str, *, tagged: bool, last:
     if not extra:
         yield Variable(Plain(), "Id", ("Id",), 3, "id_")
     elif all(char in _EXTRA for char in extra) and " " not in extra and len(extra) <= 6:
-        hint = f"Annotated[str, Plain(extra={_quoted(extra)})]"
+        hint = f"Annotated[str, Plain(extra={quoted(extra)})]"
         yield Variable(Plain(extra), hint, ("Plain",), 4, "name")
     for separator in dict.fromkeys((":", following[:1], "")):
         but = f"{separator}{{}}" if tagged else separator
         if not (used & set(but)) and (last or not following or following[0] in but):
-            hint = f"Annotated[str, Segment({_quoted(but)})]"
+            hint = f"Annotated[str, Segment({quoted(but)})]"
             alphabet = Segment(but)
             if _has(alphabet, texts):
                 yield Variable(alphabet, hint, ("Segment",), 5 + (":" not in but), "name")
@@ -83,6 +95,11 @@ def _has(alphabet: Alphabet[object], texts: Sequence[str]) -> bool:
     except ValueError:
         return False
     return True
+
+
+def _enumeration(texts: list[str]) -> Variable:
+    hint = f"Literal[{', '.join(map(quoted, texts))}]"
+    return Variable(Choice(*texts), hint, (), 1, "word", f"one of these {len(texts)} words")
 
 
 def _integers(texts: Sequence[str]) -> Variable | None:
@@ -163,9 +180,5 @@ _TYPED: tuple[Callable[[Sequence[str]], Variable | None], ...] = (
 )
 
 
-def _quoted(text: str) -> str:
-    return (
-        '"' + text + '"'
-        if text.isascii() and text.isprintable() and not set(text) & set('"\\')
-        else ascii(text)
-    )
+def _bytes_literal(value: bytes) -> str:
+    return f"b{quoted(value.decode('ascii'))}"
