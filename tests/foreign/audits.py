@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foreign.projects import Workload
+from foreign.projects import Length, Workload
 from invoking import invoke_keywright
 from keywright.testing import RedisServer, wait_until
 
-__all__ = ["Fault", "Report", "audited", "check_repair", "five_audits"]
+__all__ = ["Fault", "Figures", "Report", "audited", "audits_during_load", "check_repair"]
 
-AUDITS = 5
-CHANGES = 1000
+LOAD_SECONDS = 120
 SHORT_MS = 3000
 """Keys that expire sooner are given the time to do so before a fault is planted."""
 TTL_SLACK_MS = 1000
@@ -27,21 +26,47 @@ Report = dict[str, Any]
 
 def audited(model: str, server: RedisServer) -> Report:
     """Return the report of `keywright audit`."""
-    done = invoke_keywright("audit", model, "--url", server.url, "--format", "json", "--show-ids")
+    done = invoke_keywright(
+        "audit", model, "--url", server.url, "--format", "json", "--show-ids", "--full-speed"
+    )
     assert done.exit_code in (0, 1), done.output
     report: Report = json.loads(done.stdout)
     return report
 
 
-def five_audits(model: str, server: RedisServer, load: Workload) -> list[Report]:
-    """Audit five times while the project writes, each time after a thousand changes of its own."""
+def audits_during_load(model: str, server: RedisServer, load: Workload, length: Length) -> list[Report]:
+    """Audit several times while the project writes, each time after some changes of its own."""
     reports = []
-    for _ in range(AUDITS):
-        enough = _changes(server) + CHANGES
-        wait_until(lambda: not load.running or _changes(server) > enough, "the workload writes")  # noqa: B023
+    for _ in range(length.audits):
+        enough = _changes(server) + length.changes
+        wait_until(
+            lambda: not load.running or _changes(server) > enough,  # noqa: B023
+            "the workload writes",
+            seconds=LOAD_SECONDS,
+        )
         reports.append(audited(model, server))
         assert load.running, load.log
     return reports
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the audits of a project saw."""
+
+    name: str
+    reports: Sequence[Report]
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        keys = sum(report["names"] + report["outside"] for report in self.reports)
+        matched = sum(row["keys"] for report in self.reports for row in report["templates"])
+        findings = sum(sum(report["counts"].values()) for report in self.reports)
+        share = matched / keys if keys else 0.0
+        return (
+            f"{self.name:15} {len(self.reports):3} audits {keys:9,} keys  {share:7.2%} matched "
+            f"{findings:4} findings {self.seconds:6.1f} s"
+        )
 
 
 def _changes(server: RedisServer) -> int:
@@ -84,7 +109,7 @@ def check_repair(fault: Fault, model: str, server: RedisServer, client: Any, fol
     try:
         fault.plant(client)
         assert audited(model, server)["counts"] == {fault.code: 1}
-        options = ("--remove", fault.word, "--undo-to", str(folder / "undo.jsonl"), "--yes")
+        options = ("--remove", fault.word, "--undo-to", str(folder / "undo.jsonl"), "--yes", "--full-speed")
         done = invoke_keywright("repair", model, "--url", server.url, *options)
         after, passed = _stored(client), (time.monotonic() - started) * 1000 + TTL_SLACK_MS
         assert after.keys() <= before.keys()

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from redis import Redis
 from rq import Queue, Retry
+from rq.exceptions import InvalidJobOperation
 from rq.group import Group
 from rq.job import Job
 
@@ -44,7 +45,10 @@ def produce(default: Queue, low: Queue, turn: int) -> list[Job]:
 
 
 def _is_pending(job: Job) -> bool:
-    return job.get_status() in ("queued", "deferred", "started")
+    try:
+        return job.get_status() in ("queued", "deferred", "started")
+    except InvalidJobOperation:
+        return False  # it has ended and expired: a slow machine
 
 
 def main() -> None:

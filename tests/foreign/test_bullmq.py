@@ -47,9 +47,9 @@ FAULTS = [
     Fault(
         "a job that is a string", "KW201", "wrong-type", lambda client: client.set(f"bull:video:{GHOST}", "x")
     ),
-    Fault("a key of no template", "KW101", "unknown", lambda client: client.set("bull:video:waiting", "x")),
+    Fault("a key of no template", "KW101", "unknown", lambda client: client.set("bull:video:limiter", "x")),
 ]
 
 
 class TestBullMq(Conformance):
-    """BullMQ with the declaration in `bullmq_keyspace.py`."""
+    """BullMQ with its declaration in the catalogue."""

@@ -9,7 +9,6 @@ from foreign.projects import python_project
 PROJECT = python_project(
     "celery",
     "celery",
-    "celery",
     momentary=[
         "<caller>.reply.celery.pidbox",
         "celery-taskset-meta-<group>.t",
@@ -52,9 +51,9 @@ FAULTS = [
         "wrong-type",
         lambda client: client.hset(f"celery-task-meta-{GHOST}", "status", "SUCCESS"),
     ),
-    Fault("a key of no template", "KW101", "unknown", lambda client: client.lpush("another.queue", "x")),
+    Fault("a key of no template", "KW101", "unknown", lambda client: client.lpush("another:key", "x")),
 ]
 
 
 class TestCelery(Conformance):
-    """Celery with the declaration in `celery_keyspace.py`."""
+    """Celery with its declaration in the catalogue."""

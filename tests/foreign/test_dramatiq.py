@@ -8,7 +8,7 @@ from foreign.audits import Fault
 from foreign.conformance import Conformance
 from foreign.projects import python_project
 
-PROJECT = python_project("dramatiq", "dramatiq", "dramatiq")
+PROJECT = python_project("dramatiq", "dramatiq")
 GHOST = "00000000-0000-4000-8000-000000000000"
 
 FAULTS = [
@@ -47,9 +47,9 @@ FAULTS = [
         "wrong-type",
         lambda client: client.set("d41d8cd98f00b204e9800998ecf8427e", "1", ex=600),
     ),
-    Fault("a key of no template", "KW101", "unknown", lambda client: client.set("dramatiq-x", "x")),
+    Fault("a key of no template", "KW101", "unknown", lambda client: client.set("another:key", "x")),
 ]
 
 
 class TestDramatiq(Conformance):
-    """dramatiq with the declaration in `dramatiq_keyspace.py`."""
+    """dramatiq with its declaration in the catalogue."""

@@ -13,7 +13,6 @@ from foreign.projects import python_project
 PROJECT = python_project(
     "rq",
     "rq",
-    "rq",
     momentary=["queue:<queue>:intermediate", "clean_registries:<queue>", "suspended"],
 )
 GHOST = "00000000-0000-4000-8000-000000000000"
@@ -38,7 +37,7 @@ FAULTS = [
         "a malformed name in the set of groups",
         "KW202",
         "undecodable",
-        lambda client: client.sadd("rq:groups", "no name"),
+        lambda client: client.sadd("rq:groups", "a:b"),
         within=b"rq:groups",
     ),
     Fault(
@@ -60,4 +59,4 @@ FAULTS = [
 
 
 class TestRq(Conformance):
-    """RQ with the declaration in `rq_keyspace.py`."""
+    """RQ with its declaration in the catalogue."""

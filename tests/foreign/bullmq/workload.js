@@ -6,7 +6,7 @@ const { FlowProducer, Queue, QueueEvents, Worker } = require("bullmq");
 
 const url = new URL(process.env.FOREIGN_REDIS_URL);
 const connection = { host: url.hostname, port: Number(url.port), maxRetriesPerRequest: null };
-const deadline = Date.now() + 120_000;
+const deadline = Date.now() + 600_000;
 let finished = false;
 process.stdin.on("end", () => (finished = true)).resume();
 
@@ -20,7 +20,7 @@ async function handle(job) {
 
 async function until(probe, what) {
   while (!(await probe())) {
-    if (Date.now() > deadline) throw new Error(`not within two minutes: ${what}`);
+    if (Date.now() > deadline) throw new Error(`not within ten minutes: ${what}`);
     await new Promise((resume) => setTimeout(resume, 5));
   }
 }

@@ -1,14 +1,15 @@
-"""Celery 5.7 with Redis as broker (kombu) and result backend. The declaration is ours, not Celery's.
+"""Celery 5.7: Redis as broker (kombu) and as result backend.
 
-A queue of Celery has its bare name, so `QueueName` must list your queues: a free name would overlap with all
-other keys. kombu stores the messages of a priority under the name of the queue, two control characters and
-the priority. Not declared: the channels of events and results, which are pub/sub.
+A queue of Celery has its bare name, so `Queue` is the fallback: a name of letters, digits, `_`, `-` and `.`
+that no other template has. kombu stores the messages of a priority under the name of the queue, two control
+characters and the priority. The transport option `global_keyprefix` "shop:" is the prefix "shop".
+
+Not declared: events and remote control, which are pub/sub, and the keys of schedulers such as RedBeat.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -16,68 +17,55 @@ from keywright import (
     Counter,
     Json,
     Keyspace,
-    Language,
     List,
     Map,
+    Pattern,
     Plain,
+    Segment,
     Set,
     SortedSet,
     UuidText,
     Value,
-    Verbatim,
-    characters,
-    literal,
     refers,
 )
+from keywright.tools import Program
 
 Uuid = Annotated[str, UuidText()]
-QueueName = Literal["celery", "slow.queue"]
-Exchange = Annotated[str, Plain(".")]
-TaskOfChord = Annotated[str, Plain(":+")]
+QueueName = Annotated[str, Plain(".")]
+Exchange = Annotated[str, Segment(":\x06")]
+TaskOfChord = Annotated[str, Segment("")]
 
 celery = Keyspace("celery", "Queues, unacknowledged messages and results of Celery 5.7.")
-
-
-@dataclass(frozen=True)
-class PriorityText(Verbatim):
-    """kombu's separator and a priority from 1 to 9. Priority 0 has no suffix."""
-
-    @property
-    def expected(self) -> str:
-        return "kombu's separator (bytes 06 16) and a priority from 1 to 9"
-
-    @property
-    def language(self) -> Language:
-        return literal(b"\x06\x16") + characters("123456789")
-
-    @property
-    def samples(self) -> tuple[str, ...]:
-        return "\x06\x161", "\x06\x169"
 
 
 class Message(
     msgspec.Struct, rename={"content_encoding": "content-encoding", "content_type": "content-type"}
 ):
-    """A task as kombu wraps it; the body is Base64 of JSON."""
+    """A task as kombu wraps it."""
 
     body: str
+    """Base64 of the arguments and the rest of a chain, in JSON unless another serializer is chosen."""
     content_encoding: str | None
+    """The encoding of the body, `utf-8`."""
     content_type: str | None
+    """The serializer of the body, `application/json`."""
     headers: dict[str, Any]
+    """The task: its name, id, parent, retries, deadline."""
     properties: dict[str, Any]
+    """The delivery: priority, exchange and routing key, and the tag of the message."""
 
 
-class Queue(List[Annotated[Message, Json]], key="<queue>", space=celery):
+class Queue(List[Annotated[Message, Json]], key="<queue>", space=celery, fallback=True):
     """The waiting messages of a queue. Workers take the last one."""
 
     queue: QueueName
 
 
-class PriorityQueue(List[Annotated[Message, Json]], key="<queue><priority>", space=celery):
-    """The waiting messages of one priority."""
+class PriorityQueue(List[Annotated[Message, Json]], key=r"<queue>\x06\x16<priority>", space=celery):
+    """The waiting messages of one priority of a queue. Those of priority 0 are in the queue itself."""
 
     queue: QueueName
-    priority: Annotated[str, PriorityText()]
+    priority: Annotated[str, Pattern("[1-9][0-9]?")]
 
 
 class Replies(List[Annotated[Message, Json]], key="<caller>.reply.celery.pidbox", space=celery):
@@ -105,7 +93,7 @@ class Bindings(Set[str], key="_kombu.binding.<exchange>", space=celery):
 
 
 class PermanentBindings(Set[str], key="_kombu.binding_permanent.<exchange>", space=celery):
-    """Those of them that have no deadline."""
+    """The bindings of an exchange that have no deadline."""
 
     exchange: Exchange
 
@@ -115,24 +103,49 @@ class BindingDeadlines(SortedSet[Exchange, int], key="_kombu.binding_deadlines",
 
 
 class ResultDetails(msgspec.Struct):
-    status: Literal["PENDING", "RECEIVED", "STARTED", "SUCCESS", "FAILURE", "REVOKED", "RETRY", "IGNORED"]
+    """The state of a task. With `result_extended` it has the call as well."""
+
+    status: str
+    """SUCCESS, FAILURE, RETRY, STARTED, REVOKED, or a state of the application."""
     result: Any
+    """What the task returned, or the exception."""
     traceback: str | None
+    """The traceback of a failure."""
     children: list[Any] | None
+    """The tasks that this one started."""
     date_done: str | None
+    """When it ended, in ISO 8601."""
     task_id: str
+    """The id of the task."""
     group_id: str | None = None
+    """The group of the task."""
     parent_id: str | None = None
+    """The task that started this one."""
+    name: str | None = None
+    """The name of the task."""
+    args: Any = None
+    """Its positional arguments."""
+    kwargs: Any = None
+    """Its keyword arguments."""
+    worker: str | None = None
+    """The worker that ran it."""
+    retries: int | None = None
+    """How often it was tried again."""
+    queue: str | None = None
+    """The queue that it came from."""
 
 
 class Result(Value[Annotated[ResultDetails, Json]], key="celery-task-meta-<task>", space=celery):
-    """The result of a task; `result_expires` decides how long it is kept."""
+    """The result of a task. `result_expires` decides how long it is kept."""
 
-    task: Uuid
+    task: Annotated[str, Segment(":\x06")]
 
 
 class GroupDetails(msgspec.Struct):
+    """A group of tasks."""
+
     result: list[Any]
+    """The id of the group, and the ids of its tasks."""
 
 
 class GroupResult(Value[Annotated[GroupDetails, Json]], key="celery-taskset-meta-<group>", space=celery):
@@ -173,4 +186,12 @@ class ChordClaim(Value[str], key="celery-taskset-meta-<group>.c", space=celery):
 
 refers(
     UnacknowledgedIndex, Unacknowledged, lambda _, tags: [((), tag) for tag, _score in tags], name="indexed"
+)
+
+program = Program(
+    "celery",
+    "Celery",
+    "5.7",
+    (celery,),
+    distinctive=tuple(kind for kind in celery if kind not in (Queue, Unacknowledged)),
 )
