@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from xml.etree import ElementTree
 
 import msgspec
 import pytest
 
 from keywright import Id, Keyspace, Record, Set, Value, many_to_one
 from keywright.errors import UsageError
+from keywright.tools.diagram.entities import schema_of
 from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, ProgramChannels, asyncapi
-from keywright.tools.docs.diagram import diagram_of, mermaid
 from keywright.tools.docs.formats import Format, is_current, written
-from keywright.tools.docs.svg import svg
+from keywright.tools.docs.mermaid import mermaid
 from keywright.tools.model import Model, ModelDescription
 from keywright.tools.plugins import load_model, model_names
 
@@ -108,6 +107,15 @@ def test_html_holds_no_script_and_nothing_to_load(hostile: ModelDescription) -> 
         assert "default-src 'none'" in text
 
 
+def test_html_has_the_diagram_for_wide_screens_and_for_phones() -> None:
+    text = written(load_model("drc").described(), Format.HTML)
+    classes = re.findall(r'<svg class="([^"]*)"', text)
+    boxes = [len(re.findall("data-box=", drawing)) for drawing in text.split("<svg ")[1:]]
+    assert classes == ["diagram large", "diagram narrow"]
+    assert boxes == [38, 38]
+    assert "(max-width: 560px) { .diagram { display: none; } .diagram.narrow { display: block; } }" in text
+
+
 def test_html_escapes_declared_text(hostile: ModelDescription) -> None:
     text = written(hostile, Format.HTML)
     assert "&lt;script&gt;alert(2)&lt;/script&gt; &amp; &quot;quotes&quot;" in text
@@ -123,36 +131,31 @@ def test_markdown_cells_keep_their_bars_and_markup(hostile: ModelDescription) ->
     assert r"[`na\|sty:\[x\]*&:<id>`]" in text
 
 
-def test_the_diagram_has_a_box_for_each_entity_and_a_line_for_each_relation() -> None:
-    diagram = diagram_of(load_model("meetup").described().spaces)
-    names = {box.name for box in diagram.boxes}
-    assert {"event", "series", "channel", "meetup_user", "discord_user"} <= names
-    kinds = {(edge.one, edge.other, edge.type) for edge in diagram.edges}
-    assert ("event", "series", "many-to-one") in kinds
-    assert ("meetup_user", "discord_user", "one-to-one") in kinds
+def test_mermaid_has_an_entity_for_each_key_and_a_line_for_each_relation_and_reference() -> None:
+    text = mermaid(schema_of(load_model("meetup").described().spaces))
+    assert '"SeriesOfEvent" }o--o| "SeriesEvents" : "many-to-one"' in text
+    assert '"EventGuests" }o..o| "MeetupEvent" : "event"' in text
+    assert '"DiscordUserOfMeetupUser" }o--|| "MeetupUsers" : "index"' in text
+    assert 'record key "meetup_event:\u2039event\u203a"' in text
 
 
 def test_mermaid_gets_no_character_it_could_take_for_its_own(hostile: ModelDescription) -> None:
-    text = mermaid(diagram_of(hostile.spaces))
+    text = mermaid(schema_of(hostile.spaces))
     assert text.startswith("erDiagram\n")
-    assert '"child" }o--o| "parent" : "Parent / Children"' in text
-    assert 'record Nasty "na|sty:\uff3c[x\uff3c]*&:\u2039id\u203a"' in text
+    assert '"Parent" }o--o| "Children" : "many-to-one"' in text
+    assert 'record key "na|sty:\uff3c[x\uff3c]*&:\u2039id\u203a"' in text
     assert all(line.count('"') % 2 == 0 for line in text.splitlines())
 
 
-def test_the_drawing_is_well_formed_and_nothing_overlaps() -> None:
-    for model in model_names():
-        drawing = ElementTree.fromstring(svg(diagram_of(load_model(model).described().spaces)))
-        boxes = [
-            tuple(int(rect.attrib[name]) for name in ("x", "y", "width", "height"))
-            for rect in drawing.iter("rect")
-        ]
-        assert boxes
-        for number, (x, y, width, height) in enumerate(boxes):
-            assert x + width <= int(drawing.attrib["width"])
-            assert y + height <= int(drawing.attrib["height"])
-            for left, top, across, down in boxes[:number]:
-                assert x >= left + across or left >= x + width or y >= top + down or top >= y + height
+def test_boxes_and_lines_of_the_drawing_lead_to_their_descriptions() -> None:
+    text = written(load_model("drc").described(), Format.HTML)
+    assert '<a class="box" data-box="Presence@drc" href="#drc-Presence">' in text
+    assert re.search(
+        r'<a class="wire reference" data-from="PresenceIndex@drc-private" [^>]*'
+        r'data-name="presences" href="#drc-private-PresenceIndex" tabindex="-1">',
+        text,
+    )
+    assert '<td data-title="By">presences</td>' in text
 
 
 def test_json_is_the_description(hostile: ModelDescription) -> None:

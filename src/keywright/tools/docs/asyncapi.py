@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,10 +33,12 @@ class MessageChannel(NamedTuple):
     """A JSON schema."""
     parameters: dict[str, ChannelParameter]
     example: Any = None
+    content_type: str = ""
+    """That of the messages, where it is not that of the program."""
 
 
 class ProgramChannels(NamedTuple):
-    """The channels of one program, and the exchange they are bound to."""
+    """The channels of one program, and the AMQP exchange they are bound to; without one they are Redis'."""
 
     title: str
     description: str
@@ -43,6 +46,8 @@ class ProgramChannels(NamedTuple):
     exchange: str
     content_type: str
     channels: tuple[MessageChannel, ...]
+    schemas: Mapping[str, Any] = {}
+    """The JSON schemas that payloads refer to, as `#/components/schemas/Name`."""
 
 
 def asyncapi(described: ProgramChannels) -> str:
@@ -57,7 +62,10 @@ def asyncapi(described: ProgramChannels) -> str:
         "defaultContentType": described.content_type,
         "channels": {each.name: _channel(each, described.exchange) for each in described.channels},
         "operations": {f"{each.action}{each.message}": _operation(each) for each in described.channels},
-        "components": {"messages": {each.message: _message(each) for each in described.channels}},
+        "components": {
+            "messages": {each.message: _message(each) for each in described.channels},
+            **({"schemas": dict(described.schemas)} if described.schemas else {}),
+        },
     }
     return msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
 
@@ -67,16 +75,18 @@ def _channel(channel: MessageChannel, exchange: str) -> dict[str, Any]:
         "address": channel.address,
         "description": channel.description,
         "messages": {channel.message: {"$ref": f"#/components/messages/{channel.message}"}},
-        "bindings": {
-            "amqp": {
-                "is": "routingKey",
-                "exchange": {"name": exchange, "type": "direct", "durable": True, "autoDelete": False},
-            }
-        },
+        "bindings": _bindings(exchange),
     }
     if channel.parameters:
         described["parameters"] = {name: _parameter(each) for name, each in channel.parameters.items()}
     return described
+
+
+def _bindings(exchange: str) -> dict[str, Any]:
+    if not exchange:
+        return {"redis": {}}
+    declared = {"name": exchange, "type": "direct", "durable": True, "autoDelete": False}
+    return {"amqp": {"is": "routingKey", "exchange": declared}}
 
 
 def _parameter(parameter: ChannelParameter) -> dict[str, Any]:
@@ -103,6 +113,8 @@ def _message(channel: MessageChannel) -> dict[str, Any]:
         "summary": channel.description,
         "payload": channel.payload,
     }
+    if channel.content_type:
+        described["contentType"] = channel.content_type
     if channel.example is not None:
         described["examples"] = [{"name": "example", "payload": channel.example}]
     return described

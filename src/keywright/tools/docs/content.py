@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
-from keywright.tools.docs.diagram import Diagram
+from keywright.tools.diagram.entities import Schema
 
 __all__ = [
     "Block",
@@ -66,7 +66,7 @@ class Table(NamedTuple):
 
 
 class Figure(NamedTuple):
-    diagram: Diagram
+    schema: Schema
     caption: str
 
 

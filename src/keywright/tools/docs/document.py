@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from keywright.tools.audit.formats.units import bytes_shown, share_shown
 from keywright.tools.describe.description import (
     KeyDescription,
     LinkDescription,
     ShapeDescription,
     SpaceDescription,
+    StoredDescription,
     TypeDescription,
 )
+from keywright.tools.diagram.entities import schema_of
+from keywright.tools.docs.anchors import key_anchor, link_anchor
 from keywright.tools.docs.content import (
     Block,
     Bullets,
@@ -27,8 +31,7 @@ from keywright.tools.docs.content import (
     joined,
     prose,
 )
-from keywright.tools.docs.diagram import diagram_of
-from keywright.tools.model import ModelDescription
+from keywright.tools.model import CountedDescription, ModelDescription
 
 __all__ = ["document_of"]
 
@@ -39,7 +42,11 @@ _READING = (
     "between them decides the slot. Prefix, version and expiries are the declared ones; a database may be "
     "opened with others."
 )
-_CAPTION = "What keys are named by, the keys of each, and the relations between them."
+_CAPTION = (
+    "The keys, and what joins them. A line with an arrow is a reference: a stored value that names another "
+    "key. Other lines are relations, which are written on both sides together, and their indexes: a bar "
+    "stands for one, a fork for many."
+)
 _SHARED = (
     "Keys that share a slot where their variables agree, so that one script can write them on a cluster too:"
 )
@@ -56,6 +63,12 @@ _HIDDEN = {
 }
 
 
+_CHANNELS = (
+    "Messages between programs, by pub/sub. The server does not store them: a program that is not "
+    "subscribed when one is published does not get it."
+)
+
+
 def document_of(model: ModelDescription) -> list[Block]:
     """Return the blocks of the whole document, in reading order."""
     return list(_document(model))
@@ -65,19 +78,23 @@ def _document(model: ModelDescription) -> Blocks:
     yield Heading(1, [Text(f"Data model: {model.name}")], "top")
     yield from _paragraphs(model.description)
     yield Paragraph(prose(_READING))
+    if model.counted is not None:
+        yield Paragraph([Text(_counted(model.counted))])
     for space in model.spaces:
         yield from _overview(space, model)
     yield Heading(2, [Text("Relations")], "relations")
-    yield Figure(diagram_of(model.spaces), _CAPTION)
+    yield Figure(schema_of(model.spaces), _CAPTION)
     for space in model.spaces:
         yield from _relations(space)
     if not any(space.links for space in model.spaces):
-        yield Paragraph([Text("No relations are declared: no key is kept in step with another.")])
+        yield Paragraph([Text("No relations are declared: no key is kept consistent with another.")])
+    yield from _references(model)
     yield from _invariants(model)
     for space in model.spaces:
         yield Heading(2, [Text("Keys of "), Code(space.name)], f"keys-{space.name}")
         for key in space.keys:
             yield from _key(key, space)
+    yield from _channels(model)
     yield from _slots(model)
     yield from _guarantees(model)
 
@@ -90,15 +107,35 @@ def _overview(space: SpaceDescription, model: ModelDescription) -> Blocks:
         yield from _paragraphs(space.description)
     yield Paragraph(_naming(space))
     yield Table(
-        ("Key", "Redis type", "Holds", "Expires"),
+        ("Key", "Redis type", "Holds", "Expires", *(["Keys"] if model.counted else [])),
         [
-            [[_to(key, space)], prose(_redis_type(key)), prose(_holds(key)), prose(_expires(key))]
+            [
+                [_to(key, space)],
+                prose(_redis_type(key)),
+                prose(_holds(key)),
+                prose(_expires(key)),
+                *([[Text(f"{key.stored.keys:,}")]] if key.stored else []),
+            ]
             for key in space.keys
         ],
     )
 
 
+def _counted(counted: CountedDescription) -> str:
+    unknown = f"; no template matches {counted.unknown:,} more" if counted.unknown else ""
+    outside = (
+        f"; {counted.outside:,} keys outside of the prefixes were not counted" if counted.outside else ""
+    )
+    matched = counted.names - counted.unknown
+    return f"Counts are those of {counted.dump}: {matched:,} keys of these templates{unknown}{outside}."
+
+
 def _naming(space: SpaceDescription) -> Line:
+    line = _leading(space)
+    return line if space.database is None else [*line, *prose(f" The keys are in database {space.database}.")]
+
+
+def _leading(space: SpaceDescription) -> Line:
     if not space.lead:
         return [Text("Names have no prefix.")]
     parts = [f"the prefix `{space.prefix}`"] if space.prefix else []
@@ -108,10 +145,31 @@ def _naming(space: SpaceDescription) -> Line:
 
 def _relations(space: SpaceDescription) -> Blocks:
     for link in space.links:
-        yield Heading(3, [Text(link.name)], _link_anchor(space, link))
+        yield Heading(3, [Text(link.name)], link_anchor(space, link))
         yield Bullets([*_sides(link, space)])
         yield Paragraph([Text("On one server: "), *prose(link.on_one_server)])
         yield Paragraph([Text("On a cluster: "), *prose(link.on_a_cluster)])
+
+
+def _references(model: ModelDescription) -> Blocks:
+    declared = [(space, each) for space in model.spaces for each in space.references]
+    if not declared:
+        return
+    yield Heading(2, [Text("References")], "references")
+    yield Paragraph([Text("Stored values that name other keys. Tools follow them; nothing keeps them.")])
+    spaces = {space.name: space for space in model.spaces}
+    yield Table(
+        ("Key", "Refers to", "By", "The target"),
+        [
+            [
+                [_mentioned(each.source, space)],
+                [_mentioned(each.target, spaces.get(each.target_space, space))],
+                [Text(each.name)],
+                [Text("must exist" if each.required else "may be missing")],
+            ]
+            for space, each in declared
+        ],
+    )
 
 
 def _invariants(model: ModelDescription) -> Blocks:
@@ -155,7 +213,7 @@ def _sides(link: LinkDescription, space: SpaceDescription) -> Iterator[Line]:
 
 
 def _key(key: KeyDescription, space: SpaceDescription) -> Blocks:
-    yield Heading(3, [Code(key.full_template)], _anchor(space, key.name))
+    yield Heading(3, [Code(key.full_template)], key_anchor(space, key.name))
     yield from _paragraphs(key.doc)
     yield Table(("", ""), [[[Text(title)], line] for title, line in _facts(key, space)])
     if key.variables:
@@ -173,6 +231,30 @@ def _key(key: KeyDescription, space: SpaceDescription) -> Blocks:
             yield from _shape(shape, several=True, of="Field")
 
 
+def _channels(model: ModelDescription) -> Blocks:
+    declared = [(space, channel) for space in model.spaces for channel in space.channels]
+    if not declared:
+        return
+    yield Heading(2, [Text("Channels")], "channels")
+    yield Paragraph([Text(_CHANNELS)])
+    for space, channel in declared:
+        yield Heading(3, [Code(channel.full_template)], key_anchor(space, channel.name))
+        yield from _paragraphs(channel.doc)
+        facts = [("Declared as", [Code(channel.name)]), ("Messages", prose(_words(channel.message)))]
+        if channel.sharded:
+            facts.append(
+                ("Sharded", [Text("on a cluster, messages stay in the shard of the channel's slot")])
+            )
+        yield Table(("", ""), [[[Text(title)], line] for title, line in facts])
+        if channel.variables:
+            yield Table(
+                ("Variable", "Is"),
+                [[[Code(f"<{each.name}>")], _variable(each.type, None, None)] for each in channel.variables],
+            )
+        for shape in channel.message.shapes:
+            yield from _shape(shape, several=len(channel.message.shapes) > 1, of="Field")
+
+
 def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, Line]]:
     yield "Declared as", [Code(key.name)]
     yield "Redis type", prose(_redis_type(key))
@@ -180,6 +262,12 @@ def _facts(key: KeyDescription, space: SpaceDescription) -> Iterator[tuple[str, 
     if key.secret or key.sealed:
         yield "Confidential", prose(_HIDDEN[key.secret, key.sealed, key.optional_seal])
     yield "Expires", prose(_expires(key))
+    if key.stored:
+        yield "Stored", [Text(_stored(key.stored))]
+    if key.field_expiry:
+        yield "Entries expire", prose(key.field_expiry.words)
+    if key.cached:
+        yield "Cached by clients", prose(key.cached)
     if key.groups:
         yield "Consumer groups", joined([[Code(group)] for group in key.groups])
     for link in space.links_of(key.name):
@@ -216,7 +304,7 @@ def _mentioned(name: str, space: SpaceDescription) -> Inline:
 
 def _seen_from(key: KeyDescription, link: LinkDescription, space: SpaceDescription) -> Line:
     """Return a relation from the side of one of its keys, with a link to the other side."""
-    more: Line = [Text(" ("), Link("how", _link_anchor(space, link)), Text(")")]
+    more: Line = [Text(" ("), Link("how", link_anchor(space, link)), Text(")")]
     if link.type == "index":
         if key.name == link.inverse:
             return [Text("index of every existing "), _to(space.key(link.forward), space), *more]
@@ -250,7 +338,12 @@ def _shape(shape: ShapeDescription, *, several: bool, of: str) -> Blocks:
                 prose(each.type),
                 [Text("yes" if each.required else "no")],
                 prose(
-                    _told(each.doc, each.default, _HIDDEN.get((each.secret, each.sealed, each.optional_seal)))
+                    _told(
+                        each.doc,
+                        each.default,
+                        _HIDDEN.get((each.secret, each.sealed, each.optional_seal)),
+                        each.expires,
+                    )
                 ),
             ]
             for each in shape.members
@@ -258,8 +351,9 @@ def _shape(shape: ShapeDescription, *, several: bool, of: str) -> Blocks:
     )
 
 
-def _told(doc: str, default: str | None, hidden: str | None) -> str:
-    return " ".join(filter(None, [doc, f"Without it: `{default}`." if default else "", hidden]))
+def _told(doc: str, default: str | None, hidden: str | None, expires: str) -> str:
+    absent = f"Without it: `{default}`." if default else ""
+    return " ".join(filter(None, [doc, absent, hidden, f"Expires: {expires}." if expires else ""]))
 
 
 def _variable(words: str, derived_from: str | None, derived_by: str | None) -> Line:
@@ -308,12 +402,25 @@ def _expires(key: KeyDescription) -> str:
     return key.expiry.words if key.expiry else "no expiry"
 
 
+def _stored(stored: StoredDescription) -> str:
+    if not stored.keys:
+        return "no key in the dump"
+    size = "" if stored.bytes is None else f", {bytes_shown(stored.bytes)} in the file"
+    return f"{stored.keys:,} {'key' if stored.keys == 1 else 'keys'}{size}{_expiring(stored.expiring)}"
+
+
+def _expiring(share: float | None) -> str:
+    if share is None:
+        return ""
+    return {0.0: ", none expires", 1.0: ", all expire"}.get(share, f", {share_shown(share)} of them expire")
+
+
 def _slot(key: KeyDescription, space: SpaceDescription) -> Line:
     what = "one slot for all of them" if key.slot.fixed else "decided by"
     line: list[Inline] = [Text(f"{what}{': ' if key.slot.fixed else ' '}"), Code(key.slot.hashed)]
     if not key.slot.shared_with:
         return [*line, Text("" if key.slot.tagged else ", the whole name")]
-    others = joined([[Link(name, _anchor(space, name))] for name in key.slot.shared_with])
+    others = joined([[Link(name, key_anchor(space, name))] for name in key.slot.shared_with])
     return [*line, Text("; shared, where the variables agree, with "), *others]
 
 
@@ -343,19 +450,11 @@ def _guarantees(model: ModelDescription) -> Blocks:
 
 
 def _links(space: SpaceDescription, names: Iterable[str]) -> Line:
-    return joined([[Link(name, _anchor(space, name))] for name in names])
+    return joined([[Link(name, key_anchor(space, name))] for name in names])
 
 
 def _to(key: KeyDescription, space: SpaceDescription) -> Link:
-    return Link(key.full_template, _anchor(space, key.name))
-
-
-def _anchor(space: SpaceDescription, key: str) -> str:
-    return f"{space.name}-{key}"
-
-
-def _link_anchor(space: SpaceDescription, link: LinkDescription) -> str:
-    return f"{space.name}-relation-{link.forward}-{link.inverse}"
+    return Link(key.full_template, key_anchor(space, key.name))
 
 
 def _paragraphs(text: str) -> Blocks:

@@ -22,9 +22,12 @@ class Format(Enum):
     JSON = "json"
 
 
-def written(model: ModelDescription, form: Format) -> str:
-    """Return the document. The same declaration always gives the same text."""
-    origin = f"keywright docs {model.name} --format {form.value}"
+def written(model: ModelDescription, form: Format, origin: str | None = None) -> str:
+    """Return the document. The same declaration, and the same dump, always give the same text.
+
+    `origin` is the command that makes it, if it is not `keywright docs` with the name of the model.
+    """
+    origin = origin or f"keywright docs {model.name} --format {form.value}"
     if form is Format.MARKDOWN:
         return markdown(document_of(model), origin)
     if form is Format.HTML:

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 
+from keywright.tools.diagram.entities import Entity, Facts, Tie
+from keywright.tools.diagram.layout import COLUMNS, ON_A_PHONE
+from keywright.tools.docs.anchors import key_anchor, tie_anchor
 from keywright.tools.docs.content import (
     Block,
     Bullets,
@@ -18,9 +21,8 @@ from keywright.tools.docs.content import (
     Paragraph,
     Table,
 )
-from keywright.tools.docs.svg import svg
 
-__all__ = ["html"]
+__all__ = ["box_link", "html", "line_link"]
 
 
 def html(blocks: Iterable[Block], origin: str) -> str:
@@ -71,9 +73,23 @@ def _block(block: Block) -> str:
         return _table(block)
     assert isinstance(block, Figure)
     caption = escape(block.caption)
-    return (
-        f'<figure><div class="wide">{svg(block.diagram)}</div><figcaption>{caption}</figcaption></figure>\n'
+    drawings = "".join(
+        block.schema.svg(box_link, line_link, columns=columns) for columns in (COLUMNS, ON_A_PHONE)
     )
+    return (
+        f'<figure><div class="wide" tabindex="0" role="region" aria-label="Entity diagram">{drawings}</div>'
+        f"<figcaption>{caption}</figcaption></figure>\n"
+    )
+
+
+def box_link(entity: Entity) -> Facts:
+    """Return the link of a box of the diagram."""
+    return Facts(f"#{key_anchor(entity.space, entity.key.name)}")
+
+
+def line_link(tie: Tie) -> str:
+    """Return the link of a line of the diagram."""
+    return f"#{tie_anchor(tie)}"
 
 
 def _table(table: Table) -> str:

@@ -17,7 +17,7 @@ from keywright.tools.docs.content import (
     Paragraph,
     Table,
 )
-from keywright.tools.docs.diagram import mermaid
+from keywright.tools.docs.mermaid import mermaid
 
 __all__ = ["markdown"]
 
@@ -40,7 +40,7 @@ def _block(block: Block) -> str:
     if isinstance(block, Table):
         return _table(block)
     assert isinstance(block, Figure)
-    return f"```mermaid\n{mermaid(block.diagram)}\n```\n\n{_line_of_text(block.caption)}"
+    return f"```mermaid\n{mermaid(block.schema)}\n```\n\n{_line_of_text(block.caption)}"
 
 
 def _table(table: Table) -> str:
