@@ -39,6 +39,9 @@ EXAMPLES: list[KeywrightError] = [
         "shop:shop", ["overlapping-templates a:<b>: …", "missing-docstring a: …"], "Or not."
     ),
     errors.MissingDependencyError("the explorer", "jinja2", "keywright[explorer]"),
+    errors.MessageError(b"a", "a", "a number", "text"),
+    errors.DumpError("dump.rdb", 9, "its version 0 does not exist"),
+    errors.WorkerError("was ended by signal 9"),
     errors.StoredDataError(b"a", "a", "a number", "text"),
     errors.WrongTypeError(b"a", "a", "a set", "a hash"),
     errors.SealError(b"a", "a", "a sealed value", "other bytes"),

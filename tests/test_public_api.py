@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -55,3 +56,9 @@ def test_every_public_name_exists_and_is_listed_in_order(module: str) -> None:
     for name in found.__all__:
         assert hasattr(found, name), name
     assert len(set(found.__all__)) == len(found.__all__)
+
+
+def test_the_page_on_releases_promises_these_modules() -> None:
+    page = (ROOT / "docs" / "release.md").read_text()
+    (row,) = (line for line in page.splitlines() if line.startswith("| names in `__all__` of"))
+    assert set(re.findall(r"`(keywright[\w.]*)`", row.split("|")[1])) == set(PUBLIC)

@@ -180,7 +180,21 @@ context = Context([shop.bind(prefix="p")])
 ring = kw.Keyring.generate("k")
 place = SealPlace(b"t", b"", b"", b"n")
 sealed = ring.seal(b"a", place)
-channel = kw.Channel("news:<topic>", shop, topic=Plain())
+
+
+class Page(kw.JsonDocument[dict[str, int]], key="page:<id>", space=shop):
+    """A page."""
+
+    id: Id
+
+
+class News(kw.Channel[str], channel="news:<topic>", space=shop):
+    """News."""
+
+    topic: Annotated[str, Plain()]
+
+
+channel = News("a")
 text = IdOf(Plain())
 
 
@@ -262,7 +276,6 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "Binding": (shop,),
     "Bits": (8,),
     "Boolean": ("1", "0"),
-    "Channel": ("news:<topic>", shop),
     "Choice": ("a", "b"),
     "CodecError": ("expected", "found"),
     "Context": ([shop.bind()],),
@@ -301,7 +314,6 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
 }
 KEYWORDS: dict[str, dict[str, Any]] = {
     "Bits": {"signed": True, "overflow": "wrap", "at": 3},
-    "Channel": {"topic": Plain()},
     "index": {"by": Known},
     "many_to_many": {"inverse": Liked},
     "many_to_one": {"inverse": Pets},
@@ -314,6 +326,7 @@ SUBJECTS: dict[str, tuple[Any, ...]] = {
     "Bitmap": (Seen("a"),),
     "Call": (Word("a").get(),),
     "Channel": (channel,),
+    "ChannelPattern": (News.matching(),),
     "Claim": (Task("a"),),
     "Codec": (text, kw.Json(int)),
     "Context": (context,),
@@ -322,6 +335,7 @@ SUBJECTS: dict[str, tuple[Any, ...]] = {
     "Geo": (Stops("a"),),
     "HyperLogLog": (Visitors("a"),),
     "Invariant": (rule,),
+    "JsonDocument": (Page("a"),),
     "Key": (Word("a"),),
     "Keyring": (ring,),
     "Keyspace": (shop,),
@@ -453,6 +467,15 @@ BY_NAME: dict[str, Any] = {
     "randomness": None,
 }
 EXACT: dict[str, Any] = {
+    **{
+        f"JsonDocument.{name}.path": "$.a"
+        for name in ("get_path", "set_path", "add", "append", "merge", "remove")
+    },
+    "JsonDocument.set.value": {"a": 1},
+    "JsonDocument.create.value": {"a": 1},
+    "JsonDocument.set_path.value": 1,
+    "JsonDocument.append.items": 1,
+    "JsonDocument.merge.patch": {"a": 1},
     "Keyring.from_env.name": "KEYS",
     "Keyring.open.place": place,
     "Keyring.seal.place": place,
@@ -511,9 +534,7 @@ EXACT: dict[str, Any] = {
     "LiveIndex.delete.key": Item("a"),
     "LiveIndex.put.key": Item("a"),
     "LiveIndex.put.score": None,
-    "Channel.name.values": "t",
-    "Channel.publish.values": "t",
-    "Channel.pattern.values": "t",
+    "Channel.publish.message": "t",
     "Alphabet.render.value": "a",
     "Alphabet.render_all.values": ["a"],
     "Keyspace.bind.expiry": {},
@@ -529,6 +550,8 @@ EXACT: dict[str, Any] = {
 }
 
 DATA = {
+    "CacheStats",
+    "Caching",
     "ClaimState",
     "Claimed",
     "Clock",
@@ -536,15 +559,19 @@ DATA = {
     "Entry",
     "Finding",
     "Fix",
+    "ChannelDeclaration",
+    "Message",
     "Near",
     "OtherFields",
+    "Published",
     "Observer",
+    "OpenTelemetryObserver",
     "Point",
     "RoundTrip",
     "Settings",
 }
 DATA |= {"Effect", "Upgrade", "Violation"}
-"""Protocols and plain tuples of values: they do nothing with what they are given."""
+"""Protocols, plain tuples of values, and what passes its arguments to another library."""
 WITHOUT_ARGUMENTS = {
     "Email",
     "Instant",
@@ -562,7 +589,7 @@ WITHOUT_ARGUMENTS = {
     "Verbatim",
 }
 HINTS = {"FreeText", "I64", "Id", "RestOfName", "Sha256", "SnowflakeId", "SnowflakeStr", "U64"}
-DATABASES = {"AsyncDatabase", "Database", "Subscription"}
+DATABASES = {"AsyncDatabase", "BlockingSubscription", "Database", "Subscription"}
 CONTRACTS = {
     "Alphabet": "a key turns the ValueError of its alphabet into VariableError",
     "Codec": "a key turns the CodecError of its codec into ValueRefusedError or StoredDataError",

@@ -8,6 +8,7 @@ import pytest
 
 from keywright import Binding, aconnect, connect
 from keywright.testing.runs import Raw
+from keywright.tools.pace import WalkProgress
 from keywright.tools.purger import apurge, count, purge
 from keywright_discord.drc import bind
 from keywright_discord.drc.schema import User, drc, private
@@ -113,3 +114,15 @@ def _server(request: pytest.FixtureRequest, where: str) -> tuple[str, Raw]:
     url: str = request.getfixturevalue("redis_url" if single else "cluster_url")
     raw: Raw = request.getfixturevalue("raw" if single else "raw_cluster")
     return url, raw
+
+
+def test_a_purge_reports_its_progress(redis_url: str, raw: Raw) -> None:
+    for number in range(1200):
+        raw("SET", f"bot:v1json:users:{number}", "x")
+    bindings = bind("bot")
+    reports: list[WalkProgress] = []
+    with connect(redis_url, *bindings) as db:
+        spaces = [binding.space for binding in bindings]
+        assert purge(db, *spaces, on_progress=reports.append) == 1200
+    assert [report.seen for report in reports] == [500, 1000]
+    assert {report.total for report in reports} == {1200}

@@ -14,10 +14,10 @@ import redis
 import kinship
 import migrating
 from audit_samples import SAMPLES
-from audited import PRIMARIES, Sample, audited
+from audited import PRIMARIES, Sample, audited, repaired
 from examples import bookshop
 from failing_walks import left_of
-from keywright import Database, Keyspace, SnowflakeStr, Value
+from keywright import Database, Keyspace, Set, SnowflakeStr, Value, many_to_one, refers
 from keywright.errors import ServerRefusedError, UsageError
 from keywright.testing import RedisCluster, RedisServer, as_user
 from keywright.testing.conditions import wait_until
@@ -34,6 +34,7 @@ from keywright.tools.audit import (
 from keywright.tools.audit import checkpoint as resuming
 from keywright.tools.audit.tally import Tally
 from keywright.tools.model import Model
+from keywright.tools.pace import FULL_SPEED, Pace
 from keywright.tools.repair.fingerprints import fingerprint
 from replicas import replica_in_sync
 
@@ -48,6 +49,35 @@ class Parcel(Value[str], key="parcel:<parcel>", space=box):
     parcel: SnowflakeStr
 
 
+hall = Keyspace("hall", "Ids in a relation that no name can have.", prefix="hall")
+
+
+class TicketCar(Value[str], key="ticket:<ticket>:car", space=hall):
+    """The car of a ticket."""
+
+    ticket: int
+
+
+class CarTickets(Set[int], key="car:<plate>:tickets", space=hall):
+    """The tickets of a car."""
+
+    plate: str
+
+
+class Fined(Set[str], key="fined", space=hall):
+    """The plates of cars that were fined."""
+
+
+class Owner(Value[str], key="car:<plate>:owner", space=hall):
+    """The owner of a car."""
+
+    plate: str
+
+
+many_to_one(TicketCar, inverse=CarTickets)
+refers(Fined, Owner, lambda _, plates: plates, name="fined")
+refers(Owner, Owner, lambda _, heir: [heir], name="heir")
+HALL = Sample(Model("hall", (hall,)), (), lambda _: None, {})
 BOX = Sample(Model("box", (box,)), (), lambda _: None, {})
 TOWN = SAMPLES["town"]()
 
@@ -117,6 +147,35 @@ def test_ids_and_values_are_masked_unless_asked_for(redis_url: str, client: Any)
     assert "secret-ish" in str(shown.as_data())
 
 
+def test_an_id_that_no_name_can_have_is_a_finding(redis_url: str, client: Any, tmp_path: Path) -> None:
+    client.mset({"hall:ticket:1:car": "B-AX1", "hall:ticket:2:car": "B AX 2"})
+    client.sadd("hall:car:B-AX1:tickets", 1)
+    report, findings = audited(redis_url, HALL)
+    assert report.counts == {"KW202": 1}
+    (found,) = findings
+    assert found.name == b"hall:ticket:2:car"
+    assert "as <plate> of 'car:<plate>:tickets'" in str(report.as_data())
+    repaired(redis_url, HALL, tmp_path / "undo.jsonl")
+    assert client.mget("hall:ticket:1:car", "hall:ticket:2:car") == [b"B-AX1", None]
+
+
+def test_a_reference_to_an_id_that_no_name_can_have_dangles(
+    redis_url: str, client: Any, tmp_path: Path
+) -> None:
+    client.sadd("hall:fined", "B-AX1", "B AX 2")
+    client.mset({"hall:car:B-AX1:owner": "B-AX1", "hall:car:B-AX3:owner": "B AX 3"})
+    report, findings = audited(redis_url, HALL)
+    assert report.counts == {"KW401": 2}
+    assert sorted((each.name, each.member) for each in findings) == [
+        (b"hall:car:B-AX3:owner", None),
+        (b"hall:fined", b"B AX 2"),
+    ]
+    assert "leads to no Owner: no name can have this id" in str(report.as_data())
+    repaired(redis_url, HALL, tmp_path / "undo.jsonl")
+    assert client.smembers("hall:fined") == {b"B-AX1"}
+    assert client.keys("hall:car:*") == [b"hall:car:B-AX1:owner"]
+
+
 def test_declared_secrets_are_never_shown(redis_url: str, client: Any) -> None:
     client.set("shop:door_code", b"\xff4711")
     sample = SAMPLES["bookshop"]()
@@ -165,7 +224,7 @@ def test_an_interrupted_audit_goes_on_where_it_was(
 ) -> None:
     client.mset({f"box:parcel:{n}": "x" for n in range(1, 5001)} | {"box:strange": "x"})
     monkeypatch.setattr(resuming, "EVERY_SECONDS", 0.0)
-    path, slowly = tmp_path / "progress", PRIMARIES._replace(max_rate=10_000)
+    path, slowly = tmp_path / "progress", PRIMARIES._replace(pace=Pace(10_000, full_speed=True))
     checkpoint = Checkpoint.at(path, ["box"])
     with pytest.raises(KeyboardInterrupt):
         audited(redis_url, BOX, options=slowly, checkpoint=checkpoint, on_progress=_interrupt_after(2500))
@@ -181,7 +240,7 @@ def test_an_interrupted_audit_goes_on_where_it_was(
 def test_the_rate_is_held(redis_url: str, client: Any) -> None:
     client.mset({f"box:parcel:{n}": "x" for n in range(1, 1001)})
     seen: list[WalkProgress] = []
-    audited(redis_url, BOX, options=PRIMARIES._replace(max_rate=5000), on_progress=seen.append)
+    audited(redis_url, BOX, options=PRIMARIES._replace(pace=Pace(5000)), on_progress=seen.append)
     assert seen[-1].seen == 1000
     assert seen[-1].rate <= 5500
 
@@ -294,7 +353,7 @@ def test_a_replica_that_goes_away_is_replaced_by_its_primary(after: int) -> None
                 replica.stop()
 
         report, findings = audited(
-            primary.tcp_url, BOX, options=AuditOptions(max_rate=8_000), on_progress=stop_once
+            primary.tcp_url, BOX, options=AuditOptions(pace=Pace(8_000)), on_progress=stop_once
         )
         assert report.replicas == 1
         assert stopped
@@ -313,7 +372,7 @@ def test_a_cursor_of_a_server_that_was_restarted_or_of_another_database_is_not_g
         url = server.tcp_url
         with redis.Redis.from_url(url) as client:
             client.mset(parcels)
-        slowly, checkpoint = PRIMARIES._replace(max_rate=10_000), Checkpoint.at(path, ["box"])
+        slowly, checkpoint = PRIMARIES._replace(pace=Pace(10_000)), Checkpoint.at(path, ["box"])
         with pytest.raises(KeyboardInterrupt):
             audited(url, BOX, options=slowly, checkpoint=checkpoint, on_progress=_interrupt_after(1000))
         if change == "restarted":
@@ -342,7 +401,7 @@ def test_an_audit_of_a_cluster_that_goes_on_counts_nothing_twice(
     for n in range(1, 601):
         raw_cluster("SET", f"box:parcel:{n}", "x")
     monkeypatch.setattr(resuming, "EVERY_SECONDS", 0.0)
-    path, slowly = tmp_path / "progress", PRIMARIES._replace(max_rate=2000)
+    path, slowly = tmp_path / "progress", PRIMARIES._replace(pace=Pace(2000))
     checkpoint = Checkpoint.at(path, ["box"])
     with pytest.raises(KeyboardInterrupt):
         audited(cluster_url, BOX, options=slowly, checkpoint=checkpoint, on_progress=_interrupt_after(300))
@@ -381,7 +440,7 @@ def test_memory_does_not_grow_with_the_obligations_of_a_page(redis_url: str, cli
         client.sadd(f"club:c{n}:members", *(f"p{m}" for m in range(number)))
     tracemalloc.start()
     try:
-        report, _ = audited(redis_url, TOWN)
+        report, _ = audited(redis_url, TOWN, options=PRIMARIES._replace(pace=FULL_SPEED))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -400,7 +459,7 @@ def test_a_node_that_fails_ends_the_walk_of_the_others(cluster_url: str, raw_clu
     for n in range(1, 301):
         raw_cluster("SET", f"box:parcel:{n}", "x")
 
-    options = PRIMARIES._replace(max_rate=500)
+    options = PRIMARIES._replace(pace=Pace(500))
     assert left_of(cluster_url, lambda db, fail: audit(db, BOX.model, options, on_progress=fail)) == []
 
 

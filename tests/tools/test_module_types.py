@@ -10,10 +10,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import redis
 
 from audited import Sample, audited, repaired, undone
+from dumps import audited_dump, comparable, dump_of
 from exploring import exploring, key_path
-from keywright import Id, Keyspace, Opaque, Value, check, connect, expires_in
+from keywright import Id, JsonDocument, Keyspace, Opaque, Value, check, connect, expires_in
 from keywright.errors import DeclarationError, WrongTypeError
 from keywright.testing import RedisServer, as_user
 from keywright.testing.damage import plant
@@ -177,3 +179,25 @@ def test_a_repair_removes_them_and_its_undo_file_brings_them_back(
     assert server.text("GET", "library:book:2") == "Emma"
     undone(server.url, SAMPLE, tmp_path / "undo")
     assert [server.text("TYPE", name) for name in ("library:book:1", "library:other")] == [TYPE, TYPE]
+
+
+papers = Keyspace("papers", "The same keys, declared as JSON.", prefix="documents")
+
+
+class Paper(JsonDocument[dict[str, int]], key="document:<document>", space=papers):
+    """A document of a module, as JSON."""
+
+    document: Id
+
+
+def test_in_a_dump_the_value_of_a_module_is_skipped_and_one_that_should_be_read_is_reported(
+    server: RedisServer, tmp_path: Path
+) -> None:
+    server.text("DOCUMENT.SET", "documents:document:1")
+    with redis.Redis.from_url(server.url) as client:
+        path = dump_of(client, tmp_path / "dump.rdb")
+    for sample in (SAMPLE, DOCUMENTS):
+        assert comparable(audited_dump(path, sample)[1]) == comparable(audited(server.url, sample)[1])
+    findings = audited_dump(path, Sample(Model("papers", (papers,)), (), lambda _: None, {}))[1]
+    unread = {each.name: each.reason for each in findings if each.code == "KW502"}
+    assert unread[b"documents:document:1"] == "only its module reads it, so it was not read"

@@ -6,10 +6,49 @@ import pytest
 import redis
 
 from audit_samples import SAMPLES
-from keywright import aconnect
+from keywright import Id, Keyspace, Value, aconnect
+from keywright.tools.audit import Budget, audit
+from keywright.tools.model import Model
 from keywright.tools.stats import snapshots, take_snapshot
 
 TOWN = SAMPLES["town"]()
+shop = Keyspace("shop", "What the shop sells.", prefix="shop")
+stock = Keyspace("stock", "What the shop has.", prefix="stock")
+
+
+class Price(Value[int], key="item:<item>", space=shop):
+    """The price of an item."""
+
+    item: Id
+
+
+class Left(Value[int], key="item:<item>", space=stock):
+    """How many are left."""
+
+    item: Id
+
+
+@pytest.mark.anyio
+async def test_two_keyspaces_with_the_same_template_are_counted_apart(redis_url: str) -> None:
+    with redis.Redis.from_url(redis_url) as client:
+        client.mset({"shop:item:a": 1, "shop:item:b": 2, "stock:item:a": 3})
+    model = Model("both", (shop, stock))
+    async with aconnect(redis_url) as db:
+        found = await take_snapshot(db, model, sample=1.0)
+        report = await audit(db, model, budgets=[Budget("item:<item>", 100)])
+    assert {count.template: count.keys for count in found.counts} == {
+        "shop:item:<item>": 2,
+        "stock:item:<item>": 1,
+    }
+    rows = {row.template: row for row in report.rows}
+    assert {template: row.keys for template, row in rows.items()} == {
+        "shop:item:<item>": 2,
+        "stock:item:<item>": 1,
+    }
+    used = sum(row.bytes or 0 for row in rows.values())
+    assert [finding.reason for finding in report.tally.findings["KW501"].kept] == [
+        f"takes {used} bytes, the budget is 100"
+    ]
 
 
 @pytest.mark.anyio

@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from keywright.tools.audit import audit as audit_database
     from keywright.tools.check import prove
     from keywright.tools.docs.asyncapi import ChannelParameter, MessageChannel, ProgramChannels
+    from keywright.tools.jobs import JobPlan
     from keywright.tools.migrate import (
         Bookmark,
         Conversion,
         ConversionPage,
         ConversionRoute,
-        MigrationPace,
+        MigrationPacemaker,
         MigrationProgress,
         Refusal,
         SweepCounts,
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
         sweep,
     )
     from keywright.tools.model import Model
+    from keywright.tools.pace import Pace
     from keywright.tools.plugins import load_model
+    from keywright.tools.program import Program
     from keywright.tools.purger import count, purge
     from keywright.tools.repair import repair as repair_database
 
@@ -39,10 +42,13 @@ __all__ = [
     "Conversion",
     "ConversionPage",
     "ConversionRoute",
+    "JobPlan",
     "MessageChannel",
-    "MigrationPace",
+    "MigrationPacemaker",
     "MigrationProgress",
     "Model",
+    "Pace",
+    "Program",
     "ProgramChannels",
     "Refusal",
     "SweepCounts",
@@ -66,11 +72,14 @@ _HOMES = {
     "Conversion": ("migrate", "Conversion"),
     "ConversionPage": ("migrate", "ConversionPage"),
     "ConversionRoute": ("migrate", "ConversionRoute"),
+    "JobPlan": ("jobs", "JobPlan"),
     "MessageChannel": ("docs.asyncapi", "MessageChannel"),
     "ProgramChannels": ("docs.asyncapi", "ProgramChannels"),
-    "MigrationPace": ("migrate", "MigrationPace"),
+    "Program": ("program", "Program"),
+    "MigrationPacemaker": ("migrate", "MigrationPacemaker"),
     "MigrationProgress": ("migrate", "MigrationProgress"),
     "Model": ("model", "Model"),
+    "Pace": ("pace", "Pace"),
     "Refusal": ("migrate", "Refusal"),
     "SweepCounts": ("migrate", "SweepCounts"),
     "SweepOptions": ("migrate", "SweepOptions"),

@@ -49,9 +49,12 @@ def _commands(text: str) -> tuple[str, ...]:
 # A test compares them with the commands of the kinds.
 READS = {redis_type: layout.reads for redis_type, layout in LAYOUTS.items()}
 WRITES = {redis_type: layout.writes for redis_type, layout in LAYOUTS.items()}
+_FIELD_READS = {"hash": _commands("hpttl hpexpiretime")}
+NEWER_READS = {AclServer.REDIS_7_4: _FIELD_READS, AclServer.REDIS_8_4: _FIELD_READS}
+_FIELD_WRITES = _commands("hpexpire hpexpireat hpersist")
 NEWER = {
-    AclServer.REDIS_7_4: {"hash": ("hpexpire",)},
-    AclServer.REDIS_8_4: {"hash": ("hpexpire",), "string": ("msetex",)},
+    AclServer.REDIS_7_4: {"hash": _FIELD_WRITES},
+    AclServer.REDIS_8_4: {"hash": _FIELD_WRITES, "string": ("msetex",)},
 }
 ANY_READS = _commands("exists type pttl dump memory|usage")
 ANY_WRITES = tuple(verb.decode().lower() for verb in ANY_TYPE)
@@ -63,9 +66,12 @@ CACHING = ("pfcount",)
 SCRIPTS = ("evalsha", "eval")
 
 CONNECTING = _commands("ping select client|setname info command|info asking cluster|slots")
+TRACKING = ("client|tracking",)
 TRANSACTIONS = _commands("multi exec discard time")
 LOOKING_AROUND = _commands("scan dbsize readonly time")
 DURABILITY = ("wait",)
+SUBSCRIBING = _commands("subscribe psubscribe unsubscribe punsubscribe")
+SUBSCRIBING_SHARDED = _commands("ssubscribe sunsubscribe")
 
 _HASH = re.compile("[0-9a-f]{64}")
 PLACEHOLDER = "PASSWORD-SHA256"
@@ -87,12 +93,14 @@ class Acl(NamedTuple):
     selectors: tuple[Selector, ...]
     server: AclServer
     password_hash: str | None = None
+    channels: tuple[str, ...] = ()
+    """The patterns of channels that the user may publish on, or subscribe to."""
     exposed: tuple[str, ...] = ()
     """Secret templates, not granted, some of whose names match the pattern of a granted one."""
 
     def rules(self) -> list[str]:
         """Return the rules that follow the user's name, without the password."""
-        root = [f"+{command}" for command in self.commands]
+        root = [f"&{pattern}" for pattern in self.channels] + [f"+{command}" for command in self.commands]
         if self.server is AclServer.REDIS_6_2:
             commands = _distinct(command for each in self.selectors for command in each.commands)
             patterns = _distinct(pattern for each in self.selectors for pattern in each.patterns)
@@ -127,7 +135,7 @@ def acl(
     renew: bool = False,
     with_secrets: bool = False,
 ) -> Acl:
-    """Return the rules of a role. They never contain channels: no model publishes.
+    """Return the rules of a role: keys and commands, and the declared channels.
 
     `prefix` replaces the declared prefix, for a database that is opened with another one;
     `password_hash` is the SHA-256 of the password in hexadecimal. Without `scan` a writer cannot sweep
@@ -145,7 +153,8 @@ def acl(
     all_names = _Names(model, prefix)
     names = all_names if with_secrets or role is AclRole.WRITER else all_names.without_secrets()
     selectors = tuple(each for each in _SELECTORS[role](names, server, renew=renew) if each.patterns)
-    for pattern in (pattern for each in selectors for pattern in each.patterns):
+    listed = [pattern for each in selectors for pattern in each.patterns]
+    for pattern in (*listed, *all_names.channels()):
         if re.search(r"[\s\x00()]", pattern):
             raise UsageError(
                 f"{pattern!r} cannot be written in access rules: spaces and parentheses are separators. "
@@ -153,7 +162,20 @@ def acl(
             )
     sweeping = ("scan",) if scan and role is AclRole.WRITER else ()
     exposed = _exposed(all_names, names, selectors)
-    return Acl(name, (*_ROOT[role], *sweeping), selectors, server, password_hash, exposed)
+    channels = all_names.channels() if role is not AclRole.AUDITOR else ()
+    messaging = _messaging(role, server) if channels else ()
+    tracking = TRACKING if names.cached and role is not AclRole.AUDITOR else ()
+    commands = (*_ROOT[role], *sweeping, *tracking, *messaging)
+    return Acl(name, commands, selectors, server, password_hash, channels, exposed)
+
+
+def _messaging(role: AclRole, server: AclServer) -> tuple[str, ...]:
+    """Return the commands of channels: a reader subscribes, a writer publishes too."""
+    sharded = server is not AclServer.REDIS_6_2
+    commands = (*SUBSCRIBING, *(SUBSCRIBING_SHARDED if sharded else ()))
+    if role is AclRole.WRITER:
+        commands += ("publish", *(("spublish",) if sharded else ()))
+    return commands
 
 
 class _Names:
@@ -184,8 +206,23 @@ class _Names:
         """Return the names of keys whose types have commands that are not known here."""
         return _patterns(pair for pair in self.keys if pair[1].redis_type not in READS)
 
+    @property
+    def cached(self) -> bool:
+        """Return whether reads of any of the keys are cached by clients."""
+        return any(key.cached for _, key in self.keys)
+
     def all(self) -> tuple[str, ...]:
         return _patterns(self.keys)
+
+    def channels(self) -> tuple[str, ...]:
+        """Return the patterns of channels. A server compares that of PSUBSCRIBE as it is."""
+        return _distinct(
+            glob_escaped(lead) + pattern
+            for lead, space in self.spaces
+            for channel in space.channels
+            for pattern in (*channel.patterns, channel.every)
+            if pattern
+        )
 
     def former(self, *redis_types: str) -> tuple[str, ...]:
         """Return the former names of keys of these types that upgrades may not have moved yet."""
@@ -217,7 +254,7 @@ def _journal(lead: str, space: SpaceDescription) -> Iterator[str]:
 def _reader(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selector]:
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *names.former(*_converted(redis_type)))
-        yield Selector((*commands, *ANY_READS), own, "R")
+        yield Selector((*commands, *_newer_reads(server, redis_type), *ANY_READS), own, "R")
     yield Selector(ANY_READS, names.of_modules(), "R")
     yield from _own(names, writes=False)
     # Who may renew an expiry may also shorten it, which deletes the key.
@@ -234,11 +271,15 @@ def _writer(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Select
     yield Selector((*SCRIPTS, *ANY_READS, *ANY_WRITES), everywhere)
     yield Selector(MOVING, names.moving())
     for redis_type, commands in WRITES.items():
-        more = NEWER.get(server, {}).get(redis_type, ())
+        more = (*_newer_reads(server, redis_type), *NEWER.get(server, {}).get(redis_type, ()))
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
         yield Selector((*READS[redis_type], *commands, *more), own)
         yield Selector(READS[redis_type], names.former(*_converted(redis_type)))
     yield from _own(names, writes=True)
+
+
+def _newer_reads(server: AclServer, redis_type: str) -> tuple[str, ...]:
+    return NEWER_READS.get(server, {}).get(redis_type, ())
 
 
 def _own(names: _Names, *, writes: bool) -> Iterator[Selector]:
@@ -265,7 +306,7 @@ def _auditor(names: _Names, server: AclServer, *, renew: bool) -> Iterator[Selec
     del renew  # an auditor never does
     for redis_type, commands in READS.items():
         own = (*names.of(redis_type), *(names.journal() if redis_type == "hash" else ()))
-        yield Selector((*commands, *ANY_READS), own, "R")
+        yield Selector((*commands, *_newer_reads(server, redis_type), *ANY_READS), own, "R")
     yield Selector(ANY_READS, names.of_modules(), "R")
     # SCAN returns every name anyway, and with its TYPE option the type too: this reveals no more.
     yield Selector(("type",), ("*",) if server is not AclServer.REDIS_6_2 else (), "R")

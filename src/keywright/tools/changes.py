@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from keywright.tools.describe.description import MemberDescription, ShapeDescription, TypeDescription
 
-__all__ = ["Change", "Severity", "changes_of_shapes", "changes_of_type"]
+__all__ = [
+    "Change",
+    "Readers",
+    "Severity",
+    "breaks",
+    "changes_of_shapes",
+    "changes_of_type",
+    "spares",
+]
 
 
 class Severity(Enum):
@@ -18,12 +26,28 @@ class Severity(Enum):
     COMPATIBLE = "compatible"
 
 
+class Readers(NamedTuple):
+    """The effect on a running reader in another language, which knows the old schema file only."""
+
+    breaking: bool
+    because: str
+
+
+def breaks(because: str) -> Readers:
+    return Readers(True, because)
+
+
+def spares(because: str) -> Readers:
+    return Readers(False, because)
+
+
 class Change(NamedTuple):
     """One change; `what` is a phrase that follows the subject."""
 
     severity: Severity
     subject: str
     what: str
+    readers: Readers
     remedy: str = ""
 
     def healed(self, version: str) -> Change:
@@ -34,6 +58,7 @@ class Change(NamedTuple):
             Severity.CAUTION,
             self.subject,
             f"{self.what}; older data is upgraded from {version}",
+            self.readers,
             "Programs of the old declaration cannot read new or upgraded data.",
         )
 
@@ -52,11 +77,17 @@ def changes_of_type(
         yield from _reworded(subject, what, old.words, new.words)
     if old.sealed != new.sealed:
         now = "sealed" if new.sealed else "not sealed any more"
+        readers = breaks("it does not open seals" if new.sealed else "it takes the bytes for a seal")
         yield Change(
-            Severity.BREAKING, subject, f"{what} is {now}", "Read plaintext too until all is rewritten."
+            Severity.BREAKING,
+            subject,
+            f"{what} is {now}",
+            readers,
+            "Read plaintext too until all is rewritten.",
         )
     if old.secret != new.secret and old.sealed == new.sealed:
-        yield Change(Severity.COMPATIBLE, subject, f"{what} is {'' if new.secret else 'not '}secret")
+        now = f"{what} is {'' if new.secret else 'not '}secret"
+        yield Change(Severity.COMPATIBLE, subject, now, spares("the stored bytes are the same"))
     yield from changes_of_shapes(subject, old.shapes, new.shapes)
 
 
@@ -82,32 +113,37 @@ def changes_of_shapes(
         if shape.name in before:
             yield from _shape(subject, before[shape.name], shape)
         elif old:
-            yield Change(Severity.CAUTION, subject, f"may have the new shape {shape.name}", _READERS)
+            what = f"may have the new shape {shape.name}"
+            readers = breaks("it refuses a shape that it does not know")
+            yield Change(Severity.CAUTION, subject, what, readers, _READERS)
     kept = {shape.name for shape in new}
     for gone in (name for name in before if name not in kept):
-        yield Change(Severity.BREAKING, subject, f"the shape {gone} is gone", _KEEP)
+        readers = spares("it reads the shapes that are left")
+        yield Change(Severity.BREAKING, subject, f"the shape {gone} is gone", readers, _KEEP)
 
 
 def _shape(subject: str, old: ShapeDescription, new: ShapeDescription) -> Iterator[Change]:
     if old.when != new.when:
         what = f"{new.name} is now recognised by {new.when or 'nothing'}"
-        yield Change(Severity.BREAKING, subject, what, _KEEP)
+        readers = breaks("it recognises the shape by what it was")
+        yield Change(Severity.BREAKING, subject, what, readers, _KEEP)
     before, after = ({member.name: member for member in shape.members} for shape in (old, new))
     for name, member in after.items():
         if name in before:
             yield from _member(subject, before[name], member)
         elif member.required:
-            yield Change(
-                Severity.BREAKING, subject, f"needs the new member {name}", f"Give it a default. {_KEEP}"
-            )
+            what, remedy = f"needs the new member {name}", f"Give it a default. {_KEEP}"
+            yield Change(Severity.BREAKING, subject, what, _of_new_member(old), remedy)
         else:
-            yield Change(Severity.COMPATIBLE, subject, f"may have the new member {name}")
+            what = f"may have the new member {name}"
+            yield Change(Severity.COMPATIBLE, subject, what, _of_new_member(old))
     for name, member in before.items():
         if name not in after:
             yield Change(
                 Severity.CAUTION if member.required else Severity.COMPATIBLE,
                 subject,
                 f"has no member {name} any more; a stored one is ignored",
+                breaks("it requires the member") if member.required else spares("it does without the member"),
                 _READERS if member.required else "",
             )
 
@@ -115,15 +151,23 @@ def _shape(subject: str, old: ShapeDescription, new: ShapeDescription) -> Iterat
 def _member(subject: str, old: MemberDescription, new: MemberDescription) -> Iterator[Change]:
     what = f"the member {new.name}"
     if new.required and not old.required:
-        yield Change(Severity.BREAKING, subject, f"{what} is required", f"Give it a default. {_KEEP}")
+        readers = spares("it takes the member as well as its absence")
+        remedy = f"Give it a default. {_KEEP}"
+        yield Change(Severity.BREAKING, subject, f"{what} is required", readers, remedy)
     if old.required and not new.required:
-        yield Change(Severity.CAUTION, subject, f"{what} may be absent", _READERS)
+        readers = breaks("it requires the member")
+        yield Change(Severity.CAUTION, subject, f"{what} may be absent", readers, _READERS)
     if old.default != new.default and not (old.required or new.required):
         yield Change(
             Severity.CAUTION,
             subject,
             f"{what} is {new.default or 'nothing'} when absent, not {old.default or 'nothing'}",
+            breaks("it takes an absent member for the former default"),
         )
+    if old.expires != new.expires:
+        now = f"expires: {new.expires}" if new.expires else "does not expire by itself any more"
+        readers = spares("a member that expires may be absent anyway")
+        yield Change(Severity.COMPATIBLE, subject, f"{what} {now}; from its next write", readers)
     yield from changes_of_type(
         subject,
         what,
@@ -136,9 +180,19 @@ def _reworded(subject: str, what: str, old: str, new: str) -> Iterator[Change]:
     before, after = _alternatives(old), _alternatives(new)
     if before < after:
         more = " or ".join(sorted(after - before))
-        yield Change(Severity.CAUTION, subject, f"{what} may also be {more}", _READERS)
+        readers = breaks(f"it refuses {more}")
+        yield Change(Severity.CAUTION, subject, f"{what} may also be {more}", readers, _READERS)
         return
-    yield Change(Severity.BREAKING, subject, f"{what} is {new}, no longer {old}", _KEEP)
+    readers = spares("it reads what is left") if after < before else breaks(f"it reads {old}")
+    yield Change(Severity.BREAKING, subject, f"{what} is {new}, no longer {old}", readers, _KEEP)
+
+
+def _of_new_member(old: ShapeDescription) -> Readers:
+    if old.closed:
+        return breaks("it refuses members that it does not know")
+    if any(member.name == "*" for member in old.members):
+        return breaks("it takes the member for one of the other fields, of their type")
+    return spares("it ignores members that it does not know")
 
 
 def _alternatives(words: str) -> set[str]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from keywright.keyspace import Finding, Keyspace
+from keywright.keyspace import Binding, Finding, Keyspace
 from keywright.keyspace.proof.rules import PROOFS, keyspaces_share_no_name
+from keywright.tools.layout import Block, Line, Meaning, plain
 from keywright.tools.model import Model
 
-__all__ = ["CheckReport", "Proof", "prove", "prove_model"]
+__all__ = ["CheckReport", "Proof", "prove", "prove_model", "prove_union"]
 
 T = TypeVar("T")
 
@@ -61,20 +62,31 @@ class CheckReport(NamedTuple):
         }
 
     def as_text(self) -> str:
-        return "\n".join(self._lines())
+        return plain(self.blocks())
 
-    def _lines(self) -> Iterator[str]:
-        yield f"{self.keyspace}: {_count(self.keys, 'key')}, {_count(self.relations, 'relation')}"
+    def blocks(self) -> Iterator[Block]:
+        """Yield the report for people: the proofs, the findings, the notes and the verdict."""
+        yield Line(
+            Meaning.NAME(self.keyspace),
+            f": {_count(self.keys, 'key')}, {_count(self.relations, 'relation')}",
+        )
         yield ""
         for proof in self.proofs:
-            yield f"  {'proved' if proof.proved else 'FAILED'}  {proof.name}: {proof.statement}"
+            verdict = Meaning.OK("proved") if proof.proved else Meaning.ERROR("FAILED")
+            yield Line("  ", verdict, "  ", Meaning.HEADING(proof.name), f": {proof.statement}", hang=10)
         notes = [finding for finding in self.findings if finding.severity != "error"]
-        for title, findings in (("finding", self.errors), ("note", notes)):
+        for title, findings, meaning in (
+            ("finding", self.errors, Meaning.ERROR),
+            ("note", notes, Meaning.WARNING),
+        ):
             if findings:
-                yield f"\n{_count(len(findings), title)}:"
+                yield ""
+                yield Line(meaning(f"{_count(len(findings), title)}:"))
             for finding in findings:
                 yield from _described(finding)
-        yield f"\n{self.keyspace} is {'proved' if self.proved else 'not proved'}."
+        yield ""
+        verdict = Meaning.OK("proved") if self.proved else Meaning.ERROR("not proved")
+        yield Line(f"{self.keyspace} is ", verdict, ".")
 
 
 def prove(space: Keyspace) -> CheckReport:
@@ -87,28 +99,31 @@ def prove_model(model: Model, prefix: str | None = None) -> list[CheckReport]:
     """Prove each keyspace of a model and, of several, their union, with the prefixes they are bound to."""
     reports = [prove(space) for space in model.spaces]
     if len(reports) > 1:
-        bindings = [space.bind(prefix=prefix) for space in model.spaces]
-        names = ", ".join(report.keyspace for report in reports)
-        reports.append(
-            CheckReport(
-                f"the union of {names}",
-                sum(report.keys for report in reports),
-                sum(report.relations for report in reports),
-                (_proof(keyspaces_share_no_name, bindings),),
-            )
-        )
+        reports.append(prove_union([space.bind(prefix=prefix) for space in model.spaces]))
     return reports
+
+
+def prove_union(bindings: Sequence[Binding]) -> CheckReport:
+    """Prove that no two of several keyspaces make the same name."""
+    spaces = [binding.space for binding in bindings]
+    return CheckReport(
+        f"the union of {', '.join(space.name for space in spaces)}",
+        sum(len(space.keys) for space in spaces),
+        sum(len(space.links) for space in spaces),
+        (_proof(keyspaces_share_no_name, bindings),),
+    )
 
 
 def _proof(run: Callable[[T], Iterable[Finding]], subject: T) -> Proof:
     return Proof(run.__name__.replace("_", " "), _statement(run.__doc__), tuple(run(subject)))
 
 
-def _described(finding: Finding) -> Iterator[str]:
-    yield f"\n  {finding.template}"
-    yield f"    {finding.reason} [{finding.code}]"
+def _described(finding: Finding) -> Iterator[Block]:
+    yield ""
+    yield Line("  ", Meaning.NAME(finding.template), hang=4)
+    yield Line(f"    {finding.reason} ", Meaning.MUTED(f"[{finding.code}]"))
     if finding.counterexample:
-        yield f"    for example: {finding.counterexample}"
+        yield Line("    ", Meaning.MUTED("for example:"), f" {finding.counterexample}")
 
 
 def _statement(docstring: str | None) -> str:

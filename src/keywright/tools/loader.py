@@ -7,10 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from keywright.errors import KeywrightError, UsageError
+from keywright.errors import KeywrightError, UsageError, did_you_mean
 from keywright.keyspace import Keyspace
 
-__all__ = ["load_keyspace"]
+__all__ = ["keyspaces_of", "load_keyspace"]
 
 
 def load_keyspace(name: str) -> Keyspace:
@@ -25,7 +25,14 @@ def load_keyspace(name: str) -> Keyspace:
     if isinstance(found, Keyspace):
         return found
     what = "has nothing of that name" if found is None else f"holds a {type(found).__name__} there"
-    raise UsageError(f"{name!r} does not name a keyspace: the module {what}. {_remedy(module_name, module)}")
+    near = did_you_mean(attribute, _keyspaces_in(module))
+    remedy = _remedy(module_name, module)
+    raise UsageError(f"{name!r} does not name a keyspace: the module {what}.{near} {remedy}")
+
+
+def keyspaces_of(module: str) -> list[str]:
+    """Return the names of the keyspaces in a module, which is imported. Raise UsageError if that fails."""
+    return _keyspaces_in(_imported(module))
 
 
 def _imported(name: str) -> ModuleType:
@@ -50,7 +57,11 @@ def _imported(name: str) -> ModuleType:
         ) from error
 
 
+def _keyspaces_in(module: ModuleType) -> list[str]:
+    return sorted(attribute for attribute, value in vars(module).items() if isinstance(value, Keyspace))
+
+
 def _remedy(name: str, module: ModuleType) -> str:
-    here = [attribute for attribute, value in vars(module).items() if isinstance(value, Keyspace)]
-    listing = " or ".join(f"{name}:{attribute}" for attribute in sorted(here))
+    here = _keyspaces_in(module)
+    listing = " or ".join(f"{name}:{attribute}" for attribute in here)
     return f"Use {listing}." if here else "It declares no keyspace at all."

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from keywright.tools.docs.asyncapi import ProgramChannels
     from keywright.tools.migrate import ConversionRoute, Sweep
 
-__all__ = ["Model", "ModelDescription"]
+__all__ = ["CountedDescription", "Model", "ModelDescription"]
+
+
+class CountedDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What was counted in a dump, for a document of both."""
+
+    dump: str
+    """The file, and the moment of which it is."""
+    names: int
+    unknown: int = 0
+    """The names that no template matches."""
+    outside: int = 0
+    """The names without the prefix of a keyspace."""
 
 
 class ModelDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -23,6 +35,7 @@ class ModelDescription(msgspec.Struct, frozen=True, omit_defaults=True):
 
     name: str
     spaces: tuple[SpaceDescription, ...]
+    counted: CountedDescription | None = None
 
     @property
     def description(self) -> str:
@@ -49,4 +62,5 @@ class Model:
     """The message channels of its programs, for AsyncAPI."""
 
     def described(self) -> ModelDescription:
+        """Return the description of all keyspaces, which documents are made from."""
         return ModelDescription(self.name, tuple(map(describe, self.spaces)))

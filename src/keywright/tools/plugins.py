@@ -1,76 +1,77 @@
 """Models and commands of installed distributions, found by their entry points.
 
 A distribution publishes a model in the group `keywright.models`, as a `Keyspace` or a `Model`, and a command
-or a group of commands in `keywright.commands`, as a function or a `typer.Typer`.
+or a group of commands in `keywright.commands`, as a function or a `typer.Typer`. The group
+`keywright.catalogue` has programs of others, each a `Program`: models by name, and not part of the installed
+models that a command without a MODEL takes together.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from typing import Any
 
-from keywright.errors import KeywrightError, UsageError, missing_dependency
+from keywright.errors import KeywrightError, UsageError, did_you_mean, missing_dependency
 from keywright.keyspace import Keyspace
+from keywright.tools.installed import (
+    CATALOGUE,
+    COMMANDS,
+    MODELS,
+    command_names,
+    entries,
+    install_hint,
+    model_names,
+    program_names,
+)
 from keywright.tools.loader import load_keyspace
 from keywright.tools.model import Model
+from keywright.tools.program import Program
 
-__all__ = ["command_names", "distribution_of", "install_hint", "load_command", "load_model", "model_names"]
-
-MODELS = "keywright.models"
-COMMANDS = "keywright.commands"
-
-# Distributions that are published with Keywright, so that an error can say what to install.
-_PUBLISHED = {
-    "broker": "keywright-messaging",
-    "discord": "keywright-discord",
-    "drc": "keywright-discord",
-    "gateway": "keywright-discord",
-    "meetup": "keywright-meetup",
-    "openmod": "keywright-openmod",
-    "registry": "keywright-registry",
-    "spectacles": "keywright-discord",
-    "spectacles-streams": "keywright-messaging",
-    "up": "keywright-demo",
-}
+__all__ = [
+    "command_names",
+    "distribution_of",
+    "install_hint",
+    "load_catalogue",
+    "load_command",
+    "load_model",
+    "model_names",
+    "program_names",
+]
 
 
-@cache
-def _entries(group: str) -> dict[str, EntryPoint]:
-    return {entry.name: entry for entry in entry_points(group=group)}
+def load_catalogue() -> dict[str, Program]:
+    """Return all programs of the catalogue by where each is declared, as MODULE:ATTRIBUTE."""
+    return {entries(CATALOGUE)[name].value: _program(name) for name in program_names()}
 
 
-def model_names() -> list[str]:
-    """Return the names of the installed models."""
-    return sorted(_entries(MODELS))
-
-
-def command_names() -> list[str]:
-    """Return the names of the commands that installed distributions add."""
-    return sorted(_entries(COMMANDS))
-
-
-def install_hint(name: str) -> str | None:
-    """Return the install command of a published model or command, or None."""
-    return f"pip install {_PUBLISHED[name]}" if name in _PUBLISHED else None
+def _program(name: str) -> Program:
+    found = _loaded(entries(CATALOGUE)[name])
+    if not isinstance(found, Program):
+        what = f"a {type(found).__name__}, not a Program"
+        raise UsageError(f"the entry point {name!r} of {CATALOGUE} is {what}.")
+    if found.name != name:
+        what = f"the program {found.name!r}"
+        raise UsageError(f"the entry point {name!r} of {CATALOGUE} is {what}. Give both one name.")
+    return found
 
 
 def distribution_of(command: str) -> str:
     """Return the name of the distribution that adds a command; the library itself adds the others."""
-    entry = _entries(COMMANDS).get(command)
+    entry = entries(COMMANDS).get(command)
     return _distribution(entry) if entry is not None else "keywright[cli]"
 
 
 def load_command(name: str) -> Any:
     """Return the function or the typer application behind a command's entry point."""
-    return _loaded(_entries(COMMANDS)[name])
+    return _loaded(entries(COMMANDS)[name])
 
 
 def load_model(names: str) -> Model:
     """Return the model of that name; several, separated by commas, are joined into one.
 
-    A name is that of an installed model, or MODULE:ATTRIBUTE. After the latter, a plain word
-    is another attribute of the same module. Raise UsageError if one of them names nothing.
+    A name is that of an installed model, of a program of the catalogue, or MODULE:ATTRIBUTE. After the
+    latter, a plain word is another attribute of the same module. Raise UsageError if one
+    of them names nothing.
     """
     found: list[Model] = []
     module = ""
@@ -78,9 +79,12 @@ def load_model(names: str) -> Model:
         if ":" in name:
             module = name.partition(":")[0]
             found.append(_of_keyspace(load_keyspace(name)))
-        elif name in _entries(MODELS):
+        elif name in entries(MODELS):
             module = ""
             found.append(_installed(name))
+        elif name in entries(CATALOGUE):
+            module = ""
+            found.append(_program(name).model)
         elif module:
             found.append(_of_keyspace(load_keyspace(f"{module}:{name}")))
         else:
@@ -99,7 +103,7 @@ def _of_keyspace(space: Keyspace) -> Model:
 
 
 def _installed(name: str) -> Model:
-    found = _loaded(_entries(MODELS)[name])
+    found = _loaded(entries(MODELS)[name])
     if isinstance(found, Model):
         return found
     if isinstance(found, Keyspace):
@@ -129,9 +133,12 @@ def _unknown(name: str) -> str:
     hint = install_hint(name)
     if hint is not None:
         return f"the model {name!r} is not installed. Install it with: {hint}"
-    return f"{name!r} does not name a model. {_choices()}"
+    near = did_you_mean(name, [*model_names(), *program_names()])
+    return f"{name!r} does not name a model.{near} {_choices()}"
 
 
 def _choices() -> str:
     installed = ", ".join(model_names()) or "none is installed"
-    return f"Write MODULE:ATTRIBUTE, as in shop.schema:shop, or the name of an installed model ({installed})."
+    programs = ", ".join(program_names())
+    known = f"{installed}; in the catalogue: {programs}" if programs else installed
+    return f"Write MODULE:ATTRIBUTE, as in shop.schema:shop, or the name of an installed model ({known})."

@@ -6,21 +6,29 @@ notice. Keys that are written meanwhile may stay: stop the writers, or purge aga
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from keywright.engine import AsyncDatabase, Database
+from keywright.engine.nodes import key_count
 from keywright.keyspace import Call, Context, Keyspace, gather_list
 from keywright.keyspace.call import Pause, Plain
 from keywright.keyspace.slots import slot_of
 from keywright.keyspace.wires import Effect, Operation
+from keywright.tools.pace import WalkProgress
 
 UNLINK = Operation("purge", b"UNLINK", Effect.REPEATABLE)
 BATCH = 500
 PAUSE = timedelta(milliseconds=2)
 
 
-def purge(db: Database, *spaces: Keyspace, pause: timedelta = PAUSE) -> int:
+def purge(
+    db: Database,
+    *spaces: Keyspace,
+    pause: timedelta = PAUSE,
+    on_progress: Callable[[WalkProgress], None] | None = None,
+) -> int:
     """Remove every key of these keyspaces. Return how many there were.
 
     A keyspace that is bound with a version owns all names that begin with its prefix and version,
@@ -28,17 +36,15 @@ def purge(db: Database, *spaces: Keyspace, pause: timedelta = PAUSE) -> int:
     that one of its templates matches are removed.
     """
     removed = 0
-    for space in spaces:
-        batch: list[bytes] = []
-        for name in db.names(space):
-            if _is_of(space, name, db.context):
-                batch.append(name)
-            if len(batch) == BATCH:
-                removed += db.run(_unlinked(batch, db.context))
-                db.run(Pause(pause.total_seconds()))
-                batch = []
-        removed += db.run(_unlinked(batch, db.context))
-    return removed
+    batch: list[bytes] = []
+    for space, name in _walked(db, spaces, on_progress):
+        if _is_of(space, name, db.context):
+            batch.append(name)
+        if len(batch) == BATCH:
+            removed += db.run(_unlinked(batch, db.context))
+            db.run(Pause(pause.total_seconds()))
+            batch = []
+    return removed + db.run(_unlinked(batch, db.context))
 
 
 async def apurge(db: AsyncDatabase, *spaces: Keyspace, pause: timedelta = PAUSE) -> int:
@@ -57,9 +63,23 @@ async def apurge(db: AsyncDatabase, *spaces: Keyspace, pause: timedelta = PAUSE)
     return removed
 
 
-def count(db: Database, *spaces: Keyspace) -> int:
+def count(db: Database, *spaces: Keyspace, on_progress: Callable[[WalkProgress], None] | None = None) -> int:
     """Return how many keys `purge` would remove. A key that SCAN returns twice is counted twice."""
-    return sum(_is_of(space, name, db.context) for space in spaces for name in db.names(space))
+    return sum(_is_of(space, name, db.context) for space, name in _walked(db, spaces, on_progress))
+
+
+def _walked(
+    db: Database, spaces: Sequence[Keyspace], on_progress: Callable[[WalkProgress], None] | None
+) -> Iterator[tuple[Keyspace, bytes]]:
+    """Yield the names of keyspaces, and report now and then how many there were."""
+    total = 0 if on_progress is None else sum(db.run(key_count(), at=node) for node in db.nodes())
+    started, seen = time.monotonic(), 0
+    for space in spaces:
+        for name in db.names(space):
+            seen += 1
+            if on_progress is not None and seen % BATCH == 0:
+                on_progress(WalkProgress(seen, max(total, seen), time.monotonic() - started))
+            yield space, name
 
 
 def _is_of(space: Keyspace, name: bytes, context: Context) -> bool:

@@ -4,7 +4,7 @@ from keywright.tools.audit.auditor import audit
 from keywright.tools.audit.budgets import Budget, parse_budget
 from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import CODES, Finding, FindingCode, codes_named
-from keywright.tools.audit.report import AuditReport, TemplateRow
+from keywright.tools.audit.report import AuditReport, ServerReport, TemplateRow
 from keywright.tools.audit.walk import AuditOptions, WalkProgress
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "Checkpoint",
     "Finding",
     "FindingCode",
+    "ServerReport",
     "TemplateRow",
     "WalkProgress",
     "audit",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from keywright.errors import UsageError
+from keywright.errors import UsageError, did_you_mean
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.tally import Tally
 
@@ -19,7 +19,7 @@ _FORM = re.compile(
 
 
 class Budget(NamedTuple):
-    """The limit of the bytes of one template; `*` is all of them together."""
+    """The limit of the bytes of one template, in all keyspaces that have it; `*` is all of them together."""
 
     template: str
     most_bytes: int
@@ -39,13 +39,16 @@ def check_budgets(budgets: Iterable[Budget], templates: Iterable[str]) -> None:
     for template, _ in budgets:
         if template not in declared:
             known = ", ".join(sorted(declared))
-            raise UsageError(f"the budget of {template!r} does not name a template. Use one of {known}.")
+            near = did_you_mean(template, declared)
+            raise UsageError(
+                f"the budget of {template!r} does not name a template.{near} Use one of {known}."
+            )
 
 
-def over_budget(budgets: Iterable[Budget], tally: Tally) -> Iterator[Finding]:
-    """Yield a finding for each budget that is exceeded."""
+def over_budget(budgets: Iterable[Budget], tally: Tally, sources: Mapping[str, str]) -> Iterator[Finding]:
+    """Yield a finding for each budget that is exceeded. `sources` has the template of each row."""
     for template, most in budgets:
-        measures = [m for name, m in tally.templates.items() if template in ("*", name)]
+        measures = [m for name, m in tally.templates.items() if template in ("*", sources.get(name))]
         used = sum(measure.total_bytes or 0 for measure in measures)
         if used > most:
             yield Finding("KW501", template, b"", f"takes {used} bytes, the budget is {most}")

@@ -11,20 +11,24 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import Batch
 from keywright.errors import KeywrightError
+from keywright.keyspace.kinds.stream import consumer_group
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.layouts import Ask
 from keywright.keyspace.wires import Reply, Wire
 from keywright.tools.audit.matcher import Known
 from keywright.tools.audit.page_reader import checked_replies, on_name
 from keywright.tools.audit.value_checks import Checker, Problem
+from keywright.tools.readable import ReadableDatabase
 
 __all__ = ["Suspect", "confirmed"]
 
 TYPE = Ask(b"TYPE")
 TTL = Ask(b"PTTL")
+FIELD_EXPIRY = ("KW304", "KW305")
+GROUPS = Ask(b"XINFO", (b"GROUPS",))
+GROUP_CODES = ("KW207", "KW208")
 
 
 class Suspect(NamedTuple):
@@ -44,6 +48,10 @@ class Suspect(NamedTuple):
             return (TTL, layout.everything, TTL) if self.checker.needs_value_for_expiry else (TTL,)
         if code == "KW303":
             return (self.checker.field_expiry(),)
+        if code in GROUP_CODES:
+            return (GROUPS,)
+        if code in FIELD_EXPIRY:
+            return (self.checker.field_expiries([self._field]),)
         return (layout.everything,) if self._entry is None else (layout.find(self._entry),)
 
     def problem_in(self, replies: Sequence[Reply]) -> Problem | None:
@@ -55,12 +63,27 @@ class Suspect(NamedTuple):
             return self._expiry_problem(replies)
         if code == "KW303":
             return self.checker.field_problem(replies[0])
+        if code in GROUP_CODES:
+            if not isinstance(replies[0], list):
+                return None
+            groups = self.checker.group_problems(list(map(consumer_group, replies[0])))
+            return next((each for each in groups if each == self.problem), None)
+        if code in FIELD_EXPIRY:
+            if not isinstance(replies[0], list):
+                return None
+            key = partial(self.known.key, self.name)
+            return self.checker.field_expiry_problem(self._field, replies[0][0], key)
         stored = self._stored(replies[0])
         if stored is None:
             return None
         problems = self.checker.check(lambda: self.known.key(self.name), stored).problems
         same = (each for each in problems if (each.code, each.member) == (code, self.problem.member))
         return next(same, None)
+
+    @property
+    def _field(self) -> bytes:
+        assert self.problem.member is not None
+        return self.problem.member
 
     @property
     def _entry(self) -> bytes | None:
@@ -92,8 +115,10 @@ def type_problem(known: Known, reply: bytes) -> Problem | None:
     return Problem("KW201", f"is a {found}, declared a {known.kind.kind} ({known.kind.redis_type})")
 
 
-async def confirmed(db: AsyncDatabase, suspects: Sequence[Suspect]) -> list[Suspect]:
+async def confirmed(db: ReadableDatabase, suspects: Sequence[Suspect]) -> list[Suspect]:
     """Return the suspects that still have their problem, as it is now, in one batch at the primaries."""
+    if db.is_still:
+        return list(suspects)
     looks = [(suspect.name, suspect.asks()) for suspect in suspects]
     places: dict[tuple[bytes, tuple[Ask, ...]], int] = {}
     wires: list[Wire] = []

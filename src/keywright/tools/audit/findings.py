@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from keywright.errors import UsageError
+from keywright.errors import UsageError, did_you_mean
 
-__all__ = ["CODES", "Finding", "FindingCode", "codes_named", "masked_name"]
+__all__ = ["CODES", "Finding", "FindingCode", "codes_named", "masked_name", "words"]
 
 
 class FindingCode(NamedTuple):
@@ -36,9 +36,13 @@ _ALL = (
     FindingCode("KW204", "plaintext", "plaintext where a sealed value is declared"),
     FindingCode("KW205", "broken-seal", "a seal that the bound keys do not open"),
     FindingCode("KW206", "undeclared-member", "a member that the declaration does not have", "warning"),
+    FindingCode("KW207", "missing-group", "a declared consumer group that does not exist", "warning"),
+    FindingCode("KW208", "undeclared-group", "a consumer group that is not declared", "warning"),
     FindingCode("KW301", "missing-expiry", "no expiry where one is declared"),
     FindingCode("KW302", "excessive-expiry", "a longer expiry than declared"),
     FindingCode("KW303", "expiring-member", "a required member with an expiry of its own"),
+    FindingCode("KW304", "field-expiry", "a field without its declared expiry, or with a longer one"),
+    FindingCode("KW305", "undeclared-field-expiry", "a field that expires, and is declared not to"),
     FindingCode("KW401", "dangling", "a reference that leads nowhere"),
     FindingCode("KW402", "missing-inverse", "a relation whose other side does not know of it"),
     FindingCode("KW403", "stray-inverse", "an inverse side that its forward side does not confirm"),
@@ -53,8 +57,9 @@ _ALL = (
 CODES: dict[str, FindingCode] = {code.code: code for code in _ALL}
 _BY_WORD = {code.word: code for code in _ALL}
 _GROUPS = {
-    "expiry": ("KW301", "KW302", "KW303"),
+    "expiry": ("KW301", "KW302", "KW303", "KW304", "KW305"),
     "inverse": ("KW402", "KW403"),
+    "group": ("KW207", "KW208"),
     "index": ("KW404", "KW405"),
     "old": ("KW102", "KW103"),
     "seal": ("KW204", "KW205"),
@@ -115,10 +120,15 @@ def masked_name(template: str, name: bytes) -> str:
     return f"{template} #{digest}"
 
 
-def codes_named(words: Iterable[str]) -> frozenset[str]:
+def words() -> list[str]:
+    """Return the words of findings and of groups of them, which stand for codes."""
+    return sorted([*_BY_WORD, *_GROUPS])
+
+
+def codes_named(named: Iterable[str]) -> frozenset[str]:
     """Return the codes of some names: codes (KW101), their words (unknown) or groups of them (expiry)."""
     found: set[str] = set()
-    for word in words:
+    for word in named:
         name = word.strip()
         if name.upper() in CODES:
             found.add(name.upper())
@@ -127,10 +137,8 @@ def codes_named(words: Iterable[str]) -> frozenset[str]:
         elif name in _BY_WORD:
             found.add(_BY_WORD[name].code)
         elif name:
-            known = ", ".join(sorted([*_BY_WORD, *_GROUPS]))
-            raise UsageError(
-                f"{name!r} does not name a finding. Use a code such as KW101, or one of {known}."
-            )
+            hint = f"{did_you_mean(name, [*CODES, *words()])} Use a code such as KW101, or one of"
+            raise UsageError(f"{name!r} does not name a finding.{hint} {', '.join(words())}.")
     return frozenset(found)
 
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import NodeReader
-from keywright.errors import KeywrightError, StoredDataError, UsageError
+from keywright.errors import CapabilityError, KeywrightError, StoredDataError, UsageError
 from keywright.keyspace import Call, Context, Keyspace, gather_list
 from keywright.keyspace.call import Command, Steps, bound_context, procedure
 from keywright.keyspace.invariants import Invariant, Violation
@@ -19,6 +18,7 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.references import Reference
 from keywright.keyspace.wires import Effect, Operation, Reply, Rounds
 from keywright.tools.audit.findings import Finding
+from keywright.tools.readable import ReadableDatabase
 
 __all__ = ["Examined", "InvariantChecks", "attempted", "examine", "settled_by"]
 
@@ -37,7 +37,7 @@ class Examined(NamedTuple):
 class InvariantChecks:
     """The checks of the invariants of some keyspaces in one database."""
 
-    def __init__(self, db: AsyncDatabase, spaces: Iterable[Keyspace]) -> None:
+    def __init__(self, db: ReadableDatabase, spaces: Iterable[Keyspace]) -> None:
         self._db = db
         self._settled = settled_by(spaces)
 
@@ -109,7 +109,9 @@ def examine(invariant: Invariant, key: Key, entry: bytes | None) -> Steps[list[V
 def attempted(check: Call[list[Violation]]) -> Steps[list[Violation] | KeywrightError]:
     """Run a check without writing. Return its error, instead of raising it, if it cannot read a value."""
     result: list[Violation] | KeywrightError = yield OnlyReads(check).attempt()
-    if isinstance(result, KeywrightError) and not isinstance(result, StoredDataError | CheckWritesError):
+    if isinstance(result, KeywrightError) and not isinstance(
+        result, StoredDataError | CapabilityError | CheckWritesError
+    ):
         raise result
     return result
 
@@ -123,6 +125,10 @@ def entry_of(key: Key, violation: Violation) -> bytes | None:
 
 class CheckWritesError(UsageError):
     """The check of an invariant would write."""
+
+
+_CANNOT = (StoredDataError, CapabilityError, CheckWritesError)
+"""The errors of a check that says nothing about its keys: a value, a missing command, or what it does."""
 
 
 class OnlyReads(Call[T]):

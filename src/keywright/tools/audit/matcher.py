@@ -7,7 +7,7 @@ only templates which share it are tried; a template whose first segment varies i
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,21 +18,34 @@ from keywright.keyspace.key import Key
 from keywright.keyspace.recognition import FormerPlace
 from keywright.keyspace.template import encoded
 
-__all__ = ["Known", "Matcher", "Older", "likely_pattern"]
+__all__ = ["Known", "Matcher", "Older"]
 
 
 class Known:
     """One template as this database binds it."""
 
-    __slots__ = ("_doubtful", "_find", "_match", "_readers", "kind", "lead", "ours", "superiors", "template")
+    __slots__ = (
+        "_doubtful",
+        "_find",
+        "_match",
+        "_readers",
+        "kind",
+        "label",
+        "lead",
+        "ours",
+        "superiors",
+        "template",
+    )
 
     def __init__(self, kind: type[Key], lead: bytes, *, ours: bool) -> None:
         self.kind = kind
         self.lead = lead
         self.ours = ours
         self.superiors: list[Known] = []
-        """The templates that own the names which this one matches as well."""
+        """The templates that own the names which this one matches as well; for a fallback, of all spaces."""
         template = self.template = kind.declaration.template
+        self.label = template.source
+        """The template, with its beginning where another keyspace has the same one."""
         start = re.escape(lead.decode())
         whole = start + template.pattern()
         self._match = re.compile(whole).fullmatch
@@ -109,10 +122,17 @@ class Matcher:
         self.known = [
             Known(kind, context.prefixes[space], ours=True) for space in self.spaces for kind in space
         ]
+        sources = Counter(known.label for known in self.known)
+        for known in self.known:
+            if sources[known.label] > 1:
+                known.label = known.lead.decode() + known.label
         by_kind = {known.kind: known for known in self.known}
         for known in self.known:
-            superiors = known.kind.declaration.superiors()
-            known.superiors = [by_kind[kind] for kind in superiors if kind in by_kind]
+            declared = known.kind.declaration
+            if declared.fallback:
+                known.superiors = [each for each in self.known if not each.kind.declaration.fallback]
+            else:
+                known.superiors = [by_kind[kind] for kind in declared.superiors() if kind in by_kind]
         own = (
             []
             if journals in self.spaces
@@ -221,6 +241,17 @@ class Matcher:
                 return known, version.decode("utf-8", "replace")
         return None
 
+    def kind_of(self, name: bytes) -> type[Key] | None:
+        """Return the class of a name: as declared now, at a former place, or of another version."""
+        known = self.match(name)
+        if known is not None:
+            return known.kind
+        older = self.old_place(name)
+        if older is not None:
+            return older.known.kind
+        version = self.other_version(name)
+        return None if version is None else version[0].kind
+
     def belongs(self, name: bytes) -> bool:
         """Return whether an unknown name has our prefix, or we have no prefix."""
         return any(name.startswith(self._prefix(space)) for space in self.spaces)
@@ -248,24 +279,3 @@ def _older_places(known: Iterable[Known], context: Context) -> Iterator[Older]:
         for place in each.kind.declaration.former_places:
             lead = context.prefixes[place.former.declaration.space]
             yield Older(Known(place.former, lead, ours=False), place)
-
-
-_WORD = re.compile(r"[A-Za-z][A-Za-z_.-]{0,23}")
-_SHAPES = (
-    (re.compile(r"[0-9]+"), "<number>"),
-    (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE), "<uuid>"),
-    (re.compile(r"[0-9a-fA-F]{8,}"), "<hex>"),
-)
-
-
-def likely_pattern(name: bytes) -> str:
-    """Return the likely template of an unknown name: its words, with placeholders for ids."""
-    text = name.decode("utf-8", "backslashreplace")
-    return ":".join(map(_segment, text.split(":")[:8]))
-
-
-def _segment(text: str) -> str:
-    for shape, word in _SHAPES:
-        if shape.fullmatch(text):
-            return word
-    return text if not text or _WORD.fullmatch(text) else "<text>"

@@ -12,7 +12,9 @@ from functools import partial
 from operator import eq
 from typing import Any, NamedTuple
 
+from keywright.errors import UsageError
 from keywright.keyspace import Context, Keyspace
+from keywright.keyspace.codecs import CodecError
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.references import Reference
@@ -40,7 +42,8 @@ class Obligation(NamedTuple):
     code: str
     link: Link | Reference
     key: Key
-    other: Key
+    other: Key | None
+    """The key that the question is about; None for an id that no key can have."""
     entry: bytes | None = None
     """The entry of the key that raises it; None if the key or its value does."""
     field: bytes | None = None
@@ -116,9 +119,9 @@ class Obligations:
             code,
             key.declaration.template.source,
             self.context.name(key),
-            f"{link.name}{_REASONS[code].format(other=type(other).__name__)}",
+            f"{link.name}{_reason(code, link, other)}",
             member=entry,
-            other=self.context.name(other),
+            other=None if other is None else self.context.name(other),
             field=field,
             link=link.name,
         )
@@ -185,12 +188,20 @@ class Obligations:
     def _reference(self, reference: Reference) -> Raise:
         def raised(key: Any, value: Any, stored: Any) -> Iterator[Obligation]:
             for entry, part in _parts(key, value, stored, reference):
-                for place in reference.places(key, part):
-                    other, field = place.key, place.stored_field
-                    question = self._exists(other) if field is None else self._within(other, field)
-                    yield Obligation(question, "KW401", reference, key, other, entry, field)
+                for identity in reference.ids(key, part):
+                    yield self._led(reference, key, entry, identity)
 
         return raised
+
+    def _led(self, reference: Reference, key: Key, entry: bytes | None, identity: Any) -> Obligation:
+        try:
+            place = reference.place(identity)
+            other, field = place.key, place.stored_field
+        except (UsageError, CodecError):  # no key, or no member of one, can be what the data names
+            never = self._exists(key)._replace(expected=lambda _: False)
+            return Obligation(never, "KW401", reference, key, None, entry)
+        question = self._exists(other) if field is None else self._within(other, field)
+        return Obligation(question, "KW401", reference, key, other, entry, field)
 
     def _exists(self, key: Key) -> Question:
         name = self.context.name(key)
@@ -214,7 +225,7 @@ _REASONS = {
     "KW401": " leads to no {other}",
     "KW402": ": {other} on the other side does not hold it",
     "KW403": ": {other} on the forward side does not confirm it",
-    "KW404": ": it names a key that {other} has not",
+    "KW404": ": it names a {other} that is not stored",
     "KW405": ": {other} does not name it",
 }
 
@@ -229,10 +240,17 @@ def _parts(key: Any, value: Any, stored: Any, reference: Reference) -> Iterator[
         yield None, value
         return
     nothing = storage.joined([])
-    if next(reference.places(key, nothing), None) is not None:
+    if any(True for _ in reference.ids(key, nothing)):
         yield None, nothing
     elif stored is not None:  # None for a sealed value that cannot be opened
         yield from storage.divided(stored, value)
+
+
+def _reason(code: str, link: Link | Reference, other: Key | None) -> str:
+    if other is not None:
+        return _REASONS[code].format(other=type(other).__name__)
+    assert isinstance(link, Reference)
+    return f" leads to no {link.target.__name__}: no name can have this id"
 
 
 def _identity(key: Key) -> Any:

@@ -1,25 +1,24 @@
 """The commands that read one page of names, in one batch with bounded replies.
 
 Every key of a template with an expiry is asked for its TTL, every collection for its memory. Of strings,
-whose memory follows from their length, and of keys that need not expire, one in `EVERY` is asked once there
-are enough of a template. Strings
-are read by MGET on one server. A collection is read by its first page; the rest follows if there is one.
+whose memory follows from their length, and of keys that need not expire, a sample is asked. Strings are
+read by MGET on one server. A collection is read by its first page; the rest follows if there is one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 
-from keywright.errors import KeywrightError, WrongTypeError
+from keywright.errors import CapabilityError, KeywrightError, WrongTypeError
 from keywright.keyspace.key import Key
 from keywright.keyspace.layouts import Ask
 from keywright.keyspace.wires import Effect, Operation, Reply, Wire
 from keywright.tools.audit.value_checks import Checker
 
-__all__ = ["EVERY", "MEMORY", "MOST_BYTES", "TTL", "Reading", "checked_replies", "on_name"]
+__all__ = ["MEMORY", "MOST_BYTES", "TTL", "Reading", "checked_replies", "on_name"]
 
-EVERY = 16
 TOGETHER = 128
 MOST_BYTES = 1 << 20  # of a string that is read whole; a larger one is measured, not read
 
@@ -35,21 +34,19 @@ class Reading:
         checker: Checker,
         names: list[bytes],
         *,
-        turn: int,
         together: bool,
-        every_ttl: bool,
-        every_size: bool,
+        timed: Sequence[int],
+        measured: Sequence[int],
         field_expiry: bool,
     ) -> None:
         self.checker = checker
         self.names = names
         strings = checker.kind.redis_type == "string"
         self._together = together and strings
-        everyone = range(len(names))
-        some = range(-turn % EVERY, len(names), EVERY)
-        self.timed = everyone if every_ttl or checker.expiry is not None else some
-        self.measured = everyone if every_size or not strings else some
+        self.timed, self.measured = timed, measured
+        """The places of the names that are asked for their TTL, and for their memory."""
         self._field_expiry = field_expiry and bool(checker.required)
+        self.timed_fields = field_expiry and checker.field_rules is not None
         self.ttls: list[int] = []
         self.field_ttls: list[Reply] = []
         self.sizes: list[int | None] = []
@@ -90,6 +87,8 @@ class Reading:
 def on_name(ask: Ask, name: bytes, source: type[Key] | None) -> Wire:
     """Return a reading command on a name; observers see its verb."""
     verb, operands = ask
+    if verb == b"XINFO":  # its subcommand comes before the key
+        return Wire((verb, *operands, name), name, _operation(verb), source)
     return Wire((verb, name, *operands), name, _operation(verb), source)
 
 
@@ -100,9 +99,15 @@ def checked_replies(replies: list[Reply]) -> list[Reply]:
     """
     if any(issubclass(kind, KeywrightError) for kind in set(map(type, replies))):
         for reply in replies:
-            if isinstance(reply, KeywrightError) and not isinstance(reply, WrongTypeError):
+            if isinstance(reply, KeywrightError) and not _is_of_another_type(reply):
                 raise reply
     return replies
+
+
+def _is_of_another_type(error: KeywrightError) -> bool:
+    """Return whether a key is of another type than declared: no key is JSON where the server has no JSON."""
+    no_json = isinstance(error, CapabilityError) and error.feature.startswith("JSON.")
+    return no_json or isinstance(error, WrongTypeError)
 
 
 @cache
@@ -110,5 +115,5 @@ def _operation(verb: bytes) -> Operation:
     return Operation(verb.decode().lower(), verb, Effect.READ)
 
 
-def _at(names: list[bytes], places: range) -> list[bytes]:
-    return names[places.start :: places.step]
+def _at(names: list[bytes], places: Sequence[int]) -> list[bytes]:
+    return [names[place] for place in places]

@@ -9,28 +9,31 @@ from itertools import compress
 from operator import add, not_
 from typing import Any
 
-from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import At, Batch, NodeReader
-from keywright.errors import KeywrightError, ServerRefusedError
+from keywright.errors import CapabilityError, KeywrightError, ServerRefusedError
 from keywright.keyspace import Key, Keyspace
 from keywright.keyspace.invariants import Invariant
+from keywright.keyspace.kinds.stream import consumer_group
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.layouts import Ask, StoredPage
 from keywright.keyspace.wires import Reply, Wire
-from keywright.tools.audit.confirmation import TYPE, Suspect, confirmed, type_problem
+from keywright.tools.audit.confirmation import GROUPS, TYPE, Suspect, confirmed, type_problem
 from keywright.tools.audit.findings import Finding
 from keywright.tools.audit.invariants import Examined, InvariantChecks
-from keywright.tools.audit.matcher import Known, Matcher, likely_pattern
+from keywright.tools.audit.matcher import Known, Matcher
 from keywright.tools.audit.obligations import Obligation, Obligations, Question
 from keywright.tools.audit.page_reader import MOST_BYTES, Reading, checked_replies, on_name
-from keywright.tools.audit.tally import LEAST, Measure, Tally
+from keywright.tools.audit.tally import Measure, Tally
 from keywright.tools.audit.value_checks import Checker
+from keywright.tools.pace import Pacemaker
+from keywright.tools.readable import ReadableDatabase
+from keywright.tools.segments import likely_pattern
 
 __all__ = ["Judge"]
 
 CAREFUL_BYTES = 1 << 16
 BATCH_BYTES = 4 << 20
-MOST_RAISED = 4_000
+MOST_RAISED = 1_000
 LENGTH = Ask(b"STRLEN")
 EXISTS = Ask(b"EXISTS")
 Choose = Callable[[list[bytes], int], list[bytes]]
@@ -40,7 +43,9 @@ Choose = Callable[[list[bytes], int], list[bytes]]
 class Judge:
     """The auditor of pages. Between pages it keeps only the declarations."""
 
-    def __init__(self, db: AsyncDatabase, spaces: Iterable[Keyspace], entries: int) -> None:
+    def __init__(
+        self, db: ReadableDatabase, spaces: Iterable[Keyspace], entries: int, pacemaker: Pacemaker
+    ) -> None:
         spaces = tuple(spaces)
         self.entries = entries
         self.matcher = Matcher(spaces, db.context)
@@ -53,8 +58,8 @@ class Judge:
         self.related = {*self.obligations.kinds, *self.invariants}
         """The classes with values that are compared with other keys."""
         self._db = db
+        self._pacemaker = pacemaker
         self._checkers = {known: Checker(known.kind, db.context) for known in self.matcher.known}
-        self._turn = 0
         self._granted: set[Known] = set()
 
     async def page(
@@ -73,8 +78,7 @@ class Judge:
         readings = [
             reading
             for known, chosen in (
-                (known, choose(group, tally.measure(known.template.source).read))
-                for known, group in groups.items()
+                (known, choose(group, tally.measure(known.label).read)) for known, group in groups.items()
             )
             if chosen and await self._readable(node, known, chosen, findings)
             for reading in await self._planned(node, known, chosen, tally, findings)
@@ -89,7 +93,8 @@ class Judge:
         return findings
 
     async def ask(self, wires: list[Wire], at: At) -> list[Reply]:
-        """Run commands on some nodes as one batch. Return the replies, errors included."""
+        """Run commands on some nodes as one batch, at the pace. Return the replies, errors included."""
+        await self._pacemaker.wait(0)
         return await self._db.run(Batch(wires), at=at)
 
     def _grouped(self, names: list[bytes], tally: Tally) -> tuple[dict[Known, list[bytes]], list[bytes]]:
@@ -102,7 +107,7 @@ class Judge:
         groups, unknown = self.matcher.grouped(names)
         ours = {known: group for known, group in groups.items() if known.ours}
         for known, group in ours.items():
-            tally.measure(known.template.source).keys += len(group)
+            tally.measure(known.label).keys += len(group)
         return ours, unknown
 
     async def _unknown(self, names: list[bytes], node: NodeReader, tally: Tally) -> list[Finding]:
@@ -155,9 +160,8 @@ class Judge:
         tally: Tally,
         findings: list[Finding],
     ) -> list[tuple[Reading, Known]]:
-        measure = tally.measure(known.template.source)
+        measure = tally.measure(known.label)
         measure.read += len(names)
-        self._turn += len(names)
         parts = [names]
         # The first of each template are asked for their length, and all once there was a large one.
         largest = max(measure.largest, default=(CAREFUL_BYTES,))[0]
@@ -168,17 +172,32 @@ class Judge:
                 measure.add_sizes([len(name) + length], [name])
                 reason = f"larger than {MOST_BYTES >> 20} MiB, so it was not read"
                 findings.append(Finding("KW502", known.template.source, name, reason))
-        reading = partial(
-            Reading,
-            self._checkers[known],
-            turn=self._turn,
-            together=not self._db.context.sharded,
-            # Small templates are measured completely.
-            every_ttl=measure.asked < LEAST,
-            every_size=measure.samples < LEAST,
-            field_expiry=(await self._db.server()).can("field expiry"),
-        )
-        return [(reading(part), known) for part in parts]
+        checker, field_expiry = self._checkers[known], await self._has_field_expiry()
+        expires, strings = checker.expiry is not None, known.kind.redis_type == "string"
+        return [
+            (
+                Reading(
+                    checker,
+                    part,
+                    together=not self._db.context.sharded,
+                    timed=range(len(part)) if expires else measure.sampled_expiries.places(part),
+                    measured=measure.sampled_overheads.places(part) if strings else range(len(part)),
+                    field_expiry=field_expiry,
+                ),
+                known,
+            )
+            for part in parts
+        ]
+
+    async def times_fields(self, known: Known) -> bool:
+        """Return whether the expiries of single fields of a template are declared, and can be read."""
+        return known.kind.declaration.field_expiry is not None and await self._has_field_expiry()
+
+    async def _has_field_expiry(self) -> bool:
+        return (await self._db.server()).can("field expiry")
+
+    def checker(self, known: Known) -> Checker:
+        return self._checkers[known]
 
     async def unmet(self, raised: list[Obligation], nodes: Sequence[NodeReader]) -> list[Finding]:
         """Return the findings of unmet obligations, confirmed at the primaries with their premises."""
@@ -188,6 +207,8 @@ class Judge:
         doubtful = list(compress(raised, map(not_, _held([o.question for o in raised], replies))))
         if not doubtful:
             return []
+        if self._db.is_still:
+            return list(map(self.obligations.finding, await self._founded(doubtful, nodes)))
         premises = map(self.obligations.premise, doubtful)
         asked = [
             q for premise, o in zip(premises, doubtful, strict=True) for q in (premise, o.question, premise)
@@ -197,6 +218,13 @@ class Judge:
         verdicts = zip(doubtful, held[::3], held[1::3], held[2::3], strict=True)
         unmet = [o for o, before, met, after in verdicts if before and after and not met]
         return list(map(self.obligations.finding, unmet))
+
+    async def _founded(self, unmet: list[Obligation], nodes: Sequence[NodeReader]) -> list[Obligation]:
+        """Return those whose premise holds in data that does not change, where an entry is still there."""
+        premises = {id(each): self.obligations.premise(each) for each in unmet if each.entry is None}
+        replies = checked_replies(await self.ask([each.wire for each in premises.values()], nodes))
+        held = dict(zip(premises, _held(list(premises.values()), replies), strict=True))
+        return [each for each in unmet if held.get(id(each), True)]
 
     async def confirmed(self, suspects: list[Suspect]) -> list[Suspect]:
         return await confirmed(self._db, suspects)
@@ -233,18 +261,28 @@ class _Bench:
         self._examined: list[Examined] = []
 
     async def judge(self, known: Known, reading: Reading) -> None:
-        measure = self._tally.measure(known.template.source)
+        measure = self._tally.measure(known.label)
         checker = reading.checker
         _measured(measure, reading)
         for name, reply in zip(reading.names, reading.field_ttls, strict=False):
             problem = checker.field_problem(reply)
             if problem is not None:
                 self._suspects.append(Suspect(known, checker, name, problem))
+        if reading.timed_fields:
+            pages = [
+                (name, checker.storage.layout.page(stored).stored)
+                for name, stored in zip(reading.names, reading.stored, strict=True)
+                if isinstance(stored, list)
+            ]
+            await self._field_ttls(known, checker, pages)
+        if checker.storage.groups:
+            await self._consumer_groups(known, checker, reading.names)
         if not checker.storage.layout.reads:
             await self._types(known, checker, reading.names)  # no reading command fails on another type
         strange = _strange(reading.stored)
         if strange:
             await self._types(known, checker, [reading.names[number] for number in sorted(strange)])
+            await self._unread(known, reading, strange)
         elif not self._needs_values(checker) and _all_decode(checker, reading.stored):
             self._timed(known, reading, {}, strange)
             return
@@ -289,6 +327,7 @@ class _Bench:
     async def _pages(self, known: Known, name: bytes, page: StoredPage) -> AsyncIterator[StoredPage]:
         """Yield the pages of one key, up to the limit of entries."""
         layout, read = known.kind.declaration.storage.layout, len(page.stored)
+        timed = await self._judge.times_fields(known)
         yield page
         while page.more is not None:
             if read >= self._judge.entries:
@@ -300,14 +339,32 @@ class _Bench:
                 return
             page = layout.page(reply, page.more)
             read += len(page.stored)
+            if timed:
+                await self._field_ttls(known, self._judge.checker(known), [(name, page.stored)])
             yield page
+
+    async def _field_ttls(
+        self, known: Known, checker: Checker, pages: Iterable[tuple[bytes, Sequence[bytes]]]
+    ) -> None:
+        """Suspect the fields of pages of hashes whose expiry is not as declared."""
+        asked = [(name, checker.timed_fields(stored[::2])) for name, stored in pages]
+        asked = [(name, fields) for name, fields in asked if fields]
+        wires = [on_name(checker.field_expiries(fields), name, known.kind) for name, fields in asked]
+        replies = await self._judge.ask(wires, self._node) if wires else []
+        for (name, fields), reply in zip(asked, replies, strict=True):
+            key = partial(known.key, name)
+            # An error: the user lacks the right to ask, or the key is of another type.
+            for field, ttl in zip(fields, reply if isinstance(reply, list) else (), strict=False):
+                problem = checker.field_expiry_problem(field, ttl, key)
+                if problem is not None:
+                    self._suspects.append(Suspect(known, checker, name, problem))
 
     async def _checked(self, known: Known, checker: Checker, name: bytes, stored: Any) -> Any:
         checked = checker.check(lambda: known.key(name), stored)
         if checked.unpacked > CAREFUL_BYTES:
             await asyncio.sleep(0)  # an explorer serves its pages between two such values
         if checked.sealed or checked.in_clear:
-            measure = self._tally.measure(known.template.source)
+            measure = self._tally.measure(known.label)
             measure.sealed += checked.sealed
             measure.in_clear += checked.in_clear
         for problem in checked.problems:
@@ -325,6 +382,18 @@ class _Bench:
             self._raised += self._judge.obligations.of_sealed(known.key(name))
         return checked.value
 
+    async def _consumer_groups(self, known: Known, checker: Checker, names: list[bytes]) -> None:
+        """Suspect streams without their declared groups, or with others. Count what is pending."""
+        measure = self._tally.measure(known.label)
+        replies = await self._judge.ask([on_name(GROUPS, name, known.kind) for name in names], self._node)
+        for name, reply in zip(names, replies, strict=True):
+            if not isinstance(reply, list):
+                continue  # of another type, gone, or the user lacks the right to ask
+            groups = list(map(consumer_group, reply))
+            measure.add_groups(groups)
+            for problem in checker.group_problems(groups):
+                self._suspects.append(Suspect(known, checker, name, problem))
+
     async def _types(self, known: Known, checker: Checker, names: list[bytes]) -> None:
         """Suspect keys of another type than declared among those that could not be read."""
         wires = [on_name(TYPE, name, known.kind) for name in names]
@@ -334,15 +403,32 @@ class _Bench:
             if problem is not None:
                 self._suspects.append(Suspect(known, checker, name, problem))
 
+    async def _unread(self, known: Known, reading: Reading, strange: set[int]) -> None:
+        """Report keys of the declared type that only a module reads, which a dump does not show."""
+        refused = [number for number in strange if isinstance(reading.stored[number], CapabilityError)]
+        names = [reading.names[number] for number in sorted(refused)]
+        wires = [on_name(TYPE, name, known.kind) for name in names]
+        replies = checked_replies(await self._judge.ask(wires, self._node)) if wires else []
+        declared = known.kind.redis_type.encode()
+        self._findings += [
+            Finding("KW502", known.template.source, name, "only its module reads it, so it was not read")
+            for name, reply in zip(names, replies, strict=True)
+            if reply == declared
+        ]
+
     def _timed(self, known: Known, reading: Reading, values: dict[int, Any], strange: set[int]) -> None:
-        measure, checker = self._tally.measure(known.template.source), reading.checker
+        measure, checker = self._tally.measure(known.label), reading.checker
         ttls = reading.ttls
         gone, lasting = ttls.count(-2), ttls.count(-1)
+        if checker.expiry is None:
+            measure.asked += gone
+            for number, ttl in zip(reading.timed, ttls, strict=True):
+                if ttl != -2:
+                    measure.sampled_expiries.add(reading.names[number], int(ttl != -1))
+            return
         measure.asked += len(ttls)
         measure.timed += len(ttls) - gone
         measure.expiring += len(ttls) - gone - lasting
-        if checker.expiry is None:
-            return
         fixed = checker.longest_ms(UNSET)
         if fixed is not None and not lasting and max(ttls, default=0) <= fixed:
             return
@@ -395,7 +481,7 @@ def _measured(measure: Measure, reading: Reading) -> None:
     for number, size in zip(reading.measured, reading.sizes, strict=True):
         value = stored[number]
         if isinstance(size, int) and isinstance(value, bytes):
-            measure.add_overhead(size - len(value) - len(names[number]))
+            measure.sampled_overheads.add(names[number], size - len(value) - len(names[number]))
     if set(map(type, stored)) != {bytes}:
         read = [(name, value) for name, value in zip(names, stored, strict=True) if type(value) is bytes]
         names, stored = [name for name, _ in read], [value for _, value in read]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from keywright.tools.audit.findings import CODES, Finding
 from keywright.tools.audit.tally import Tally
 
-__all__ = ["AuditReport", "TemplateRow"]
+__all__ = ["AuditReport", "ServerReport", "TemplateRow"]
 
 
 class TemplateRow(NamedTuple):
@@ -54,6 +54,18 @@ class AuditReport(NamedTuple):
     show_ids: bool = False
     lead: bytes = b""
     """The beginning of all names in the scope."""
+    database: int | None = None
+    """The number of the database, if the model declares one."""
+
+    @property
+    def reports(self) -> tuple[AuditReport, ...]:
+        """Return the reports by database: this one."""
+        return (self,)
+
+    @property
+    def place(self) -> str:
+        """Return the server, and the database if the model declares one, in words."""
+        return self.server if self.database is None else f"{self.server}, database {self.database}"
 
     @property
     def rows(self) -> list[TemplateRow]:
@@ -65,7 +77,7 @@ class AuditReport(NamedTuple):
             if measure is None:
                 rows.append(TemplateRow(template, 0, 0, 0.0, None, expiry, 0, ""))
                 continue
-            size, name = max(measure.largest, default=(0, b""))
+            size, name = measure.largest_key
             shown = Finding("KW101", template, name, "").shown_name(show_ids=self.show_ids) if name else ""
             size_of_all = measure.total_bytes
             rows.append(
@@ -89,7 +101,7 @@ class AuditReport(NamedTuple):
     @property
     def keys(self) -> int:
         """Return the number of keys in the scope."""
-        return self.tally.names - self.tally.outside
+        return self.tally.inside
 
     @property
     def scope(self) -> str:
@@ -123,6 +135,7 @@ class AuditReport(NamedTuple):
         return {
             "model": self.model,
             "server": self.server,
+            **({} if self.database is None else {"database": self.database}),
             "seconds": round(self.seconds, 3),
             "sample": self.sample,
             "replicas": self.replicas,
@@ -147,5 +160,36 @@ class AuditReport(NamedTuple):
             "key": finding.shown_name(show_ids=self.show_ids),
             "reason": finding.shown_reason(show_ids=self.show_ids),
             "page": CODES[finding.code].page,
+            **({} if self.database is None else {"database": self.database}),
             **named,
+        }
+
+
+class ServerReport(NamedTuple):
+    """The reports of several databases of one server, in the order of their numbers."""
+
+    reports: tuple[AuditReport, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(report.failed for report in self.reports)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return the number of findings of each code in all databases."""
+        counts: dict[str, int] = {}
+        for report in self.reports:
+            for code, count in report.counts.items():
+                counts[code] = counts.get(code, 0) + count
+        return dict(sorted(counts.items()))
+
+    def as_data(self) -> dict[str, Any]:
+        first = self.reports[0]
+        return {
+            "model": first.model,
+            "server": first.server,
+            "names": sum(report.keys for report in self.reports),
+            "failed": self.failed,
+            "counts": self.counts,
+            "databases": [report.as_data() for report in self.reports],
         }

@@ -7,67 +7,76 @@ of each code stay. All findings go to `on_finding`.
 from __future__ import annotations
 
 import asyncio
-import zlib
 from collections.abc import Callable, Iterable, Sequence
-from fnmatch import fnmatchcase
-from typing import NamedTuple
+from itertools import count
 
-from keywright.engine import AsyncDatabase
 from keywright.engine.nodes import NodeReader, key_count, name_page
 from keywright.keyspace import Keyspace
 from keywright.tools.audit.checkpoint import Checkpoint
 from keywright.tools.audit.findings import Finding
+from keywright.tools.audit.page_audit import AuditOptions, NodeAudit, NodePages
+from keywright.tools.audit.page_job import SharedAudit, audit_workers
 from keywright.tools.audit.pages import Judge
-from keywright.tools.audit.tally import LEAST, Tally
-from keywright.tools.pace import Pace, WalkProgress, place_of, side_by_side
+from keywright.tools.audit.tally import Tally
+from keywright.tools.jobs import JobPlan, Page, SharedPages, Workers
+from keywright.tools.pace import Pacemaker, WalkProgress, place_of, side_by_side
+from keywright.tools.page_tasks import PageTasks
+from keywright.tools.readable import ReadableDatabase
 
 __all__ = ["AuditOptions", "Walk", "WalkProgress"]
 
 PAGE = 500
 IN_FLIGHT = 3
-
-
-class AuditOptions(NamedTuple):
-    """The options of an audit; `max_rate` is in keys a second, `sample` the share of values read."""
-
-    sample: float = 1.0
-    max_rate: int | None = None
-    keep: int = 100
-    entries: int = 10_000
-    ignore: Sequence[str] = ()
-    prefer_replica: bool = True
+STRETCH = 20
+"""The pages of a node that a worker reads before another one may go on with it."""
 
 
 class Walk:
-    """One audit of one database."""
+    """One audit of one database. With a plan of several jobs worker processes audit the pages."""
 
     def __init__(
         self,
-        db: AsyncDatabase,
+        db: ReadableDatabase,
         spaces: Iterable[Keyspace],
         options: AuditOptions,
         *,
         on_finding: Callable[[Finding], None] | None = None,
         on_progress: Callable[[WalkProgress], None] | None = None,
         checkpoint: Checkpoint | None = None,
+        pacemaker: Pacemaker | None = None,
+        plan: JobPlan | None = None,
     ) -> None:
         self.db = db
         self.options = options
-        self.judge = Judge(db, spaces, options.entries)
+        self._spaces = tuple(spaces)
+        self._plan = plan
+        self._workers: Workers | None = None
+        self._numbers = count()
         self._on_finding = on_finding
         self._on_progress = on_progress
         self._checkpoint = checkpoint
-        self._pace = Pace(options.max_rate)
+        self._pace = options.pace.on(db) if pacemaker is None else pacemaker.pace
+        # Workers rest by themselves.
+        own = self._pace if plan is None else self._pace._replace(full_speed=True)
+        self._pacemaker = pacemaker or Pacemaker(own)
+        self.judge = Judge(db, self._spaces, options.entries, self._pacemaker)
         self._seen = 0
         self._total = 0
         self.replicas = 0
 
     async def run(self) -> Tally:
         """Walk every node to its end. Return the counts of all of them."""
+        if self._plan is None:
+            return await self._everywhere()
+        reported = self._on_finding is not None
+        async with audit_workers(self._plan, self._spaces, self.options, reported=reported) as self._workers:
+            return await self._everywhere()
+
+    async def _everywhere(self) -> Tally:
         nodes = await self.db.nodes(prefer_replica=self.options.prefer_replica)
         self.replicas = sum(node.replica is not None for node in nodes)
         self._total = sum(await side_by_side(self.db.run(key_count(), at=node) for node in nodes))
-        self._pace.begin()
+        self._pacemaker.begin()
         tallies = await side_by_side(self._node(node, nodes) for node in nodes)
         self._progress(final=True)
         return Tally.merged(tallies, self.options.keep)
@@ -84,70 +93,72 @@ class Walk:
     async def _pages(self, node: NodeReader, nodes: Sequence[NodeReader], label: str) -> Tally:
         place = await place_of(self.db, node)
         saved = self._checkpoint
-        cursor, tally = (0, Tally()) if saved is None else saved.of(place)
-        self._seen += tally.names
+        cursor, begun = (0, Tally()) if saved is None else saved.of(place)
+        self._seen += begun.names
         if cursor is None:
-            return tally
-        count = self._page_size()  # without MATCH: keys outside the prefix are counted, and not read
-        in_flight: set[asyncio.Task[None]] = set()
+            return begun
+        if self._workers is not None and not self.replicas and len(nodes) >= max(2, self._workers.jobs):
+            return await self._stretched(self._shared(self._workers, node, begun), place, cursor)
+        pages = self._node_pages(node, nodes, begun)
+        most = self._most_in_flight(len(nodes))
+        count = self._pace.page(PAGE)  # without MATCH: keys outside the prefix are counted, and not read
         ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count), at=node))
         try:
-            while node.label == label:
-                cursor, names = await ahead
-                await self._pace.wait(count)
-                if cursor:
-                    # Asked for before this page's batch, so that the server always has something to do.
-                    ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count), at=node))
-                in_flight.add(asyncio.create_task(self._page(names, node, nodes, tally)))
-                self._seen += len(names)
-                self._progress()
-                due = saved is not None and saved.due(place)
-                while in_flight and (due or not cursor or len(in_flight) >= IN_FLIGHT):
-                    done, in_flight = await asyncio.wait(in_flight, return_when=asyncio.FIRST_COMPLETED)
-                    for task in done:
-                        task.result()
-                if saved is not None and (due or not cursor):
-                    saved.save(place, cursor or None, tally)
-                if not cursor:
-                    break
+            async with PageTasks(most) as in_flight:
+                while node.label == label:
+                    at, (cursor, names) = cursor, await ahead
+                    await self._pacemaker.wait(count)
+                    if cursor:
+                        # Asked for before this page's batch, so that the server always has something to do.
+                        ahead = asyncio.ensure_future(self.db.run(name_page(cursor, count), at=node))
+                    self._seen += len(names)
+                    self._progress()
+                    await in_flight.add(pages.audit(Page(at, count, names)))
+                    due = saved is not None and saved.due(place)
+                    if due or not cursor:
+                        await in_flight.all_done()
+                    if saved is not None and (due or not cursor):
+                        saved.save(place, cursor or None, await pages.tally())
+                    if not cursor:
+                        break
         finally:
             ahead.cancel()
-            for task in in_flight:
-                task.cancel()
-            await asyncio.gather(ahead, *in_flight, return_exceptions=True)
-        return tally
+            await asyncio.gather(ahead, return_exceptions=True)
+        return await pages.tally()
 
-    async def _page(
-        self, names: list[bytes], node: NodeReader, nodes: Sequence[NodeReader], tally: Tally
-    ) -> None:
-        tally.names += len(names)
-        for finding in await self.judge.page(self._wanted(names), node, nodes, tally, self._chosen):
-            tally.add(finding, self.options.keep)
-            if self._on_finding is not None:
-                self._on_finding(finding)
+    def _node_pages(self, node: NodeReader, nodes: Sequence[NodeReader], begun: Tally) -> NodePages:
+        if self._workers is None:
+            return NodeAudit(self.judge, self.options, node, nodes, begun, self._on_finding)
+        return self._shared(self._workers, node, begun)
 
-    def _wanted(self, names: list[bytes]) -> list[bytes]:
-        ignore = self.options.ignore
-        if not ignore:
-            return names
-        return [
-            name
-            for name in names
-            if not any(fnmatchcase(name.decode("utf-8", "replace"), pattern) for pattern in ignore)
-        ]
+    def _shared(self, workers: Workers, node: NodeReader, begun: Tally) -> SharedAudit:
+        shared = SharedPages(workers, next(self._numbers), self.db, node)
+        return SharedAudit(shared, begun, self.options.keep, self._on_finding)
 
-    def _chosen(self, names: list[bytes], read: int) -> list[bytes]:
-        """Return the names of the sample: the first of each template, and others by hash."""
-        if self.options.sample >= 1:
-            return names
-        bar = int(self.options.sample * 2**32)
-        first = max(0, LEAST - read)
-        return names[:first] + [name for name in names[first:] if zlib.crc32(name) < bar]
+    async def _stretched(self, shared: SharedAudit, place: str, start: int) -> Tally:
+        """Have a primary walked by workers that read its names too: there is a node for each of them.
 
-    def _page_size(self) -> int:
-        rate = self.options.max_rate
-        return PAGE if rate is None else max(10, min(PAGE, rate // 50))
+        Of fewer nodes, the names are read here, since one walk over names cannot be divided. So are those of
+        replicas: each process chooses its own, and they have other cursors.
+        """
+        saved, size = self._checkpoint, self._pace.page(PAGE)
+        pages = STRETCH if self._pace.max_rate is None else 1
+        cursor: int | None = start
+        while cursor is not None:
+            await self._pacemaker.wait(size * pages)
+            found = await shared.stretch(cursor, size, pages)
+            cursor = found.cursor or None
+            self._seen += found.names
+            self._progress()
+            if saved is not None and (cursor is None or saved.due(place)):
+                saved.save(place, cursor, await shared.tally())
+        return await shared.tally()
+
+    def _most_in_flight(self, nodes: int) -> int:
+        """Return how many pages of one node are audited at a time."""
+        jobs = 1 if self._workers is None else -(-self._workers.jobs // nodes)
+        return self._pace.together(IN_FLIGHT * jobs)
 
     def _progress(self, *, final: bool = False) -> None:
-        if self._on_progress is not None and (final or self._pace.due()):
-            self._on_progress(WalkProgress(self._seen, max(self._total, self._seen), self._pace.seconds))
+        if self._on_progress is not None and (final or self._pacemaker.due()):
+            self._on_progress(WalkProgress(self._seen, max(self._total, self._seen), self._pacemaker.seconds))

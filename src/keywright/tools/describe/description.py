@@ -7,14 +7,17 @@ inside a declaration. The same declaration always gives the same description.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
 from keywright.keyspace.alphabets import Alphabet, Derived
+from keywright.keyspace.cached_reads import Cached
+from keywright.keyspace.channel import Channel
 from keywright.keyspace.context import Context
 from keywright.keyspace.expiry import Expiry
+from keywright.keyspace.field_expiry import FieldExpiry
 from keywright.keyspace.fields import Member, Shape
 from keywright.keyspace.invariants import Invariant
 from keywright.keyspace.key import Key
@@ -41,6 +44,7 @@ from keywright.tools.describe.words import (
 )
 
 __all__ = [
+    "ChannelDescription",
     "ExpiryDescription",
     "InvariantDescription",
     "KeyDescription",
@@ -50,10 +54,12 @@ __all__ = [
     "ShapeDescription",
     "SlotDescription",
     "SpaceDescription",
+    "StoredDescription",
     "TypeDescription",
     "UpgradeDescription",
     "VariableDescription",
     "describe",
+    "expiry_words",
 ]
 
 
@@ -103,6 +109,16 @@ class UpgradeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     """The template of the older version, if it is known."""
 
 
+class StoredDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a dump has of one key. None is unknown."""
+
+    keys: int
+    bytes: int | None = None
+    """The size of the values as they are in the file."""
+    expiring: float | None = None
+    """The share of the keys that expire."""
+
+
 class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     """One key: its name, content, expiry, and relations with others."""
 
@@ -123,6 +139,10 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     shapes: tuple[ShapeDescription, ...] = ()
     """The members of a record or of a stream's entries; several where it may have one of several shapes."""
     expiry: ExpiryDescription | None = None
+    field_expiry: ExpiryDescription | None = None
+    """The declared expiry of each field of a map."""
+    cached: str | None = None
+    """How long clients may answer reads from memory; nothing where they may not."""
     part_of: str | None = None
     parts: tuple[str, ...] = ()
     yields_to: tuple[str, ...] = ()
@@ -141,6 +161,24 @@ class KeyDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     writes: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     """The declared consumer groups of a stream."""
+    stored: StoredDescription | None = None
+    """What was counted, in a document of a dump."""
+
+
+class ChannelDescription(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A channel of messages, which the server does not store."""
+
+    name: str
+    template: str
+    full_template: str
+    doc: str
+    variables: tuple[VariableDescription, ...]
+    message: TypeDescription
+    sharded: bool = False
+    patterns: tuple[str, ...] = ()
+    """Redis globs that together match every name, without prefix and version."""
+    every: str = ""
+    """The glob by which a program subscribes to all of them."""
 
 
 class LinkDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -166,6 +204,8 @@ class ReferenceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     target: str
     required: bool = False
     """Whether the target must exist."""
+    target_space: str = ""
+    """The keyspace of the target, if it is another one."""
 
 
 class InvariantDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -190,10 +230,13 @@ class SpaceDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     links: tuple[LinkDescription, ...] = ()
     references: tuple[ReferenceDescription, ...] = ()
     invariants: tuple[InvariantDescription, ...] = ()
+    channels: tuple[ChannelDescription, ...] = ()
     prefix: str | None = None
     version: str | None = None
     lead: str = ""
     """The beginning of every name: prefix and version, each with a colon."""
+    database: int | None = None
+    """The number of the database that has the keys; None is any."""
 
     def key(self, name: str) -> KeyDescription:
         """Return the key of that name. Raise KeyError if there is none."""
@@ -217,14 +260,24 @@ def describe(space: Keyspace, context: Context | None = None) -> SpaceDescriptio
         description=paragraphs(space.description),
         keys=tuple(_key(kind, space, lead) for kind in space),
         links=tuple(_link(link, _tagged(lead)) for link in space.links),
-        references=tuple(
-            ReferenceDescription(each.name, each.source.__name__, each.target.__name__, each.required)
-            for each in space.references
-        ),
+        references=tuple(_reference(each, space) for each in space.references),
         invariants=tuple(map(_invariant, space.invariants)),
+        channels=tuple(_channel(each, lead) for each in space.channels),
         prefix=space.prefix,
         version=space.version,
         lead=lead,
+        database=space.database,
+    )
+
+
+def _reference(reference: Reference, space: Keyspace) -> ReferenceDescription:
+    target = reference.target
+    return ReferenceDescription(
+        reference.name,
+        reference.source.__name__,
+        target.__name__,
+        reference.required,
+        "" if target.declaration.space is space else target.declaration.space.name,
     )
 
 
@@ -239,6 +292,26 @@ def _invariant(invariant: Invariant) -> InvariantDescription:
         tuple(kind.__name__ for kind in invariant.keys),
         tuple(settled),
         invariant.note,
+    )
+
+
+def _channel(kind: type[Channel[Any]], lead: str) -> ChannelDescription:
+    template, _, codec, sharded = kind.declaration
+    return ChannelDescription(
+        name=kind.__name__,
+        template=template.source,
+        full_template=lead + template.source,
+        doc=paragraphs(kind.__dict__.get("__doc__") or ""),
+        variables=tuple(
+            VariableDescription(
+                name, alphabet_words(template.alphabets[name]), template.alphabets[name].pattern
+            )
+            for name in template.variables
+        ),
+        message=type_of(codec),
+        sharded=sharded,
+        patterns=globs_of(template.forms, template.alphabets),
+        every="" if sharded else template.glob().decode(),
     )
 
 
@@ -257,8 +330,13 @@ def _key(kind: type[Key], space: Keyspace, lead: str) -> KeyDescription:
         value=value,
         field=field,
         score=score,
-        shapes=tuple(_shape(shape, when) for shape, when in kind.declaration.storage.shapes),
+        shapes=tuple(
+            _shape(shape, when, kind.declaration.field_expiry)
+            for shape, when in kind.declaration.storage.shapes
+        ),
         expiry=None if kind.declaration.expiry is None else _expiry(kind.declaration.expiry),
+        field_expiry=_field_expiry(kind),
+        cached=_cached(kind.declaration.cached),
         part_of=None if kind.declaration.part_of is None else kind.declaration.part_of.__name__,
         parts=tuple(part.__name__ for part in space if part.declaration.part_of is kind),
         yields_to=tuple(each.__name__ for each in kind.declaration.yields_to),
@@ -285,18 +363,43 @@ def _held(kind: type[Key]) -> tuple[TypeDescription | None, TypeDescription | No
     return field, item, storage.score_meaning
 
 
-def _shape(shape: Shape[Any], when: str) -> ShapeDescription:
+def _cached(cached: Cached) -> str | None:
+    if isinstance(cached, timedelta):
+        return f"while unchanged, for {duration(round(cached / timedelta(milliseconds=1)))} at most"
+    return "while unchanged" if cached else None
+
+
+def _field_expiry(kind: type[Key]) -> ExpiryDescription | None:
+    declared = kind.declaration.field_expiry
+    if declared is None or declared.others is None or kind.kind != "map":
+        return None
+    return _expiry(declared.others, "entries")
+
+
+def _shape(shape: Shape[Any], when: str, expiries: FieldExpiry | None) -> ShapeDescription:
     docs = attribute_docs(shape.type)
-    members = tuple(_member(member, docs.get(member.attribute, "")) for member in shape.members)
+
+    def expires(expiry: Expiry | None) -> str:
+        return "" if expiry is None else expiry_words(expiry, "records")
+
+    members = tuple(
+        _member(
+            member,
+            docs.get(member.attribute, ""),
+            "" if expiries is None else expires(expiries.of(member.stored)),
+        )
+        for member in shape.members
+    )
     if shape.others is not None:
         field, value = type_of(shape.others.field), type_of(shape.others.value)
         words, doc = f"{field.words} → {value.words}", docs.get(shape.others.attribute, "")
         secret = field.secret or value.secret
-        members += (MemberDescription("*", words, required=False, doc=doc, secret=secret),)
+        rest = "" if expiries is None else expires(expiries.others)
+        members += (MemberDescription("*", words, required=False, doc=doc, secret=secret, expires=rest),)
     return ShapeDescription(shape.type.__name__, members, own_doc(shape.type), when)
 
 
-def _member(member: Member, doc: str) -> MemberDescription:
+def _member(member: Member, doc: str, expires: str) -> MemberDescription:
     stored = type_of(member.codec)
     inside = [f"{shape.name}: {_listed(shape)}." for shape in stored.shapes]
     return MemberDescription(
@@ -308,6 +411,7 @@ def _member(member: Member, doc: str) -> MemberDescription:
         secret=stored.secret,
         sealed=stored.sealed,
         optional_seal=stored.optional_seal,
+        expires=expires,
     )
 
 
@@ -335,9 +439,9 @@ def _derivation(derived: Derived) -> str:
     return words[:1].upper() + words[1:] if words else derived.by.__name__
 
 
-def _expiry(expiry: Expiry) -> ExpiryDescription:
+def _expiry(expiry: Expiry, what: str = "keys") -> ExpiryDescription:
     return ExpiryDescription(
-        words=_when(expiry),
+        words=expiry_words(expiry, what),
         ttl_ms=expiry.ttl_ms,
         jitter=expiry.jitter or None,
         sliding=expiry.sliding,
@@ -347,9 +451,10 @@ def _expiry(expiry: Expiry) -> ExpiryDescription:
     )
 
 
-def _when(expiry: Expiry) -> str:
+def expiry_words(expiry: Expiry, what: str) -> str:
+    """Return when keys, entries or records expire, in words."""
     if expiry.optional:
-        return "some keys expire" + (f", within {duration(expiry.ttl_ms)}" if expiry.ttl_ms else "")
+        return f"some {what} expire" + (f", within {duration(expiry.ttl_ms)}" if expiry.ttl_ms else "")
     if expiry.ttl_of is not None:
         return own_doc(expiry.ttl_of) or expiry.describe()
     if callable(expiry.moment):

@@ -31,6 +31,8 @@ __all__ = ["example_of", "glob_escaped", "globs_of", "regex_of"]
 # Each name is matched against each pattern: beyond this a template is worth one wide pattern.
 MOST = 32
 _SPECIAL = re.compile(r"([*?\[\]\\^])")
+# Characters that would end a rule: the glob has `?` in their place.
+_UNWRITABLE = re.compile(r"[\x00-\x20\x7f]")
 _TOKEN = re.compile(
     r"\\(?P<literal>.)|(?P<choice>\[(?:\\.|[^]\\])*\])|(?P<wild>[?*])|(?P<plain>.)", re.DOTALL
 )
@@ -71,7 +73,8 @@ def globs_of(forms: Iterable[Sequence[Part]], alphabets: Mapping[str, Alphabet[A
 
 def _of_parts(parts: Sequence[Part], alphabets: Mapping[str, Alphabet[Any]]) -> tuple[str, ...]:
     choices = [
-        _texts(alphabets[part.text]) if part.is_variable else [glob_escaped(part.text)] for part in parts
+        _texts(alphabets[part.text]) if part.is_variable else [_UNWRITABLE.sub("?", glob_escaped(part.text))]
+        for part in parts
     ]
     while _product(map(len, choices)) > MOST:
         widest = max(choices, key=len)

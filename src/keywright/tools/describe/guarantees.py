@@ -27,11 +27,16 @@ _KINDS = {
         "writers."
     ),
     "geo": _ONE_COMMAND,
+    "json": "Every operation is one command, also on a part of the document: no addition is lost.",
     "hyperloglog": (
         "Adding, estimating and merging are one command each. Adding a member twice changes nothing, so a "
         "repeated command is harmless."
     ),
 }
+_FIELDS = (
+    "A field that is written gets its declared expiry in the same transaction. A server without expiry of "
+    "fields refuses the call before anything is written."
+)
 _UPGRADED = (
     "An older version is brought up to date when it is read, by compare-and-set: two readers that do so at "
     "once agree, and a writer in between wins."
@@ -50,6 +55,8 @@ def key_guarantees(kind: type[Key]) -> tuple[str, ...]:
     """Return the guarantees of the operations of a key."""
     known = _KINDS.get(kind.kind)
     promises = (known,) if known else _contract(kind)
+    if kind.declaration.field_expiry is not None:
+        promises = (*promises, _FIELDS)
     return (*promises, _UPGRADED) if kind.declaration.upgrades else promises
 
 

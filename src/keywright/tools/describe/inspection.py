@@ -78,6 +78,12 @@ def inspect(key: Key, limit: int = LIMIT) -> Steps[Inspection | None]:
     return Inspection(key, value, 1 if is_string else size, not is_string and size > limit, older)
 
 
+def inspected_form(key: Key, context: Context, stored: Any) -> Inspection:
+    """Return the value of a stored form that was read before, as `inspect` does."""
+    value, older = _Reader(key, context).read(stored)
+    return Inspection(key, value, 1, older=older)
+
+
 @procedure
 def inspect_entry(key: Key, entry: bytes) -> Steps[Inspection | None]:
     """Read one field of a map, or one member of a set or sorted set, given as it is stored.
@@ -160,11 +166,11 @@ class _Reader:
         if codec.secret:
             return Hidden.SECRET
         if self.key.hides:
-            _hide(value, self.key.hides)
+            hide(value, self.key.hides)
         return value
 
 
-def _hide(value: Any, names: tuple[str, ...]) -> None:
+def hide(value: Any, names: tuple[str, ...]) -> None:
     """Hide fields at every depth of a value that was decoded for this. It may be deeper than the stack."""
     waiting = [value]
     while waiting:

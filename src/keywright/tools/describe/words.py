@@ -61,6 +61,8 @@ class MemberDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     sealed: bool = False
     optional_seal: bool = False
     """Sealed only where a keyring is bound."""
+    expires: str = ""
+    """When the hash field expires on its own, in words."""
 
 
 class ShapeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,6 +72,8 @@ class ShapeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
     members: tuple[MemberDescription, ...]
     doc: str = ""
     when: str = ""
+    closed: bool = False
+    """Whether a value with other members is refused."""
 
 
 class TypeDescription(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -99,8 +103,10 @@ def alphabet_words(alphabet: Alphabet[Any]) -> str:
 
 
 def default_words(default: Any) -> str | None:
-    """Return the default of an absent member in words; None if it has none."""
+    """Return the default of an absent member in words; None if it has none, or another one each time."""
     value = default() if callable(default) else default
+    if callable(default) and value != default():
+        return None  # as a random id or the time of day
     if value is None or value is False:
         return None
     plain = value.value if isinstance(value, enum.Enum) else value
@@ -154,6 +160,8 @@ def attribute_docs(cls: type) -> dict[str, str]:
 def _docs_in(cls: type) -> dict[str, str]:
     if cls.__module__ == "builtins":
         return {}
+    if "__attribute_docs__" in vars(cls):
+        return dict(vars(cls)["__attribute_docs__"])  # made from a schema file, without source
     try:
         body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0]
     except (OSError, TypeError, SyntaxError):
@@ -181,7 +189,9 @@ class _Structures:
     def name(self, hint: Any) -> str:
         if hint not in self._shapes:
             self._shapes[hint] = None
-            self._shapes[hint] = ShapeDescription(hint.__name__, tuple(_fields(hint, self)), own_doc(hint))
+            self._shapes[hint] = ShapeDescription(
+                hint.__name__, tuple(_fields(hint, self)), own_doc(hint), closed=_is_closed(hint)
+            )
         return str(hint.__name__)
 
     def shapes(self) -> tuple[ShapeDescription, ...]:
@@ -285,6 +295,11 @@ def _fields(hint: Any, structures: _Structures) -> Iterator[MemberDescription]:
         default = None if required else default_words(field.default)
         doc = docs.get(field.attribute) or _meta_description(field.hint)
         yield MemberDescription(field.stored, _words(field.hint, structures), required, default, doc)
+
+
+def _is_closed(hint: Any) -> bool:
+    config = getattr(hint, "__struct_config__", None)
+    return config is not None and bool(config.forbid_unknown_fields)
 
 
 def _meta_description(hint: Any) -> str:

@@ -35,6 +35,9 @@ DUMP = Operation("repair", b"DUMP", Effect.READ)
 CHUNK = 200
 MOST_REMEMBERED = 100_000
 
+CREATABLE = frozenset({"KW207"})
+"""Findings whose only repair creates something that consumers then act on; it must be asked for."""
+
 REMOVABLE = frozenset({"KW101", "KW102", "KW201", "KW202", "KW203", "KW205", "KW401"})
 """Findings whose only repair is to remove something; it must be asked for."""
 
@@ -43,6 +46,7 @@ _ACTIONS = {
     "KW204": "seal",
     "KW301": "expire",
     "KW302": "expire",
+    "KW304": "expire-field",
     "KW402": "complete",
     "KW403": "withdraw",
     "KW404": "unlist",
@@ -56,7 +60,10 @@ _LEFT = {
     "KW203": "the missing member is unknown; --remove missing-member removes the record, or the entry",
     "KW205": "a key that opens it may exist elsewhere; --remove broken-seal removes it",
     "KW206": "it may belong to other software; declare it, or declare the class with open=True",
+    "KW207": "consumers may create it when they start; --create-groups creates it from the first entry",
+    "KW208": "another program may consume with it; declare it, or delete it with XGROUP DESTROY",
     "KW303": "its writer may want it; HPERSIST removes the expiry",
+    "KW305": "its writer may want it; declare it in field_expiry, or remove it with HPERSIST",
     "KW401": "either side may be wrong; --remove dangling removes the reference",
     "KW501": "a budget is a decision",
     "KW502": "it was not read",
@@ -64,6 +71,8 @@ _LEFT = {
     "KW603": "the values that it depends on must be repaired first",
 }
 _UNDECIDED = "the model does not decide about it, or a value that it depends on cannot be read"
+LINKED = frozenset({"KW401", "KW402", "KW403", "KW404", "KW405"})
+"""The codes of findings about what a key has to do with another one."""
 UNREPAIRED = frozenset({"KW602"})
 """The codes of findings that need no repair."""
 
@@ -101,13 +110,18 @@ async def make_plan(
 ) -> RepairPlan:
     """Write the plan for some findings to a file, readable only by its owner: it holds names of keys.
 
-    Steps that invariants decide come last, and those of them that remove data at the very end, after those
-    that complete data.
+    Steps about links come after those that remove or replace a key, which may be at the other end. Steps that
+    invariants decide come last, and those of them that remove data at the very end, after those that complete
+    data.
     """
     left: Counter[str] = Counter()
     claims = Claims()
     decisions = Decisions(db, matcher)
-    with overwrite_private(path) as file, tempfile.TemporaryFile() as spool:
+    with (
+        overwrite_private(path) as file,
+        tempfile.TemporaryFile() as linked,
+        tempfile.TemporaryFile() as spool,
+    ):
         lines = _Lines(file)
         file.write(msgspec.json.encode(Header(model)) + b"\n")
         async for planned, code in _planned(db, decisions, findings, remove):
@@ -116,8 +130,13 @@ async def make_plan(
             elif isinstance(planned, Decided):
                 claims.add(planned.claims)
                 spool.write(msgspec.json.encode(planned) + b"\n")
+            elif planned.code in LINKED:
+                linked.write(msgspec.json.encode(planned) + b"\n")
             else:
                 lines.write(planned)
+        linked.seek(0)
+        for line in linked:
+            lines.write(msgspec.json.decode(line, type=Step))
         for removing in (False, True):
             spool.seek(0)
             for line in spool:
@@ -227,6 +246,8 @@ def _action(finding: Finding, matcher: Matcher, remove: frozenset[str]) -> str |
         if finding.code not in remove:
             return None
         return "remove-key" if _concerns_key(finding, matcher) else "remove-entry"
+    if finding.code in CREATABLE:
+        return "create-group" if finding.code in remove else None
     if finding.code == "KW402" and finding.code in remove:
         return "settle"
     return _ACTIONS.get(finding.code)

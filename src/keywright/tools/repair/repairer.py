@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from keywright.engine import AsyncDatabase
-from keywright.errors import ConflictError, EngineError, KeywrightError
+from keywright.errors import ConflictError, EngineError, KeywrightError, ServerRefusedError
 from keywright.keyspace import Call, gather
 from keywright.keyspace.call import Command, Plain, as_is
 from keywright.keyspace.checks import equals, field_equals, serialised_as
 from keywright.keyspace.codecs import Plaintext, is_sealed
 from keywright.keyspace.commits.journal import commit
+from keywright.keyspace.field_expiry import changed
 from keywright.keyspace.key import Key
 from keywright.keyspace.kinds.unset import UNSET
 from keywright.keyspace.layouts import Ask, stored_read
@@ -39,6 +40,9 @@ GIVE_EXPIRY = Script("keywright.tools.repair", "give_expiry", Effect.ONCE)
 ATTEMPTS = 8
 DUMP = Operation("repair", b"DUMP", Effect.READ)
 TTL = Operation("repair", b"PTTL", Effect.READ)
+FIELD_TTL = Operation("repair", b"HPTTL", Effect.READ)
+CREATE_GROUP = Operation("repair", b"XGROUP", Effect.REPEATABLE)
+GIVE_FIELD_EXPIRY = Operation("repair", b"HPEXPIRE", Effect.REPEATABLE)
 EXISTS = Operation("repair", b"EXISTS", Effect.READ)
 
 
@@ -64,6 +68,8 @@ class Repairer:
             "remove-key": self._remove_key,
             "remove-entry": self._remove_entry,
             "expire": self._expire,
+            "expire-field": self._expire_field,
+            "create-group": self._create_group,
             "seal": self._seal,
             "upgrade": self._upgrade,
             "move": self._move,
@@ -165,6 +171,41 @@ class Repairer:
         back = [b"PERSIST", name] if left == -1 else [b"PEXPIREAT", name, until]
         giving = BoundScript(GIVE_EXPIRY, [name], (bound, given))
         return await self.undo.run(self.db, giving, Back(back, name, step.code))
+
+    async def _expire_field(self, step: Step) -> bool:
+        """Give a field its declared expiry, unless it has one as short by now."""
+        key, name, field = self.matcher.key(step.name), step.name, step.member
+        checker = Checker(type(key), self.db.context)
+        if field is None or checker.field_rules is None:
+            return False
+        (left,) = await self.db.run(Plain(FIELD_TTL, (name, b"FIELDS", 1, field), name))
+        problem = checker.field_expiry_problem(field, left, lambda: key)
+        declared = checker.field_rules.of(field)
+        expiry = None if declared is None else declared.of_key(key) or declared
+        if problem is None or problem.code != step.code or expiry is None:
+            return False
+        bound = checker.field_bound_ms(expiry)
+        if bound is None:
+            return False
+        given = expiry.ttl_ms or max(1, bound - CLOCK_SLACK_MS)
+        until = str(self.db.context.now_ms() + left).encode()
+        back = [b"HPERSIST", name] if left == -1 else [b"HPEXPIREAT", name, until]
+        giving = Plain(GIVE_FIELD_EXPIRY, (name, given, b"LT", b"FIELDS", 1, field), name).map(changed)
+        return await self.undo.run(self.db, giving, Back([*back, b"FIELDS", b"1", field], name, step.code))
+
+    async def _create_group(self, step: Step) -> bool:
+        """Create a declared consumer group, which begins with the first entry, if the stream exists still."""
+        key = self.matcher.key(step.name)
+        group = (step.member or b"").decode()
+        if group not in key.declaration.storage.groups:
+            return False
+        created = Plain(CREATE_GROUP, (b"CREATE", step.name, group, b"0"), step.name).attempt()
+        found = await self.db.run(created)
+        if isinstance(found, ServerRefusedError) and found.reply.startswith(("BUSYGROUP", "ERR The XGROUP")):
+            return False  # it exists by now, or the stream is gone
+        if isinstance(found, KeywrightError):
+            raise found
+        return True
 
     async def _seal(self, step: Step) -> bool:
         key = self.matcher.key(step.name)

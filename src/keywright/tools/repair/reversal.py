@@ -13,6 +13,7 @@ from keywright.keyspace import gather, gather_list
 from keywright.keyspace.call import Plain, Steps, procedure
 from keywright.keyspace.checks import Check, absent, equals, hash_is, members_are, serialised_as
 from keywright.keyspace.commits.work import Work
+from keywright.keyspace.layouts import LAYOUTS
 from keywright.keyspace.wires import Effect, Operation
 from keywright.tools.repair.fingerprints import exact
 from keywright.tools.repair.undo import Back, restoring
@@ -29,6 +30,7 @@ READS: dict[bytes, bytes] = {
     b"ZADD": b"ZMSCORE",
     b"ZREM": b"ZMSCORE",
 }
+PLACES = frozenset({b"RPUSH", b"LPUSH", b"LSET", b"LREM", b"XADD", b"XDEL"})
 
 CONTENT = {b"string": b"GET", b"set": b"SMEMBERS", b"hash": b"HGETALL"}
 
@@ -58,18 +60,19 @@ class Before(NamedTuple):
 
 
 async def reversed_writes(
-    db: AsyncDatabase, work: Work, key: Key, code: str
+    db: AsyncDatabase, work: Work, key: Key, code: str, *, ordered: bool = False
 ) -> tuple[list[Back], list[Check]]:
     """Return the commands that undo the writes, and the checks that they still do when they are applied.
 
-    Raise ValueError if a write cannot be undone.
+    Raise ValueError if a write cannot be undone. Writes to lists and streams can be only with `ordered`: the
+    work itself checks then that the items and entries are as they were read.
     """
     writes = [
         (work.names[index], verb, arguments)
         for index, (verb, *arguments) in work.writes
         if verb not in RENEWING
     ]
-    _require_reversible(writes)
+    _require_reversible(writes, ordered=ordered)
     states = await db.run(gather_list(_before(*each) for each in writes))
     backs: list[Back] = []
     checks: list[Check] = []
@@ -79,6 +82,8 @@ async def reversed_writes(
             backs += [] if state.dump is None else [restoring(name, code, state.dump, state.ttl_ms)]
         elif verb == b"SET":
             backs += _unset(name, arguments[0], state, code)
+        elif verb in PLACES:
+            backs += _displaced(name, verb, arguments, state, code)
         elif verb in (b"HSET", b"ZADD"):
             backs += _unwritten(name, verb, arguments, state.content, code)
         else:
@@ -87,10 +92,10 @@ async def reversed_writes(
     return backs, checks
 
 
-def _require_reversible(writes: Sequence[tuple[bytes, bytes, list[bytes]]]) -> None:
+def _require_reversible(writes: Sequence[tuple[bytes, bytes, list[bytes]]], *, ordered: bool) -> None:
     names = [name for name, _, _ in writes]
     for name, verb, _ in writes:
-        if verb not in (*WHOLE, b"SET", *READS):
+        if verb not in (*WHOLE, b"SET", *READS, *(PLACES if ordered else ())):
             raise ValueError(f"its repair sends {verb.decode()}, which cannot be undone")
         if verb in WHOLE and names.count(name) > 1:
             raise ValueError("its repair deletes a key and writes it too, which cannot be undone")
@@ -104,6 +109,9 @@ def _before(name: bytes, verb: bytes, arguments: list[bytes]) -> Steps[Before]:
             _read(READS[verb], name, *_entries(verb, arguments)), _read(b"PTTL", name)
         )
         return Before(None, ttl, entries)
+    if verb in PLACES:
+        held, ttl = yield gather(_read(*_place(name, verb, arguments)), _read(b"PTTL", name))
+        return Before(None, ttl, held)
     kind, dump, ttl = yield gather(_read(b"TYPE", name), _read(b"DUMP", name), _read(b"PTTL", name))
     content: Any = (yield _read(CONTENT[kind], name)) if kind in CONTENT else None
     if kind == b"hash":
@@ -135,6 +143,33 @@ def _unwritten(
             command = [verb, name, *((entry, old) if verb == b"HSET" else (old, entry))]
         backs.append(Back(command, name, code, wrote=wrote))
     return backs
+
+
+def _place(name: bytes, verb: bytes, arguments: Sequence[bytes]) -> tuple[bytes, ...]:
+    """Return the read of the item or entry that a write to a list or stream changes."""
+    if verb == b"LSET":
+        return b"LINDEX", name, arguments[0]
+    if verb == b"LREM":
+        return b"LPOS", name, arguments[1], b"COUNT", b"0"
+    if verb == b"XDEL":
+        return b"XRANGE", name, arguments[0], arguments[0]
+    return b"EXISTS", name
+
+
+def _displaced(name: bytes, verb: bytes, arguments: Sequence[bytes], before: Before, code: str) -> list[Back]:
+    """Return the commands that undo a write to a list or a stream, of one item or entry."""
+    held = before.content
+    if verb in (b"RPUSH", b"LPUSH"):
+        return [Back([b"RPOP" if verb == b"RPUSH" else b"LPOP", name], name, code, wrote=arguments[0])]
+    if verb == b"LSET":
+        return [Back([b"LSET", name, arguments[0], held], name, code, wrote=arguments[1])]
+    if verb == b"XADD":
+        return [Back([b"XDEL", name, arguments[0]], name, code)]
+    if not held:
+        return []
+    layout = LAYOUTS["list" if verb == b"LREM" else "stream"]
+    entry = arguments[1] if verb == b"LREM" else arguments[0]
+    return [Back.by(layout.restoration(entry, held), name, code, before.ttl_ms)]
 
 
 def _entries(verb: bytes, arguments: Sequence[bytes]) -> list[bytes]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -15,6 +15,7 @@ from keywright.keyspace import recover
 from keywright.tools.audit import AuditOptions, Finding, audit
 from keywright.tools.audit.matcher import Matcher
 from keywright.tools.model import Model
+from keywright.tools.pace import FULL_SPEED, Pacemaker, WalkProgress
 from keywright.tools.repair.plan import RepairPlan, make_plan
 from keywright.tools.repair.repairer import Repairer
 from keywright.tools.repair.undo import UndoFile
@@ -23,6 +24,17 @@ __all__ = ["Repair", "apply_saved", "plan_repair", "repair"]
 
 ROUNDS = 12
 SHOWN = 20
+
+
+class StepProgress(WalkProgress, frozen=True):
+    """The progress of a plan that is applied."""
+
+    @property
+    def words(self) -> str:
+        return "steps"
+
+
+OnProgress = Callable[[WalkProgress], None]
 
 
 class Repair(NamedTuple):
@@ -46,7 +58,12 @@ class Repair(NamedTuple):
 
 
 async def plan_repair(
-    db: AsyncDatabase, model: Model, options: AuditOptions, path: Path, remove: frozenset[str]
+    db: AsyncDatabase,
+    model: Model,
+    options: AuditOptions,
+    path: Path,
+    remove: frozenset[str],
+    on_progress: OnProgress | None = None,
 ) -> RepairPlan:
     """Audit a database and write the plan of its repair to a file. Changes nothing."""
     with tempfile.TemporaryDirectory() as folder:
@@ -54,13 +71,24 @@ async def plan_repair(
         with spool.open("wb") as file:
             # At the primaries: a replica may be behind what an earlier round repaired.
             primaries = options._replace(prefer_replica=False)
-            await audit(db, model, primaries, on_finding=lambda finding: _write(file, finding))
+            await audit(
+                db,
+                model,
+                primaries,
+                on_finding=lambda finding: _write(file, finding),
+                on_progress=on_progress,
+            )
         matcher = Matcher(model.spaces, db.context)
         return await make_plan(db, matcher, model.name, _read(spool), path, remove)
 
 
 async def repair(
-    db: AsyncDatabase, model: Model, options: AuditOptions, undo: Path, remove: frozenset[str] = frozenset()
+    db: AsyncDatabase,
+    model: Model,
+    options: AuditOptions,
+    undo: Path,
+    remove: frozenset[str] = frozenset(),
+    on_progress: OnProgress | None = None,
 ) -> Repair:
     """Repair until an audit finds nothing repairable, or nothing more changes.
 
@@ -74,8 +102,8 @@ async def repair(
     rounds, waiting = 0, 0
     with tempfile.TemporaryDirectory() as folder:
         for rounds in range(1, ROUNDS + 1):  # noqa: B007  # the result has the number of rounds
-            plan = await plan_repair(db, model, options, Path(folder) / "plan", remove)
-            result = await apply_saved(db, model, plan, undo)
+            plan = await plan_repair(db, model, options, Path(folder) / "plan", remove, on_progress)
+            result = await apply_saved(db, model, plan, undo, on_progress)
             total.update(result.done)
             overtaken += result.overtaken
             failed, left, kept = result.failed, plan.left, result.undo or kept
@@ -85,8 +113,15 @@ async def repair(
     return Repair(rounds, dict(total), overtaken, failed, left, kept, waiting)
 
 
-async def apply_saved(db: AsyncDatabase, model: Model, plan: RepairPlan, undo: Path) -> Repair:
+async def apply_saved(
+    db: AsyncDatabase,
+    model: Model,
+    plan: RepairPlan,
+    undo: Path,
+    on_progress: OnProgress | None = None,
+) -> Repair:
     """Apply one plan, once."""
+    pacemaker = Pacemaker(FULL_SPEED)
     repairer = Repairer(db, Matcher(model.spaces, db.context), UndoFile(undo))
     done: Counter[str] = Counter()
     overtaken, failed = 0, list[tuple[str, str]]()
@@ -94,7 +129,9 @@ async def apply_saved(db: AsyncDatabase, model: Model, plan: RepairPlan, undo: P
     if plan.steps:
         repairer.undo.open()
     try:
-        for step in plan.steps_in_order():
+        for number, step in enumerate(plan.steps_in_order()):
+            if on_progress is not None and pacemaker.due():
+                on_progress(StepProgress(number, plan.steps, pacemaker.seconds))
             if step.removes and completed:
                 waiting += 1
                 continue

@@ -25,6 +25,7 @@ from keywright.errors import (
 )
 from keywright.keyspace import Call, Keyspace
 from keywright.keyspace.call import Plain
+from keywright.keyspace.field_expiry import changed
 from keywright.keyspace.layouts import Ask
 from keywright.keyspace.script import BoundScript, Script
 from keywright.keyspace.wires import Effect, Operation
@@ -37,10 +38,10 @@ PUT_BACK = Script("keywright.tools.repair", "put_back", Effect.ONCE)
 RESTORE_ENTRY = Script("keywright.tools.repair", "restore_entry", Effect.ONCE)
 CHUNK = 1 << 16
 
-# The commands that repairs write, by how they are sent: as they are, of so many words; if a value is still as
-# the repair wrote it; and for single entries.
-WHOLE = {b"RESTORE": 4, b"PEXPIREAT": 3, b"PERSIST": 2}
-TAKEN_BACK = frozenset({b"SET", b"UNLINK", b"HSET", b"HDEL", b"ZADD", b"ZREM"})
+# The commands that repairs and edits write, by how they are sent: as they are, of so many words; if a value
+# is still as it was written; and for single entries.
+WHOLE = {b"RESTORE": 4, b"PEXPIREAT": 3, b"PERSIST": 2, b"HPEXPIREAT": 6, b"HPERSIST": 5, b"XDEL": 3}
+TAKEN_BACK = frozenset({b"SET", b"UNLINK", b"HSET", b"HDEL", b"ZADD", b"ZREM", b"LSET", b"LPOP", b"RPOP"})
 ENTRIES = frozenset({b"SET", b"SADD", b"SREM", b"HSETNX", b"ZADD", b"LINSERT", b"XADD"})
 
 
@@ -154,7 +155,8 @@ def _call(back: Back) -> Call[Any]:
         return BoundScript(PUT_BACK, [back.name], (back.wrote, verb, *rest[1:]))
     if back.ttl_ms is not None:
         return BoundScript(RESTORE_ENTRY, [back.name], (back.ttl_ms, verb, *rest[1:]))
-    return Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), back.name)
+    call = Plain(Operation("undo", verb, Effect.ONCE), tuple(rest), back.name)
+    return call.map(changed) if verb in (b"HPEXPIREAT", b"HPERSIST") else call
 
 
 def _backwards(path: Path, matcher: Matcher) -> Iterator[Back]:

@@ -9,11 +9,11 @@ from keywright.tools.audit.formats.json import as_json
 from keywright.tools.audit.formats.junit import as_junit
 from keywright.tools.audit.formats.sarif import as_sarif
 from keywright.tools.audit.formats.text import as_text
-from keywright.tools.audit.report import AuditReport
+from keywright.tools.audit.report import AuditReport, ServerReport
 
 __all__ = ["FORMATS"]
 
-FORMATS: Mapping[str, Callable[[AuditReport], str]] = {
+FORMATS: Mapping[str, Callable[[AuditReport | ServerReport], str]] = {
     "text": as_text,
     "json": as_json,
     "sarif": as_sarif,

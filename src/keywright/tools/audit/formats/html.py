@@ -7,7 +7,7 @@ from html import escape
 
 from keywright.tools.audit.findings import CODES
 from keywright.tools.audit.formats.units import bytes_shown, estimated_bytes, estimated_share, share_shown
-from keywright.tools.audit.report import AuditReport, TemplateRow
+from keywright.tools.audit.report import AuditReport, ServerReport, TemplateRow
 
 __all__ = ["as_html"]
 
@@ -48,18 +48,20 @@ nav a:focus-visible { outline: 2px solid var(--bar); }
 """
 
 
-def as_html(report: AuditReport) -> str:
-    title = f"Audit of {escape(report.model)}"
+def as_html(report: AuditReport | ServerReport) -> str:
+    title = f"Audit of {escape(report.reports[0].model)}"
     return (
         f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
         f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
-        f"{''.join(_body(report))}</main>\n</body>\n</html>\n"
+        f"{''.join(part for each in report.reports for part in _body(each))}</main>\n</body>\n</html>\n"
     )
 
 
 def _body(report: AuditReport) -> Iterator[str]:
     tally = report.tally
+    if report.database is not None:
+        yield f"<h2>Database {report.database}</h2>\n"
     yield f"<p>{report.keys:,} keys on <code>{escape(report.server)}</code> in {report.seconds:.1f} s"
     yield f"; scope: {escape(report.scope)}"
     yield f", {tally.outside:,} keys outside of it were not read" if tally.outside else ""
@@ -68,7 +70,7 @@ def _body(report: AuditReport) -> Iterator[str]:
     if report.counts:
         yield "<nav aria-label=Findings>"
         for code, count in report.counts.items():
-            yield f'<a href="#{code}">{CODES[code].word} {count:,}</a>'
+            yield f'<a href="#{_anchor(report, code)}">{CODES[code].word} {count:,}</a>'
         yield "</nav>\n"
     yield "<h2>Templates</h2>\n<div class=scroll><table>\n"
     yield "<thead><tr><th>Template</th><th>Keys</th><th>Bytes</th>"
@@ -90,6 +92,10 @@ def _body(report: AuditReport) -> Iterator[str]:
         yield "<h2>Findings</h2>\n"
     for code in report.counts:
         yield from _group(report, code)
+
+
+def _anchor(report: AuditReport, code: str) -> str:
+    return code if report.database is None else f"{code}-{report.database}"
 
 
 def _verdict(report: AuditReport) -> str:
@@ -117,7 +123,7 @@ def _row(row: TemplateRow) -> str:
 def _group(report: AuditReport, code: str) -> Iterator[str]:
     kind, found = CODES[code], report.tally.findings[code]
     mood = "note" if kind.level == "note" else "bad"
-    yield f'<details open id="{code}"><summary><b class="{mood}">{code} {kind.word}</b> '
+    yield f'<details open id="{_anchor(report, code)}"><summary><b class="{mood}">{code} {kind.word}</b> '
     yield f"{escape(kind.title)}, {found.count:,}</summary>\n<ul>\n"
     shown = found.kept[:SHOWN]
     for finding in shown:

@@ -6,18 +6,25 @@ import re
 from xml.etree import ElementTree
 
 from keywright.tools.audit.findings import CODES, FindingCode
-from keywright.tools.audit.report import AuditReport
+from keywright.tools.audit.report import AuditReport, ServerReport
 
 __all__ = ["as_junit"]
 
 _UNPRINTABLE = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def as_junit(report: AuditReport) -> str:
+def as_junit(report: AuditReport | ServerReport) -> str:
+    root = ElementTree.Element("testsuites")
+    root.extend(map(_suite, report.reports))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+
+
+def _suite(report: AuditReport) -> ElementTree.Element:
     failing = [code for code, count in report.counts.items() if count and code in report.failing]
     suite = ElementTree.Element(
         "testsuite",
-        name=f"keywright audit {report.model}",
+        name=f"keywright audit {report.model}{_numbered(report)}",
         tests=str(len(CODES)),
         failures=str(len(failing)),
         errors="0",
@@ -25,14 +32,17 @@ def as_junit(report: AuditReport) -> str:
     )
     for code in CODES.values():
         _case(suite, report, code)
-    root = ElementTree.Element("testsuites")
-    root.append(suite)
-    ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return suite
+
+
+def _numbered(report: AuditReport) -> str:
+    return "" if report.database is None else f", database {report.database}"
 
 
 def _case(suite: ElementTree.Element, report: AuditReport, code: FindingCode) -> None:
-    case = ElementTree.SubElement(suite, "testcase", classname=report.model, name=f"{code.code} {code.title}")
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=f"{report.model}{_numbered(report)}", name=f"{code.code} {code.title}"
+    )
     found = report.tally.findings.get(code.code)
     if found is None:
         return

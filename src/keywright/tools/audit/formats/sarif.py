@@ -8,14 +8,23 @@ from importlib.metadata import version
 from typing import Any
 
 from keywright.tools.audit.findings import CODES, Finding, FindingCode
-from keywright.tools.audit.report import AuditReport
+from keywright.tools.audit.report import AuditReport, ServerReport
 
 __all__ = ["as_sarif"]
 
 
-def as_sarif(report: AuditReport) -> str:
+def as_sarif(report: AuditReport | ServerReport) -> str:
+    document = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [_run(each) for each in report.reports],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _run(report: AuditReport) -> dict[str, Any]:
     used = [CODES[code] for code in report.counts]
-    run = {
+    return {
         "tool": {
             "driver": {
                 "name": "keywright audit",
@@ -25,14 +34,17 @@ def as_sarif(report: AuditReport) -> str:
             }
         },
         "results": [_result(report, finding) for finding in report.findings],
-        "properties": {"counts": report.counts, "names": report.keys, "outside": report.tally.outside},
+        "properties": {
+            "counts": report.counts,
+            "names": report.keys,
+            "outside": report.tally.outside,
+            **_database(report),
+        },
     }
-    document = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [run],
-    }
-    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def _database(report: AuditReport) -> dict[str, int]:
+    return {} if report.database is None else {"database": report.database}
 
 
 def _rule(code: FindingCode) -> dict[str, Any]:
@@ -52,6 +64,10 @@ def _plain(text: str) -> str:
 
 def _result(report: AuditReport, finding: Finding) -> dict[str, Any]:
     name = finding.shown_name(show_ids=report.show_ids)
+    properties = {
+        **_database(report),
+        **({} if finding.invariant is None else {"invariant": finding.invariant}),
+    }
     return {
         "ruleId": finding.code,
         "level": CODES[finding.code].level,
@@ -60,5 +76,5 @@ def _result(report: AuditReport, finding: Finding) -> dict[str, Any]:
             {"logicalLocations": [{"name": finding.template, "fullyQualifiedName": name, "kind": "member"}]}
         ],
         "partialFingerprints": {"key/v1": finding.shown_name(show_ids=False)},
-        **({} if finding.invariant is None else {"properties": {"invariant": finding.invariant}}),
+        **({"properties": properties} if properties else {}),
     }

@@ -1,4 +1,4 @@
--- Take back what a repair wrote to a string, a field of a hash or a score, if it is still that.
+-- Take back what a repair wrote to a string, a field of a hash, a score or a list, if it is still that.
 --
 -- KEYS[1]  the key
 -- ARGV[1]  what the repair wrote
@@ -11,6 +11,10 @@ if verb == 'HSET' or verb == 'HDEL' then
   found = redis.pcall('HGET', key, ARGV[3])
 elseif verb == 'ZADD' then
   found = redis.pcall('ZSCORE', key, ARGV[4])
+elseif verb == 'LSET' then
+  found = redis.pcall('LINDEX', key, ARGV[3])
+elseif verb == 'LPOP' or verb == 'RPOP' then
+  found = redis.pcall('LINDEX', key, verb == 'LPOP' and 0 or -1)
 elseif verb == 'ZREM' then
   found = redis.pcall('ZSCORE', key, ARGV[3])
 else
